@@ -31,11 +31,12 @@ from benchmarks.support.absent import calibration_error
 from benchmarks.support.common import record, shared_data
 from linker.corpora.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.methods import link
+from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.pooled import Pooled, all_from_json
 from linker.crosslingual.ranking.unsupervised import aligned_words
-from linker.crosslingual.task import LinkingResult, Options, Task, read_links
+from linker.crosslingual.task import LinkingResult, Task, read_links
 
 LANGUAGES = ("tr", "zh", "ru", "fr", "de")
 SYSTEMS = (

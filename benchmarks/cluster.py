@@ -31,7 +31,7 @@ from indexes.cluster import size_of
 from indexes.interface import Matrix
 from indexes.store import manifest as manifests
 from linker.engine import Engine, building
-from linker.engine.intake import BuildOptions
+from linker.engine.options import BuildOptions
 from tests import elastic_server
 
 K, QUERIES, WARM, CLIENTS = 10, 400, 50, (1, 8)

@@ -30,7 +30,7 @@ from linker.base.errors import LinkerError
 from linker.corpora import read_corpus
 from linker.encoders.folder import save
 from linker.engine import building
-from linker.engine.intake import BuildOptions
+from linker.engine.options import BuildOptions
 from linker.engine.scaleout.cluster import imported, joined
 from tests import elastic_server
 

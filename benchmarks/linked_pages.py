@@ -20,10 +20,10 @@ import numpy as np
 from benchmarks.support.common import record, shared_data
 from linker.corpora.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.methods import link
+from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.scoring.candidates import Candidates
-from linker.crosslingual.scoring.hapax import HapaxRules
-from linker.crosslingual.task import Options, Task, read_links
+from linker.crosslingual.task import Task, read_links
 
 LANGUAGES = ("fr", "de", "ru", "tr", "zh")
 PIVOTS = {"fr": "de", "de": "fr", "ru": "fr", "tr": "fr", "zh": "fr"}
@@ -56,7 +56,7 @@ def systems(variant: str, code: str, encoder: str | None) -> Iterator[tuple[str,
     yield (
         "hapax with edges, pigeonhole",
         "hapax",
-        replace(plain, options=Options(hapax=HapaxRules(strip=False))),
+        replace(plain, options=Options(keep_edges=True)),
     )
     yield f"pivot {PIVOTS[code]}, filter", "pivot", pivoted
     yield f"pivot {PIVOTS[code]}, boost", "pivot", replace(pivoted, options=Options(pivot_mode="boost"))

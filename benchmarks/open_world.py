@@ -31,6 +31,7 @@ from benchmarks.support.absent import calibration_error
 from benchmarks.support.common import record
 from benchmarks.support.prose import prose
 from indexes.dtypes import BoolArray, Int64Array
+from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import NOTHING, Solution, describe_unlinked
 from linker.crosslingual.ranking.cascade import CascadeEvidence
@@ -39,7 +40,6 @@ from linker.crosslingual.ranking.fitting import learn_ranker
 from linker.crosslingual.ranking.folds import divisions_of
 from linker.crosslingual.ranking.interface import Evidence, Learned
 from linker.crosslingual.ranking.learning import out_of_fold
-from linker.crosslingual.task import Options
 from linker.crosslingual.thresholds import least_probability
 
 ORPHANS = (0.0, 0.5, 0.9)

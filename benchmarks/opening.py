@@ -26,7 +26,7 @@ from benchmarks.support.direct import read
 from benchmarks.support.passages import SEED, SHORTEST
 from indexes.arrays import normalised
 from linker.engine import building
-from linker.engine.intake import BuildOptions
+from linker.engine.options import BuildOptions
 
 DIM, TURNS = 256, 5
 OPEN = """

@@ -38,7 +38,7 @@ from indexes.interface import Matrix
 from indexes.sharded import retrievers
 from indexes.store import manifest as manifests
 from linker.engine import Engine, building
-from linker.engine.intake import BuildOptions
+from linker.engine.options import BuildOptions
 
 K, ROUNDS, QUERIES, WARM = 10, 2, 100, 20
 SHARDS, CORES = (1, 2, 4), (1, 2)

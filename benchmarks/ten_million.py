@@ -40,7 +40,7 @@ from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.writer import Writer
 from linker.engine import Engine, building
-from linker.engine.intake import BuildOptions
+from linker.engine.options import BuildOptions
 
 K, QUERIES, WARM, DIM = 10, 100, 10, 256
 CLIENTS, EACH = (1, 8, 32), 64  # clients at once, queries of all of them together

@@ -241,7 +241,7 @@ class Collection:
         if not isinstance(self.text, Bm25Index | FieldsIndex):
             raise IndexesError(
                 f"{self.directory} cannot search for phrases, since its BM25 is on Elasticsearch: build an index "
-                "without --backend elastic, or search without --phrases"
+                "without `backend` elastic, or search without `phrases`"
             )
         return PhraseSearch(
             self.text, self.rows, self._stored_forward, lambda row: self.documents[row].full_text

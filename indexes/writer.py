@@ -175,11 +175,11 @@ class Writer(AnyWriter):
         old = self.manifest
         if bm25 and old.elastic and (bm25.k1, bm25.b) != (old.bm25.k1, old.bm25.b):
             raise IndexesError(
-                "k1 and b of an index on Elasticsearch are set by its build: give --k1 and --b there"
+                "k1 and b of an index on Elasticsearch are set by its build: give `k1` and `b` there"
             )
         if bm25 and [f.name for f in bm25.fields] != [f.name for f in old.bm25.fields]:
             if bm25.fields:
-                raise IndexesError("the fields of an index are set by its build: give --fields there")
+                raise IndexesError("the fields of an index are set by its build: give `fields` there")
             bm25 = dataclasses.replace(bm25, fields=old.bm25.fields)
         name = f"{old.generation + 1:06d}"
         completes = build is not None and build.complete > old.build.complete

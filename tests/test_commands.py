@@ -97,7 +97,7 @@ def test_find_takes_judgements_as_a_mapping(index: Path) -> None:
     assert (report.relevant, report.stopped) == (7, "7 relevant found")
     with pytest.raises(InputError, match="either a judge or"):
         package.find(index, ["x"])
-    with pytest.raises(InputError, match="need --static"):
+    with pytest.raises(InputError, match="need `static`"):
         package.find(index, ["x"], judgements=known, per_seed=True)
 
 

@@ -38,11 +38,14 @@ def _group(group: Any, context: Any, level: int) -> Iterator[str]:
 def _command(command: Any, context: Any) -> Iterator[str]:
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"```text\n{context.command_path} {usage}\n```\n"
-    rows = [record for p in command.params if (record := p.get_help_record(context)) and p.name != "help"]
-    if rows:
-        yield "| argument or option | |\n|---|---|"
-        yield from (f"| `{_cell(written)}` | {_cell(_markdown(text))} |" for written, text in rows)
-        yield ""
+    if command.epilog:
+        yield f"```sh\n{command.epilog}\n```\n"
+    for heading, records in command.headings(context).items():
+        rows = [record for record in records if not record[0].endswith("--help")]
+        if rows:
+            yield f"| {heading.lower()} | |\n|---|---|"
+            yield from (f"| `{_cell(written)}` | {_cell(_markdown(text))} |" for written, text in rows)
+            yield ""
 
 
 def _paragraphs(text: str | None) -> str:

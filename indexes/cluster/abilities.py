@@ -23,18 +23,18 @@ class Abilities:
     refusals: dict[str, str]
 
 
-DIRECTORY = "build an index in a directory for it (--out DIR)"
+DIRECTORY = "build an index in a directory for it (`out` DIR)"
 REFUSALS = {
-    "the search for phrases": f"its postings have no positions: leave --phrases out, or {DIRECTORY}",
-    "--fields": f"it ranks one text for each document: leave it out, or {DIRECTORY}",
-    "--positions": f"it keeps terms without their order: leave it out, or {DIRECTORY}",
-    "--keep": "a change is visible at once, so that there are no older generations: take snapshots of the "
+    "the search for phrases": f"its postings have no positions: leave `phrases` out, or {DIRECTORY}",
+    "`fields`": f"it ranks one text for each document: leave it out, or {DIRECTORY}",
+    "`positions`": f"it keeps terms without their order: leave it out, or {DIRECTORY}",
+    "`keep`": "a change is visible at once, so that there are no older generations: take snapshots of the "
     "cluster instead",
     "backups": "its documents are files of the servers: take a snapshot of its indexes, NAME-*, with the cluster's own "
     "API",
     "older generations": "a change is visible at once, and nothing older is kept: restore a snapshot of the cluster",
     "the rebuilding": "there is no directory to fill it from: build another one from the corpus, and drop this one",
-    "a copy of the encoder": "models stay where they are: name the model's folder with --encoder at each use",
+    "a copy of the encoder": "models stay where they are: name the model's folder with `encoder` at each use",
 }
 
 
@@ -42,9 +42,9 @@ def _abilities(server: str) -> Abilities:
     product, kinds = PRODUCTS[server], kinds_on(server)
     short = {"none": "none", AUTO: f"{server}-hnsw", "flat": f"{server}-flat", "hnsw": f"{server}-hnsw"}
     recall = (
-        f"{product} chooses among candidates of its own: build with --vectors {server}-flat for exact search"
+        f"{product} chooses among candidates of its own: build with `vectors` {server}-flat for exact search"
     )
-    return Abilities(product, short | dict(zip(kinds, kinds, strict=True)), REFUSALS | {"--recall": recall})
+    return Abilities(product, short | dict(zip(kinds, kinds, strict=True)), REFUSALS | {"`recall`": recall})
 
 
 ABILITIES = {server: _abilities(server) for server in PRODUCTS}

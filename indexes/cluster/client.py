@@ -64,7 +64,7 @@ class ElasticSettings:
 
     def __post_init__(self) -> None:
         if not self.urls:
-            raise IndexesError(f"no address of {self.product}: give --url http://HOST:9200")
+            raise IndexesError(f"no address of {self.product}: give `url` http://HOST:9200")
         for url in self.urls:
             elastic_trust.origin(url)
         if self.shards < 1 or self.replicas < 0:
@@ -260,7 +260,7 @@ def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesErr
         return BackendUnavailableError(f"{where} refuses us ({status}): set {_ways(settings)}")
     if status == 400 and ("[index.knn" in reason or "[knn_vector]" in reason):
         return IndexesError(
-            f"{where} has no k-NN plugin, which holds the vectors: install it, or build with --encoder none"
+            f"{where} has no k-NN plugin, which holds the vectors: install it, or build with `encoder` none"
         )
     if status == 404:
         remedy = "restore it with `linker index rebuild`, or build the index again"

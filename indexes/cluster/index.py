@@ -79,7 +79,7 @@ class ClusterIndex(Reads):
             taken = self.client.indices.exists(index=self.settings.index)
         if taken:
             raise IndexesError(
-                f"{self.settings.index!r} exists already: choose another name with --index, "
+                f"{self.settings.index!r} exists already: choose another name with `index`, "
                 "or delete the existing index if nothing needs it"
             )
         self._create(self._generation(1), dim, kind, bm25, {self.settings.index: {}})

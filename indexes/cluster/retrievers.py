@@ -152,7 +152,7 @@ class ClusterText(_Retriever):
         if (parameters.k1, parameters.b) != (own.k1, own.b):
             raise IndexesError(
                 f"the index on {self.index.settings.product} has k1 = {own.k1:g} and b = {own.b:g}, which a query "
-                "cannot change: build it again with --k1 and --b, or give --k3 alone"
+                "cannot change: build it again with `k1` and `b`, or give `k3` alone"
             )
         return parameters
 

@@ -76,7 +76,7 @@ class RemoteWriter(AnyWriter):
                 )
             if index.unfinished():
                 raise IndexesError(
-                    f"a build of {address} was interrupted, or is running: continue it with --resume, or delete it "
+                    f"a build of {address} was interrupted, or is running: continue it with `resume`, or delete it "
                     "with `linker index drop`"
                 )
             stamp = time.time_ns()
@@ -91,7 +91,7 @@ class RemoteWriter(AnyWriter):
         with contextlib.closing(ClusterIndex(ElasticSettings.of(address))) as named:
             state = named.unfinished()
         if state is None:
-            raise IndexesError(f"there is no interrupted build of {address}: leave out --resume")
+            raise IndexesError(f"there is no interrupted build of {address}: leave out `resume`")
         settings = ElasticSettings.of(address, state.shards, state.replicas)
         with contextlib.closing(ClusterIndex(settings, state.name)) as index:
             yield cls(address, index, stored_manifest(address, state), state.stamp)
@@ -101,7 +101,7 @@ class RemoteWriter(AnyWriter):
     def change(cls, address: Address, keep: int | None = None) -> Iterator[Self]:
         """Open an index for changes, beside any number of other writers. Raises as `state_at`."""
         if keep:
-            raise refused(address, "--keep")
+            raise refused(address, "`keep`")
         state = state_at(address, to_write=True)
         settings = ElasticSettings.of(address, state.shards, state.replicas)
         with contextlib.closing(ClusterIndex(settings, timeout=WRITE_SECONDS)) as index:
@@ -172,7 +172,7 @@ class RemoteWriter(AnyWriter):
         old = self.manifest
         if bm25 and (bm25.k1, bm25.b) != (old.bm25.k1, old.bm25.b):
             raise IndexesError(
-                f"k1 and b of an index on {self._index.settings.product} are set by its build: give --k1 and --b there"
+                f"k1 and b of an index on {self._index.settings.product} are set by its build: give `k1` and `b` there"
             )
         for id_, stamp in zip(sorted(self._outdated), self._stamps(len(self._outdated)), strict=True):
             self._index.bulk.put(deleted_alone(id_, stamp))

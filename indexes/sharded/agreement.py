@@ -21,7 +21,7 @@ def check(shards: Sequence[Named]) -> None:
         if manifest.elastic:
             raise IndexesError(
                 f"{directory} is on Elasticsearch, whose indexes have shards of their own: build it there with "
-                "--shards, and search it alone"
+                "`shards`, and search it alone"
             )
     (first, one), *others = shards
     for directory, other in others:
@@ -33,7 +33,7 @@ def check(shards: Sequence[Named]) -> None:
             )
         if [f.name for f in one.bm25.fields] != [f.name for f in other.bm25.fields]:
             raise IndexesError(
-                f"{together}: BM25 has other fields: rebuild one with the --fields of the other"
+                f"{together}: BM25 has other fields: rebuild one with the `fields` of the other"
             )
         if _encoder(one) != _encoder(other):
             raise EncoderMismatchError(
@@ -71,7 +71,7 @@ def joint(shards: Sequence[Named]) -> tuple[Manifest, tuple[str, ...]]:
     if len(rankers) == 1 and None not in rankers:
         search["ranker"] = one.search["ranker"]
     elif rankers != {None}:
-        remarks.append("the stored ranker is left out, since not all directories hold the same: use --rerank")
+        remarks.append("the stored ranker is left out, since not all directories hold the same: use `rerank`")
     if any(m.search.get("calibration") for _, m in shards):
         remarks.append("no P(link): a calibration holds for the directory that it was fitted on")
     manifest = dataclasses.replace(

@@ -41,7 +41,7 @@ def disk_errors(what: str, *, resumes: bool = False) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        full = f"free some space and {'continue with --resume' if resumes else 'run the command again'}"
+        full = f"free some space and {'continue with `resume`' if resumes else 'run the command again'}"
         remedy = {
             errno.ENOSPC: full,
             errno.EDQUOT: full,

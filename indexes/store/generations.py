@@ -29,7 +29,7 @@ def limit(directory: Path) -> int:
     except FileNotFoundError:
         return 0
     if not re.fullmatch(rb"[0-9]{1,6}\n", content):
-        raise DamagedError(f"{path} is damaged: say how many older generations to keep, with --keep")
+        raise DamagedError(f"{path} is damaged: say how many older generations to keep, with `keep`")
     return int(content)
 
 
@@ -120,7 +120,7 @@ def checkout(directory: Path, generation: int) -> Manifest:
         refuse_server(last, "an older generation cannot be checked out")
         older = kept(directory, last)
         if generation not in older:
-            others = f"it keeps {', '.join(map(str, older))}" if older else "none are kept (see --keep)"
+            others = f"it keeps {', '.join(map(str, older))}" if older else "none are kept (see `keep`)"
             raise IndexesError(f"{directory} does not keep generation {generation}: {others}")
         if lines := storage.damage(directory, older[generation]):
             raise DamagedError("; ".join(lines) + ": check out another generation, or restore a backup")

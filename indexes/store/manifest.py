@@ -79,7 +79,7 @@ def check_directory(directory: Path) -> None:
     if address := Address.of(directory):
         raise IndexesError(
             f"{address} is an index on a cluster, and this command needs one in a directory: build one there with "
-            "--out DIR. On a cluster there are search, find, serve, mcp, evaluate, watch, calibrate, rank train, and "
+            "`out` DIR. On a cluster there are search, find, serve, mcp, evaluate, watch, calibrate, rank train, and "
             "index build, add, delete, tune, compact, info, verify and drop"
         )
 

@@ -109,7 +109,7 @@ def check_vacant(directory: Path) -> None:
     if manifests.NAME in names:
         raise IndexesError(
             f"{directory} already holds an index: add to it with `linker index add`, "
-            "continue an interrupted build with --resume, or choose another directory"
+            "continue an interrupted build with `resume`, or choose another directory"
         )
     content = _lock_content(directory)
     # The creation was killed while it wrote the mark.

@@ -264,7 +264,7 @@ class Bm25Index:
         """Return rows and scores, both [n, k], best first, padded with −1 and −inf. Raises as `search` does."""
         check_k(k)
         if bm25 and bm25.fields:
-            raise IndexesError("the index has no fields, which a query could weigh: build it with --fields")
+            raise IndexesError("the index has no fields, which a query could weigh: build it with `fields`")
         scorer = self.scorer()
         terms = [self._query_terms.of(query) for query in queries]
         return scorer.best(terms, k, self._rows.mask(where), bm25 or self._parameters)

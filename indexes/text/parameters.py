@@ -119,7 +119,7 @@ class Bm25Parameters:
         weights, b = weights or {}, b or {}
         names = [field.name for field in self.fields]
         if unknown := sorted((weights.keys() | b.keys()) - set(names)):
-            has = f"its fields are {', '.join(names)}" if names else "build it with --fields"
+            has = f"its fields are {', '.join(names)}" if names else "build it with `fields`"
             raise IndexesError(f"the index has no field {unknown[0]!r}: {has}")
         fields = [Field(f.name, weights.get(f.name, f.weight), b.get(f.name, f.b)) for f in self.fields]
         return dataclasses.replace(self, fields=tuple(fields))
@@ -158,7 +158,7 @@ class AnalysisSettings:
             raise IndexesError(f"unknown tokenizer {self.tokenizer!r}: choose one of {', '.join(TOKENIZERS)}")
         if self.stop_words and (self.language in WITHOUT_STOP_WORDS or self.language not in STEMMED):
             raise IndexesError(
-                f"there is no list of stop words for {self.language!r}: leave out --stop-words"
+                f"there is no list of stop words for {self.language!r}: leave out `stop_words`"
             )
         if not 1 <= self.min_token <= LONGEST:
             raise IndexesError(f"the shortest word has 1 to {LONGEST} characters, not {self.min_token}")

@@ -30,6 +30,10 @@ class InputError(LinkerError):
     """A file or value given by the user cannot be used; names the file and, where known, the line."""
 
 
+class UsageError(InputError):
+    """Options contradict each other, or one cannot be read; the command line exits with status 2."""
+
+
 class ConfigError(LinkerError):
     """A configuration file or a `--set` value is wrong."""
 

@@ -43,7 +43,7 @@ def read_lines(path: Path, limit: int = MAX_LINE, encoding: str | None = None) -
     for number, raw, size in itertools.islice(lines, 1):
         if encoding is None and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise InputError(
-                f"{path} is UTF-16, not UTF-8: convert it, or if the command has --encoding, name it with that"
+                f"{path} is UTF-16, not UTF-8: convert it, or if the command has `encoding`, name it with that"
             )
         marked = len(codecs.BOM_UTF8) if raw.startswith(codecs.BOM_UTF8) else 0
         yield number, raw[marked:], size - marked

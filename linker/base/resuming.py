@@ -20,13 +20,13 @@ def check_same_build(existing: Manifest, requested: Manifest, out: Path | str) -
         requested.encoder and requested.encoder.fingerprint
     )
     for what, equal in (
-        ("--encoder", same_encoder),
-        ("--vectors", existing.vectors == requested.vectors),
-        ("--language", existing.analysis.language == requested.analysis.language),
-        ("--tokenizer, --stop-words or --min-token", existing.analysis == requested.analysis),
-        ("--positions", existing.positions == requested.positions),
-        ("--k1, --b, --k3 or --fields", existing.bm25 == requested.bm25),
-        ("--backend", bool(existing.elastic) == bool(requested.elastic)),
+        ("`encoder`", same_encoder),
+        ("`vectors`", existing.vectors == requested.vectors),
+        ("`language`", existing.analysis.language == requested.analysis.language),
+        ("`tokenizer`, `stop_words` or `min_token`", existing.analysis == requested.analysis),
+        ("`positions`", existing.positions == requested.positions),
+        ("`k1`, `b`, `k3` or `fields`", existing.bm25 == requested.bm25),
+        ("`backend`", bool(existing.elastic) == bool(requested.elastic)),
     ):
         if not equal:
             raise IndexesError(f"{out} was being built with another {what}: give the same one to continue")

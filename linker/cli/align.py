@@ -10,7 +10,8 @@ import typer
 
 from linker.base.files import path_text
 from linker.cli import completion
-from linker.cli.common import AsJson, Languages, note, print_json
+from linker.cli.common import AsJson, note, print_json
+from linker.crosslingual.options import Languages
 
 
 def align(
@@ -68,6 +69,8 @@ def align(
     """Export the aligned sentences of linked pages.
 
     The best link of each page counts. Sentences without a counterpart are left out and counted.
+
+    Example: linker align links.run fr.jsonl en.jsonl --out memory.tmx
     """
     from linker.cli import commands
 

@@ -11,17 +11,6 @@ import typer
 from linker.cli import cluster
 from linker.cli.common import AsJson, Index, print_json
 
-Keep = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=999_999,
-        metavar="N",
-        help="From now on, keep this many older generations for `index checkout`.",
-        show_default=False,
-    ),
-]
-
 
 def backup(
     directory: Index,
@@ -38,6 +27,8 @@ def backup(
     """Copy an index while it is in use.
 
     Copies and verifies the last committed generation; writers and searches continue.
+
+    Example: linker index backup news.index news.tar
     """
     from indexes.store import backup as backups
 
@@ -79,7 +70,10 @@ def restore(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Restore an index from a backup. The checksum of every file is verified."""
+    """Restore an index from a backup. The checksum of every file is verified.
+
+    Example: linker index restore news.tar restored.index
+    """
     from indexes.store import backup as backups
 
     if source == "-":
@@ -101,6 +95,8 @@ def checkout(
     """Bring back an older generation of an index.
 
     Commits a new generation with the content of one that --keep kept (`index info` lists them).
+
+    Example: linker index checkout news.index 3
     """
     from indexes.store import generations
 

@@ -46,8 +46,8 @@ def conditions(context: typer.Context, incomplete: str) -> Iterator[str]:
     from linker.engine.engine import Engine
 
     # Without its value, the option that is being typed keeps the arguments before it from being assigned.
-    given = [context.params.get("directory"), *context.args]
-    for directory in (Path(text) for text in given if text):
+    first = context.params.get("directory") or ()
+    for directory in map(Path, (*(first if isinstance(first, (list, tuple)) else (first,)), *context.args)):
         with contextlib.suppress(IndexesError, OSError):
             with Engine.open(directory) as engine:
                 fields = engine.fields if len(engine) <= MOST else ()

@@ -19,7 +19,10 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show installed packages, hardware features and servers."""
+    """Show installed packages, hardware features and servers.
+
+    Example: linker doctor --json
+    """
     from linker.cli.checking import examine, render
 
     report = examine(elasticsearch)

@@ -1,9 +1,8 @@
 """Elasticsearch on the command line: the options of the index commands, and `linker index rebuild`."""
 
-from __future__ import annotations
-
 import functools
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,69 +10,62 @@ import typer
 
 from indexes.address import Address
 from indexes.kinds import on_server
+from linker.base.options import Opt
 from linker.cli import cluster
 from linker.cli.common import AsJson, Index, note, print_json
 
 if TYPE_CHECKING:
     from indexes.cluster.client import ElasticSettings
 
-Backend = Annotated[
-    Literal["embedded", "elastic"],
-    typer.Option(help="Where BM25 runs: in the directory, or on Elasticsearch (needs --url)."),
-]
+ELASTIC = "Elasticsearch"
 Urls = Annotated[
     list[str] | None,
-    typer.Option(
-        "--url",
-        metavar="URL",
-        help="Address of Elasticsearch; repeat it for several nodes.",
-        show_default=False,
-    ),
+    Opt("Address of Elasticsearch; repeat it for several nodes.", "--url", ELASTIC, "URL"),
 ]
-IndexName = Annotated[
-    str | None,
-    typer.Option(
-        "--index",
-        metavar="NAME",
-        help="Prefix of the index's name on Elasticsearch; default: DIR's name.",
-        show_default=False,
-    ),
-]
-Shards = Annotated[int | None, typer.Option(min=1, help="Number of shards; default 1.", show_default=False)]
-Replicas = Annotated[
-    int | None, typer.Option(min=0, help="Replicas per shard; default 0.", show_default=False)
-]
+Shards = Annotated[int | None, Opt("Number of shards; default 1.", group=ELASTIC, low=1)]
+Replicas = Annotated[int | None, Opt("Replicas per shard; default 0.", group=ELASTIC, low=0)]
 
 
-def settings(
-    backend: str,
-    urls: list[str] | None,
-    name: str | None,
-    shards: int | None,
-    replicas: int | None,
-    vectors: str,
-    out: Path,
-) -> ElasticSettings | None:
-    """Return the settings of the server, or None for the embedded backend; `out` may be an address on a cluster.
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Where BM25 runs."""
 
-    Raises typer.BadParameter where options contradict the backend.
-    """
-    if address := Address.of(out):
-        if urls or name or backend != "embedded":
-            raise typer.BadParameter(f"--out {address} says all: leave out --backend, --url and --index")
+    backend: Annotated[
+        Literal["embedded", "elastic"],
+        Opt("Where BM25 runs: in the directory, or on Elasticsearch (needs --url).", group=ELASTIC),
+    ] = "embedded"
+    url: Urls = None
+    index: Annotated[
+        str | None,
+        Opt("Prefix of the index's name on Elasticsearch; default: DIR's name.", "--index", ELASTIC, "NAME"),
+    ] = None
+    shards: Shards = None
+    replicas: Replicas = None
+
+    def settings(self, vectors: str, out: Path) -> "ElasticSettings | None":
+        """Return the settings of the server, or None for the embedded backend; `out` may be an address on a cluster.
+
+        Raises typer.BadParameter where options contradict the backend.
+        """
+        shape = self.shards or 1, self.replicas or 0
+        if address := Address.of(out):
+            if self.url or self.index or self.backend != "embedded":
+                raise typer.BadParameter(f"--out {address} says all: leave out --backend, --url and --index")
+            from indexes.cluster.client import ElasticSettings
+
+            return ElasticSettings.of(address, *shape)
+        if self.backend == "embedded":
+            if self.url or (self.shards, self.replicas) != (None, None) or on_server(vectors):
+                raise typer.BadParameter(
+                    "--url, --shards, --replicas and elastic vectors need --backend elastic"
+                )
+            return None
+        if not self.url:
+            raise typer.BadParameter("--backend elastic needs --url, for example http://127.0.0.1:9200")
         from indexes.cluster.client import ElasticSettings
+        from indexes.cluster.index import new_name
 
-        return ElasticSettings.of(address, shards or 1, replicas or 0)
-    if backend == "embedded":
-        if urls or shards is not None or replicas is not None or on_server(vectors):
-            raise typer.BadParameter("--url, --shards, --replicas and elastic vectors need --backend elastic")
-        return None
-    if not urls:
-        raise typer.BadParameter("--backend elastic needs --url, for example http://127.0.0.1:9200")
-    from indexes.cluster.client import ElasticSettings
-    from indexes.cluster.index import new_name
-
-    return ElasticSettings(tuple(urls), new_name(name or out.name), shards or 1, replicas or 0)
+        return ElasticSettings(tuple(self.url), new_name(self.index or out.name), *shape)
 
 
 def rebuild(
@@ -86,6 +78,8 @@ def rebuild(
     """Rebuild the Elasticsearch index from the directory.
 
     A new index is filled, then swapped in; searches continue meanwhile.
+
+    Example: linker index rebuild news.index --shards 2
     """
     from indexes.cluster.beside import rebuild as run
 

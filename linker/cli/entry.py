@@ -36,8 +36,8 @@ from linker.cli import (
     watch,
 )
 from linker.cli.common import Notes
-from linker.cli.found import Commands, grouped
-from linker.cli.outputs import Command
+from linker.cli.found import Commands, grouped, register
+from linker.cli.options import flagged
 
 __all__ = ["app", "main"]
 
@@ -86,7 +86,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 for group_name, group in GROUPS.items():
     app.add_typer(group, name=group_name)
 for command in COMMANDS:
-    app.command(cls=Command)(command)
+    register(app, command)
 
 
 @app.callback(invoke_without_command=True)
@@ -112,7 +112,7 @@ def main() -> None:
         with logging_to(Notes()):
             app(prog_name="linker")  # by which the shell asks for completions
     except (LinkerError, IndexesError) as e:
-        _fail(str(e))
+        _fail(flagged(str(e)))
     except ModuleNotFoundError as e:
         extra = extra_of(e.name or "")
         if extra is None:

@@ -99,6 +99,8 @@ def evaluate(
     Of one run, stdout is byte for byte that of `trec_eval -c` (with --answered-only, that of `trec_eval`). Several
     runs, --latex or --markdown give a table with a row per run: the best values in bold, † and ‡ where a run differs
     significantly from the first one.
+
+    Example: linker evaluate links.qrels links.run -m nDCG@10
     """
     from linker.evaluation.evaluator import Resampling
     from linker.evaluation.evaluator import evaluate as run_evaluation
@@ -170,6 +172,8 @@ def compare(
     """Compare runs with a baseline.
 
     Prints differences, intervals, Holm-corrected p-values, wins, ties and losses.
+
+    Example: linker compare links.qrels bm25.run hybrid.run -m map
     """
     if markdown + latex + as_json > 1:
         raise typer.BadParameter("choose one of --markdown, --latex and --json")

@@ -40,6 +40,8 @@ def explain(
     """Explain the cosine of two texts.
 
     Each token is left out in turn; for a star encoder, its sparse attention is shown too.
+
+    Example: linker explain model --text "floods in Valencia"
     """
     if len(text) != 2:
         raise typer.BadParameter("give --text twice: the texts A and B")

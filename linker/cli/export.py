@@ -32,6 +32,8 @@ def export(
     """Export an index's normalised vectors for NumPy or FAISS.
 
     OUT.ids.txt holds the ids: line n is that of row (or label) n, from 0.
+
+    Example: linker index export news.index --npy vectors.npy
     """
     wanted: list[tuple[Format, Path | None]] = [("npy", npy), ("faiss", faiss), ("hnswlib", hnswlib)]
     outs = [(kind, out) for kind, out in wanted if out]

@@ -7,148 +7,45 @@ import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING, cast
 
 from indexes.showing import one_line
 from linker.base.files import path_text
-from linker.cli.columns import (
-    Delimiter,
-    Encoding,
-    HeaderRow,
-    IdColumn,
-    MakeIds,
-    Sheet,
-    TextColumn,
-    TitleColumn,
-    columns_from,
-    describe,
-)
-from linker.cli.common import AsJson, EncoderOption, ModeOption, Where, note, print_json
+from linker.base.options import values
+from linker.cli.columns import Tables, describe
+from linker.cli.common import AsJson, note, print_json
+from linker.review.options import FindOptions
 
 if TYPE_CHECKING:
-    from linker.cli.commands.finding import Question
+    from linker.review.options import Question
     from linker.review.session import Answer, FindReport
 
 KEYS = "y: relevant, n: not relevant, m: maybe, s: skip, u: undo the last one, q: quit"
 
 
-def find(
-    directories: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="DIR...",
-            help="Directory of the index, elastic+https://HOST:PORT/NAME, or several that are searched as one.",
-            show_default=False,
-        ),
-    ],
-    seeds: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="Seed texts: JSONL, BEIR, TSV, CSV or XLSX.", show_default=False),
-    ],
-    until: Annotated[int | None, typer.Option(min=1, help="Stop after this many relevant documents.")] = None,
-    per_seed: Annotated[bool, typer.Option(help="Count --until for each seed by itself.")] = False,
-    static: Annotated[
-        bool, typer.Option(help="Every seed has links of its own: merge their rankings, without feedback.")
-    ] = False,
-    order: Annotated[
-        Literal["probability", "z", "rank"] | None,
-        typer.Option(help="With --static, how rankings are merged. [default: probability if known, else z]"),
-    ] = None,
-    target: Annotated[
-        float | None, typer.Option(help="Recall at which the stopping rule stops.", show_default="0.9")
-    ] = None,
-    stop: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RULE", help="Stopping rule: urn, row, … (see docs/stopping.md).", show_default=False
-        ),
-    ] = None,
-    audit: Annotated[
-        bool,
-        typer.Option(
-            help="When the rule asks for no more, draw unread documents at random to bound what is left."
-        ),
-    ] = False,
-    max_read: Annotated[int | None, typer.Option(min=1, help="Stop after this many judgements.")] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="With --static: leave out documents whose P(link) is lower.",
-            show_default=False,
-        ),
-    ] = None,
-    score: Annotated[
-        float | None,
-        typer.Option(help="With --static: leave out documents whose score is lower.", show_default=False),
-    ] = None,
-    judgements: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="QRELS", help="Take judgements from this file instead of asking.", show_default=False
-        ),
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="File of the judgements [default: the seed file's name + .review.sqlite]"
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the relevant documents here: .csv, .xlsx, .jsonl, .qrels …",
-            show_default=False,
-        ),
-    ] = None,
-    reviewer: Annotated[str, typer.Option(help="Who judges.")] = "",
-    mode: ModeOption = None,
-    where: Where = None,
-    encoder: EncoderOption = None,
-    id_column: IdColumn = None,
-    text_column: TextColumn = None,
-    title_column: TitleColumn = None,
-    make_ids: MakeIds = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    sheet: Sheet = None,
-    header_row: HeaderRow = None,
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn at random.")] = 0,
-    as_json: AsJson = False,
-) -> None:
+def find(options: FindOptions, tables: Tables, as_json: AsJson = False) -> None:
     """Find documents for seed texts and learn from each verdict.
 
     All seeds describe one story; with --static, each has links of its own. It stops when the stopping rule estimates
     that the target recall is reached, or after --until or --max-read. On a terminal, answer y (relevant), n (not), m
     (maybe), s (skip, comes back last), u (undo) or q (quit). A second call with the same ledger continues.
+
+    Example: linker find posts.index --seeds articles.jsonl --out relevant.csv
     """
-    if (per_seed or order or threshold is not None or score is not None) and not static:
-        raise typer.BadParameter("--per-seed, --order, --threshold and --score need --static")
-    if per_seed and until is None:
-        raise typer.BadParameter("--per-seed needs --until")
     from linker.cli import commands
     from linker.cli.commands.finding import ledger_path
 
-    columns = columns_from(
-        directories, id_column, text_column, title_column, make_ids, encoding, delimiter, sheet, header_row
-    )
+    directories, seeds = cast(list[Path], options.directory), cast(Path, options.seeds)
+    columns = tables.columns(directories)
     describe([seeds], columns)
-    kept = ledger_path(ledger, seeds)
+    kept = ledger_path(options.ledger, seeds)
+    judge = None if options.judgements else _from_terminal()
     try:
-        report = commands.find(
-            directories, seeds, None if judgements else _from_terminal(), judgements=judgements, until=until,
-            per_seed=per_seed, static=static, order=order, target=target, stop=stop, audit=audit, max_read=max_read,
-            threshold=threshold, score=score, ledger=ledger, out=out, reviewer=reviewer, mode=mode, where=where,
-            encoder=encoder, columns=columns, seed=seed,
-        )  # fmt: skip
+        report = commands.find(**values(options) | {"judge": judge, "columns": columns})
     except KeyboardInterrupt:
         note(f"\njudgements are in {kept}; the same command continues")
         raise
-    _print_report(report, kept, out, as_json)
+    _print_report(report, kept, options.out, as_json)
 
 
 def _from_terminal() -> Callable[[Question], Answer]:
@@ -191,7 +88,7 @@ def _described(question: Question) -> str:
     return f"[{candidate.id}{rank} {candidate.score:.3f}{known}]{why} {text}"
 
 
-def _print_report(report: FindReport, ledger: Path, out: Path | None, as_json: bool) -> None:
+def _print_report(report: FindReport, ledger: Path, out: str | Path | None, as_json: bool) -> None:
     if as_json:
         print_json(dataclasses.asdict(report) | {"ledger": path_text(ledger)})
     else:

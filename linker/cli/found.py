@@ -6,12 +6,14 @@ the command line names none of linker's own: reading the entry points of all pac
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from linker.cli.options import spread
 from linker.cli.outputs import Command
 
 GROUP = "linker.commands"
@@ -34,8 +36,14 @@ def grouped(help_text: str, commands: Iterable[Any]) -> typer.Typer:
     group = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
     for command in commands:
         name, function = command if isinstance(command, tuple) else (None, command)
-        group.command(name, cls=Command)(function)
+        register(group, function, name)
     return group
+
+
+def register(app: typer.Typer, function: Any, name: str | None = None) -> None:
+    """Make a function a command; the end of its docstring, after `Example:`, is shown below its options."""
+    text, _, example = (inspect.getdoc(function) or "").partition("\n\nExample: ")
+    app.command(name, cls=Command, help=text, epilog=example or None)(spread(function))
 
 
 def every(app: typer.Typer) -> dict[str, Any]:
@@ -65,7 +73,7 @@ def _found(name: str) -> Any:
             thing = entry.load()
             if not isinstance(thing, typer.Typer):
                 single = typer.Typer(add_completion=False, rich_markup_mode=None)
-                single.command(name, cls=Command)(thing)
+                register(single, thing, name)
                 thing = single
             command: Any = typer.main.get_command(thing)
             command.name = name

@@ -4,44 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from indexes.address import Address, shown
-from indexes.kinds import KINDS, VectorKindName
-from indexes.text.parameters import LONGEST, TokenizerName
+from linker.base.options import Opt, values
 from linker.base.printable import on_one_line
-from linker.cli import cluster, completion, elastic
-from linker.cli.backup import Keep
-from linker.cli.columns import (
-    Delimiter,
-    Encoding,
-    HeaderRow,
-    IdColumn,
-    MakeIds,
-    Sheet,
-    TextColumn,
-    TitleColumn,
-    columns_from,
-    describe,
-)
-from linker.cli.common import (
-    K1,
-    K3,
-    AsJson,
-    B,
-    CompileOption,
-    EncoderOption,
-    FieldB,
-    FieldWeight,
-    Index,
-    PrecisionOption,
-    note,
-    numbers_of,
-    print_json,
-)
-from linker.cli.elastic import Backend, IndexName, Replicas, Shards, Urls
+from linker.cli import cluster, elastic
+from linker.cli.columns import Tables, describe
+from linker.cli.common import AsJson, Index, note, print_json
+from linker.cli.elastic import Servers
+from linker.engine.options import BM25, Bm25Options, BuildOptions, EncoderOption, IntakeOptions, Keep
 
 if TYPE_CHECKING:
     from linker.engine.building import BuildReport
@@ -58,22 +32,6 @@ Wait = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another writer to end.")
 ]
 WAIT = 30.0  # as Engine's
-VectorsFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--vectors-file",
-        metavar="FILE",
-        help="Take the documents' vectors from this .npy or FAISS file; --encoder names what made them, if anything.",
-        show_default=False,
-    ),
-]
-VectorIds = Annotated[
-    Path | None,
-    typer.Option(
-        "--ids", metavar="FILE", help="Ids of --vectors-file's rows, one per line.", show_default=False
-    ),
-]
-BatchSize = Annotated[int, typer.Option(min=1, help="Documents encoded and added per batch.")]
 
 
 def build(
@@ -86,125 +44,34 @@ def build(
             show_default=False,
         ),
     ],
-    encoder: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|PATH|none",
-            help="Encoder for dense retrieval; none: BM25 only.",
-            autocompletion=completion.encoders,
-        ),
-    ] = "none",
-    vectors: Annotated[
-        VectorKindName,
-        typer.Option(
-            help="; ".join(f"{kind.name}: {kind.summary}" for kind in KINDS.values()) + ".",
-        ),
-    ] = "auto",
-    language: Annotated[str, typer.Option(help="Language of the stemmer and the stop words.")] = "english",
-    tokenizer: Annotated[
-        TokenizerName,
-        typer.Option(
-            help="words: letters and digits; posts: also reads addresses, @handles, #hashtags and _."
-        ),
-    ] = "words",
-    stop_words: Annotated[
-        bool, typer.Option("--stop-words", help="Drop stop words from documents too, not from queries alone.")
-    ] = False,
-    min_token: Annotated[
-        int, typer.Option(min=1, max=LONGEST, help="Drop terms of fewer characters than this.")
-    ] = 1,
-    k1: K1 = None,
-    b: B = None,
-    k3: K3 = None,
+    options: BuildOptions,
+    ranking: Bm25Options,
+    servers: Servers,
+    tables: Tables,
     fields: Annotated[
         str,
-        typer.Option(
+        Opt(
+            "Rank by these fields, each with a weight: title, text, names in the metadata.",
+            group=BM25,
             metavar="NAME,NAME…",
-            help="Rank by these fields, each with a weight: title, text, names in the metadata.",
-            show_default=False,
         ),
     ] = "",
-    field_weight: FieldWeight = None,
-    field_b: FieldB = None,
-    positions: Annotated[
-        bool, typer.Option("--positions", help="Store terms in order too, for a learned ranker.")
-    ] = False,
-    backend: Backend = "embedded",
-    url: Urls = None,
-    index: IndexName = None,
-    shards: Shards = None,
-    replicas: Replicas = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted build.")] = False,
-    batch_size: BatchSize = 256,
-    precision: PrecisionOption = "float32",
-    compiled: CompileOption = False,
-    engine: Annotated[
-        Literal["local", "ray"],
-        typer.Option(
-            help="Encode on this machine, or with Ray on all machines of the cluster at RAY_ADDRESS."
-        ),
-    ] = "local",
-    worker_gpus: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="GPUs of Ray for each worker of --engine ray, which then encodes on them; 0.5: two workers share one.",
-        ),
-    ] = 0.0,
-    commit_every: Annotated[
-        int, typer.Option(min=0, help="Documents per commit; 0: commit by volume, at least once a minute.")
-    ] = 0,
-    id_column: IdColumn = None,
-    text_column: TextColumn = None,
-    title_column: TitleColumn = None,
-    make_ids: MakeIds = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    sheet: Sheet = None,
-    header_row: HeaderRow = None,
-    vectors_file: VectorsFile = None,
-    ids: VectorIds = None,
-    keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build an index from one or more corpora."""
+    """Build an index from one or more corpora.
+
+    Example: linker index build articles.jsonl --out news.index --encoder minilm
+    """
     from indexes.text.parameters import Bm25Parameters, Field
     from linker.engine import building
 
     named = tuple(Field(name.strip()) for name in fields.split(",")) if fields else ()
-    bm25 = Bm25Parameters(fields=named).changed(k1, b, k3)
-    options = building.BuildOptions(
-        encoder,
-        vectors,
-        language=language,
-        tokenizer=tokenizer,
-        stop_words=stop_words,
-        min_token=min_token,
-        bm25=bm25.weighted(numbers_of("--field-weight", field_weight), numbers_of("--field-b", field_b)),
-        positions=positions,
-        batch_size=batch_size,
-        commit_every=commit_every,
-        columns=columns_from(
-            None,
-            id_column,
-            text_column,
-            title_column,
-            make_ids,
-            encoding,
-            delimiter,
-            sheet,
-            header_row,
-            adding=True,
-        ),
-        precision=precision,
-        compiled=compiled,
-        elastic=elastic.settings(backend, url, index, shards, replicas, vectors, out),
-        engine=engine,
-        worker_gpus=worker_gpus,
-        keep=keep,
-        vectors_file=vectors_file,
-        ids_file=ids,
+    options = dataclasses.replace(
+        options,
+        bm25=ranking.changed(Bm25Parameters(fields=named)),
+        columns=tables.columns(adding=True),
+        elastic=servers.settings(options.vectors, out),
     )
     describe(corpus, options.columns)
     report = building.build(corpus, out, options, resume=resume)
@@ -217,55 +84,34 @@ def build(
 def add(
     directory: Index,
     corpus: Corpora,
+    options: IntakeOptions,
+    tables: Tables,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace documents whose id is already in the index.")
     ] = False,
     encoder: EncoderOption = None,
-    batch_size: BatchSize = 256,
-    id_column: IdColumn = None,
-    text_column: TextColumn = None,
-    title_column: TitleColumn = None,
-    make_ids: MakeIds = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    sheet: Sheet = None,
-    header_row: HeaderRow = None,
-    vectors_file: VectorsFile = None,
-    ids: VectorIds = None,
-    keep: Keep = None,
     wait: Wait = WAIT,
     as_json: AsJson = False,
 ) -> None:
     """Add corpora to an index in one commit.
 
     Documents whose id is already in the index are quarantined unless --replace is given.
+
+    Example: linker index add news.index more.jsonl --replace
     """
     from indexes.cluster import manifest_of
     from linker.encoders.loading import load_encoder
     from linker.encoders.opened import open_encoder
     from linker.engine import building
 
-    columns = columns_from(
-        directory,
-        id_column,
-        text_column,
-        title_column,
-        make_ids,
-        encoding,
-        delimiter,
-        sheet,
-        header_row,
-        adding=True,
-    )
+    columns = tables.columns(directory, adding=True)
     record = manifest_of(directory).encoder
     override = load_encoder(encoder) if encoder else None
-    options = building.BuildOptions(
-        batch_size=batch_size, columns=columns, keep=keep, vectors_file=vectors_file, ids_file=ids
-    )
-    needed = record is not None and vectors_file is None and (override or record.fingerprint)
+    taken = BuildOptions(**values(options) | {"columns": columns})
+    needed = record is not None and options.vectors_file is None and (override or record.fingerprint)
     model = open_encoder(directory, record, override) if record and needed else None
     describe(corpus, columns)
-    report = building.add(corpus, directory, model, options, replace=replace, wait=wait)
+    report = building.add(corpus, directory, model, taken, replace=replace, wait=wait)
     _report(report, directory, as_json)
     if report.interrupted:
         kept = Address.of(directory)
@@ -304,6 +150,8 @@ def delete(
     """Delete documents in one commit.
 
     If an id is not in the index, that is an error and nothing is deleted.
+
+    Example: linker index delete news.index a17 a18
     """
     from indexes.writer import writer_of
     from linker.base.files import nonempty_lines
@@ -326,6 +174,8 @@ def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> Non
     """Reclaim the space of deleted documents.
 
     Drops their texts, vectors and BM25 statistics, and merges the index into one segment.
+
+    Example: linker index compact news.index
     """
     from indexes.writer import Writer
 
@@ -356,6 +206,8 @@ def drop(
     """Delete an index permanently.
 
     Deletes its files and its data on Elasticsearch; other files in the directory stay.
+
+    Example: linker index drop news.index --yes
     """
     from indexes.dropping import drop as drop_index
     from indexes.store import manifest as manifests
@@ -375,7 +227,10 @@ def drop(
 
 
 def info(directory: Index, as_json: AsJson = False) -> None:
-    """Show the settings, size and state of an index."""
+    """Show the settings, size and state of an index.
+
+    Example: linker index info news.index
+    """
     from indexes.cluster import manifest_of, size_of
     from indexes.store import generations
 
@@ -424,6 +279,8 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
 
     Files are compared with their checksums and with each other. On a cluster, documents are counted, and a sample of
     them is read and found again. Damage means exit status 1.
+
+    Example: linker index verify news.index
     """
     if address := Address.of(directory):
         cluster.verify(address, as_json)

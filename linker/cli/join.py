@@ -37,6 +37,8 @@ def join(
 
     Nothing is copied: the indexes stay where they are, and are changed one by one. search, find, serve and mcp take OUT
     like an index.
+
+    Example: linker index join all.join january.index february.index
     """
     from indexes.sharded import join as join_shards
     from indexes.sharded import manifests_of

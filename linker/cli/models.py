@@ -10,7 +10,8 @@ import typer
 from indexes.errors import importing
 from linker.base.files import path_text
 from linker.cli import completion
-from linker.cli.common import AsJson, CompileOption, PrecisionOption, note, print_json
+from linker.cli.common import AsJson, note, print_json
+from linker.engine.options import EncoderCompiled, EncoderPrecision
 
 Config = Annotated[
     Path | None,
@@ -52,7 +53,10 @@ def train(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train an encoder from a TOML configuration. The ready configurations are applied to your data."""
+    """Train an encoder from a TOML configuration. The ready configurations are applied to your data.
+
+    Example: linker train ast --out model
+    """
     from linker.training import ready
 
     if show is not None:
@@ -104,6 +108,8 @@ def plot(
     """Plot a training as SVG.
 
     The plots show loss, dev figures, each head's α and exact zeros, and t-SNE maps of documents and of posts.
+
+    Example: linker plot model --out plots
     """
     from linker.cli.commands.training import draw
 
@@ -131,13 +137,15 @@ def encode(
         typer.Option(metavar="FILE.npy", help="Write the float32 matrix [n, dim] here.", show_default=False),
     ],
     batch_size: Annotated[int, typer.Option(min=1, help="Texts encoded per batch.")] = 64,
-    precision: PrecisionOption = "float32",
-    compiled: CompileOption = False,
+    precision: EncoderPrecision = "float32",
+    compiled: EncoderCompiled = False,
     as_json: AsJson = False,
 ) -> None:
     """Encode a corpus into a matrix.
 
     It has one row per document; the ids go to FILE.npy.ids.txt, one per line.
+
+    Example: linker encode minilm texts.jsonl --out texts.npy
     """
     import io
 
@@ -179,6 +187,8 @@ def export(
     """Export an encoder, to encode queries without PyTorch.
 
     The graph goes to MODEL/model.onnx, for ONNX Runtime (extra onnx). After another training, export again.
+
+    Example: linker export model
     """
     from indexes.store import manifest as manifests
 

@@ -1,78 +1,79 @@
 """`linker search --server`: the answer comes from a running server, and nothing is loaded here."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from linker.base.errors import UsageError
 from linker.base.files import real
+from linker.base.options import Opt, options
+from linker.cli.options import flagged
+from linker.engine.options import Least, SearchOptions
 
 if TYPE_CHECKING:
-    from indexes.hybrid import Answer, Mode
+    from indexes.hybrid import Answer
 
 ANY = Path("-")
 POOLED = Path("pooled")
-ServerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--server",
-        metavar="URL",
-        help="Ask the `linker serve --api` that runs there; the token is in --token-file, or in LINKER_TOKEN.",
-        show_default=False,
-    ),
-]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="File with the token that the server asks for.", show_default=False),
-]
+SERVER = "Server"
+TAKEN = {"k", "mode", "where", "stored_ranker", "phrases", "threshold", "score"}
 
 
-def refuse_here(options: Mapping[str, object]) -> None:
+# fmt: off
+@dataclass(frozen=True, slots=True)
+class At:
+    """A running server that answers in place of an index here."""
+
+    server: Annotated[str | None, Opt(
+        "Ask the `linker serve --api` that runs there; the token is in --token-file, or in LINKER_TOKEN.",
+        group=SERVER, metavar="URL")] = None
+    token_file: Annotated[Path | None, Opt(
+        "File with the token that the server asks for.", group=SERVER, metavar="FILE")] = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a token without a server."""
+        if self.token_file is not None and self.server is None:
+            raise UsageError("`token_file` goes with `server`")
+# fmt: on
+
+
+def refuse_here(*records: Any, **others: object) -> None:
     """Raise BadParameter naming the options that are given: a server's answers are as it was configured."""
-    given = [
-        name for name, value in options.items() if value is not None and value is not False and value != []
+    given = [name for name, value in others.items() if value]
+    given += [
+        option.name
+        for record in records
+        for option in options(type(record))
+        if option.name not in TAKEN and getattr(record, option.name) != option.default
     ]
     if given:
-        raise typer.BadParameter(
-            f"a server does not take {', '.join(given)}: leave them out, or leave out --server"
-        )
+        names = flagged(", ".join(f"`{name}`" for name in given))
+        raise typer.BadParameter(f"a server does not take {names}: leave them out, or leave out --server")
 
 
 def on_server(
-    url: str,
-    token_file: Path | None,
-    directory: Path,
-    k: int,
-    mode: Mode | None,
-    where: Sequence[str] | None,
-    rerank: Path | None,
-    no_rerank: bool,
-    phrases: bool,
-    threshold: float | None,
-    score: float | None,
-) -> Callable[[Sequence[str]], Answer]:
-    """Return the search by a server, which keeps what is of at least these P(link) and score.
+    at: At, directory: Path, search: SearchOptions, rerank: Path | None, least: Least
+) -> "Callable[[Sequence[str]], Answer]":
+    """Return the search by a server, of whose hits the least is kept here.
 
     Raises InputError where the address or the token cannot be used.
     """
     from linker.engine.client import Server
-    from linker.scoring.probability import cutting
 
     if rerank not in (None, POOLED):
         raise typer.BadParameter("a server reranks with the index's own ranker, or with --rerank pooled")
-    server = Server.of(url, token_file)
+    server = Server.of(at.server or "", at.token_file)
     index = None if directory == ANY else real(directory).name
 
-    def ask(texts: Sequence[str]) -> Answer:
+    def ask(texts: Sequence[str]) -> "Answer":
+        where = cast(Sequence[str], search.where or ())
         answer = server.search(
-            texts, k, index=index, mode=mode, where=where or (), phrases=phrases,
-            rerank="pooled" if rerank else not no_rerank,
+            texts, search.k, index=index, mode=search.mode, where=where, phrases=search.phrases,
+            rerank="pooled" if rerank else search.stored_ranker,
         )  # fmt: skip
-        if score is not None:
-            answer = cutting.by_score(answer, score)
-        return answer if threshold is None else cutting.by_probability(answer, threshold)
+        return least.kept(answer)
 
     return ask

@@ -9,6 +9,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from linker.base.files import check_distinct
+from linker.cli.options import FLAGS, flags
 
 WRITTEN = {"out", "uncertain", "quarantine", "plot", "curve", "npy", "faiss", "hnswlib"}
 PATHS = ("path", "file", "directory")  # types of options
@@ -17,8 +18,32 @@ PATHS = ("path", "file", "directory")  # types of options
 class Command(TyperCommand):
     """A command that refuses to replace its own inputs. Folders are left to the command: each has rules of its own."""
 
+    def headings(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """Return what the help says of each argument and option, by heading: those that have none come first."""
+        found: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            is_argument = parameter.param_type_name == "argument"
+            heading = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
+            if record := parameter.get_help_record(ctx):
+                found.setdefault(heading, []).append(record)
+        return {heading: records for heading, records in found.items() if records}
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options by their headings."""
+        for heading, records in self.headings(ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the example, in one line that can be copied."""
+        if self.epilog:
+            with formatter.section("Example"):
+                formatter.write(f"{'':{formatter.current_indent}}{self.epilog}\n")
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Raises InputError where a file that it writes is one that it reads."""
+        FLAGS.clear()
+        FLAGS.update(flags(self))
         outputs: dict[str, str] = {}
         inputs: list[str] = []
         for parameter in self.params:

@@ -7,37 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linker.cli.common import AsJson, EncoderOption, Index, note, print_json
+from linker.cli.common import AsJson, Index, note, print_json
+from linker.engine.options import EncoderOption
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
     from linker.engine.engine import Engine
+    from linker.engine.options import Least
     from linker.scoring.probability.calibration import Calibration
 
 PRECISIONS = (0.8, 0.9, 0.95)  # whose thresholds are shown
-PrecisionPromise = Annotated[
-    float | None,
-    typer.Option(
-        "--precision",
-        min=0,
-        max=1,
-        help="Keep the first document of a query where P(link) promises this precision, else nothing. Needs `linker "
-        "calibrate`.",
-        show_default=False,
-    ),
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option(min=0, max=1, help="Keep documents of at least this P(link).", show_default=False),
-]
-Score = Annotated[
-    float | None, typer.Option("--score", help="Keep documents of at least this score.", show_default=False)
-]
 
 
-def cut(
-    engine: Engine, answer: Answer, precision: float | None, threshold: float | None, score: float | None
-) -> Answer:
+def cut(engine: Engine, answer: Answer, least: Least) -> Answer:
     """Return what these options keep of an answer, and say what a promise rests on.
 
     Raises InputError where there are no probabilities, or the ranker's, for which nothing was held out.
@@ -45,10 +27,7 @@ def cut(
     from linker.base.errors import InputError
     from linker.scoring.probability import cutting
 
-    if score is not None:
-        answer = cutting.by_score(answer, score)
-    if threshold is not None:
-        answer = cutting.by_probability(answer, threshold)
+    answer, precision = least.kept(answer), least.precision
     if precision is None:
         return answer
     if answer.ranker:
@@ -110,6 +89,8 @@ def calibrate(
 
     Searches then show P(link), and --precision keeps what a statistical test promises. Documents that the judgements
     of a query do not name count as not relevant. Include queries without a relevant document, if there will be such.
+
+    Example: linker calibrate news.index --queries posts.jsonl --qrels links.qrels
     """
     if bool(queries) != bool(qrels) or bool(queries) == bool(ledger):
         raise typer.BadParameter("give either --queries with --qrels, or --ledger")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from indexes.showing import one_line
-from linker.cli.common import AsJson, EncoderOption, Index, note, print_json, warn
+from linker.cli.common import AsJson, Index, note, print_json, warn
+from linker.engine.options import EncoderOption
 
 if TYPE_CHECKING:
     from linker.engine.engine import Engine
@@ -67,6 +68,8 @@ def train(
     """Train a ranker for an index on judged queries.
 
     It learns how to order the best candidates of BM25 and of the encoder, and how probable each link is.
+
+    Example: linker rank train news.index --queries posts.jsonl --qrels links.qrels --into
     """
     if (out is None) != into or (dev_queries is None) != (dev_qrels is None):
         raise typer.BadParameter("give either --out or --into, and --dev-queries with --dev-qrels")
@@ -150,6 +153,8 @@ def explain(
 
     For each candidate: the probability of a link, and the features that moved its score most, with their values. The
     contributions are Shapley values: signed, and together with the rest and the start they add up to the score.
+
+    Example: linker rank explain news.index --query "floods in Valencia"
     """
     from linker.engine.engine import Engine
 

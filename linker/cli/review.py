@@ -54,6 +54,8 @@ def export(
     """Export the judgements that stand.
 
     The texts and metadata of seeds and documents are exported with them.
+
+    Example: linker review export review.sqlite judged.xlsx --index posts.index
     """
     from linker.engine.engine import Engine
     from linker.review.exporting import check_suffix
@@ -93,9 +95,10 @@ def import_(
     reviewer: Annotated[
         str, typer.Option(metavar="NAME", help="Who judged, where the file does not say.", show_default=False)
     ] = "",
-    seed_id: Annotated[
+    seed: Annotated[
         str,
         typer.Option(
+            "--seed-id",
             metavar="ID",
             help="The seed, where the file does not say and the ledger has several.",
             show_default=False,
@@ -116,13 +119,15 @@ def import_(
     If there is no ledger yet, one is made. The judgements are prior knowledge: they count as read and found, and their
     order says nothing about when to stop. Judgements that the ledger already holds are not added again. Records that
     are not judgements go to a quarantine file.
+
+    Example: linker review import review.sqlite judged.xlsx
     """
     from linker.review.importing import import_judgements
     from linker.review.importing.readers import read_records
     from linker.review.ledger import Ledger
 
     read_records(source)  # before a ledger is made, for a file of an unknown kind
-    report = import_judgements(source, Ledger(ledger), reviewer=reviewer, seed=seed_id, label=label)
+    report = import_judgements(source, Ledger(ledger), reviewer=reviewer, seed=seed, label=label)
     place = path_text(report.quarantine) if report.quarantine else None
     if as_json:
         print_json(dataclasses.asdict(report) | {"quarantine": place})
@@ -145,6 +150,8 @@ def agreement(
     """Compare two reviewers: Cohen's kappa, and where they differ.
 
     To resolve a conflict, import a judgement of the reviewer "consensus".
+
+    Example: linker review agreement review.sqlite anna ben
     """
     from linker.review.agreement import agreement as compare
     from linker.review.agreement import two_reviewers
@@ -183,6 +190,8 @@ def status(
     """Show a ledger's seeds, judgements and settings.
 
     With --note, its method note.
+
+    Example: linker review status articles.jsonl.review.sqlite --index posts.index
     """
     opened = _open(ledger)
     if method:

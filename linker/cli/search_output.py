@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from indexes.showing import one_line
 from linker.base.files import STDIO
 from linker.cli.common import note, print_json, warn
+from linker.cli.options import flagged
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
@@ -72,13 +73,13 @@ def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[s
 
 def _warn(answer: Answer) -> None:
     if answer.degraded:
-        note(f"degraded: {answer.degraded}")
+        note(flagged(f"degraded: {answer.degraded}"))
     for message in answer.notes:
-        warn(message)
+        warn(flagged(message))
 
 
 def _how(answer: Answer) -> dict[str, Any]:
-    how = {"mode": answer.mode, "degraded": answer.degraded, "reranked": answer.reranked}
+    how = {"mode": answer.mode, "degraded": flagged(answer.degraded), "reranked": answer.reranked}
     if answer.ranker:
         how["ranker"] = answer.ranker
     return {**how, "calibration": answer.calibration} if answer.calibration else how

@@ -43,6 +43,8 @@ def triangulate(
     Links through a third language raise the probability of a direct link that they
     confirm, and lower one that they contradict. DIR then has a run for each pair of
     languages, and clusters.jsonl: at most one page per language in each cluster.
+
+    Example: linker triangulate de-en=a.run en-fr=b.run --out triangles
     """
     from linker.cli import commands
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linker.cli.common import AsJson, EncoderOption, Index, note, print_json, warn
+from linker.cli.common import AsJson, Index, note, print_json, warn
+from linker.cli.options import flagged
+from linker.engine.options import EncoderOption
 
 if TYPE_CHECKING:
     from linker.engine.tuning import Tuning
@@ -64,6 +66,8 @@ def tune(
 
     Chooses search mode and fusion weights on judged queries, by cross-validation: what is chosen has to beat the
     untuned index. With --recall, chooses how many candidates approximate vector search examines.
+
+    Example: linker index tune news.index --queries posts.jsonl --qrels links.qrels
     """
     if recall is not None:
         _tune_recall(directory, encoder, queries or [], recall, k, sample, curve, as_json)
@@ -134,7 +138,7 @@ def _tune_mode(
         _report(tuning)
     for warning in tuning.warnings:
         warn(warning)
-    note(tuning.reason)
+    note(flagged(tuning.reason))
 
 
 def _report(tuning: Tuning) -> None:

@@ -11,9 +11,10 @@ import typer
 
 from indexes.showing import one_line
 from linker.base.files import path_text
-from linker.cli.columns import IdColumn, TextColumn, TitleColumn, columns_from
-from linker.cli.common import AsJson, EncoderOption, ModeOption, Where, note, print_json
-from linker.cli.probability import Score
+from linker.base.options import values
+from linker.cli.columns import Names
+from linker.cli.common import AsJson, note, print_json
+from linker.review.options import MatchOptions
 
 if TYPE_CHECKING:
     from linker.review.watching import Match
@@ -28,46 +29,8 @@ def watch(
             show_default=False,
         ),
     ],
-    threshold: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Links of at least this P(link).", show_default="0.5"),
-    ] = None,
-    precision: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=1, help="Best links where P(link) promises this precision.", show_default=False
-        ),
-    ] = None,
-    score: Score = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Seeds that are looked at per post.")] = 10,
-    mode: ModeOption = None,
-    where: Where = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Read on as the file grows, until Ctrl-C.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Append the links here, as JSON lines, instead of to stdout.",
-            show_default=False,
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue after the last post whose links are in --out.")
-    ] = False,
-    quarantine: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Unusable lines [default: the name of --out or the posts + .quarantine.jsonl].",
-            show_default=False,
-        ),
-    ] = None,
-    encoder: EncoderOption = None,
-    id_column: IdColumn = None,
-    text_column: TextColumn = None,
-    title_column: TitleColumn = None,
+    options: MatchOptions,
+    names: Names,
     as_json: AsJson = False,
 ) -> None:
     """Match posts against standing seed texts as they arrive.
@@ -75,19 +38,18 @@ def watch(
     SEEDS is an index of articles or claims with a calibration (`linker calibrate`); seeds that are added or deleted
     meanwhile count from then on. With --out, an interrupted watch of a file continues with --resume: no link is lost or
     written twice. Malformed lines go to the quarantine file.
+
+    Example: linker watch claims.index posts.jsonl --follow --out links.jsonl
     """
     if len(seeds) < 2:
         raise typer.BadParameter("give the index of the seeds, then the posts (- is stdin)")
     *directories, posts = seeds
     from linker.cli import commands
 
-    columns = columns_from(directories, id_column, text_column, title_column, False, None, None, None, None)
+    out, printer = options.out, None if options.out else _printer(as_json)
+    given = values(options) | {"columns": names.columns(directories)}
     try:
-        report = commands.watch(
-            directories, posts, None if out else _printer(as_json), threshold=threshold, precision=precision,
-            score=score, k=k, mode=mode, where=where, follow=follow, out=out, resume=resume, quarantine=quarantine,
-            encoder=encoder, columns=columns,
-        )  # fmt: skip
+        report = commands.watch(directories, posts, printer, **given)
     except KeyboardInterrupt:
         note(
             f"\n{out} is complete up to the last post read; the same command with --resume continues"

@@ -109,9 +109,9 @@ def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
         if names and not set(names) & set(header):
             raise InputError(
                 f"{path}: no column {' or '.join(names)}: the header has {', '.join(header)}; "
-                "name the right ones (--id-column, --text-column, --title-column)"
-                + (", or have ids made (--make-ids)" if names == columns.ids else "")
-                + "; if these are no names, say which row has them (--header-row)"
+                "name the right ones (`id_column`, `text_column`, `title_column`)"
+                + (", or have ids made (`make_ids`)" if names == columns.ids else "")
+                + "; if these are no names, say which row has them (`header_row`)"
             )
 
 

@@ -7,12 +7,13 @@ from scipy.special import expit
 
 from indexes.dtypes import Float32Array, Float64Array
 from linker.base.errors import InputError
+from linker.crosslingual.options import Cardinality
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution
 from linker.crosslingual.ranking.fitting import aligned
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import DECIMALS, Candidates, hashes, rank, tie_breaks
-from linker.crosslingual.task import Cardinality, Task
+from linker.crosslingual.task import Task
 
 LEARNED = ("auto", "cascade")
 
@@ -24,15 +25,15 @@ def cardinality_of(task: Task, method: str) -> Cardinality:
     """
     asked, learns = task.options.links, method in LEARNED
     if task.one_to_one and asked not in (None, "one-to-one"):
-        raise InputError(f"--one-to-one contradicts --links {asked}: leave one of them out")
+        raise InputError(f"`one_to_one` contradicts `links` {asked}: leave one of them out")
     if method in ("hapax", "pivot") and asked not in (None, "one-to-one"):
-        raise InputError(f"the method {method!r} matches pages one to one: --links {asked} is not for it")
+        raise InputError(f"the method {method!r} matches pages one to one: `links` {asked} is not for it")
     if asked and lists_several(asked):
         if not learns:
-            raise InputError(f"--links {asked} needs probabilities: choose the method auto or cascade")
+            raise InputError(f"`links` {asked} needs probabilities: choose the method auto or cascade")
         if not task.options.min_probability and task.options.precision is None:
             raise InputError(
-                f"--links {asked} lists all links that are probable enough: give --min-probability"
+                f"`links` {asked} lists all links that are probable enough: give `min_probability`"
             )
     if asked is None:
         matched = learns or task.one_to_one or method in ("hapax", "pivot")

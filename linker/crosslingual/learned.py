@@ -30,7 +30,7 @@ from linker.crosslingual.task import LinkingResult, Task, encoded
 from linker.crosslingual.thresholds import least_probability
 
 NOTHING_GIVEN = (
-    "no --dictionary, --train or --encoder: linking by shared strings, then by words learned from the surest links "
+    "no `dictionary`, `train` or `encoder`: linking by shared strings, then by words learned from the surest links "
     "(--no-self-train leaves this step out)"
 )
 KEPT = 20  # candidates per source page in the result
@@ -70,7 +70,7 @@ def by_cascade(task: Task) -> LinkingResult:
 
 def _cascade(task: Task) -> LinkingResult:
     if not len(task.train) and not model_of_pair(task):
-        raise InputError("the method 'cascade' learns from linked pages: pass --train QRELS")
+        raise InputError("the method 'cascade' learns from linked pages: pass `train` QRELS")
     everything = _evidence(task)
     evidence = CascadeEvidence(everything, learning=task.options.topics, seed=task.options.seed)
     answer = _solved(task, evidence)
@@ -122,8 +122,8 @@ def _used(task: Task) -> list[str]:
 def _solved(task: Task, evidence: Evidence) -> Solution:
     if task.options.precision is not None and len(task.train) < FEWEST:
         raise InputError(
-            f"--precision tests its threshold on known links: pass at least {FEWEST} (--train QRELS), or use "
-            "--min-probability"
+            f"`precision` tests its threshold on known links: pass at least {FEWEST} (`train` QRELS), or use "
+            "`min_probability`"
         )
     linked = len(np.unique(task.train[:, 0]))
     times = divisions_of(task.train) if len(task.train) >= FEWEST else 0

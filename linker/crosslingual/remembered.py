@@ -49,7 +49,7 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
         return solve(task)
     if model.method != method:
         raise InputError(
-            f"--model was saved by the method {model.method!r}, not {method!r}: pass --method {model.method}"
+            f"`model` was saved by the method {model.method!r}, not {method!r}: pass `method` {model.method}"
         )
     if not model.links(task.source.language, task.target.language):
         languages = (task.source.language, task.target.language)
@@ -73,7 +73,7 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
     if not known.any() and not len(taken):
         return solve(task)
     logger.info(
-        f"the model knows {known.sum():,} of the {len(known):,} links in --train, which teach nothing new, and "
+        f"the model knows {known.sum():,} of the {len(known):,} links in `train`, which teach nothing new, and "
         f"{len(taken):,} targets of pages that are not here, which get no other page"
     )
     part = _without(task, known, taken)
@@ -100,7 +100,7 @@ def layout_of(task: Task) -> bool:
         return task.options.layout
     if task.model.layout and not task.options.layout:
         raise InputError(
-            "the model uses punctuation and line breaks: leave --no-layout out, or save another with it"
+            "the model uses punctuation and line breaks: leave `layout` out, or save another with it"
         )
     return task.model.layout
 

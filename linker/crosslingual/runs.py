@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,9 @@ def linked(
     if holds_files_beside(path):
         checkpoint = Checkpoint(path.with_name(path.name + ".part"), task.fingerprint(method), resume)
     elif resume or task.options.explain:
-        option, use = ("--resume", "reads") if resume else ("--explain", "writes")
+        option, use = ("`resume`", "reads") if resume else ("`explain`", "writes")
         raise InputError(
-            f"{option} {use} a file beside the run, and {path} is not a regular file: name another one with --out"
+            f"{option} {use} a file beside the run, and {path} is not a regular file: name another one with `out`"
         )
     links = link(replace(task, checkpoint=checkpoint), method)
     candidates = links.candidates.cut(k)
@@ -74,7 +74,7 @@ def _about(task: Task) -> dict[str, Any]:
             {"file": d.path.name, "format": d.format, "pairs": len(d.pairs)} for d in task.dictionaries
         ],
         "links": len(task.train),
-        "options": asdict(task.options),
+        "options": task.options.recorded(),
         "one_to_one": task.one_to_one,
         "model": _about_model(task.model) if task.model else None,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -14,51 +14,16 @@ from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
 from linker.corpora.dictionaries import Dictionary
+from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS
 from linker.crosslingual.scoring.candidates import DEPTH, Candidates, Neighbours, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
-from linker.crosslingual.scoring.comparability import Weighting
 from linker.crosslingual.scoring.dense import encode_pages
-from linker.crosslingual.scoring.hapax import HapaxRules
-from linker.crosslingual.scoring.pivot import PivotMode
 
-Passages = Literal["pooled", "max", "mean", "align"]
-TopicLearning = Literal["variational", "gibbs"]
-Cardinality = Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]  # pages to targets
 NO_LINKS = np.empty((0, 2), np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options of the methods. A `margin` of None stands for the method's default.
-
-    `whole_dictionary`: every word of the dictionary counts in the denominator, as in Li & Gaussier; otherwise only
-    words with a translation on some page of the other language do, which was better. `passages`: how the method
-    `encoder` scores a page pair by the vectors of its passages. `precision`: what the links that remain keep;
-    `expected_linked`: the share of the pages to link that have a counterpart, estimated without it. `seed` decides the
-    folds of the methods that learn from links. `self_train`: None stands for "if there is nothing else to learn words
-    from"; `layout`: whether punctuation and line breaks are evidence; `topics`: how the cascade learns topics.
-    """
-
-    weighting: Weighting | Literal["tfidf-cosine"] = "idf"
-    identity: bool = True
-    whole_dictionary: bool = False
-    margin: bool | None = None
-    passages: Passages = "mean"
-    pivot_mode: PivotMode = "filter"
-    hapax: HapaxRules = field(default_factory=HapaxRules)
-    min_probability: float = 0.0
-    precision: float | None = None
-    expected_linked: float | None = None
-    self_train: bool | None = None
-    layout: bool = True
-    topics: TopicLearning = "variational"
-    explain: bool = False
-    seed: int = 0
-    links: Cardinality | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +53,7 @@ class Task:
         entries = [f"{a}\t{b}" for dictionary in self.dictionaries for a, b in dictionary.pairs]
         links = (self.train.tolist(), self.pivot_links.tolist())
         model = self.model.fingerprint if self.model else ""
-        words = (method, repr(self.options), repr(links), str(self.encoder), model, *entries)
+        words = (method, repr(self.options.recorded()), repr(links), str(self.encoder), model, *entries)
         return fingerprint(self.source, self.target, *([self.pivot] if self.pivot else []), *words)
 
     def nearest(self, scorer: PagePairScorer) -> Neighbours:

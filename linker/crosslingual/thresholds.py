@@ -10,8 +10,8 @@ import numpy as np
 
 from indexes.dtypes import Float64Array
 from linker.base.logs import logger
+from linker.crosslingual.options import Options
 from linker.crosslingual.ranking.fitting import Fitted
-from linker.crosslingual.task import Options
 from linker.scoring.probability.promise import promise
 
 
@@ -33,7 +33,7 @@ def least_probability(fitted: Fitted, options: Options) -> tuple[float, dict[str
     if certified is None:
         logger.warning(
             "no threshold on P(link) is certain to keep a precision of %g with these known links, so no page is "
-            "linked: lower --precision, pass more links with --train, or use --min-probability",
+            "linked: lower `precision`, pass more links with `train`, or use `min_probability`",
             options.precision,
         )
         return math.inf, record | {"promise": {"precision": options.precision, "threshold": None}}

@@ -74,7 +74,7 @@ def load_own(directory: Path, name: str) -> Encoder:
     if not _is_saved(folder):
         raise InputError(
             f"{folder} is not a model of `linker train`, and no other model is loaded from inside an index: "
-            "name the encoder with --encoder"
+            "name the encoder with `encoder`"
         )
     check_no_links(folder)
     return load_encoder(folder, light=True)

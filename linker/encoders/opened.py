@@ -60,7 +60,7 @@ def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None =
         raise EncoderMismatchError(
             f"the encoder {record.name!r} is not the one {directory} was built with (fingerprint "
             f"{fingerprint[:12]}, not {record.fingerprint[:12]}): "
-            "name the right one with --encoder, or rebuild the index"
+            "name the right one with `encoder`, or rebuild the index"
         )
     return encoder
 
@@ -70,7 +70,7 @@ def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) ->
     if given is None:
         raise BackendUnavailableError(
             f"the vectors of {directory} were computed elsewhere, so texts have none here: give query vectors "
-            "(--query-vectors, `vectors=`), name the encoder that made them with --encoder, or use --mode bm25"
+            "(--query-vectors, `vectors=`), name the encoder that made them with `encoder`, or use `mode` bm25"
         )
     if given.dim != record.dim:
         raise EncoderMismatchError(

@@ -27,13 +27,13 @@ from linker.encoders.loading import load_encoder
 from linker.encoders.opened import name_for
 from linker.engine.intake import (
     COMMIT_DOCUMENTS,
-    BuildOptions,
     BuildReport,
     Intake,
     Interruption,
     check_given,
     interruptible,
 )
+from linker.engine.options import BuildOptions
 
 __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
 
@@ -46,7 +46,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     """
     address = Address.of(out)
     if options.engine == "ray" and options.encoder == "none" and not address:
-        raise InputError("--engine ray distributes the encoding: name an --encoder, or leave out --engine")
+        raise InputError("`engine` ray distributes the encoding: name an `encoder`, or leave out `engine`")
     _check_fields(options)
     sources = tuple((path_text(path), identity(path, options.columns, out)) for path in corpora)
     if not resume and not address:
@@ -161,10 +161,10 @@ def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | Non
     """Return the vectors computed elsewhere, if there are some. Raises InputError unless they are the documents'."""
     if options.vectors_file is None:
         if options.ids_file is not None:
-            raise InputError("--ids names the rows of --vectors-file: give both, or neither")
+            raise InputError("`ids_file` names the rows of `vectors_file`: give both, or neither")
         return None
     if options.engine == "ray":
-        raise InputError("--vectors-file holds the vectors: there is nothing to encode with --engine ray")
+        raise InputError("`vectors_file` holds the vectors: there is nothing to encode with `engine` ray")
     given = read_vectors(options.vectors_file, options.ids_file)
     check_given(given, corpora, options.columns)
     return given
@@ -183,7 +183,7 @@ def _manifest(
         record = EncoderRecord(name, "", given.dim)
     if given and record and record.dim != given.dim:
         raise InputError(
-            f"{given.path} has vectors of {given.dim} dimensions, and --encoder {name} makes {record.dim}: name the "
+            f"{given.path} has vectors of {given.dim} dimensions, and `encoder` {name} makes {record.dim}: name the "
             "encoder that made them, or none"
         )
     vectors = options.vectors if record else "none"
@@ -206,9 +206,9 @@ def _manifest(
 def check_possible(address: Address, options: BuildOptions) -> None:
     """Raise IndexesError where a build on a cluster is asked for what that cannot do."""
     asked = {
-        "--fields": options.bm25 and options.bm25.fields,
-        "--positions": options.positions,
-        "--keep": options.keep,
+        "`fields`": options.bm25 and options.bm25.fields,
+        "`positions`": options.positions,
+        "`keep`": options.keep,
     }
     for what, given in asked.items():
         if given:
@@ -224,7 +224,7 @@ def _check_target(out: Path) -> None:
 def _check_fields(options: BuildOptions) -> None:
     if options.elastic and options.bm25 and options.bm25.fields:
         raise InputError(
-            "Elasticsearch ranks one text for each document: leave out --fields, or build the index "
+            "Elasticsearch ranks one text for each document: leave out `fields`, or build the index "
             "in a directory alone"
         )
 
@@ -265,11 +265,11 @@ def add(
             f"{given.path} has vectors of {given.dim} dimensions, and those of {out} have {record.dim}"
         )
     if given and record is None:
-        raise InputError(f"{out} has no vectors: leave out --vectors-file, or build the index again with it")
+        raise InputError(f"{out} has no vectors: leave out `vectors_file`, or build the index again with it")
     if record and given is None and encoder is None:
         raise InputError(
-            f"the vectors of {out} were computed elsewhere: give those of the new documents with --vectors-file and "
-            "--ids, or name the encoder that makes them with --encoder"
+            f"the vectors of {out} were computed elsewhere: give those of the new documents with `vectors_file` and "
+            "`ids_file`, or name the encoder that makes them with `encoder`"
         )
     with interruptible() as interrupted, writer_of(out, options.keep, wait=wait) as writer:
         intake = Intake(writer, encoder, options, _loader(options), replace=replace, given=given)

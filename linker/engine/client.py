@@ -42,7 +42,7 @@ class Server:
         except ValueError:  # a port that is no number
             usable = False
         if not usable or parsed.query or parsed.fragment or parsed.username is not None:
-            raise InputError(f"--server {url}: not the address of a server, such as http://127.0.0.1:8000")
+            raise InputError(f"`server` {url}: not the address of a server, such as http://127.0.0.1:8000")
         return cls(parsed, _token(token_file))
 
     def search(
@@ -129,7 +129,7 @@ def _refusal(status: int, answer: Any) -> str:
     if not isinstance(detail, str):
         return f"this is not the API of `linker serve --api` (HTTP status {status})"
     if status == http.client.UNAUTHORIZED:
-        return f"{detail}; name its file with --token-file, or set {TOKEN}"
+        return f"{detail}; name its file with `token_file`, or set {TOKEN}"
     return detail
 
 

@@ -32,7 +32,8 @@ from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.encoders.opened import OwnEncoder
 from linker.engine import sharding
-from linker.engine.snapshot import Options, Snapshot, query_vectors
+from linker.engine.options import SearchOptions
+from linker.engine.snapshot import Snapshot, query_vectors
 from linker.scoring.ranking.ranker import Ranker
 from linker.scoring.reranking import DEPTH, Reranker
 
@@ -237,14 +238,15 @@ class Engine:
         InputError where the ranker does not fit the index.
         """
         texts = [texts] if isinstance(texts, str) else texts
-        options = Options(k, mode, bm25, reranker, depth, weight, stored_ranker, probabilities)
-        allowed, snapshot = Filter.parse(where), self._followed()
-        by = None if vectors is None else query_vectors(vectors, texts, options, phrases)
+        options = SearchOptions(
+            k, mode=mode, where=Filter.parse(where), bm25=bm25, reranker=reranker, depth=depth, weight=weight,
+            stored_ranker=stored_ranker, phrases=phrases, probabilities=probabilities,
+        )  # fmt: skip
+        snapshot = self._followed()
+        by = None if vectors is None else query_vectors(vectors, texts, options)
 
         def ask(snapshot: Snapshot) -> Answer:
-            if by is not None:
-                return snapshot.by_vectors(by, texts, options, allowed)
-            return snapshot.search(texts, options, allowed, phrases)
+            return snapshot.search(texts, options) if by is None else snapshot.by_vectors(by, texts, options)
 
         try:
             answer = ask(snapshot)
@@ -291,7 +293,7 @@ class Engine:
         snapshot = self._followed()
 
         def find(texts: Sequence[str], k: int) -> Answer:
-            return snapshot.search(texts, Options(k, stored_ranker=False, probabilities=False))
+            return snapshot.search(texts, SearchOptions(k, stored_ranker=False, probabilities=False))
 
         collection = snapshot.collection
         embed = snapshot.embed if collection.manifest.embeds else None
@@ -474,10 +476,10 @@ class Engine:
         """
         from linker.engine.recall import tune_recall
 
-        self.collection.check_can("--recall")
+        self.collection.check_can("`recall`")
         index = self.collection.hybrid.vectors
         if index is None:
-            raise IndexesError(f"{self.directory} has no vectors to tune: build it again with --encoder")
+            raise IndexesError(f"{self.directory} has no vectors to tune: build it again with `encoder`")
         if not isinstance(index, FaissIndex):
             raise BackendUnavailableError("only vectors in the directory itself can be tuned")
         tuning = tune_recall(index, target, k, None if texts is None else self.embed(texts), sample)

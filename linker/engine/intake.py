@@ -6,76 +6,33 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import math
 import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import orjson
 
 from indexes.anywhere import AnyWriter
-from indexes.cluster.client import ElasticSettings
 from indexes.disk import faults
 from indexes.interface import Document, Matrix
-from indexes.text.parameters import AnalysisSettings, Bm25Parameters, TokenizerName
 from linker.base.errors import InputError
 from linker.base.files import path_text
 from linker.base.progress import bar
 from linker.corpora import BadLine, Columns, read_corpus
 from linker.corpora.vectors import GivenVectors
-from linker.encoders.interface import Encoder, Precision
+from linker.encoders.interface import Encoder
+from linker.engine.options import BuildOptions
 
 T = TypeVar("T")
 
 COMMIT_SECONDS = 60.0
 COMMIT_DOCUMENTS = 20_000
 COMMIT_CHARACTERS = 1 << 26  # uncommitted documents are held in memory
-
-
-@dataclass(frozen=True, slots=True)
-class BuildOptions:
-    """Options of a build, which commits after `commit_every` documents (0: by volume) or a minute."""
-
-    encoder: str = "none"
-    vectors: str = "auto"
-    _: KW_ONLY
-    language: str = "english"
-    tokenizer: TokenizerName = "words"
-    stop_words: bool = False  # dropped from documents too, not from queries alone
-    min_token: int = 1  # characters of the shortest term
-    bm25: Bm25Parameters | None = None  # None: the defaults
-    positions: bool = False  # whether to store a forward index, which a learned ranker reads
-    batch_size: int = 256
-    commit_every: int = 0
-    columns: Columns | None = None
-    precision: Precision = "float32"
-    compiled: bool = False
-    elastic: ElasticSettings | None = None  # where BM25 runs, if not in the directory
-    engine: Literal["local", "ray"] = "local"  # where texts are encoded
-    worker_gpus: float = 0.0  # of Ray's, for each worker that encodes
-    keep: int | None = None  # older generations to keep from now on; None: as before
-    vectors_file: Path | None = None  # vectors computed elsewhere, .npy or FAISS …
-    ids_file: Path | None = None  # … and their ids, one per line
-
-    def __post_init__(self) -> None:
-        """Raise InputError where workers shall have GPUs that they cannot have, or have no use for."""
-        gpus = self.worker_gpus
-        if gpus and (self.engine != "ray" or self.encoder == "none"):
-            raise InputError(
-                "--worker-gpus is for workers that encode: give --engine ray and an --encoder, too"
-            )
-        if not 0 <= gpus < math.inf or (gpus > 1 and gpus != int(gpus)):
-            raise InputError(f"--worker-gpus {gpus:g}: a part of one GPU, as 0.5, or a whole number of them")
-
-    @property
-    def analysis(self) -> AnalysisSettings:
-        """How texts become terms. Raises IndexesError where a setting is unknown."""
-        return AnalysisSettings(self.language, self.tokenizer, self.stop_words, self.min_token)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ from typing import Self
 from indexes.address import Address
 from indexes.disk.writing import FileRecord
 from indexes.hybrid import Answer, OnFailure
-from indexes.interface import DamagedError, Filter, Matrix
+from indexes.interface import DamagedError, Matrix
 from indexes.sharded import ShardedCollection, check_once, open_shards, shards_of
 from linker.encoders.opened import OwnEncoder
+from linker.engine.options import SearchOptions
 from linker.engine.remote import RemoteSnapshot
-from linker.engine.snapshot import Options, Snapshot, Stamp, stamp
+from linker.engine.snapshot import Snapshot, Stamp, stamp
 from linker.engine.torch_scan import gpu_scan
 
 Stamps = Mapping[Path, Stamp | None]
@@ -98,22 +99,18 @@ class ShardedSnapshot(Snapshot):
     def _now(self) -> Stamps:
         return {directory: stamp(directory) for directory in self._stamps}
 
-    def search(
-        self, texts: Sequence[str], options: Options, where: Filter | None = None, phrases: bool = False
-    ) -> Answer:
+    def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
         """Return the answer to `Engine.search`. Raises DamagedError where a shard's file was cut off."""
         try:
-            return super().search(texts, options, where, phrases)
+            return super().search(texts, options)
         except DamagedError:
             self._damaged = self._on_failure == "degrade"
             raise
 
-    def by_vectors(
-        self, vectors: Matrix, texts: Sequence[str], options: Options, where: Filter | None = None
-    ) -> Answer:
+    def by_vectors(self, vectors: Matrix, texts: Sequence[str], options: SearchOptions) -> Answer:
         """Return the answer to query vectors, float32 [n, dim]. Raises as `search`."""
         try:
-            return super().by_vectors(vectors, texts, options, where)
+            return super().by_vectors(vectors, texts, options)
         except DamagedError:
             self._damaged = self._on_failure == "degrade"
             raise

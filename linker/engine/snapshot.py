@@ -26,9 +26,10 @@ from indexes.text.parameters import Bm25Parameters
 from linker.base.errors import InputError
 from linker.encoders.interface import Encoder
 from linker.encoders.opened import OwnEncoder
+from linker.engine.options import SearchOptions
 from linker.engine.torch_scan import gpu_scan
 from linker.scoring.ranking.ranker import Ranker
-from linker.scoring.reranking import DEPTH, Reranker, rerank
+from linker.scoring.reranking import rerank
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,20 +48,6 @@ def stamp(directory: Path) -> Stamp | None:
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Options:
-    """How texts are searched; the words are those of `Engine.search`."""
-
-    k: int = 10
-    mode: Mode | None = None
-    bm25: Bm25Parameters | None = None
-    reranker: Reranker | Ranker | None = None
-    depth: int = DEPTH
-    weight: float = 1.0
-    stored_ranker: bool = True
-    probabilities: bool = True
 
 
 class Snapshot:
@@ -145,12 +132,11 @@ class Snapshot:
                 self._search = RankedSearch(self.collection, ranker, self.embed)
             return self._search
 
-    def search(
-        self, texts: Sequence[str], options: Options, where: Filter | None = None, phrases: bool = False
-    ) -> Answer:
+    def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
         """Return the answer to `Engine.search`; its hits read their documents from this generation."""
+        where = options.filter
         notes = self._checked(where)
-        if phrases and texts:
+        if options.phrases and texts:
             filters = [self.collection.phrases.filter(text, where) for text in texts]
             answer = by_filter(lambda part, allowed: self._answer(part, options, allowed), texts, filters)
         else:
@@ -164,13 +150,12 @@ class Snapshot:
         self.collection.check_fields(where)
         return self.collection.misfits(where)
 
-    def by_vectors(
-        self, vectors: Matrix, texts: Sequence[str], options: Options, where: Filter | None = None
-    ) -> Answer:
+    def by_vectors(self, vectors: Matrix, texts: Sequence[str], options: SearchOptions) -> Answer:
         """Return the answer to query vectors, float32 [n, dim], and the texts that they stand for, or none.
 
         Nothing that was fitted on the index's own search takes part: no stored ranker and no probabilities.
         """
+        where = options.filter
         notes = self._checked(where)
         mode: Mode = options.mode or ("hybrid" if texts and self.collection.hybrid.text else "dense")
         words = texts or [""] * len(vectors)
@@ -200,7 +185,7 @@ class Snapshot:
     def _analysis(self) -> Analysis:
         return Analysis(self.collection.manifest.analysis)
 
-    def _answer(self, texts: Sequence[str], options: Options, where: Filter | None) -> Answer:
+    def _answer(self, texts: Sequence[str], options: SearchOptions, where: Filter | None) -> Answer:
         k, reranker = options.k, options.reranker
         if reranker is None and options.mode is None and options.bm25 is None and options.stored_ranker:
             reranker = self.ranker
@@ -213,7 +198,7 @@ class Snapshot:
                 answer = rerank(answer, texts, reranker, self.collection.document, k, options.weight)
         return self._told(answer, texts, where) if options.probabilities else answer
 
-    def _first(self, texts: Sequence[str], k: int, where: Filter | None, options: Options) -> Answer:
+    def _first(self, texts: Sequence[str], k: int, where: Filter | None, options: SearchOptions) -> Answer:
         """Return what a scorer of pairs is to order again: the stored ranker's answer, unless `options` say another."""
         ranker = self.ranker if options.reranker and options.stored_ranker else None
         if ranker is None or options.mode is not None or options.bm25 is not None:
@@ -294,7 +279,7 @@ class Snapshot:
         return self.collection.hybrid.search(texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25)
 
 
-def query_vectors(vectors: npt.ArrayLike, texts: Sequence[str], options: Options, phrases: bool) -> Matrix:
+def query_vectors(vectors: npt.ArrayLike, texts: Sequence[str], options: SearchOptions) -> Matrix:
     """Return query vectors, float32 [n, dim]. Raises IndexesError where they and the other arguments do not fit."""
     matrix = check_vectors(np.atleast_2d(np.asarray(vectors)), None)
     if texts and len(texts) != len(matrix):
@@ -303,7 +288,7 @@ def query_vectors(vectors: npt.ArrayLike, texts: Sequence[str], options: Options
         raise IndexesError(
             "vectors alone are searched by cosine: give the texts, too, for BM25 or a reranker"
         )
-    if phrases or isinstance(options.reranker, Ranker):
+    if options.phrases or isinstance(options.reranker, Ranker):
         raise IndexesError(
             "neither phrases nor a learned ranker can be combined with vectors: leave one of them out"
         )

@@ -123,7 +123,7 @@ def compare(
     if at < 0 and baseline is not None:
         everything, at = [baseline, *runs], 0
     if len(everything) < 2:
-        raise InputError("a comparison needs at least two runs: give another one, or --baseline")
+        raise InputError("a comparison needs at least two runs: give another one, or `baseline`")
     judgements = load_qrels(qrels)
     results = [
         evaluate(judgements, r, measures, complete=complete, level=level, compat=compat) for r in everything

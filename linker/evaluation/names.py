@@ -98,7 +98,7 @@ def _plain(text: str) -> str:
     definition = _SPELLED.get(match["base"].lower())
     if definition and definition.unit == "persistence" and match["name"] == "p" and not match["rest"]:
         return f"{match['base']}.{match['value']}"
-    hint = ": give the relevance level with --level (`level`)" if match["name"] == "rel" else ""
+    hint = ": give the relevance level with `level`" if match["name"] == "rel" else ""
     raise InputError(f"measure {text!r}: {match['base']} takes no parameter {match['name']!r}{hint}")
 
 

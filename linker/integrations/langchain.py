@@ -177,7 +177,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
             return [(to_langchain(hit.document), p) for hit, p in found if hit.document]
         if self.engine.collection.hybrid.vectors is None:
             raise BackendUnavailableError(
-                "relevance from 0 to 1 needs vectors or P(link): build with --encoder, or run `linker calibrate`"
+                "relevance from 0 to 1 needs vectors or P(link): build with `encoder`, or run `linker calibrate`"
             )
         scored = self.similarity_search_with_score(query, k, **{**options, "mode": "dense"})
         relevance = self._select_relevance_score_fn()

@@ -55,11 +55,11 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting
         if not isinstance(header, dict):
             raise ValueError("its header is not an object")
     except (InputError, ValueError, RecursionError) as e:
-        raise InputError(f"{path} is damaged: {e}; train again without --resume") from None
+        raise InputError(f"{path} is damaged: {e}; train again without `resume`") from None
     if header.get("setting") != setting:
         raise InputError(
             f"{path} was written by a training with other data or settings: give the same ones to continue, or train "
-            f"again without --resume ({_difference(header.get('setting', ''), setting)})"
+            f"again without `resume` ({_difference(header.get('setting', ''), setting)})"
         )
     try:
         module.load_state_dict(_within(tensors, "model."))
@@ -67,7 +67,7 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting
         torch.set_rng_state(tensors[RANDOM])
         return Progress(**header["progress"])
     except (LookupError, TypeError, ValueError, RuntimeError) as e:
-        raise InputError(f"{path} is damaged: {e}; train again without --resume") from None
+        raise InputError(f"{path} is damaged: {e}; train again without `resume`") from None
 
 
 def _within(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -95,7 +95,7 @@ def _check_folder(out: Path, resume: bool) -> None:
     """Raise InputError where a folder holds anything that this training did not begin."""
     ours = folders.is_saved(out) or (out / "training").is_dir()
     if out.exists() and any(out.iterdir()) and not (resume and ours):
-        reason = "holds a model: continue with --resume, or" if ours else "exists and is not a model:"
+        reason = "holds a model: continue with `resume`, or" if ours else "exists and is not a model:"
         raise InputError(f"{out} {reason} give another output.path")
 
 

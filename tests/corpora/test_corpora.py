@@ -384,7 +384,7 @@ def test_columns_of_a_table(write: Write) -> None:
         list(read_corpus(path, Columns("nr", "says", "caption")))
     twice = write("d.csv", b"id,text,text,,note\n1,a,b,c,d")
     with pytest.raises(
-        InputError, match=r"the header has id, text_1, text_2, column_4, note; .*--header-row"
+        InputError, match=r"the header has id, text_1, text_2, column_4, note; .*`header_row`"
     ):
         list(read_corpus(twice))
     (document,) = read_corpus(twice, Columns(text="text_2"))

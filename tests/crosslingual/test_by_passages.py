@@ -11,8 +11,9 @@ import pytest
 from linker import align
 from linker.base.errors import InputError
 from linker.crosslingual.methods import link
+from linker.crosslingual.options import Options, Passages
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.task import Options, Passages, Task
+from linker.crosslingual.task import Task
 from tests.crosslingual.tiny import numbered
 
 WORDS = [f"word{i}" for i in range(4000)]

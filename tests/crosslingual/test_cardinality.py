@@ -11,12 +11,13 @@ from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.cardinality import linked
 from linker.crosslingual.methods import link
+from linker.crosslingual.options import Options
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.learning import once_per_target
 from linker.crosslingual.scoring.candidates import Candidates
-from linker.crosslingual.task import Options, Task
+from linker.crosslingual.task import Task
 from linker.scoring.probability.competition import ANY, compete, softmax
 from tests.crosslingual.synthetic import Twin, twin
 from tests.crosslingual.tiny import numbered
@@ -160,7 +161,7 @@ def test_dictionary_and_links_one_to_one_is_the_flag() -> None:
         ("auto", True, Options(links="many-to-one"), "contradicts"),
         ("hapax", False, Options(links="many-to-one"), "one to one"),
         ("dictionary", False, Options(links="one-to-many", min_probability=0), "needs probabilities"),
-        ("auto", False, Options(links="one-to-many"), "give --min-probability"),
+        ("auto", False, Options(links="one-to-many"), "give `min_probability`"),
     ],
 )
 def test_contradictions_are_refused(method: str, one_to_one: bool, options: Options, why: str) -> None:

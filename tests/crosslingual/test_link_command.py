@@ -16,8 +16,8 @@ import pytest
 from indexes.dtypes import Float32Array
 from linker.base.errors import InputError
 from linker.cli import commands
-from linker.cli.link import Method
 from linker.crosslingual.methods import METHODS, link
+from linker.crosslingual.options import Method
 from linker.crosslingual.runs import link_to_file
 from linker.crosslingual.scoring.dense import chunks, encode_pages
 from linker.crosslingual.task import Task, read_links
@@ -224,9 +224,9 @@ def test_pages_without_words_get_no_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "unused"),
     [
-        ("hapax", "--dictionary, --train, --weighting"),
-        ("dictionary", "--ngrams"),
-        ("auto", "--weighting, --ngrams"),
+        ("hapax", "`weighting`, `dictionary`, `train`"),
+        ("dictionary", "`ngrams`"),
+        ("auto", "`weighting`, `ngrams`"),
     ],
 )
 def test_options_that_the_method_does_not_use_are_named(

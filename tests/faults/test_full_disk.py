@@ -92,7 +92,7 @@ def test_only_a_build_is_advised_to_resume(disk_of_3m: Path, tmp_path: Path) -> 
     for message in (added, str(stored.value)):
         assert "No space left" in message
         assert "free some space and run the command again" in message
-        assert "--resume" not in message
+        assert "resume" not in message
     assert content_of(out) == before
 
 

@@ -120,7 +120,7 @@ def test_resume_refuses_another_corpus_and_other_options(
     assert worker.ask("build", corpus, out, fault="commit.ended:2")["status"] == KILLED
     with pytest.raises(IndexesError, match="already holds an index"):
         building.build([corpus], out, building.BuildOptions())
-    with pytest.raises(IndexesError, match="another --encoder"):
+    with pytest.raises(IndexesError, match="another `encoder`"):
         building.build([corpus], out, building.BuildOptions(), resume=True)
     corpus.write_text('{"id": "a", "text": "Another one."}\n', encoding="utf-8")
     with pytest.raises(IndexesError, match="not the same now"):

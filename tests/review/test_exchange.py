@@ -308,7 +308,7 @@ def test_columns_that_disagree_are_named_with_the_option_that_chooses(
     assert f"{one!r}" in str(caught.value)
     assert f"{other!r}" in str(caught.value)
     assert "x.csv:3: " in str(caught.value)
-    assert "--label" in str(caught.value)
+    assert "`label`" in str(caught.value)
     assert import_table(tmp_path, f"id,{header}\nd1,1,yes\nd2,1,0\n", label=chosen.upper())[0] == [
         ("d1", "relevant"), ("d2", "relevant" if header.startswith(chosen) else "not"),
     ]  # fmt: skip
@@ -323,7 +323,7 @@ def test_columns_that_agree_are_one_and_an_empty_one_is_silent(tmp_path: Path) -
 
 
 def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no column 'labels' \(--label\); its columns are: id, label"):
+    with pytest.raises(InputError, match=r"no column 'labels' \(`label`\); its columns are: id, label"):
         import_table(tmp_path, "id,label\nd1,1\n", label="labels")
 
 
@@ -342,7 +342,7 @@ def test_what_asreview_has_not_shown_is_unread_in_ris(tmp_path: Path, ledger: Le
 
 def test_a_seed_that_does_not_exist_is_an_error_that_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"no seed 's3' in .*table\.sqlite: choose one of s1, s2 with --seed-id"
+        InputError, match=r"no seed 's3' in .*table\.sqlite: choose one of s1, s2 with `seed`"
     ):
         import_table(tmp_path, "id,label\nd1,1\n", seed="s3")
     given, report = import_table(tmp_path, "id,seed,label\nd1,s2,1\nd2,s3,1\n")
@@ -360,7 +360,7 @@ def test_without_a_seed_it_is_said_how_to_name_one(tmp_path: Path, ledger: Ledge
     (tmp_path / "x.csv").write_text("id,verdict\nd1,yes\n", encoding="utf-8")
     report = import_judgements(tmp_path / "x.csv", ledger)
     assert report.quarantine
-    assert "--seed-id" in report.quarantine.read_text(encoding="utf-8")
+    assert "`seed`" in report.quarantine.read_text(encoding="utf-8")
 
 
 def test_exports_are_the_same_each_time(tmp_path: Path, ledger: Ledger) -> None:

@@ -162,7 +162,7 @@ def test_a_finished_model_is_not_trained_over(config: Path, tmp_path: Path) -> N
     settings = load(config, TrainConfig)
     run(settings)
     before = (tmp_path / "model" / "model.safetensors").read_bytes()
-    with pytest.raises(InputError, match="continue with --resume, or give another"):
+    with pytest.raises(InputError, match="continue with `resume`, or give another"):
         run(settings)
     run(settings, resume=True)
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == before

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from linker.cli.commands.aligning import Alignment, align
     from linker.cli.commands.calibrating import calibrate
     from linker.cli.commands.comparing import compare
-    from linker.cli.commands.finding import Question, find
+    from linker.cli.commands.finding import find
     from linker.cli.commands.inducing import LearnedDictionary, learn_dictionary
     from linker.cli.commands.linking import Links, link
     from linker.cli.commands.training import train
     from linker.cli.commands.triangulating import Triangles, triangulate
     from linker.cli.commands.watching import Watched, watch
+    from linker.review.options import Question
 
 __all__ = [
     "Alignment",

@@ -61,8 +61,8 @@ def align(
     these pages, or both an encoder and a dictionary are given.
     """
     if encoder and dictionary:
-        raise InputError("an encoder needs no dictionary: give either --encoder or --dictionary")
-    check_outputs({"--out": out}, (run, source, target, *dictionary))
+        raise InputError("an encoder needs no dictionary: give either `encoder` or `dictionary`")
+    check_outputs({"`out`": out}, (run, source, target, *dictionary))
     with listening(progress):
         codes = split_languages(languages) if languages else _languages(Path(run))
         pages = pages_of(source, codes[0]), pages_of(target, codes[1])

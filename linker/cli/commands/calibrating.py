@@ -35,7 +35,7 @@ def calibrate(
     rests. Raises InputError where too few hits are relevant, or too few are not.
     """
     if (queries is None) != (qrels is None) or (queries is None) == (ledger is None):
-        raise InputError("give either --queries with --qrels, or --ledger")
+        raise InputError("give either `queries` with `qrels`, or `ledger`")
     with opened(directory, encoder) as engine, listening(progress):
         if ledger is not None:
             fitted = _of_review(engine, Path(ledger), dev_share, seed)

@@ -7,72 +7,34 @@ import dataclasses
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from indexes.hybrid import Mode
-from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.files import real
 from linker.base.logs import logger
+from linker.base.options import takes
 from linker.base.progress import Progress
-from linker.cli.commands.given import Paths, opened
+from linker.cli.commands.given import opened
 from linker.corpora import Columns, read_queries
 from linker.engine.engine import Engine
 from linker.evaluation.reading.sources import as_qrels
 from linker.review.exporting import check_suffix, export
 from linker.review.interface import Candidate, Seed
 from linker.review.ledger import Ledger
+from linker.review.options import FindOptions, Question, Seeds
 from linker.review.session import Answer, FindReport, Limits, Review
 from linker.review.session import find as read
-from linker.review.settings import OrderName, Settings
+from linker.review.settings import Settings
 
 SUFFIX = ".review.sqlite"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a judge is asked: is this document relevant to the seed?
-
-    The candidate has the document's rank, score, P(link) if known, and the phase: "audit" was drawn at random.
-    """
-
-    seed: Seed
-    document: Document
-    candidate: Candidate
-
-
 Judge = Callable[[Question], Answer]
-Seeds = str | Path | Sequence[str] | Mapping[str, str]
 
 
-def find(
-    directory: Paths | Engine,
-    seeds: Seeds,
-    judge: Judge | None = None,
-    *,
-    judgements: str | Path | Mapping[str, Mapping[str, float]] | None = None,
-    until: int | None = None,
-    per_seed: bool = False,
-    static: bool = False,
-    order: OrderName | None = None,
-    target: float | None = None,
-    stop: str | None = None,
-    audit: bool = False,
-    max_read: int | None = None,
-    threshold: float | None = None,
-    score: float | None = None,
-    ledger: str | Path | None = None,
-    out: str | Path | None = None,
-    reviewer: str = "",
-    mode: Mode | None = None,
-    where: str | Sequence[str] | None = None,
-    encoder: str | None = None,
-    columns: Columns | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> FindReport:
+@takes(FindOptions)
+def find(options: FindOptions) -> FindReport:
     """Find documents for seed texts, best first, and learn from each answer of `judge` what to ask about next.
 
     `directory` is an index, several that are searched as one, or an open Engine; `seeds` a file, texts, or texts by id.
@@ -84,30 +46,30 @@ def find(
     `columns` says how a seed file is to be read.
     Raises InputError for options that contradict each other, and where a file cannot be read.
     """
-    if (judge is None) == (judgements is None):
-        raise InputError("give either a judge or --judgements")
-    if (per_seed or order or threshold is not None or score is not None) and not static:
-        raise InputError("--per-seed, --order, --threshold and --score need --static")
-    if per_seed and until is None:
-        raise InputError("--per-seed needs --until")
-    if out is not None:
-        check_suffix(Path(out))
+    o, judge, static = options, options.judge, options.static
+    if (judge is None) == (o.judgements is None):
+        raise InputError("give either a judge or `judgements`")
+    if o.out is not None:
+        check_suffix(Path(o.out))
     settings = {
-        "unit": "pairs" if static else "topic", "order": order or (None if static else "feedback"),
-        "target": target, "rule": stop, "until": until, "per_seed": per_seed, "mode": mode,
-        "where": where.split("\n") if isinstance(where, str) else list(where or ()), "seed": seed,
-        "threshold": threshold, "score": score,
+        "unit": "pairs" if static else "topic", "order": o.order or (None if static else "feedback"),
+        "target": o.target, "rule": o.stop, "until": o.until, "per_seed": o.per_seed, "mode": o.mode,
+        "where": o.where.split("\n") if isinstance(o.where, str) else list(o.where or ()), "seed": o.seed,
+        "threshold": o.threshold, "score": o.score,
     }  # fmt: skip
-    by_rule = stop is not None or target is not None or audit or not (static or until or max_read)
-    with opened(directory, encoder) as engine, _ledger(ledger, seeds, durable=judge is not None) as kept:
-        texts = seeds_of(seeds, engine, columns)
+    by_rule = o.stop is not None or o.target is not None or o.audit or not (static or o.until or o.max_read)
+    with (
+        opened(o.directory, o.encoder) as engine,
+        _ledger(o.ledger, o.seeds, durable=judge is not None) as kept,
+    ):
+        texts = seeds_of(o.seeds, engine, o.columns)
         review = _review(engine, kept, texts, settings)
-        answer = _told(progress, _asking(engine, texts, judge) if judge else _known(judgements, review))
-        report = read(review, answer, Limits(max_read, by_rule, audit), reviewer)
+        answer = _told(o.progress, _asking(engine, texts, judge) if judge else _known(o.judgements, review))
+        report = read(review, answer, Limits(o.max_read, by_rule, o.audit), o.reviewer)
         if review.degraded:
             logger.warning("degraded: %s", review.degraded)
-        if out is not None:
-            export(kept, engine, Path(out), verdicts=["relevant"], seeds={"", *(s.id for s in texts)})
+        if o.out is not None:
+            export(kept, engine, Path(o.out), verdicts=["relevant"], seeds={"", *(s.id for s in texts)})
     return report
 
 
@@ -155,7 +117,7 @@ def _review(engine: Engine, ledger: Ledger, seeds: list[Seed], settings: Mapping
     """Return the review of a ledger with these seeds and settings. Raises InputError where it has other seeds."""
     earlier = {s.id for s in ledger.seeds}
     if earlier and earlier.isdisjoint(s.id for s in seeds):
-        raise InputError(f"{ledger.path} is the review of other seeds: name another file with --ledger")
+        raise InputError(f"{ledger.path} is the review of other seeds: name another file with `ledger`")
     Settings.of({**ledger.settings, **settings})
     for key, value in settings.items():
         ledger.set(key, value)

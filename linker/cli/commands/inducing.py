@@ -43,7 +43,7 @@ def learn_dictionary(
     be read or written, and where the mapping finds fewer than a fifth of the held-out words again, as it does in small
     collections.
     """
-    check_outputs({"--out": out}, (source, target))
+    check_outputs({"`out`": out}, (source, target))
     with listening(progress):
         codes = split_languages(languages) if languages else (None, None)
         evidence = AllEvidence(pages_of(source, codes[0]), pages_of(target, codes[1]))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import orjson
@@ -16,39 +16,21 @@ from indexes.showing import table as shown_table
 from linker.base.errors import InputError
 from linker.base.files import check_outputs, write_atomically
 from linker.base.logs import logger
-from linker.base.progress import Progress, listening
+from linker.base.options import options as options_of
+from linker.base.options import takes
+from linker.base.progress import listening
 from linker.cli.commands.doubting import check_doubts, write_doubts, write_linked
-from linker.cli.commands.given import Paths, paths
+from linker.cli.commands.given import paths
 from linker.cli.commands.page_files import dictionary_of, pages_of
 from linker.cli.commands.sides import Side, known_links, same_language, side_of
-from linker.cli.commands.together import Together, Wishes, link_together
-from linker.corpora import Columns
+from linker.cli.commands.together import Together, link_together
+from linker.crosslingual.options import LEARN, LinkOptions, Options
 from linker.crosslingual.pages.pages import split_languages
 from linker.crosslingual.ranking.saved import LinkModel, check_writable, load, save
 from linker.crosslingual.runs import explanations_path, holds_files_beside, linked, run_of, write_metadata
-from linker.crosslingual.scoring.hapax import HapaxRules
-from linker.crosslingual.task import NO_LINKS, Cardinality, Options, Passages, Task, TopicLearning, read_links
+from linker.crosslingual.task import NO_LINKS, Task, read_links
 from linker.evaluation.reading.trec import write_run
 from linker.review.exporting.writing import PAIRS
-
-Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
-LEARN = ("auto", "cascade")
-# The methods that use an option; the options that are missing here are for all, or refused by the others.
-USED_BY = {
-    "--dictionary": ("dictionary", *LEARN),
-    "--train": ("dictionary", *LEARN),
-    "--encoder": ("encoder", "auto"),
-    "--passages": ("encoder",),
-    "--pivot": ("pivot",),
-    "--pivot-mode": ("pivot",),
-    "--weighting": ("dictionary",),
-    "--no-identity": ("dictionary",),
-    "--whole-dictionary": ("dictionary",),
-    "--margin": ("dictionary", "encoder", "hapax", "pivot"),
-    "--transliterate": ("hapax", "pivot"),
-    "--ngrams": ("hapax", "pivot"),
-    "--keep-edges": ("hapax", "pivot"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,47 +63,8 @@ class Links:
         return shown_table(rows, ("page", "counterpart", "score"), caption)
 
 
-def link(
-    source: str | Path,
-    target: str | Path,
-    method: Method = "auto",
-    out: str | Path | None = None,
-    *,
-    languages: str | None = None,
-    dictionary: Sequence[str | Path] = (),
-    train: Paths = (),
-    pivot: str | Path | None = None,
-    pivot_links: str | Path | None = None,
-    pivot_mode: Literal["filter", "boost"] = "filter",
-    encoder: str | None = None,
-    passages: Passages = "mean",
-    weighting: Literal["idf", "binary", "tfidf-cosine"] = "idf",
-    identity: bool = True,
-    whole_dictionary: bool = False,
-    margin: bool | None = None,
-    transliterate: bool = False,
-    ngrams: int = 0,
-    keep_edges: bool = False,
-    min_probability: float = 0.0,
-    precision: float | None = None,
-    expected_linked: float | None = None,
-    self_train: bool | None = None,
-    layout: bool = True,
-    topics: TopicLearning = "variational",
-    explain: bool = False,
-    k: int = 5,
-    one_to_one: bool = False,
-    run_name: str = "linker",
-    resume: bool = False,
-    seed: int = 0,
-    links: Cardinality | None = None,
-    model: str | Path | None = None,
-    save_model: str | Path | None = None,
-    uncertain: str | Path | None = None,
-    between: tuple[float, float] = (0.1, 0.9),
-    columns: Columns | None = None,
-    progress: Progress | None = None,
-) -> Links:
+@takes(LinkOptions)
+def link(options: LinkOptions) -> Links:
     """Link the texts of `source` to those of `target` that belong to them: files, folders or indexes.
 
     The options are those of `linker link`. With `out`, the run is written there in six columns, with RUN.json beside
@@ -131,69 +74,38 @@ def link(
     says how tables are to be read. Raises
     InputError where a file cannot be read, or the method lacks an input that it needs.
     """
-    known_files = paths(train)
-    check_outputs(
-        {"--out": out, "--uncertain": uncertain},
-        (source, target, *dictionary, *known_files, pivot, pivot_links),
-    )
-    path = None if out is None else Path(out)
+    o, method = options, options.method
+    known_files, path = paths(o.train), None if o.out is None else Path(o.out)
     table = path is not None and path.suffix.lower() in PAIRS
-    if one_to_one and links not in (None, "one-to-one"):
-        raise InputError(f"--one-to-one contradicts --links {links}: leave one of them out")
-    if table and (resume or explain):
-        raise InputError(f"--resume and --explain write files beside a run: name one, not {path}, with --out")
-    _check_saving(method, save_model)
-    if uncertain:
-        _check_learns(method, "--uncertain")
-        check_doubts(Path(uncertain), between)
-    with listening(progress):
-        codes = split_languages(languages) if languages else (None, None)
-        first = side_of(Path(source), codes[0], columns)
-        second = side_of(Path(target), codes[1], columns, encoder)
+    _check(o, table)
+    with listening(o.progress):
+        codes = split_languages(o.languages) if o.languages else (None, None)
+        first = side_of(Path(o.source), codes[0], o.columns)
+        second = side_of(Path(o.target), codes[1], o.columns, o.encoder)
         pairs = known_links(known_files, first.documents, second.documents)
-        options = Options(
-            weighting=weighting,
-            identity=identity,
-            whole_dictionary=whole_dictionary,
-            margin=margin,
-            passages=passages,
-            pivot_mode=pivot_mode,
-            hapax=HapaxRules(strip=not keep_edges, transliterate=transliterate, ngrams=ngrams),
-            min_probability=min_probability,
-            precision=precision,
-            expected_linked=expected_linked,
-            self_train=self_train,
-            layout=layout,
-            topics=topics,
-            explain=explain,
-            seed=seed,
-            links=links,
-        )
-        languages_only = dictionary or pivot or model or save_model or self_train
+        languages_only = o.dictionary or o.pivot or o.model or o.save_model or o.self_train
         if method == "auto" and not languages_only and same_language(first, second):
-            if resume:
-                raise InputError("--resume continues a run across languages; leave it out")
-            _warn_in_one_language(options)
-            cardinality = "one-to-one" if one_to_one else links
-            wishes = Wishes(k, cardinality, min_probability, precision, encoder, seed, explain)
-            return _together(first, second, pairs, wishes, path, uncertain, between, run_name)
+            if o.resume:
+                raise InputError("`resume` continues a run across languages; leave it out")
+            _warn_in_one_language(o)
+            return _together(first, second, pairs, o, path)
         source_pages, target_pages = first.pages, second.pages
-        pivot_pages = pages_of(pivot, None) if pivot else None
+        pivot_pages = pages_of(o.pivot, None) if o.pivot else None
         rows = [(source_pages.position[one], target_pages.position[other]) for one, other in pairs]
         known = np.array(rows, np.int64) if rows else NO_LINKS
         through = NO_LINKS
-        if pivot_pages and pivot_links:
-            through = read_links(Path(pivot_links), pivot_pages, target_pages)
+        if pivot_pages and o.pivot_links:
+            through = read_links(Path(o.pivot_links), pivot_pages, target_pages)
         task = Task(
-            source_pages, target_pages, tuple(map(dictionary_of, dictionary)), known, pivot_pages, through,
-            encoder, one_to_one, options, model=_model(model),
+            source_pages, target_pages, tuple(map(dictionary_of, o.dictionary)), known, pivot_pages, through,
+            o.encoder, o.one_to_one, o, model=_model(o.model),
         )  # fmt: skip
-        _warn_of_unused(task, method)
-        result = linked(task, method, None if table else path, k=k, name=run_name, resume=resume)
-        if save_model and result.model:
-            save(result.model(), Path(save_model))
-        if uncertain:
-            write_doubts(Path(uncertain), first, second, result.proposed, between)
+        _warn_of_unused(o)
+        result = linked(task, method, None if table else path, k=o.k, name=o.run_name, resume=o.resume)
+        if o.save_model and result.model:
+            save(result.model(), Path(o.save_model))
+        if o.uncertain:
+            write_doubts(Path(o.uncertain), first, second, result.proposed, o.between)
     run = run_of(source_pages, target_pages, result.candidates)
     about = {"languages": [first.code, second.code], **result.metadata}
     found = Links(run, method, len(source_pages), len(target_pages), about)
@@ -206,28 +118,29 @@ def _together(
     source: Side,
     target: Side,
     pairs: Sequence[tuple[str, str]],
-    wishes: Wishes,
+    options: LinkOptions,
     path: Path | None,
-    uncertain: str | Path | None,
-    between: tuple[float, float],
-    name: str,
 ) -> Links:
     """Link two collections of one language, and write what is to be written."""
-    if wishes.explain and (path is None or not holds_files_beside(path)):
-        raise InputError(f"--explain writes a file beside the run, and {path} is not a regular file")
-    answer = link_together(source, target, pairs, wishes)
+    if options.explain and (path is None or not holds_files_beside(path)):
+        raise InputError(f"`explain` writes a file beside the run, and {path} is not a regular file")
+    answer = link_together(source, target, pairs, options)
     counts = len(source.documents), len(target.documents)
     found = Links(answer.run, "auto", *counts, answer.metadata, answer.none, answer.copies)
     if path and path.suffix.lower() in PAIRS:
         write_linked(path, found, source, target, probable=True)
     elif path:
-        write_run(path, ((id_, list(of), list(of.values())) for id_, of in _decreasing(answer.run)), name)
+        write_run(
+            path,
+            ((id_, list(of), list(of.values())) for id_, of in _decreasing(answer.run)),
+            options.run_name,
+        )
         write_metadata(path, answer.metadata)
-    if path and wishes.explain:
+    if path and options.explain:
         records = (_explained(id_, answer) for id_ in answer.none)
         write_atomically(explanations_path(path), b"".join(orjson.dumps(r) + b"\n" for r in records))
-    if uncertain:
-        write_doubts(Path(uncertain), source, target, answer.proposed, between)
+    if options.uncertain:
+        write_doubts(Path(options.uncertain), source, target, answer.proposed, options.between)
     return found
 
 
@@ -252,51 +165,53 @@ def _explained(id_: str, answer: Together) -> dict[str, Any]:
     return record | ({"group": answer.copies[id_]} if id_ in answer.copies else {})
 
 
-def _check_saving(method: Method, folder: str | Path | None) -> None:
-    """Raise InputError where a model could not be saved, before anything is learned."""
-    if folder is None:
-        return
-    _check_learns(method, "--save-model")
-    check_writable(Path(folder))
-
-
-def _warn_of_unused(task: Task, method: Method) -> None:
-    """Warn of what was given that the method does not use."""
-    options, default = task.options, Options()
-    given = {
-        "--dictionary": bool(task.dictionaries),
-        "--train": bool(len(task.train)),
-        "--encoder": task.encoder is not None,
-        "--passages": options.passages != default.passages,
-        "--pivot": task.pivot is not None,
-        "--pivot-mode": options.pivot_mode != default.pivot_mode,
-        "--weighting": options.weighting != default.weighting,
-        "--no-identity": not options.identity,
-        "--whole-dictionary": options.whole_dictionary,
-        "--margin": options.margin is not None,
-        "--transliterate": options.hapax.transliterate,
-        "--ngrams": options.hapax.ngrams > 0,
-        "--keep-edges": not options.hapax.strip,
-    }
-    if unused := [option for option, is_given in given.items() if is_given and method not in USED_BY[option]]:
-        logger.warning("the method %r does not use %s", method, ", ".join(unused))
-
-
-def _warn_in_one_language(options: Options) -> None:
-    """Warn of options that two collections of one language have no use for."""
-    used = ("min_probability", "precision", "explain", "seed", "links")
-    changed = [f.name for f in fields(options) if getattr(options, f.name) != getattr(Options(), f.name)]
-    if unused := [name.replace("_", "-") for name in changed if name not in used]:
-        logger.warning(
-            "both collections are in one language, where these options have no use: %s", ", ".join(unused)
-        )
-
-
-def _check_learns(method: Method, flag: str) -> None:
-    if method not in LEARN:
+def _check(options: LinkOptions, table: bool) -> None:
+    """Raise InputError for options that contradict each other or cannot be written, before anything is read."""
+    files = (options.source, options.target, *options.dictionary, *paths(options.train), options.pivot)
+    check_outputs({"`out`": options.out, "`uncertain`": options.uncertain}, (*files, options.pivot_links))
+    if options.one_to_one and options.links not in (None, "one-to-one"):
+        raise InputError(f"`one_to_one` contradicts `links` {options.links}: leave one of them out")
+    if table and (options.resume or options.explain):
         raise InputError(
-            f"{flag} is for the methods that learn, auto and cascade, not {method!r}: leave it out"
+            f"`resume` and `explain` write files beside a run: name one, not {options.out}, with `out`"
         )
+    for name in ("save_model", "uncertain"):
+        if getattr(options, name) is not None and options.method not in LEARN:
+            raise InputError(
+                f"`{name}` is for the methods that learn, auto and cascade, not {options.method!r}: leave it out"
+            )
+    if options.save_model is not None:
+        check_writable(Path(options.save_model))
+    if options.uncertain is not None:
+        check_doubts(Path(options.uncertain), options.between)
+
+
+def _warn_of_unused(options: LinkOptions) -> None:
+    """Warn of options that the method does not use."""
+    only = {option.name: option.about.only for option in options_of(LinkOptions)}
+    if unused := [name for name in _changed(options) if only[name] and options.method not in only[name]]:
+        logger.warning("the method %r does not use %s", options.method, _listed(unused))
+
+
+def _warn_in_one_language(options: LinkOptions) -> None:
+    """Warn of options that two collections of one language have no use for."""
+    used = {"min_probability", "precision", "explain", "seed", "links"}
+    scoring = {field.name for field in fields(Options)}
+    if unused := [name for name in _changed(options) if name in scoring - used]:
+        logger.warning(
+            "both collections are in one language, where these options have no use: %s", _listed(unused)
+        )
+
+
+def _changed(options: LinkOptions) -> list[str]:
+    """Return the names of the options that are not at their defaults."""
+    return [
+        option.name for option in options_of(LinkOptions) if getattr(options, option.name) != option.default
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _model(folder: str | Path | None) -> LinkModel | None:

@@ -19,9 +19,9 @@ from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
 from linker.cli.commands.sides import Side, analysis_of
+from linker.crosslingual.options import Cardinality, LinkOptions
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates
-from linker.crosslingual.task import Cardinality
 from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.review.evidence import evidence
@@ -41,22 +41,6 @@ KINDS: Mapping[Cardinality | None, Kind | None] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the options of `link` say about two collections of one language.
-
-    `k` documents per text are kept; `precision` is promised with 95 % confidence; `explain`: name the shared words.
-    """
-
-    k: int = 5
-    cardinality: Cardinality | None = None
-    min_probability: float = 0.0
-    precision: float | None = None
-    encoder: str | None = None
-    seed: int = 0
-    explain: bool = False
-
-
 @dataclass(frozen=True, eq=False)
 class Together:
     """The texts that were linked, by id: documents with P(link), best first; P(none); near copies of the first.
@@ -72,19 +56,21 @@ class Together:
     matches: dict[str, list[tuple[str, float]]]
 
 
-def link_together(source: Side, target: Side, links: Sequence[tuple[str, str]], wishes: Wishes) -> Together:
+def link_together(
+    source: Side, target: Side, links: Sequence[tuple[str, str]], wishes: LinkOptions
+) -> Together:
     """Link the texts of `source` that are in none of the known `links` to documents of `target`.
 
     Raises InputError where nothing is left to link, or an option needs more known links than there are.
     """
     if wishes.cardinality not in KINDS:
         raise InputError(
-            f"--links {wishes.cardinality} is not for two collections of one language: choose one-to-one or many-to-one"
+            f"`links` {wishes.cardinality} is not for two collections of one language: choose one-to-one or many-to-one"
         )
     if wishes.precision is not None and len({a for a, _ in links}) < FEWEST_HELD:
         raise InputError(
-            f"--precision tests its threshold on known links: pass at least {FEWEST_HELD} (--train), or use "
-            "--min-probability"
+            f"`precision` tests its threshold on known links: pass at least {FEWEST_HELD} (`train`), or use "
+            "`min_probability`"
         )
     linked = {one for one, _ in links}
     left = [id_ for id_ in source.documents if id_ not in linked]
@@ -101,7 +87,7 @@ def _indexed(target: Side, source: Side, encoder: str | None) -> Iterator[Engine
     """Yield the target's index; without one, build it in a temporary directory."""
     if target.engine is not None:
         if encoder and not target.engine.collection.manifest.embeds:
-            logger.warning("%s has no vectors: --encoder %s is not used", target.path, encoder)
+            logger.warning("%s has no vectors: `encoder` %s is not used", target.path, encoder)
         yield target.engine
         return
     name = analysis_of(source, target)
@@ -210,7 +196,7 @@ def _result(
     lists: Lists,
     decision: Decision,
     about: Mapping[str, Any],
-    wishes: Wishes,
+    wishes: LinkOptions,
 ) -> Together:
     ids = engine.collection.rows.ids
     candidates = ranked(lists, decision, left, ids)
@@ -265,7 +251,7 @@ def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[
     return Candidates(candidates.targets, np.minimum(candidates.scores, confidence[:, None]))
 
 
-def _threshold(decision: Decision, wishes: Wishes) -> tuple[float, dict[str, Any]]:
+def _threshold(decision: Decision, wishes: LinkOptions) -> tuple[float, dict[str, Any]]:
     """Return the least P(link) of a text's first document by the options, and a record of it."""
     record: dict[str, Any] = {"min_probability": wishes.min_probability}
     if wishes.precision is None:
@@ -274,7 +260,7 @@ def _threshold(decision: Decision, wishes: Wishes) -> tuple[float, dict[str, Any
     if certified is None:
         logger.warning(
             "no threshold on P(link) is certain to keep a precision of %g with these known links, so no text is "
-            "linked: lower --precision, pass more links with --train, or use --min-probability",
+            "linked: lower `precision`, pass more links with `train`, or use `min_probability`",
             wishes.precision,
         )
         return math.inf, record | {"promise": {"precision": wishes.precision, "threshold": None}}

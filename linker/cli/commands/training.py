@@ -78,7 +78,7 @@ def draw(
     from linker.training.plots import METRICS, plot_metrics
 
     if (queries is None) != (qrels is None):
-        given, missing = ("--queries", "--qrels") if qrels is None else ("--qrels", "--queries")
+        given, missing = ("`queries`", "`qrels`") if qrels is None else ("`qrels`", "`queries`")
         raise InputError(f"a map of posts needs both their texts and their links: add {missing} to {given}")
     drawn = plot_metrics(model, out)
     folder, corpus = out or model / METRICS.parent, []

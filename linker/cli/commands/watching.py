@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from indexes.hybrid import Mode
 from indexes.interface import Document
-from linker.base.errors import InputError
-from linker.base.progress import Progress, bar, listening
-from linker.cli.commands.given import Paths, opened
+from linker.base.options import takes
+from linker.base.progress import bar, listening
+from linker.cli.commands.given import opened
 from linker.corpora import BadLine, Columns
 from linker.corpora.records import Record
-from linker.engine.engine import Engine
+from linker.review.options import WatchOptions
 from linker.review.watching import Arrivals, Kept, Match, Matcher, Position
 from linker.review.watching.arrivals import is_file
 from linker.review.watching.kept import QUARANTINE
@@ -36,25 +35,8 @@ class Watched:
     quarantine: Path
 
 
-def watch(
-    seeds: Paths | Engine,
-    posts: str | Path | Iterable[Document],
-    each: Callable[[Match], object] | None = None,
-    *,
-    threshold: float | None = None,
-    precision: float | None = None,
-    score: float | None = None,
-    k: int = 10,
-    mode: Mode | None = None,
-    where: str | Sequence[str] | None = None,
-    follow: bool = False,
-    out: str | Path | None = None,
-    resume: bool = False,
-    quarantine: str | Path | None = None,
-    encoder: str | None = None,
-    columns: Columns | None = None,
-    progress: Progress | None = None,
-) -> Watched:
+@takes(WatchOptions)
+def watch(options: WatchOptions) -> Watched:
     """Match posts against an index of seed texts as they arrive, and call `each` with every match.
 
     `seeds` is an index, several that are searched as one, or an open Engine; seeds that are added or deleted meanwhile
@@ -64,22 +46,21 @@ def watch(
     post's seeds, `k` are looked at. Matches are appended to the file `out`, and `resume` goes on after its last one.
     Raises InputError where a file cannot be read or written, or the index knows no P(link) and `score` is not given.
     """
-    if precision is not None and (threshold is not None or mode is not None):
-        raise InputError(
-            "--precision sets its own threshold, for the index's own way to search: leave the others out"
-        )
-    source = Path(posts) if isinstance(posts, (str, Path)) else None
-    refused = Path(quarantine) if quarantine else _beside(source, out)
+    o, each = options, options.each
+    source = Path(o.posts) if isinstance(o.posts, (str, Path)) else None
+    refused = Path(o.quarantine) if o.quarantine else _beside(source, o.out)
     counts = _Counts()
     with (
-        listening(progress),
+        listening(o.progress),
         # Posts wait for seeds that cannot be searched; half of a hybrid search would match them otherwise.
-        opened(seeds, encoder, "fail") as engine,
-        Kept(Path(out) if out else None, refused, source if is_file(source) else None, resume=resume) as kept,
+        opened(o.seeds, o.encoder, "fail") as engine,
+        Kept(
+            Path(o.out) if o.out else None, refused, source if is_file(source) else None, resume=o.resume
+        ) as kept,
         bar(None, "watching", "posts") as shown,
     ):
-        matcher = Matcher(engine, Cut(threshold, precision, score), k=k, mode=mode, where=where)
-        for records, position in _arriving(posts, columns, follow, kept.position):
+        matcher = Matcher(engine, Cut(o.threshold, o.precision, o.score), k=o.k, mode=o.mode, where=o.where)
+        for records, position in _arriving(o.posts, o.columns, o.follow, kept.position):
             read = [record for record in records if isinstance(record, Document)]
             matches = list(matcher.match(read))
             kept.add(matches, (record for record in records if isinstance(record, BadLine)), position)

@@ -37,7 +37,7 @@ def export_vectors(collection: Collection, out: Path, kind: Format) -> int:
     """
     index = collection.hybrid.vectors
     if index is None:
-        raise IndexesError(f"{collection.directory} has no vectors to export: build it again with --encoder")
+        raise IndexesError(f"{collection.directory} has no vectors to export: build it again with `encoder`")
     if not isinstance(index, FaissIndex):
         raise BackendUnavailableError("only vectors in the directory itself can be exported")
     rows = index.live_rows()

@@ -85,7 +85,7 @@ def learn_ranker(
     if not parts:
         if start is None:
             raise InputError(
-                f"this method learns its ranker from linked pages: pass at least {FEWEST} (--train QRELS)"
+                f"this method learns its ranker from linked pages: pass at least {FEWEST} (`train` QRELS)"
             )
         lists = replace(
             lists, features=aligned(lists, start.ranker.names, start.ranker.centre), names=start.ranker.names

@@ -24,7 +24,7 @@ def imported() -> Any:
     if not os.environ.get("RAY_ADDRESS"):  # else Ray replaces 127.0.0.1 with an address that others can reach
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else its internal messages reach the terminal
-    with importing("--engine ray", "ray"):
+    with importing("`engine` ray", "ray"):
         import ray
         import ray.data
     logging.getLogger("ray.data").setLevel(logging.ERROR)
@@ -72,7 +72,7 @@ def workers(ray: Any, gpus: float = 0) -> int:
     if not count:
         most = max((machine.get("GPU", 0) for machine in machines), default=0)
         raise LinkerError(
-            f"--worker-gpus {gpus:g}: Ray has no machine with a CPU and that many GPUs (the most on one: {most:g}); "
+            f"`worker_gpus` {gpus:g}: Ray has no machine with a CPU and that many GPUs (the most on one: {most:g}); "
             "start it on one (`ray start … --num-gpus N` where Ray does not find them), or leave the option out"
         )
     return count

@@ -227,5 +227,5 @@ def _saturation(trials: Trials, settings: Sequence[Setting]) -> tuple[int, tuple
     return deciding, (
         f"these queries hardly tell settings apart: of {len(default)}, the default answers {imperfect} imperfectly "
         f"(mean {default.mean():.4f}), and the best other setting ({other}) differs from it on {deciding}: add "
-        f"harder queries or more of them, for example the training links with another --qrels",
+        f"harder queries or more of them, for example the training links with another `qrels`",
     )

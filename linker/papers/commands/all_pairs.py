@@ -56,7 +56,10 @@ def evaluate_pairs(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score all article × tweet pairs by cosine. Prints the AST tables: precision at r, mRP, mAP, AUC."""
+    """Score all article × tweet pairs by cosine. Prints the AST tables: precision at r, mRP, mAP, AUC.
+
+    Example: linker evaluate-pairs articles.npy tweets.npy links.tsv
+    """
     from linker.papers.all_pairs.evaluate import evaluate_vectors
     from linker.papers.all_pairs.input import read_links, read_vectors
 

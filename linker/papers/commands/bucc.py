@@ -10,7 +10,8 @@ import typer
 
 from indexes.cores import cores
 from linker.base.files import path_text
-from linker.cli.common import AsJson, Languages, note, print_json
+from linker.cli.common import AsJson, note, print_json
+from linker.crosslingual.options import Languages
 
 
 def prepare(
@@ -80,6 +81,8 @@ def prepare(
     """Prepare raw pages or two wikis' dumps for the task.
 
     They are linked both ways, without first sentences, of similar lengths and split in half.
+
+    Example: linker bucc prepare fr.jsonl en.jsonl --languages fr-en --out data
     """
     from linker.papers.bucc.prepare import prepare as run_prepare
     from linker.papers.bucc.raw_pages import described_by
@@ -116,6 +119,8 @@ def dictionary(
 
     Word vectors of both are mapped onto each other, starting from words that are spelt alike. Many of the pairs are
     wrong: pass the file to `linker link --dictionary` where there is no better one.
+
+    Example: linker bucc dictionary fr.jsonl en.jsonl --out fr-en.tsv
     """
     from linker.cli.commands import learn_dictionary
 
@@ -171,6 +176,8 @@ def evaluate(
 
     Prints MRR, success at 1 and 5 and coverage, over all pages and over the answered ones; precision, recall and F1 of
     the links; and how the runs differ from the first one.
+
+    Example: linker bucc evaluate test.qrels --run links.run
     """
     from linker.base.errors import InputError
     from linker.evaluation.evaluator import Resampling

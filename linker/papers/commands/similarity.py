@@ -193,6 +193,8 @@ def train(
     """Train a model on scored pairs.
 
     With --sample or --translator, a second one is trained also on pairs that the first labelled.
+
+    Example: linker similarity train pairs.jsonl --out model
     """
     from linker.base.errors import InputError
     from linker.papers.news.articles import read_news

@@ -57,6 +57,8 @@ def predict(
     """Score pairs by how alike their topics are.
 
     A high score does not say that two articles report one event. A pair with an empty article gets no score.
+
+    Example: linker similarity predict model pairs.jsonl --out predictions.tsv
     """
     from linker.base.files import check_outputs, write_atomically
     from linker.papers.news.articles import read_news
@@ -121,6 +123,8 @@ def evaluate(
 
     For scores and single features, overall and per language pair, with Williams tests. With --entities or --ner, the
     mistakes are listed with the entities of both articles.
+
+    Example: linker similarity evaluate pairs.jsonl predictions.tsv
     """
     from linker.papers.news.articles import read_news
     from linker.papers.news.similarity_report import agree, scores_in, systems_of
@@ -171,6 +175,8 @@ def calibrate(
 
     For each: how many pairs it accepts, how many of these match, and how many matches it misses. Pairs that were only
     judged as match or not have 1 or 4 as overall.
+
+    Example: linker similarity calibrate pairs.jsonl predictions.tsv
     """
     from linker.papers.news.articles import read_news
     from linker.papers.news.similarity_report import scores_in

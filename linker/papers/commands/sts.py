@@ -76,6 +76,8 @@ def train(
     """Train a sentence-pair scorer on graded pairs.
 
     It is a Cross-BERT-GRU, or the head of the frozen-feature variant.
+
+    Example: linker sts train pairs.jsonl --out model
     """
     if (out is None) == (folds == 0) or folds == 1:
         raise typer.BadParameter("give --out for a model, or --folds (2 or more) for a cross-validation")
@@ -116,6 +118,8 @@ def predict(
     """Score sentence pairs, one JSON line each.
 
     A line has id, score (expected value, 0 to 1), grade (most likely / 5) and probabilities.
+
+    Example: linker sts predict model pairs.jsonl
     """
     from linker.scoring.pairs.sts import recipe as sts
 
@@ -147,6 +151,8 @@ def evaluate(
     """Evaluate a scorer on graded pairs.
 
     Prints Spearman, Pearson and MSE on score/5 and the accuracy of the likeliest grade, for each file separately.
+
+    Example: linker sts evaluate model pairs.jsonl
     """
     from linker.scoring.pairs.sts import recipe as sts
 

@@ -61,7 +61,7 @@ def _label(path: Path, columns: Mapping[str, None], apart: Mapping[tuple[str, st
         wanted = label if label in columns else label.strip().lower()
         if wanted not in columns:
             names = ", ".join(columns) or "none"
-            raise InputError(f"{path} has no column {label!r} (--label); its columns are: {names}")
+            raise InputError(f"{path} has no column {label!r} (`label`); its columns are: {names}")
         return wanted
     present = next(
         ([n for n in names if n in columns] for names in (SAID, KNOWN) if columns.keys() & {*names}), []
@@ -70,7 +70,7 @@ def _label(path: Path, columns: Mapping[str, None], apart: Mapping[tuple[str, st
         if one in present:
             raise InputError(
                 f"{path}:{line}: the columns {one!r} and {other!r} disagree: name the one that holds the verdicts "
-                f"with --label, such as --label {one}"
+                f"with `label`, such as `label` {one}"
             )
     return present[0] if present else "verdict"
 

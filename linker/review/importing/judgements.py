@@ -53,7 +53,7 @@ def import_judgements(
     seeds = [s.id for s in ledger.seeds]
     if seed and seeds and seed not in seeds:
         raise InputError(
-            f"there is no seed {seed!r} in {ledger.path}: choose one of {', '.join(seeds[:20])} with --seed-id"
+            f"there is no seed {seed!r} in {ledger.path}: choose one of {', '.join(seeds[:20])} with `seed`"
         )
     columns = choose(path, read_records(path), label)
     if not seed and len(seeds) == 1:
@@ -98,7 +98,7 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
         raise _BadRecordError(f"no verdict: {verdict!r} is none of {known}" if verdict else "no verdict")
     seed_id, id_ = _text(fields, columns["seed"]) or seed, _text(fields, columns["id"])
     if not id_ or not seed_id:
-        raise _BadRecordError("no id of a document" if not id_ else "no seed: name it with --seed-id")
+        raise _BadRecordError("no id of a document" if not id_ else "no seed: name it with `seed`")
     return Judgement(
         seed_id,
         id_,

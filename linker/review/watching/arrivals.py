@@ -79,7 +79,7 @@ class Arrivals:
                 yield records, self._reach(offset, lines.number)
             else:
                 logger.warning(
-                    "the last line of %s (%d) has no end yet: it is left to a watch with --resume or --follow",
+                    "the last line of %s (%d) has no end yet: it is left to a watch with `resume` or `follow`",
                     self._path,
                     lines.number,
                 )

@@ -47,7 +47,7 @@ class Kept:
         if resume:
             sizes = self._remembered(out)
         elif out and out.exists():
-            raise InputError(f"{out} exists: continue it with --resume, or name another file")
+            raise InputError(f"{out} exists: continue it with `resume`, or name another file")
         self._matches = _Growing(out, sizes.get("matches")) if out else None
         self._bad = _Growing(quarantine, sizes.get("quarantine"))
         if self._matches:
@@ -90,7 +90,7 @@ class Kept:
     def _remembered(self, out: Path | None) -> dict[str, int]:
         """Read how far the files went at the last commit, and where in the posts that was."""
         if self._state is None or out is None:
-            raise InputError("--resume needs --out and a file of posts: a pipe cannot be read again")
+            raise InputError("`resume` needs `out` and a file of posts: a pipe cannot be read again")
         if not self._state.exists():
             if out.exists():
                 raise InputError(f"{self._state} is missing, so {out} cannot be continued: name another file")
@@ -98,12 +98,12 @@ class Kept:
         state = read_json(self._state)
         try:
             if (state["version"], state["posts"]) != (VERSION, self._posts):
-                raise InputError(f"{self._state} is about {state['posts']}: name another file with --out")
+                raise InputError(f"{self._state} is about {state['posts']}: name another file with `out`")
             position = Position(**state["position"])
             self.position = position if position.inode else None
             return {name: int(state["sizes"][name]) for name in ("matches", "quarantine")}
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{self._state} is damaged: name another file with --out") from None
+            raise InputError(f"{self._state} is damaged: name another file with `out`") from None
 
 
 class _Growing:
@@ -121,7 +121,7 @@ class _Growing:
             try:
                 file = self._path.open("ab")
                 if file.tell() < self.whole:
-                    raise InputError(f"{self._path} is shorter than it was: name another file with --out")
+                    raise InputError(f"{self._path} is shorter than it was: name another file with `out`")
                 file.truncate(self.whole)
                 file.seek(0, os.SEEK_END)  # otherwise `tell` counts from where the cut bytes ended
             except OSError as e:

@@ -100,7 +100,7 @@ class Matcher:
         if self._engine.calibration is None:
             raise InputError(
                 f"{reason}: run `linker calibrate` on judged posts, some of them without a link, train the ranker with "
-                "such posts, or give --score"
+                "such posts, or give `score`"
             )
         self._say(f"{reason}: P(link) is that of `linker calibrate`, without the ranker")
         return False
@@ -148,7 +148,7 @@ class Matcher:
         assert self._cut.precision is not None
         if answer.ranker:
             raise InputError(
-                "--precision needs links that were held out, which a ranker does not keep: give --threshold"
+                "`precision` needs links that were held out, which a ranker does not keep: give `threshold`"
             )
         if (known := self._promises.get(answer.calibration or "")) is not None:
             return known

@@ -203,7 +203,7 @@ def _grade(value: Any, where: str, top: float) -> float:
         raise InputError(f"{where}: the score {value!r} is not a number") from None
     if not math.isfinite(grade) or not 0 <= grade <= top:
         raise InputError(
-            f"{where}: the score {value!r} is outside 0–{top:g}: correct it, or give the highest grade with --top"
+            f"{where}: the score {value!r} is outside 0–{top:g}: correct it, or give the highest grade with `top`"
         )
     return grade * TOP / top
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from indexes.lazy import lazy
 
 if TYPE_CHECKING:
-    from linker.server.api.served import SearchOptions, Served, Service
+    from linker.server.api.served import Served, Service
     from linker.server.config import Limits, ServeConfig
 
-__all__ = ["Limits", "SearchOptions", "ServeConfig", "Served", "Service"]
+__all__ = ["Limits", "ServeConfig", "Served", "Service"]
 __getattr__ = lazy(__name__)

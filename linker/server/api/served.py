@@ -9,20 +9,19 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from indexes.address import shown
 from indexes.errors import BackendUnavailableError, IndexesError
-from indexes.hybrid import Answer, Mode, joined
-from indexes.interface import Filter
+from indexes.hybrid import Answer, joined
 from linker.base.errors import LinkerError
+from linker.base.options import values
 from linker.engine.engine import Engine
+from linker.engine.options import SearchOptions
 from linker.scoring.probability import drift
 from linker.scoring.ranking import calibration as ranker_calibration
 from linker.scoring.ranking.ranker import Ranker
-from linker.scoring.reranking import DEPTH
 from linker.server.api import batching, logs
 from linker.server.api.jobs import Jobs
 from linker.server.api.metrics import Metrics
@@ -35,21 +34,6 @@ FOLLOW = 1.0  # seconds
 SMALL_TEXTS, SMALL_CHARACTERS, SMALL_K = 8, 20_000, 100  # of a search that is made at once
 HEAVY_THREADS = 2  # no owner has both
 PART, CALIBRATED_PART = 16, 200  # texts of a larger one that are searched for without a break
-
-
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """How texts are searched; requests with equal options may be answered together.
-
-    `rerank`: with the ranker stored in the index, if there is one (True), without (False), or with linker's own.
-    """
-
-    k: int = 10
-    mode: Mode | None = None
-    where: Filter | None = None
-    rerank: bool | str = True
-    depth: int = DEPTH
-    phrases: bool = False
 
 
 class Served:
@@ -88,7 +72,7 @@ class Served:
             return await self._batcher.search(texts, options)
         # Of a calibrated index, drift is told of a whole part; with a ranker, P(link) is about all of its texts.
         stored = self.engine.collection.manifest.search
-        told = stored.get("calibration") or stored.get("ranker") or options.rerank == "pooled"
+        told = stored.get("calibration") or stored.get("ranker") or options.reranker
         size = -(-len(texts) // -(-len(texts) // CALIBRATED_PART)) if told and texts else PART
         return joined(await self.each(lambda part: self.search_now(part, options), texts, size))
 
@@ -111,26 +95,13 @@ class Served:
     def search_now(self, texts: Sequence[str], options: SearchOptions) -> Answer:
         """Search in this thread."""
         try:
-            return self.engine.search(
-                texts,
-                options.k,
-                mode=options.mode,
-                where=options.where,
-                reranker=_pooled() if options.rerank == "pooled" else None,
-                depth=options.depth,
-                stored_ranker=options.rerank is True,
-                phrases=options.phrases,
-            )
+            return self.engine.search(texts, **values(options))
         except BackendUnavailableError as e:
             hybrid = self.engine.collection.hybrid
             missing = {"dense": hybrid.vectors is None, "bm25": hybrid.text is None}
             if options.mode is not None and missing.get(options.mode):  # it will not be there later either
                 raise ProblemError(400, str(e), "no-such-retriever") from None
             raise
-
-    def ranker(self, options: SearchOptions) -> Ranker | None:
-        """Return the ranker that a search with these options uses, if it is one."""
-        return _pooled() if options.rerank == "pooled" else self.engine.ranker
 
     async def run(self, call: Callable[[], T]) -> T:
         """Return the result of a reading call in a thread of the pool."""
@@ -143,7 +114,8 @@ class Served:
 
 
 @functools.cache
-def _pooled() -> Ranker:
+def pooled_ranker() -> Ranker:
+    """Return linker's own ranker, the same one for all searches."""
     from linker.scoring.ranking import pooled
 
     return pooled.load()

@@ -18,6 +18,8 @@ def mcp(
     """Serve indexes to a language model by MCP (stdin, stdout).
 
     Its tools are search, find (the next document to judge) and judge. The client starts this command and ends it.
+
+    Example: linker mcp news.index
     """
     from linker.server.mcp import stdio
     from linker.server.mcp.server import make_server

@@ -72,6 +72,8 @@ def serve(
 
     Prints the page's address once it answers. Only this machine reaches it, unless --host says otherwise. Ctrl-C ends
     it; every judgement is stored as it is made.
+
+    Example: linker serve news.index
     """
     if not api and workers > 1:
         raise typer.BadParameter("--workers goes with --api: the page is served by one process")

@@ -14,19 +14,23 @@ from linker.base.progress import Progress
 from linker.cli.commands.linking import link
 from linker.engine.engine import Engine
 
-DEFAULTS: Mapping[str, Any] = {
-    "method": "auto", "k": 5, "dictionary": (), "links": (), "encoder": None, "one_to_one": False,
-    "min_probability": 0.0, "precision": None, "self_train": None,
-}  # fmt: skip
+OPTIONS = (
+    "method",
+    "k",
+    "encoder",
+    "one_to_one",
+    "min_probability",
+    "precision",
+    "self_train",
+)  # of a specification
 
 
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Link `spec["source"]` to `spec["target"]` as `linker link` does, each text to at most `spec["k"]` others.
 
     `spec["indexes"]`: the directories of sides that a server knows by other names. What a specification leaves out is
-    as in `DEFAULTS`. Raises InputError where the method lacks something, IndexesError where an index cannot be read.
+    as in `LinkOptions`. Raises InputError where the method lacks something, IndexesError where an index cannot be read.
     """
-    spec = {**DEFAULTS, **spec}
     indexes = {name: {"index": index} for name, index in spec.get("indexes", {}).items()}
     with tempfile.TemporaryDirectory(prefix="linker-") as folder:
         given = Path(folder)
@@ -35,22 +39,16 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
             for name in ("source", "target")
         )
         codes = [spec[name].get("language") for name in ("source", "target")]
-        known = [{"source": one, "target": other} for one, other in spec["links"]]
-        words = "".join(f"{_word(one)}\t{_word(other)}\n" for one, other in spec["dictionary"])
+        known = [{"source": one, "target": other} for one, other in spec.get("links", ())]
+        words = "".join(f"{_word(one)}\t{_word(other)}\n" for one, other in spec.get("dictionary", ()))
         found = link(
             source,
             target,
-            method=spec["method"],
             languages="-".join(codes) if all(codes) else None,
             dictionary=[_written(given / "dictionary.tsv", words.encode())] if words else (),
             train=[_written(given / "links.jsonl", _lines(known))] if known else (),
-            encoder=spec["encoder"],
-            one_to_one=spec["one_to_one"],
-            min_probability=spec["min_probability"],
-            precision=spec["precision"],
-            self_train=spec["self_train"],
-            k=spec["k"],
             progress=tell,
+            **{name: spec[name] for name in OPTIONS if name in spec},
         )
     links = []
     for id_, of in found.run.items():
@@ -59,7 +57,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
             record["near_copies"] = list(found.copies[id_])
         links.append(record)
     return {
-        "method": spec["method"],
+        "method": found.method,
         "languages": found.metadata["languages"],
         "pages": [found.pages, found.targets],
         "links": links,

@@ -156,7 +156,7 @@ def test_a_dictionary_that_is_the_wrong_way_round_is_turned(
 def test_what_cannot_be_done_is_said_and_writes_nothing(folder: Path) -> None:
     with pytest.raises(InputError, match=r"must end in .tmx .* or .tsv"):
         aligned(folder, "out.xml")
-    with pytest.raises(InputError, match="either --encoder or --dictionary"):
+    with pytest.raises(InputError, match="either `encoder` or `dictionary`"):
         aligned(folder, "out.tmx", encoder="usem3")
     assert not list(folder.glob("out*")) and not list(folder.glob(".out*"))
 

@@ -10,11 +10,12 @@ from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.learned import by_auto, by_cascade
 from linker.crosslingual.methods import link
+from linker.crosslingual.options import Options, TopicLearning
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import solve
 from linker.crosslingual.ranking.evidence import AllEvidence, overlapping
-from linker.crosslingual.task import LinkingResult, Options, Task, TopicLearning
+from linker.crosslingual.task import LinkingResult, Task
 from tests.crosslingual.synthetic import Twin, twin
 
 pytestmark = pytest.mark.usefixtures("divided_once")
@@ -147,7 +148,7 @@ def test_the_cascade_samples_its_topics_if_asked(corpus: Twin) -> None:
 
 
 def test_what_is_missing_is_named(corpus: Twin) -> None:
-    with pytest.raises(InputError, match="--train QRELS"):
+    with pytest.raises(InputError, match="`train` QRELS"):
         by_cascade(task(corpus, dictionary=True))
     with pytest.raises(InputError, match="at least 20"):
         by_cascade(task(corpus, known=5))

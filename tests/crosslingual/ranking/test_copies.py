@@ -7,13 +7,14 @@ import pytest
 import scipy.sparse as sp
 
 from linker.crosslingual.methods import link
+from linker.crosslingual.options import Options
 from linker.crosslingual.ranking.copies import groups_of, near_copies
 from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.fitting import Fitted
 from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.ranking.ranker import Ranker
 from linker.crosslingual.ranking.verification import Verifier, names_of
-from linker.crosslingual.task import Options, Task
+from linker.crosslingual.task import Task
 from tests.crosslingual.synthetic import Twin, twin
 
 # Page 0 shares 8 words of 10 with page 1, 7 of 11 with page 2, and all with page 3; pages 4 and 5 are empty.

@@ -7,6 +7,7 @@ import pytest
 
 from indexes.dtypes import Int64Array
 from linker.crosslingual.methods import link
+from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import NOTHING, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
@@ -14,7 +15,7 @@ from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.pooled import SETTINGS, Setting, rankers
 from linker.crosslingual.ranking.self_training import ROUNDS, retrieval, self_train
-from linker.crosslingual.task import LinkingResult, Options, Task
+from linker.crosslingual.task import LinkingResult, Task
 from tests.crosslingual.synthetic import LETTERS, Twin, twin
 
 

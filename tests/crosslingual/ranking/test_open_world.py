@@ -11,6 +11,7 @@ from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.learned import by_auto
 from linker.crosslingual.methods import link
+from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution, describe_unlinked, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
@@ -24,7 +25,7 @@ from linker.crosslingual.ranking.verification import (
     fit_calibrated,
     fit_verifier,
 )
-from linker.crosslingual.task import Options, Task
+from linker.crosslingual.task import Task
 from linker.crosslingual.thresholds import best_f1, least_probability
 from linker.scoring.probability.measures import calibration_error
 from tests.crosslingual.synthetic import Twin, twin
@@ -218,11 +219,11 @@ def test_a_promised_precision_holds_and_is_recorded(half: tuple[Twin, set[int]])
 def test_a_promise_needs_known_links(corpus: Twin) -> None:
     words = (Dictionary(Path("made.tsv"), "tsv", corpus.dictionary),)
     task = Task(corpus.source, corpus.target, words, options=Options(precision=0.9))
-    with pytest.raises(InputError, match="--precision tests its threshold on known links: pass at least 20"):
+    with pytest.raises(InputError, match="`precision` tests its threshold on known links: pass at least 20"):
         by_auto(task)
-    with pytest.raises(InputError, match="--precision is for the method auto or cascade"):
+    with pytest.raises(InputError, match="`precision` is for the method auto or cascade"):
         link(task, "dictionary")
-    with pytest.raises(InputError, match="--expected-linked is for the method auto or cascade"):
+    with pytest.raises(InputError, match="`expected_linked` is for the method auto or cascade"):
         link(replace(task, options=Options(expected_linked=0.5)), "dictionary")
 
 

@@ -134,7 +134,7 @@ def test_the_cascade_is_kept_with_its_topics(corpus: Twin, tmp_path: Path) -> No
     task = Task(only(corpus.source, range(KNOWN, 150)), corpus.target, model=model)
     found = link(task, "cascade")
     assert right(found, corpus, task) >= right(full, corpus, Task(corpus.source, corpus.target)) - 0.05
-    with pytest.raises(InputError, match="--method cascade"):
+    with pytest.raises(InputError, match="`method` cascade"):
         link(task, "auto")
 
 

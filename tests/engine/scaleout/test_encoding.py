@@ -118,7 +118,7 @@ def test_another_encoder_on_a_worker_is_refused() -> None:
 
 def test_a_gpu_that_ray_does_not_have_is_not_waited_for(corpora: list[Path], tmp_path: Path) -> None:
     with pytest.raises(
-        LinkerError, match=r"--worker-gpus 1: .* \(the most on one: 0\).*leave the option out"
+        LinkerError, match=r"`worker_gpus` 1: .* \(the most on one: 0\).*leave the option out"
     ):
         build(corpora, tmp_path / "i", HashEncoder(), engine="ray", worker_gpus=1)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from linker.base.errors import InputError, LinkerError
-from linker.engine.intake import BuildOptions
+from linker.engine.options import BuildOptions
 from linker.engine.scaleout.cluster import workers
 from tests.contract.cluster import addresses
 from tests.engine.scaleout.encoders import GpuEncoder
@@ -36,7 +36,7 @@ def used(folder: Path) -> tuple[set[str], set[str]]:
 @pytest.mark.slow
 def test_a_worker_for_each_cpu_and_its_part_of_a_gpu(ray_with_gpu: Any) -> None:
     assert [workers(ray_with_gpu, gpus) for gpus in (0, 1, 0.5, 0.4, 0.1)] == [2, 1, 2, 2, 2]
-    with pytest.raises(LinkerError, match=r"--worker-gpus 2: .* \(the most on one: 1\).*--num-gpus"):
+    with pytest.raises(LinkerError, match=r"`worker_gpus` 2: .* \(the most on one: 1\).*--num-gpus"):
         workers(ray_with_gpu, 2)
 
 

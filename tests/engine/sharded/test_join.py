@@ -11,8 +11,9 @@ from indexes.interface import DamagedError, IndexesError
 from indexes.sharded import is_index, join, manifests_of, shards_of
 from linker import find
 from linker.engine.engine import Engine
+from linker.engine.options import SearchOptions
 from linker.review.project import Workspace
-from linker.server.api.served import SearchOptions, Service
+from linker.server.api.served import Service
 from linker.server.config import ServeConfig
 from tests.helpers import linker, write_corpus
 from tests.server.api.support import client

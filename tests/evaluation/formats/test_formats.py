@@ -193,7 +193,7 @@ def test_stdout_gets_all_or_nothing(
         write_run_as(Path("-"), [*ROWS, ROWS[0]], "jsonl")
     assert not capfdbinary.readouterr().out
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    with pytest.raises(InputError, match="name a file with --out"):
+    with pytest.raises(InputError, match="name a file with `out`"):
         write_run_as(Path("-"), ROWS, "parquet")
 
 

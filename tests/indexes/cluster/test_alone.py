@@ -269,9 +269,9 @@ def test_an_interrupted_build_is_seen_by_nobody_and_is_resumed(
             building.build([corpus], where, options)
     with pytest.raises(IndexesError, match="was interrupted: finish it with `linker index build … --resume`"):
         Engine(where)
-    with pytest.raises(IndexesError, match="was interrupted, or is running: continue it with --resume"):
+    with pytest.raises(IndexesError, match="was interrupted, or is running: continue it with `resume`"):
         building.build([corpus], where, options)
-    with pytest.raises(IndexesError, match="was being built with another --language"):
+    with pytest.raises(IndexesError, match="was being built with another `language`"):
         building.build([corpus], where, building.BuildOptions(language="german"), resume=True)
     report = building.build([corpus], where, options, resume=True)
     assert (report.documents, report.quarantined) == (100, 2)

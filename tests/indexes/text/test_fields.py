@@ -236,7 +236,7 @@ def test_parameters_of_fields_are_stored_and_replaced() -> None:
     assert changed.fields == (Field("title", 2.0, 0.1), Field("text", 3), Field("tags", 0.7, 0.0))
     with pytest.raises(IndexesError, match="no field 'x': its fields are title, text, tags"):
         WEIGHED.weighted({"x": 3})
-    with pytest.raises(IndexesError, match="build it with --fields"):
+    with pytest.raises(IndexesError, match="build it with `fields`"):
         Bm25Parameters().weighted({"x": 3})
     with pytest.raises(IndexesError, match="different fields, not a, a"):
         Bm25Parameters(fields=(Field("a"), Field("a")))

@@ -115,7 +115,7 @@ def test_the_command_takes_phrases_only_if_asked(engine: Engine, tmp_path: Path)
 def test_an_index_on_a_server_refuses_phrases(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     reopened = Engine(engine.directory, encoder=HashEncoder())
     monkeypatch.setattr(reopened.collection, "text", None)
-    with pytest.raises(IndexesError, match="without --backend elastic"):
+    with pytest.raises(IndexesError, match="without `backend` elastic"):
         reopened.search('"a b"', phrases=True)
 
 

@@ -89,7 +89,7 @@ def test_the_parts_of_a_ranker_s_score_are_told(api: TestClient) -> None:
 
 def test_a_retriever_that_the_index_lacks_is_the_clients_mistake(api: TestClient) -> None:
     answer = api.post("/v1/search", json={"text": "x", "mode": "dense"})
-    assert "--mode bm25" in check_problem(answer, 400, "no-such-retriever")
+    assert "`mode` bm25" in check_problem(answer, 400, "no-such-retriever")
 
 
 def test_a_range_that_some_values_cannot_fit_is_noted(api: TestClient) -> None:

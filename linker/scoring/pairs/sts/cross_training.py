@@ -254,7 +254,7 @@ def split_dev(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair
     if size and not dev:
         raise InputError(
             f"every item has more than {size} of the {len(pairs)} pairs (those that share a text or an id are one): "
-            "give a file of dev pairs with --dev"
+            "give a file of dev pairs with `dev`"
         )
     rest = [p for row, p in enumerate(pairs) if row not in dev]
     return rest, [p for row, p in enumerate(pairs) if row in dev]

@@ -116,7 +116,7 @@ class MixedScorer(PairScorer):
         if not pairs or (not dev and len(np.unique(fold)) == 1):
             raise InputError(
                 f"{len(pairs)} pairs that share sentences or ids cannot be divided into folds: give pairs of more "
-                "sentences, or dev pairs with --dev and --set choose=dev"
+                "sentences, or dev pairs with `dev` and --set choose=dev"
             )
         texts, others = ([p.texts for p in some] for some in (pairs, dev))
         errors: dict[Choice, float] = {}

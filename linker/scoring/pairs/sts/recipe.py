@@ -81,7 +81,7 @@ def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) ->
     if not isinstance(scorer, MixedScorer):
         return scorer, train(scorer, every, dev, recipe.config, log)
     if recipe.config.choose == "dev" and not dev:
-        raise InputError("choose=dev needs dev pairs: give them with --dev or --dev-share")
+        raise InputError("choose=dev needs dev pairs: give them with `dev` or `dev_share`")
     chosen = scorer.fit(every, dev if recipe.config.choose == "dev" else (), recipe.config.seed)
     log(f"regression over {chosen}")
     return scorer, Report(1, 1, figures(dev, scorer) if dev else {})
@@ -113,7 +113,7 @@ def cross_validate(recipe: Recipe, pairs: Sequence[Pair], folds: int, log: Log) 
     Pairs that share a text or an id are in one fold. Raises InputError where there are fewer than two pairs per fold.
     """
     if len(pairs) < 2 * folds:
-        raise InputError(f"{len(pairs)} pairs are too few for {folds} folds: lower --folds")
+        raise InputError(f"{len(pairs)} pairs are too few for {folds} folds: lower `folds`")
     fold = folds_of(pairs, folds, recipe.config.seed)
     if fold.max() + 1 < folds:
         raise InputError(

@@ -105,7 +105,7 @@ def with_encoder(service: Service, model: str | None) -> Served:
     """
     found = {name: served for name, served in service.indexes.items() if _encoder_name(served)}
     if not found:
-        raise _refusal(400, "no index has an encoder: build one with --encoder", "no-encoder")
+        raise _refusal(400, "no index has an encoder: build one with `encoder`", "no-encoder")
     if model is None and len(found) == 1:
         return next(iter(found.values()))
     if model in found:

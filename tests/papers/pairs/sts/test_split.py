@@ -52,7 +52,7 @@ def test_the_sides_share_nothing(pairs: list[Pair], share: float, seed: int) -> 
     try:
         rest, dev = split_dev(pairs, share, seed)
     except InputError as e:
-        assert "--dev" in str(e)
+        assert "`dev`" in str(e)
         assert min(map(len, groups(pairs))) > round(share * len(pairs)) > 0
         return
     assert len(dev) <= round(share * len(pairs))
@@ -67,7 +67,7 @@ def test_single_items_fill_the_share_exactly() -> None:
     rest, dev = split_dev(pairs, 0.2, 0)
     assert (len(rest), len(dev)) == (40, 10)
     assert dev != split_dev(pairs, 0.2, 1)[1]
-    with pytest.raises(InputError, match=r"more than 5 of the 50 pairs .* --dev"):
+    with pytest.raises(InputError, match=r"more than 5 of the 50 pairs .* `dev`"):
         split_dev([pair("1", "a", "b")] * 50, 0.1, 0)
 
 

@@ -1,0 +1,119 @@
+"""Option records: each option of a command is declared once, as an annotated field of a frozen dataclass.
+
+The command line, Python's signatures, HTTP and MCP are made from the fields. An option's type carries an `Opt`; a field
+that the command line does not have has its type as a string, so that nothing heavy is imported for it.
+"""
+
+import dataclasses
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin
+
+FLAG = re.compile(r"--([a-z][a-z-]*)")
+MODULE = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])")
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Opt:
+    """What an option is, apart from its name, its type and its default.
+
+    `flag`: how the command line writes it, if not by its name: "-k", "--layout/--no-layout"; "" makes it an argument.
+    `group`: its heading in the help. `low`, `high`: bounds of a number. `only`: the methods that use it, if not all.
+    `complete`: the function of `linker.cli.completion` for its values. `required`: the command line needs it, though
+    Python has a default. `read`: what the command line reads, if Python takes more. `off`: the flag of a bool makes it
+    False. `default`: whether the help shows it, or what there.
+    """
+
+    help: str = ""
+    flag: str | None = None
+    group: str = ""
+    metavar: str | None = None
+    low: float | None = None
+    high: float | None = None
+    only: tuple[str, ...] = ()
+    complete: str = ""
+    required: bool = False
+    read: Any = None
+    off: bool = False
+    default: str | bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a record: the field's name, type and default (`inspect.Parameter.empty`: none), and what it is."""
+
+    name: str
+    type: Any
+    default: Any
+    about: Opt
+
+
+def option_of(name: str, annotation: Any, default: Any) -> Option | None:
+    """Return the option that an annotation describes, if it does."""
+    if get_origin(annotation) is not Annotated:
+        return None
+    kind, *about = get_args(annotation)
+    return next((Option(name, kind, default, opt) for opt in about if isinstance(opt, Opt)), None)
+
+
+def options(record: type[Any]) -> Iterator[Option]:
+    """Yield the options of a record in the order of its fields."""
+    for field in dataclasses.fields(record):
+        default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+        if option := option_of(field.name, field.type, default):
+            yield option
+
+
+def described(record: type[Any], name: str) -> tuple[Option, str]:
+    """Return an option of a record, and its help for requests: with `names` of fields instead of flags."""
+    option = next(option for option in options(record) if option.name == name)
+    return option, FLAG.sub(lambda match: f"`{match[1].replace('-', '_')}`", option.about.help)
+
+
+def values(record: Any) -> dict[str, Any]:
+    """Return the values of a record by the names of its fields: arguments for a function that `takes` it."""
+    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+
+
+def takes(record: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
+    """Give a function of a record the signature of the record: it is called with the fields as arguments."""
+
+    def given(function: Callable[[T], R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> R:
+            return function(record(*args, **kwargs))
+
+        result = inspect.signature(function).return_annotation
+        called.__signature__ = _plain(record).replace(return_annotation=result)  # type: ignore[attr-defined]  # of all
+        return called
+
+    return given
+
+
+def shown(record: type[T]) -> type[T]:
+    """Give a record that users make a signature that shows the types of its fields, and no more."""
+    record.__signature__ = _plain(record)  # type: ignore[attr-defined]  # of all classes
+    return record
+
+
+def _plain(record: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a record whose annotations are types alone, as text."""
+    signature = inspect.signature(record)
+    return signature.replace(
+        parameters=[p.replace(annotation=_text(p.annotation)) for p in signature.parameters.values()]
+    )
+
+
+def _text(kind: Any) -> str:
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    kind = getattr(kind, "__forward_arg__", kind)
+    text = kind if isinstance(kind, str) else inspect.formatannotation(kind)
+    text = MODULE.sub("", text)
+    return re.sub(r"^Optional\[(.*)\]$", r"\1 | None", text)

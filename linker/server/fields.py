@@ -1,0 +1,24 @@
+"""Fields of requests and arguments of tools, made from the records that declare the options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from linker.base.options import described
+
+
+def option(record: type[Any], name: str, **more: Any) -> Any:
+    """Return pydantic's field for an option of a record: its default, bounds and description, or `more`."""
+    return Field(described(record, name)[0].default, **_about(record, name, more))
+
+
+def argument(record: type[Any], name: str, **more: Any) -> Any:
+    """Return the same for `Annotated`, without the default."""
+    return Field(**_about(record, name, more))
+
+
+def _about(record: type[Any], name: str, more: dict[str, Any]) -> dict[str, Any]:
+    found, text = described(record, name)
+    return {"description": text, "ge": found.about.low, "le": found.about.high, **more}
