@@ -18,7 +18,6 @@ from linker.server.api import logs, problems
 from linker.server.api.pool import OWNER
 from linker.server.api.problems import ProblemError
 from linker.server.api.served import Service
-from linker.server.guard.access import TooManyTriesError
 from linker.server.guard.admission import (
     SMALL,
     Admission,
@@ -26,7 +25,6 @@ from linker.server.guard.admission import (
     RefusedError,
     address_of,
     bounded,
-    often,
     patient,
 )
 from linker.server.guard.rates import Rates
@@ -138,10 +136,7 @@ class Guard:
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             raise ProblemError(401, "a token is needed: Authorization: Bearer TOKEN", "not-signed-in")
-        try:
-            principal = access.principal(token.strip(), client)
-        except TooManyTriesError as e:
-            raise often(e) from None
+        principal = access.principal(token.strip(), client)
         if principal is None:
             raise ProblemError(401, "the token is not known", "not-signed-in")
         return principal

@@ -16,6 +16,7 @@ from typing import Self
 
 from linker.base.errors import InputError
 from linker.base.files import nonempty_lines
+from linker.server.guard.admission import RefusedError
 from linker.server.guard.rates import Rates
 from linker.server.guard.tokens import Principal, Tokens, digest_of, write_secret
 
@@ -26,14 +27,6 @@ TRIES, TRIES_OF_ALL = (
 )  # wrong tokens per second, and at once: of one address, of all
 REMEMBERED = 10_000  # right tokens by address
 ENDING = ".sessions"  # of the file with the secret, beside the token file
-
-
-class TooManyTriesError(Exception):
-    """A token was tried too often; `seconds` until the next try."""
-
-    def __init__(self, seconds: int) -> None:
-        super().__init__(seconds)
-        self.seconds = seconds
 
 
 class Access:
@@ -80,7 +73,7 @@ class Access:
         return self.tokens if self._path is None else _read(self._path, self._page)
 
     def principal(self, token: str, address: str) -> Principal | None:
-        """Return whose token it is. Raises TooManyTriesError where too many wrong ones came.
+        """Return whose token it is. Raises RefusedError where too many wrong ones came.
 
         What an address has used before is let through, so that nobody's wrong tokens shut others out.
         """
@@ -91,7 +84,7 @@ class Access:
                 self._seen.move_to_end((address, digest))
                 return found
             if wait := self._one.wait(address) or self._all.wait(""):
-                raise TooManyTriesError(wait)
+                raise RefusedError("too-many-requests", retry=wait, seconds=wait)
             if found is not None:
                 self._one.give_back(address)
                 self._all.give_back("")

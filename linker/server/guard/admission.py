@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
 from linker.review.wording import message
-from linker.server.guard.access import TooManyTriesError
 from linker.server.guard.hosts import Hosts, without_port
 
 IDLE = 20.0  # seconds between two pieces of a body, or of an answer that nobody fetches
@@ -112,11 +111,6 @@ def patient(send: Send, idle: float = IDLE) -> Send:
             await send(sent)
 
     return send_patiently
-
-
-def often(error: TooManyTriesError) -> RefusedError:
-    """Return the refusal of one who has tried too many tokens."""
-    return RefusedError("too-many-requests", retry=error.seconds, seconds=error.seconds)
 
 
 def address_of(scope: Scope) -> str:

@@ -11,8 +11,7 @@ from indexes.errors import IndexesError
 from linker.base.errors import LinkerError
 from linker.base.printable import without_credentials
 from linker.review.interface import JudgedMeanwhileError
-from linker.server.guard.access import TooManyTriesError
-from linker.server.guard.admission import RefusedError, often
+from linker.server.guard.admission import RefusedError
 from linker.server.page.guard import protect
 from linker.server.page.rendering import MEANWHILE, NOT_READY, address, message, page, translate
 from linker.server.page.reviews import NamelessError, NotReadyError
@@ -30,7 +29,6 @@ def register(app: FastAPI) -> None:
     """Add the handlers of all errors."""
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(TooManyTriesError, _tried)
     app.add_exception_handler(NotReadyError, _not_ready)
     app.add_exception_handler(NamelessError, _nameless)
     app.add_exception_handler(JudgedMeanwhileError, _meanwhile)
@@ -49,11 +47,6 @@ async def _http(request: Request, error: Exception) -> Response:
     answer = page(request, "error.html", error=text, status=error.status_code)
     answer.headers.update(error.headers or {})
     return answer
-
-
-async def _tried(request: Request, error: Exception) -> Response:
-    assert isinstance(error, TooManyTriesError)
-    return await _http(request, often(error))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

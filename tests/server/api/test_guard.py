@@ -26,7 +26,8 @@ from linker.server.api.pool import OWNER, Pool
 from linker.server.api.problems import problem_of
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.served import Service
-from linker.server.guard.access import TRIES, Access, TooManyTriesError
+from linker.server.guard.access import TRIES, Access
+from linker.server.guard.admission import RefusedError
 from linker.server.guard.rates import MOST, Rates
 from linker.server.guard.tokens import Tokens
 from tests.server.api.support import BASE, check_problem, client, ended
@@ -129,10 +130,10 @@ def test_a_token_cannot_be_found_by_trying(closed: TestClient) -> None:
 def test_many_addresses_together_cannot_find_a_token_either(tokens: Path) -> None:
     access = Access.of(tokens, page=False)
     assert access.principal(READ, "known") is not None
-    with pytest.raises(TooManyTriesError):
+    with pytest.raises(RefusedError):
         for number in range(1000):
             access.principal("x" * 20, f"address {number}")
-    with pytest.raises(TooManyTriesError):
+    with pytest.raises(RefusedError):
         access.principal(ADMIN, "new")
     assert access.principal(READ, "known") is not None
 
