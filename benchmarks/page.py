@@ -4,6 +4,9 @@ Two reviews are made by the page alone, and judged by keys: 10,000 statements be
 the news of news-topics as JSON Lines with the seeds of one topic, read until the stopping rule ends the queue. Times:
 `next_ms` is the time from the key to the next document in the browser; `server_ms` its part on the server. Wall-clock
 times: other work on the machine counts.
+
+Before them, both jobs are gone through as a stranger does, by the mouse: seconds, clicks and words of the page from the
+first file to the first verdict. Words of the user's own files are not counted.
 """
 
 from __future__ import annotations
@@ -30,6 +33,18 @@ from tests.server.page.chromium import Server, chromium, served
 PATIENCE = 600_000.0  # milliseconds for a job
 STATE = "p.state[lang=en]"  # why the queue may end
 POSTS, ARTICLES = 10_000, 2_000
+# Visible words of a page, without those of the files that it shows.
+WORDS = """() => {
+  const theirs = ".preview, .doc, .lead, .rows, .others, .title, bdi, dd, option, [lang]:not(html)";
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let count = 0;
+  while (walker.nextNode()) {
+    const parent = walker.currentNode.parentElement;
+    if (parent.checkVisibility({ visibilityProperty: true }) && !parent.closest(theirs + ", .hidden, .skip, script"))
+      count += (walker.currentNode.data.match(/[\\p{L}\\p{N}][^\\s]*/gu) ?? []).length;
+  }
+  return count;
+}"""
 
 
 class Reader:
@@ -112,6 +127,74 @@ class Reader:
         return {**self.times, "judged": len(self.next_ms) + 1, **quantiles, "console": self.faults}
 
 
+class Stranger:
+    """Somebody's first visit: every click and every word of the page counts."""
+
+    def __init__(self, browser: Any, address: str) -> None:
+        self.page = browser.new_context(viewport={"width": 1280, "height": 800}, locale="en-GB").new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.clicks = self.words = 0
+        self.start = 0.0
+        self.page.goto(address)
+        self.read()
+
+    def read(self) -> None:
+        """Read the page once."""
+        self.words += self.page.evaluate(WORDS)
+
+    def click(self, target: Any) -> None:
+        """Click, as soon as there is something to click on."""
+        target.click()
+        self.clicks += 1
+
+    def choose(self, field: str, path: Path) -> None:
+        """Choose a file: a click on its field; with the first one, the clock starts."""
+        self.start = self.start or time.perf_counter()
+        self.page.set_input_files(field, path)
+        self.clicks += 1
+
+
+def first_verdict(browser: Any, folder: Path, job: str, posts: Path, articles: Path) -> dict[str, Any]:
+    """Go from the first file to the first verdict, and return seconds, clicks and words."""
+    with served(folder / job) as server:
+        stranger = Stranger(browser, server.address)
+        page = stranger.page
+        page.get_by_role("link", name="Choose files" if job == "story" else "Choose two files").click()
+        stranger.read()
+        stranger.choose("#posts", posts)
+        stranger.choose("#articles", articles)
+        stranger.click(page.get_by_role("button", name="Upload"))
+        page.wait_for_url("**/setup")
+        stranger.read()
+        stranger.click(page.locator("main form button.main"))
+        page.wait_for_url(re.compile(r"/p/[\w-]+$"))
+        stranger.read()
+        stranger.click(page.get_by_role("link", name="Start reviewing"))
+        page.wait_for_selector("#who")
+        stranger.read()
+        page.fill("#who", "ana")
+        stranger.click(page.locator(".who button"))
+        verdict = page.locator("#verdict-relevant, #key-y")
+        verdict.wait_for()
+        stranger.read()
+        with page.expect_response(lambda r: r.request.method == "POST"):
+            stranger.click(verdict)
+        seconds = round(time.perf_counter() - stranger.start, 1)
+    return {"seconds": seconds, "clicks": stranger.clicks, "words": stranger.words}
+
+
+def first_verdicts(browser: Any, folder: Path) -> dict[str, Any]:
+    """Go through both jobs: statements beside articles as one story, and the check of each post."""
+    data = shared_data()
+    statements, tweets = data / "statements2articles", data / "tweets2claims"
+    posts = sheet(folder / "statements.xlsx", records(statements / "queries.jsonl.gz")[:POSTS])
+    articles = sheet(folder / "checks.xlsx", records(statements / "corpus.jsonl.gz")[:ARTICLES])
+    claims = sheet(folder / "claims.xlsx", records(tweets / "corpus.jsonl.gz"))
+    rows = sheet(folder / "tweets.xlsx", records(tweets / "queries.jsonl.gz"))
+    found = {"story": first_verdict(browser, folder, "story", posts, articles)}
+    return found | {"rows": first_verdict(browser, folder, "rows", claims, rows)}
+
+
 def records(path: Path) -> list[dict[str, Any]]:
     """Return the records of a file of JSON Lines."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -175,7 +258,7 @@ def news(browser: Any, folder: Path, topic: str, least: int, most: int) -> dict[
         stopped = page.locator(STATE).inner_text() if page.locator(STATE).count() else ""
         queue, found = len(reader.next_ms) + 1, _found(page)
         page.goto(f"{address}/progress")
-        page.get_by_role("button", name="Begin an audit").press("Enter")
+        page.get_by_role("button", name="Start an audit").press("Enter")
         page.goto(f"{address}/judge")
         while page.locator("#verdict").count() and "audit" in page.locator("#post-label").inner_text():
             reader.judge()
@@ -202,6 +285,8 @@ def main() -> None:
     options = parser.parse_args()
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        results["first_verdict"] = first_verdicts(browser, Path(folder))
+        print(json.dumps(results), file=sys.stderr)
         results["statements_xlsx"] = statements(browser, Path(folder), options.reads)
         print(json.dumps(results), file=sys.stderr)
         results["news"] = news(browser, Path(folder), options.topic, options.reads, options.most)

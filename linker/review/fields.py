@@ -15,7 +15,7 @@ from indexes.interface import Metadata, filter_values
 if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
-Kind = Literal["choice", "number", "date", "text"]
+Kind = Literal["choice", "number", "date", "text", "undated"]
 SAMPLE = 2000  # documents that are looked at, spread evenly over the index
 CHOICES = 30  # distinct values of a field that are offered as a list
 MOST = 12  # fields that are offered
@@ -23,7 +23,10 @@ MOST = 12  # fields that are offered
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A metadata field: numbers and dates take a range, few values are a choice with the commonest first."""
+    """A metadata field: numbers and dates take a range, few values are a choice with the commonest first.
+
+    "undated": most values are dates, but not all, so that no range can be asked for; `values` holds one that is none.
+    """
 
     name: str
     kind: Kind
@@ -53,8 +56,11 @@ def _field(name: str, values: Counter[str]) -> Field | None:
     given = [value for value in values if value.strip()]
     if not given or "=" in name or not name.isprintable():
         return None
-    if all(_is_date(value) for value in given):
+    others = [value for value in given if not _is_date(value)]
+    if not others:
         return Field(name, "date")
+    if name.lower() == "date" or 2 * len(others) < len(given):
+        return Field(name, "undated", (others[0],))
     if all(_is_number(value) for value in given) and len(given) > 5:
         return Field(name, "number")
     if len(given) <= CHOICES:

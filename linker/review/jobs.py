@@ -2,34 +2,80 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from linker.review.settings import Unit
 
 FEWEST = 10  # seeds: fewer may be about one story without a word in common
-COMMON, TIMES = (
-    0.5,
-    2,
-)  # a word of a story is in this share of its seeds, so many times what their lengths let expect
+SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # that are looked at
+TOP = 0.01  # the share of the documents that are a seed's nearest ones, ten at most
+SHARED = 0.045  # of the nearest documents of two seeds: chance alone gives about 0.01
+OFTEN = 0.1  # of the documents: a word in more of them says little
+COMMON, TIMES = 0.5, 2  # a story's word is in this share of the seeds, twice as often as in the documents
 WORD = re.compile(r"[^\W\d_]{4,}")
 ADDRESS = re.compile(r"(?:https?://|www\.|\w+\.\w+\.?\w*/)\S+")
 
 
 def guess_unit(seeds: Sequence[str], documents: Sequence[str]) -> Unit:
-    """Return "topic" where the seeds are few, or share a word that the documents seldom have; else "pairs"."""
+    """Return "topic" where the seeds are few, or lead to the same documents; else "pairs".
+
+    Seeds that share no words with the documents (another language) are of one story where they share a word.
+    """
     if len(seeds) < FEWEST:
         return "topic"
-    among_seeds, among_documents = _counts(seeds), _counts(documents)
-    longer = (among_seeds.total() / len(seeds)) / max(among_documents.total() / max(len(documents), 1), 1)
-    for word, count in among_seeds.items():
-        expected = 1 - (1 - among_documents[word] / max(len(documents), 1)) ** longer
-        if count / len(seeds) >= max(COMMON, TIMES * expected):
-            return "topic"
-    return "pairs"
+    ours, theirs = _words(_spread(seeds, SEEDS)), _words(_spread(documents, DOCUMENTS))
+    near = _nearest(ours, theirs)
+    if sum(map(bool, near)) < len(near) / 2:
+        return "topic" if _has_common_word(ours, theirs) else "pairs"
+    most = max(map(len, near))
+    shared = [len(a & b) / most for a, b in itertools.combinations(near, 2)]
+    return "topic" if sum(shared) >= SHARED * len(shared) else "pairs"
 
 
-def _counts(texts: Iterable[str]) -> Counter[str]:
-    """Return in how many texts each word is; addresses are left out, since posts of all stories share them."""
-    return Counter(word for text in texts for word in set(WORD.findall(ADDRESS.sub("", text.lower()))))
+def _spread(texts: Sequence[str], most: int) -> Sequence[str]:
+    """Return at most so many of the texts, evenly spread: files are often in order of time."""
+    return texts[:: math.ceil(len(texts) / most)] if texts else texts
+
+
+def _words(texts: Iterable[str]) -> list[frozenset[str]]:
+    """Return the words of each text, without those of addresses, which posts of all stories share."""
+    return [frozenset(WORD.findall(ADDRESS.sub("", text[:CHARACTERS].lower()))) for text in texts]
+
+
+def _nearest(seeds: Sequence[frozenset[str]], documents: Sequence[frozenset[str]]) -> list[set[int]]:
+    """Return the places of the documents that share the most with each seed, by the cosine of rare words."""
+    places = defaultdict(list)
+    for place, words in enumerate(documents):
+        for word in words:
+            places[word].append(place)
+    weights = {
+        word: math.log(1 + len(documents) / len(found)) ** 2
+        for word, found in places.items()
+        if len(found) <= max(1, OFTEN * len(documents))
+    }
+    lengths = [math.sqrt(sum(weights.get(word, 0) for word in words)) for words in documents]
+    count, found = min(10, math.ceil(TOP * len(documents))), []
+    for words in seeds:
+        scores: dict[int, float] = defaultdict(float)
+        for word in words & weights.keys():
+            for place in places[word]:
+                scores[place] += weights[word] / lengths[place]
+        same = [
+            place for place in scores if documents[place] == words
+        ]  # a seed of the documents finds itself
+        for place in same:
+            del scores[place]
+        found.append(set(sorted(scores, key=scores.__getitem__, reverse=True)[:count]))
+    return found
+
+
+def _has_common_word(seeds: Sequence[frozenset[str]], documents: Sequence[frozenset[str]]) -> bool:
+    ours, theirs = (Counter(itertools.chain.from_iterable(texts)) for texts in (seeds, documents))
+    return any(
+        count / len(seeds) >= max(COMMON, TIMES * theirs[word] / max(len(documents), 1))
+        for word, count in ours.items()
+    )

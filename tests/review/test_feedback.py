@@ -75,6 +75,7 @@ def test_the_same_judgements_lead_to_the_same_order_live_or_told_later(engine: E
     shown = handed(whole, 50)
     assert handed(first, 43) == shown[:43]
     later = order_of(engine, SEED)
+    later.prepare()  # a model that nobody waited for changes nothing
     for id_ in shown[:43]:
         later.tell(Judgement("s1", id_, "relevant" if id_.startswith("flood") else "not"))
     assert handed(later, 7) == shown[43:]

@@ -86,12 +86,17 @@ class FeedbackOrder:
         self._due = self._trained_on + max(1, math.floor(self._settings.growth * self._trained_on))
         self._scores, self._best = None, deque()
 
-    def next(self) -> Candidate | None:
-        """Return the unread document of the highest score, or None at the end; train first where that is due."""
+    def prepare(self) -> Float32Array:
+        """Return the score of every row by the model of now, float32 [rows]; train it first where that is due."""
         if self._scores is None:
             if not self._due:
                 self._plan()
             self._scores = self._train()
+        return self._scores
+
+    def next(self) -> Candidate | None:
+        """Return the unread document of the highest score, or None at the end; train first where that is due."""
+        scores = self.prepare()
         while True:
             if not self._best:
                 self._choose()
@@ -101,7 +106,7 @@ class FeedbackOrder:
             if not self._taken[row]:
                 self._taken[row] = True
                 text = self._collection.documents[row].full_text
-                return Candidate(self._nearest.of(text), self._rows.ids[row], float(self._scores[row]))
+                return Candidate(self._nearest.of(text), self._rows.ids[row], float(scores[row]))
 
     def _choose(self) -> None:
         """Put the best rows that are left into `_best`; equal scores come in row order."""

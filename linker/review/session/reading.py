@@ -129,6 +129,12 @@ class Reading:
                 self._open.put(holder, held)
             return held
 
+    def prepare(self) -> None:
+        """Do what the first `next` of a learning review would wait for: train the model. Raises MissingExtraError."""
+        with self._lock:
+            if isinstance(self._order, FeedbackOrder):
+                self._order.prepare()
+
     def hold(self, candidate: Candidate, holder: str) -> bool:
         """Put what a list of rows offers before a reader; return False where somebody else has this seed open."""
         with self._lock:

@@ -76,7 +76,7 @@ def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = 
     if not parts:
         return say("With so few documents, read them all.").about(what)
     return say(
-        "To certify a recall ≥ %(target)s takes random documents besides: %(prices)s.",
+        "To certify a recall ≥ %(target)s, read more documents chosen at random: %(prices)s.",
         target=number(target), prices=joined(parts, ", "),
     ).about(what)  # fmt: skip
 

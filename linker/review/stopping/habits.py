@@ -32,14 +32,14 @@ class Row(Rule[RowOptions]):
         left = self.options.gap - self.counts.gap
         if left > 0:
             reason = say_many(
-                "Read on: %(num)s more document without a find ends the reading.",
-                "Read on: %(num)s more documents without a find end the reading.",
+                "Read on: %(num)s more irrelevant document ends the reading.",
+                "Read on: %(num)s more irrelevant documents in a row end the reading.",
                 left,
             )
             return Estimate(False, reason)
         reason = say_many(
-            "%(num)s document without a find: the habit says to stop, and no probability does.",
-            "%(num)s documents in a row without a find: the habit says to stop, and no probability does.",
+            "%(num)s irrelevant document: the rule of thumb says stop; no estimate supports it.",
+            "%(num)s irrelevant documents in a row: the rule of thumb says stop; no estimate supports it.",
             self.counts.gap,
         )
         return Estimate(True, reason)

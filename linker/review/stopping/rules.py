@@ -74,18 +74,18 @@ class Urn(Rule[UrnOptions]):
         gap, target = self.counts.gap, number(self.target)
         if gap < self.wanted:
             reason = say_many(
-                "Read on: after %(num)s more document without a find, a recall of %(target)s will be estimated as "
+                "Read on: after %(num)s more irrelevant document, a recall of %(target)s will be estimated as "
                 "reached.",
-                "Read on: after %(num)s more documents without a find, a recall of %(target)s will be estimated as "
-                "reached.",
+                "Read on: after %(num)s more irrelevant documents in a row, a recall of %(target)s will be estimated "
+                "as reached.",
                 self.wanted - gap, target=target,
             )  # fmt: skip
             return Estimate(False, reason)
         reason = say_many(
-            "Estimated: the target recall of %(target)s is reached, for %(num)s document without a find would be "
-            "improbable (p < %(alpha)s) if it were not.",
-            "Estimated: the target recall of %(target)s is reached, for %(num)s documents without a find would be "
-            "improbable (p < %(alpha)s) if it were not.",
+            "Estimated: the target recall of %(target)s is reached, because %(num)s irrelevant document would be "
+            "unlikely otherwise (p < %(alpha)s).",
+            "Estimated: the target recall of %(target)s is reached, because a run of %(num)s irrelevant documents "
+            "would be unlikely otherwise (p < %(alpha)s).",
             gap, target=target, alpha=number(self.options.alpha),
         )  # fmt: skip
         return Estimate(True, reason)
@@ -140,8 +140,8 @@ class Hypergeometric(Rule[Options]):
             )
             return Estimate(False, reason)
         reason = say(
-            "Estimated: the target recall of %(target)s is reached, for so few finds among the last documents would "
-            "be improbable (p = %(p)s) if it were not.",
+            "Estimated: the target recall of %(target)s is reached, because so few relevant ones among the last "
+            "documents would be unlikely otherwise (p = %(p)s).",
             target=number(self.target), p=Decimal(f"{self.p:.3g}"),
         )  # fmt: skip
         return Estimate(True, reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.concurrency import run_in_threadpool
@@ -13,10 +13,10 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from indexes.interface import IndexesError
 from indexes.sharded import manifests_of
 from linker.base.errors import InputError
-from linker.review.ledger import Ledger
 from linker.review.project import Project
 from linker.review.uploads import store, stored
 from linker.server.jobs.indexing import SEEDS_QUARANTINE
+from linker.server.page.files import ROLES
 from linker.server.page.listing import row_of
 from linker.server.page.rendering import address, message, page, translate
 from linker.server.page.reviews import InProject, of_request
@@ -40,16 +40,18 @@ def overview(request: Request, project: InProject) -> Response:
         return RedirectResponse(address(request, "job", project=project.key), 303)
     if not project.ready and stored(project):
         return RedirectResponse(address(request, "setup", project=project.key), 303)
+    if project.ready:
+        of_request(request).prepare(project.key)
     return _overview(request, project)
 
 
 def _overview(request: Request, project: Project, error: str = "") -> Response:
-    values = {"row": row_of(project), "uploads": stored(project), "seeds": 0, "quarantined": 0, "result": {}}
+    row = row_of(project)
+    values: dict[str, Any] = {"row": row, "uploads": stored(project), "seeds": row.seeds, "quarantined": 0}
+    values |= {"roles": project.about.get("roles", {}), "role_names": ROLES}
     values["bad_seeds"] = project.folder is not None and (project.folder / SEEDS_QUARANTINE).is_file()
     if project.ready:
         values["quarantined"] = sum(m.quarantined for m in manifests_of(project.index))
-        with Ledger(project.ledger) as ledger:
-            values["seeds"] = len(ledger.seeds)
     return page(request, "project.html", values, project=project, error=error)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -61,6 +62,19 @@ class Reviews:
                 project = self.workspace.project(key)
                 self._opened[key] = Opened(project, *open_review(project))
             return self._opened[key]
+
+    def prepare(self, key: str) -> None:
+        """Open a review, and train its first model, while its reader is still at another page."""
+        if key not in self._opened:
+            threading.Thread(target=self._prepare, args=(key,), daemon=True).start()
+
+    def _prepare(self, key: str) -> None:
+        with contextlib.suppress(InputError, IndexesError, OSError):  # Judge says what is wrong
+            opened = self.get(key)
+            if not opened.project.ready:  # it was deleted meanwhile
+                self.forget(key)
+            else:
+                opened.review.prepare()
 
     def size(self, project: Project) -> int:
         """Return how many documents a review has; 0 where there is no index, or it cannot be read."""

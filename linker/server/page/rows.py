@@ -288,6 +288,7 @@ def _opened_row(opened: Opened, row: Row, id_: str, q: str, session: Session) ->
     return {
         "row": row, "shown": matching.open_document(opened, row, document), "document": document, "is_free": is_free,
         "options": matching.options(opened, row, hits), "hits": hits, "standing": said,
+        "note": next((j.note for j in (said, row.closed) if j and j.reviewer == session.reviewer), ""),
         "chance": row.chance(document), "seen": seen(said.verdict, row.seed.id) if said else "",
         "label": matching.label(row),
     }  # fmt: skip

@@ -44,7 +44,7 @@ def change(
         }
         Settings.of({**opened.ledger.settings, **values})
     except (ValueError, OverflowError):
-        return _page(request, opened, text(message("Give numbers, such as 90 or 300.")))
+        return _page(request, opened, text(message("Enter numbers, such as 90 or 300.")))
     except InputError as e:
         return _page(request, opened, str(e))
     for key, value in values.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 
@@ -26,6 +27,7 @@ from linker.review.uploads import remove
 from linker.server.jobs import Job
 from linker.server.jobs.indexing import Source, specification, unfinished
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
+from linker.server.page.reasons import explain
 from linker.server.page.rendering import address, message, page, translate
 from linker.server.page.reviews import InProject, of_request
 from linker.server.page.running import jobs_of
@@ -40,7 +42,7 @@ STEPS = {
     "indexing": message("indexing documents"),
     "seeds": message("storing seeds"),
     "reading documents": message("reading documents"),
-    "finding candidates": message("finding the candidates of each row"),
+    "finding candidates": message("finding the candidates for each row"),
     "training the ranker": message("learning from the matches"),
     "placing documents": message("placing documents on the map"),
 }
@@ -109,6 +111,7 @@ def _form(
         "choice": choice,
     }
     values |= {"delimiters": DELIMITERS, "encodings": ENCODINGS, "as_date": as_date, "most": SHOWN}
+    values["why"] = partial(explain, language=language)
     values |= {"models": installed(), "advised": advised(choice.language)}
     values["index_languages"] = {name: _language_name(language, name) for name in LANGUAGES}
     return page(request, "setup.html", values, project=project, error=error)
@@ -157,6 +160,7 @@ def begin(request: Request, project: Project, spec: Mapping[str, Any], names: Se
             columns={**project.about.get("columns", {}), **read_by},
         )
         reviews.forget(key)
+        reviews.prepare(key)
 
     jobs_of(request).start(project, "index", spec, [] if project.ready else unfinished(project), ended)
 

@@ -52,7 +52,8 @@ def test_an_excerpt_shows_the_first_marked_word() -> None:
 def test_fields_are_told_by_their_values() -> None:
     sample = [
         {"lang": "es" if i % 3 else "en", "likes": i, "date": f"2026-03-{i % 28 + 1:02}", "url": f"https://x/{i}",
-         "user": f"u{i % 40}", "tags": ["a", "b"], "empty": None, "odd=": "x"}
+         "user": f"u{i % 40}", "tags": ["a", "b"], "empty": None, "odd=": "x",
+         "seen": "soon" if i == 7 else f"2026-03-{i % 28 + 1:02}", "Date": f"{i}.3.2026"}
         for i in range(200)
     ]  # fmt: skip
     assert {f.name: f for f in of_metadata(sample)} == {
@@ -61,4 +62,6 @@ def test_fields_are_told_by_their_values() -> None:
         "date": Field("date", "date"),
         "user": Field("user", "text"),
         "tags": Field("tags", "choice", ("a", "b")),
+        "seen": Field("seen", "undated", ("soon",)),
+        "Date": Field("Date", "undated", ("0.3.2026",)),
     }

@@ -105,7 +105,7 @@ def test_a_gap_that_suffices_begins_the_audit() -> None:
     rule = make("urn", 11_130, 0.8)
     before = tell(rule, [MISS] * 30 + [HIT] * 100 + [MISS] * 64)
     assert not before.estimated
-    assert "after 1 more document without" in before.reason
+    assert "after 1 more irrelevant document" in before.reason
     now = rule.update(MISS)  # the gap of 65 for M = 11,000, as worked in the design
     assert now.estimated
     assert now.certified is None

@@ -55,11 +55,11 @@ def test_files_become_a_review(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("posts.pdf", b"%PDF", "linker reads CSV"),
+        ("posts.pdf", b"%PDF", "posts.pdf cannot be read"),
         ("posts.csv", b"", "is empty"),
         ("", b"", "Choose the file with"),
-        ("posts.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "old Excel"),
-        ("posts.csv", b"id;text\n", "holds no records"),
+        ("posts.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "in Excel’s old format (.xls)"),
+        ("posts.csv", b"id;text\n", "contains no rows that can be read"),
     ],
 )
 def test_odd_files_are_answered_beside_the_field_and_leave_nothing(

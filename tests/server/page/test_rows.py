@@ -107,6 +107,12 @@ def test_each_key_does_what_it_says(ana: TestClient, ledger: Ledger) -> None:
     assert "Every row is decided" in ana.get(ROWS).text
 
 
+def test_a_note_is_stored_with_the_verdict_and_stands_in_its_field(ana: TestClient, ledger: Ledger) -> None:
+    judge(ana, "relevant", "r4", note="as the agency has it")
+    assert [j.note for j in ledger.judgements()] == ["as the agency has it"]
+    assert open_row(ana, row="r4")["note"] == "as the agency has it"
+
+
 def test_undo_shows_its_row_again(ana: TestClient, ledger: Ledger) -> None:
     judge(ana, "relevant")
     judge(ana, "none")
@@ -142,7 +148,7 @@ def test_rows_are_filtered_sorted_and_found(ana: TestClient) -> None:
     assert "Row 5 of 5" in ana.get(ROWS, params={"to": "5"}).text
     assert "Row 3 of 5" in ana.get(ROWS, params={"to": "UNDER the ice"}).text
     assert "No row has this number or these words." in ana.get(ROWS, params={"to": "99"}).text
-    assert "No row is like this." in ana.get(ROWS, params={"state": "none"}).text
+    assert "No rows match this filter." in ana.get(ROWS, params={"state": "none"}).text
     assert ana.get(ROWS, params={"start": "10000000"}).status_code == 200
 
 
@@ -161,7 +167,9 @@ def test_two_readers_have_two_rows_and_a_stale_tab_stores_nothing(
     ben = browser_of(app, "ben")
     tab, his = open_row(ana), open_row(ben)
     assert (tab["row"], his["row"]) == ("r4", "r1")
-    assert "Another reviewer has this row open" in ben.get(ROWS, params={"row": "r4"}).text
+    taken = ben.get(ROWS, params={"row": "r4"}).text
+    assert "Another reviewer has this row open" in taken
+    assert "Go to the next free row" in taken
     ben.post(ROWS, data=open_row(ben, row="r4") | {"verdict": "none"})
     refused = ana.post(ROWS, data=tab | {"verdict": "relevant"})
     assert refused.status_code == 409
@@ -211,7 +219,7 @@ def test_accepted_links_count_as_matched_never_as_read_and_go_as_a_whole(
     judge(ana, "relevant", copies="")
     page = ana.get(ROWS).text
     assert "Accept 2 matches ≥ 95%" in page
-    assert "hardly one wrong" in page
+    assert "probably none wrong" in page
     assert "not certified" in page
     before = app.state.reviews.get("checks").review.progress()
     text = accept(ana).text

@@ -12,10 +12,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from starlette.testclient import TestClient
 
+from linker.corpora import BadLine, Columns, read_corpus
 from linker.encoders import installed as models
 from linker.review.jobs import guess_unit
+from linker.review.language import LANGUAGES, language
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
+from linker.server.page.reasons import explain
 from tests.server.page.chromium import chromium, served
 from tests.server.page.support import client, form
 from tests.server.page.test_projects import upload, wait
@@ -113,8 +116,29 @@ def test_rows_that_cannot_be_used_are_listed_with_their_reasons(tmp_path: Path) 
     with client(tmp_path) as browser:
         page = upload(browser, [("posts", ("bad.csv", content))])
         assert "2 rows cannot be used" in page
-        assert "Row 3: 1 fields, expected 2" in page
-        assert "Row 4: no text" in page
+        assert "Row 3: The row has 1 cells, but there are 2 columns." in page
+        assert "Row 4: The text is empty." in page
+        told = browser.get("/p/floods-2026/setup", headers={"accept-language": "de"}).text
+        assert "Zeile 4: Der Text ist leer." in told
+
+
+READERS = [
+    ("a.csv", b"id,text\n1,rain\n2,b,c\n3,\n4,\"a\" b\n" + "5,für\n".encode("latin-1")),
+    ("b.jsonl", b'{"id": "1", "text": "a"}\n{"id": ""}\nnot\n[1]\n{"id": "a b", "text": "c"}\n{"id": "2", "text": 3}\n'
+     b'{"id": "3", "text": "a\\u0000"}\n{"id": "4", "text": "a", "x": ' + b"[" * 70 + b"]" * 70 + b"}\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content"), READERS)
+def test_every_reason_is_told_in_the_readers_language(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    reasons = [
+        r.reason for r in read_corpus(tmp_path / name, Columns(encoding="utf-8")) if isinstance(r, BadLine)
+    ]
+    assert len(reasons) >= 4
+    for reason in reasons:
+        told = {explain(reason, language(code)) for code in LANGUAGES}
+        assert len(told) == len(LANGUAGES), reason
 
 
 def test_seeds_that_differ_are_rows_and_the_choice_is_stored_once(tmp_path: Path) -> None:

@@ -26,7 +26,10 @@ document.addEventListener("keydown", (event) => {
   if (button) button.form.requestSubmit(button);
   else if (event.key === "u") document.getElementById("undo").requestSubmit();
   else if (event.key === "j" || event.key === "k") step(event.key === "j");
-  else if (event.key === "o") document.getElementById("other")?.click();
+  else if (event.key === "t" && document.getElementById("note")) {
+    document.querySelector(".notes").open = true;
+    document.getElementById("note").focus();
+  } else if (event.key === "o") document.getElementById("other")?.click();
   else return;
   event.preventDefault();
 });

@@ -1,0 +1,164 @@
+"""From five files as people send them to the judged file, in a browser: both jobs, two reviewers at once.
+
+Titles and blank rows above the header, cp1252, Mac Roman with a header that names two columns alike, dates in three
+forms, and a workbook that is called .csv.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import openpyxl
+from playwright.sync_api import Page, expect
+
+from linker.review.ledger import Ledger
+from linker.review.project import Workspace
+from tests.server.page.chromium import Server, chromium, served
+from tests.server.page.test_whole_path import axe, window
+
+PLACES = ("Plaza", "Brücke", "Straße", "Café", "Hafen")
+FILES = ("titled", "western", "mac", "dated", "workbook")
+DAYS = ("31.12.2021", "12/30/2021", "29 December 2021")
+THEMES = (
+    "comet crosses the northern sky", "strike closes every airport", "museum returns stolen bronzes",
+    "vaccine against malaria approved", "zebra escapes from the zoo", "football final postponed twice",
+    "budget raises taxes on gas",
+)  # fmt: skip
+
+
+def table(rows: list[list[str]], delimiter: str = ",") -> str:
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    return text.getvalue()
+
+
+def write(folder: Path, name: str, texts: list[str]) -> Path:
+    """Write texts as a messy file of this name; ids begin with the name."""
+    path, ids = folder / f"{name}.csv", [f"{name}{i}" for i in range(len(texts))]
+    if name == "titled":
+        rows = [["id", "text", "date"], *([i, t, "24.12.2021"] for i, t in zip(ids, texts, strict=True))]
+        path.write_text("Export of March;;\r\n;;\r\n\r\n" + table(rows, ";"), encoding="utf-8", newline="")
+    elif name == "western":
+        path.write_bytes(table([["id", "text"], *map(list, zip(ids, texts, strict=True))]).encode("cp1252"))
+    elif name == "mac":
+        rows = [["id", "text", "text", ""], *([i, "short", t, "x"] for i, t in zip(ids, texts, strict=True))]
+        path.write_bytes(table(rows).replace("\r\n", "\r").encode("mac_roman"))
+    elif name == "dated":
+        rows = [["id", "text", "date"]] + [
+            [i, t, DAYS[n % 3]] for n, (i, t) in enumerate(zip(ids, texts, strict=True))
+        ]
+        path.write_text(table(rows), encoding="utf-8", newline="")
+    else:
+        book = openpyxl.Workbook()
+        for row in (["id", "text"], *map(list, zip(ids, texts, strict=True))):
+            book.active.append(row)
+        book.save(path)
+    return path
+
+
+@contextlib.contextmanager
+def reviewed(
+    folder: Path, link: str, posts: list[Path], articles: list[Path]
+) -> Iterator[tuple[Server, list[Page]]]:
+    """Upload files, check what the form guessed of them, index them; give the windows of two reviewers at Judge."""
+    faults: list[str] = []
+    with chromium() as browser, served(folder / "reviews") as server:
+        pages = [window(browser, server, name, faults) for name in ("ana", "ben")]
+        page = pages[0]
+        page.goto(server.address)
+        page.get_by_role("link", name=link).press("Enter")
+        page.set_input_files("#posts", posts)
+        page.set_input_files("#articles", articles)
+        page.fill("#name", "Messy")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/setup")
+        assert page.locator("section.file .error").count() == 0
+        assert axe(page) == []
+        page.locator("main form button.main").press("Enter")
+        page.wait_for_url(re.compile(r"/p/messy$"), timeout=120_000)
+        for each in pages:
+            each.goto(f"{server.address}/p/messy/judge")
+        yield server, pages
+        assert faults == []
+
+
+def press(page: Page, key: str) -> None:
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        page.keyboard.press(key)
+    expect(page.locator("#main[aria-busy]")).to_have_count(0)
+
+
+def own_file(page: Page, server: Server, name: str) -> list[dict[str, str]]:
+    """Return the rows of an uploaded file as Results gives it back."""
+    page.goto(f"{server.address}/p/messy/export")
+    with page.expect_download() as download:
+        page.locator(f'a[href*="file={name}.csv"][href*="format=csv"]').click()
+    text = download.value.path().read_text(encoding="utf-8-sig")
+    lines = list(csv.reader(io.StringIO(text)))
+    header = next(n for n, line in enumerate(lines) if "id" in line)
+    return [dict(zip(lines[header], line, strict=False)) for line in lines[header + 1 :]]
+
+
+def test_five_messy_files_become_a_judged_story(tmp_path: Path) -> None:
+    texts = {
+        name: [
+            f"The {place} is flooded, says {name}",
+            f"The {place} votes today",
+            f"{place}: quiet, reports {name}",
+        ]
+        for name, place in zip(FILES, PLACES, strict=True)
+    }
+    posts = [write(tmp_path, name, texts[name]) for name in FILES]
+    article = tmp_path / "article.csv"
+    article.write_text("id,text\na1,Heavy rain: the old town is flooded\n")
+    with reviewed(tmp_path, "Choose files", posts, [article]) as (server, pages):
+        for _ in range(5):
+            for page in pages:
+                press(page, "y" if "flooded" in page.inner_text("section.post article") else "n")
+        (project,) = Workspace(tmp_path / "reviews").projects
+        with Ledger(project.ledger) as ledger:
+            judged = {j.id: j.relevant for j in ledger.judgements()}
+            assert {j.reviewer for j in ledger.judgements()} == {"ana", "ben"}
+        assert len(judged) == 10
+        assert {id_ for id_, is_relevant in judged.items() if is_relevant} == {f"{name}0" for name in FILES}
+        for name in FILES:
+            rows = own_file(pages[0], server, name)
+            assert [row["id"] for row in rows] == [f"{name}{i}" for i in range(3)]
+            assert [row["verdict"] for row in rows] == [
+                {True: "relevant", False: "not relevant", None: ""}[judged.get(row["id"])] for row in rows
+            ]
+            assert any(texts[name][0] in row.values() for row in rows)
+
+
+def test_each_row_of_a_messy_file_is_matched_in_five_messy_files(tmp_path: Path) -> None:
+    claims, lists = tmp_path / "claims", [THEMES[i::5] for i in range(5)]
+    claims.mkdir()
+    posts = [
+        write(claims, name, [f"Is it true that the {t} in {place}?" for t in part])
+        for name, part, place in zip(FILES, lists, PLACES, strict=True)
+    ]
+    mine = write(tmp_path, "titled", [f"they say: {theme} !!!" for theme in THEMES])
+    mine = mine.rename(tmp_path / "rows.csv")
+    right = {
+        f"titled{THEMES.index(t)}": f"{name}{i}"
+        for name, part in zip(FILES, lists, strict=True)
+        for i, t in enumerate(part)
+    }
+    with reviewed(tmp_path, "Choose two files", posts, [mine]) as (server, pages):
+        for page in pages:
+            page.wait_for_url(re.compile(r"/judge/rows"), timeout=120_000)
+        for turn in range(len(THEMES) + 4):
+            page = pages[turn % 2]
+            if not page.locator("#verdict").count():
+                continue
+            form = page.locator("#verdict")
+            row, document = form.get_attribute("data-row"), form.get_attribute("data-document")
+            press(page, "y" if right[str(row)] == document else "n")
+        found = own_file(pages[1], server, "rows")
+        assert [row["id"] for row in found] == [f"titled{i}" for i in range(len(THEMES))]
+        assert all(right[row["id"]] == row["match id"] for row in found)
