@@ -19,7 +19,7 @@ from linker.base.logs import logger
 from linker.base.progress import Progress, listening
 from linker.cli.commands.doubting import check_doubts, write_doubts, write_linked
 from linker.cli.commands.given import Paths, paths
-from linker.cli.commands.page_files import dictionary_of, pages_of
+from linker.cli.commands.page_files import dictionary_of
 from linker.cli.commands.sides import Side, known_links, same_language, side_of
 from linker.cli.commands.together import Together, Wishes, link_together
 from linker.corpora import Columns
@@ -178,7 +178,7 @@ def link(
             wishes = Wishes(k, cardinality, min_probability, precision, encoder, seed, explain)
             return _together(first, second, pairs, wishes, path, uncertain, between, run_name)
         source_pages, target_pages = first.pages, second.pages
-        pivot_pages = pages_of(pivot, None) if pivot else None
+        pivot_pages = side_of(Path(pivot), None, columns).pages if pivot else None
         rows = [(source_pages.position[one], target_pages.position[other]) for one, other in pairs]
         known = np.array(rows, np.int64) if rows else NO_LINKS
         through = NO_LINKS
