@@ -67,7 +67,9 @@ def shared(texts: int, seed: int = 0) -> tuple[Lists, Int64Array]:
     rng = np.random.default_rng(seed)
     own = np.arange(texts) // 10
     documents = np.stack([own, 10_000 + np.arange(texts)], axis=1)
-    scores = np.where(np.arange(texts)[:, None] % 10 < 3, [[0.0, 1.0]], [[2.0, 0.0]]) + rng.normal(0, 0.1)
+    scores = np.where(np.arange(texts)[:, None] % 10 < 3, [[0.0, 1.0]], [[2.0, 0.0]]) + rng.normal(
+        0, 0.2, (texts, 2)
+    )
     return Lists(documents, scores, np.full(texts, 0.1)), own
 
 
