@@ -2,7 +2,7 @@
 
 `python -m benchmarks.joint --work FOLDER` → benchmarks/results/joint.json. Words alone, nothing chosen on test: MRR and
 S@1 of the texts of `test`, each alone (`--links many-to-one`) and together, with the 95 % bootstrap interval of the
-paired difference; beside them, assignment by the Hungarian method over BM25's scores (scipy). `statements`: all 17,213
+paired difference; beside them, what others link with (benchmarks/support/rivals.py). `statements`: all 17,213
 statements at once, by a ranker of the training links, of which none is taken; then with the training links known.
 `tweets`: with the training links known, which many tweets share, three seeds. `equal`: 800 texts and their 800
 documents, nothing known, one to one. FOLDER is kept.
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support import rank_data
+from benchmarks.support import rank_data, rivals
 from benchmarks.support.common import RESULTS, record, shared_data
 from benchmarks.support.rank_data import Judged
 from indexes.dtypes import Float64Array
@@ -84,7 +84,9 @@ def statements(work: Path) -> dict[str, Any]:
     together = _by_kinds(stored, every)
     cost = _in_a_process(every, shared_data() / STATEMENTS / "corpus.jsonl.gz", work / "known.run")
     known, about = read_run(work / "known.run"), json.loads((work / "known.run.json").read_text())
-    matched = _hungarian(stored, every)
+    texts = _documents(every)
+    scored = rivals.bm25(stored, texts)
+    matched = rivals.assigned(scored)
     rows: dict[str, Any] = {}
     for split in ("dev", "test"):
         before, judged = _reciprocal(together["none"], links[split]), links[split]
@@ -92,7 +94,7 @@ def statements(work: Path) -> dict[str, Any]:
             "alone": _row(before),
             "together": _row(_reciprocal(together["one-to-one"], judged), before),
             "known links taken": _row(_reciprocal(known, judged), before),
-            "BM25": _row(_reciprocal(_bm25(stored, judged), judged)),
+            "BM25": _row(_reciprocal(scored, judged)),
             "BM25 + Hungarian": _row(_reciprocal(matched, judged), before),
         }
     return {**rows, "competition": _competition(about), "cost": cost}
@@ -141,8 +143,13 @@ def tweets(work: Path) -> dict[str, Any]:
             "together": _row(_reciprocal(together.run, links["test"]), before),
             "competition": _competition(together.metadata),
         }
-    matched = _hungarian(directory, _texts(work / "test-tweets.jsonl", (links["test"],)))
-    return {**rows, "BM25 + Hungarian": _row(_reciprocal(matched, links["test"]))}
+    asked = [Document(q.id, q.text) for q in links["test"].queries]
+    documents = _documents(shared_data() / TWEETS / "corpus.jsonl.gz")
+    runs = {
+        "BM25 + Hungarian": rivals.assigned(rivals.bm25(directory, asked)),
+        **_rivals(asked, documents, ("RapidFuzz",)),  # MiniLM takes half an hour for 14,231 claims
+    }
+    return {**rows, **{name: _row(_reciprocal(run, links["test"]), before) for name, run in runs.items()}}
 
 
 def equal(work: Path) -> dict[str, Any]:
@@ -174,11 +181,31 @@ def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict
         from linker.engine.building import BuildOptions, build
 
         build([documents], directory, BuildOptions())
+    texts, listed = _documents(queries), _documents(documents)
+    runs = {
+        "together": together.run,
+        "BM25 + Hungarian": rivals.assigned(rivals.bm25(directory, texts)),
+        **_rivals(texts, listed, rivals.RIVALS),
+    }
     return {
         "alone": _row(before),
-        "together": _row(_by_gold(together.run, gold), before),
-        "BM25 + Hungarian": _row(_by_gold(_hungarian(directory, queries), gold), before),
+        **{title: _row(_by_gold(run, gold), before) for title, run in runs.items()},
     }
+
+
+def _rivals(
+    texts: Sequence[Document], documents: Sequence[Document], names: Iterable[str]
+) -> dict[str, rivals.Run]:
+    """Return the runs of the rivals that are installed, alone and assigned one to one."""
+    runs: dict[str, rivals.Run] = {}
+    for name in names:
+        try:
+            scored = rivals.RIVALS[name](texts, documents)
+        except ImportError as e:
+            print(f"{name} is left out: {e}", file=sys.stderr)
+            continue
+        runs |= {name: scored, f"{name} + Hungarian": rivals.assigned(scored)}
+    return runs
 
 
 def _train(name: str) -> Path:
@@ -196,44 +223,6 @@ def _write(path: Path, records: Iterable[Mapping[str, str]]) -> None:
 
 def _documents(path: Path) -> list[Document]:
     return [r for r in read_corpus(path) if isinstance(r, Document)]
-
-
-def _bm25(directory: Path, judged: Judged) -> dict[str, dict[str, float]]:
-    answer = Engine(directory).search([q.text for q in judged.queries], KEPT, mode="bm25")
-    return {
-        q.id: dict(zip(hits.ids, hits.scores.tolist(), strict=True))
-        for q, hits in zip(judged.queries, answer.hits, strict=True)
-    }
-
-
-def _hungarian(directory: Path, texts: Path) -> dict[str, dict[str, float]]:
-    """Assign texts to documents one to one, so that the sum of BM25's scores is largest; the others follow by score.
-
-    Sparse (Jonker and Volgenant): BM25's best KEPT documents, and "none" at a score of 0.
-    """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
-
-    documents = _documents(texts)
-    run = _bm25(directory, Judged([_query(d) for d in documents], {}))
-    ids = list(dict.fromkeys(id_ for of in run.values() for id_ in of))
-    column = {id_: i for i, id_ in enumerate(ids)}
-    cells = [(i, column[id_], score) for i, of in enumerate(run.values()) for id_, score in of.items()]
-    top = max(score for _, _, score in cells) + 1
-    cells = [(i, j, top - score) for i, j, score in cells] + [(i, len(ids) + i, top) for i in range(len(run))]
-    rows, columns, weights = (np.array(part) for part in zip(*cells, strict=True))
-    graph = csr_array((weights, (rows, columns)), shape=(len(run), len(ids) + len(run)))
-    _, partner = min_weight_full_bipartite_matching(graph)
-    for of, j in zip(run.values(), partner.tolist(), strict=True):
-        if j < len(ids):
-            of[ids[j]] = float(top)
-    return run
-
-
-def _query(document: Document) -> Any:
-    from linker.corpora import Query
-
-    return Query(document.id, document.full_text)
 
 
 def _reciprocal(run: Mapping[str, Mapping[str, float]], judged: Judged) -> Float64Array:

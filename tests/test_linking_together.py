@@ -12,8 +12,11 @@ import pytest
 
 import linker as package
 from indexes.interface import Document
+from indexes.text.parameters import BIGRAMS, STEMMED
 from linker.base.errors import InputError
 from linker.cli.commands.sides import Side, analysis_of, known_links, same_language
+from linker.corpora import Columns
+from linker.corpora.languages import CODES, guess_language, script_language
 from tests.helpers import linker
 
 WORDS = [
@@ -154,6 +157,19 @@ def test_tables_with_other_headers_are_read_by_the_options_of_index_build(
     assert (tmp_path / "r").read_text().startswith("0 Q0 a0 1 ")
 
 
+def test_the_pivots_table_is_read_like_those_of_the_sides(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.csv").write_text(
+            f"no,message\n{name}1,kerosene {name}x\n{name}2,lanthanum {name}y\n"
+        )
+    (tmp_path / "links").write_text("c1 0 b1 1\nc2 0 b2 1\n")
+    links = package.link(
+        tmp_path / "a.csv", tmp_path / "b.csv", "pivot", pivot=tmp_path / "c.csv", pivot_links=tmp_path / "links",
+        languages="xx-yy", columns=Columns(id="no", text="message"),
+    )  # fmt: skip
+    assert [next(iter(of)) for of in links.run.values()] == ["b1", "b2"]
+
+
 def side(*lines: str, code: str = "und") -> Side:
     return Side(Path("x"), {str(i): Document(str(i), line) for i, line in enumerate(lines)}, code)
 
@@ -169,3 +185,19 @@ def test_languages_are_told_by_codes_or_by_frequent_words() -> None:
     assert analysis_of(side("x", code="de"), side("y")) == "german"
     assert analysis_of(side("猫がマットの上に座った"), side("犬は家にいる")) == "japanese"
     assert analysis_of(side("qwx zzk"), side("qwx zzk")) == "none"
+    assert not same_language(side("привет"), side("hello"))  # a few words tell only their script
+
+
+def test_languages_are_guessed_by_script_then_by_common_words() -> None:
+    assert {*CODES} == {*STEMMED, *BIGRAMS}
+    for text, language in (
+        ("猫がマットの上に座った", "japanese"),
+        ("用法: ls [选项] 列出目录内容, 默认为当前目录", "chinese"),
+        ("고양이가 매트 위에 앉았다", "korean"),
+        ("это не то, что было на столе", "russian"),
+        ("the α and the β of the γ rays are not of it", "english"),
+        ("der Hund und die Katze sind nicht in dem Haus", "german"),
+    ):
+        assert guess_language([text]) == language
+    assert script_language("λόγος and κόσμος") == "greek" and script_language("12, 34!") == ""
+    assert guess_language([]) is None

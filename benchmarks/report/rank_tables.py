@@ -98,28 +98,26 @@ def _lead(lead: float, low: float, high: float) -> str:
 
 
 def joint(results: Any) -> Iterator[str]:
-    """Deciding together in one language beside each text alone, and BM25's scores assigned by the Hungarian method."""
-    yield "| | known | competition | alone, MRR / S@1 | together | lead in MRR (95 %) | BM25 + Hungarian |"
-    yield "|---|---|---|---|---|---|---|"
+    """Deciding together in one language beside each text alone, and beside what others link with."""
+    yield "| | known | decided | alone, MRR / S@1 | together | lead in MRR (95 %) |"
+    yield "|---|---|---|---|---|---|"
     if "statements" in results:
         found = results["statements"]
         rows, kind = found["test"], found["competition"]["competition"]
         for title, name, how in (
             ("nothing of them; all 17,213 at once", "together", "one-to-one, asked for"),
-            ("14,344 links", "known links taken", f"{kind}, learned"),
+            ("14,344 links", "known links taken", f"{kind}, chosen"),
         ):
-            yield _joint_row(
-                "statements → articles", title, how, rows["alone"], rows[name], rows["BM25 + Hungarian"]
-            )
-    for seed, row in results.get("tweets", {}).items():
-        if seed == "0":
-            how = f"{row['competition']['competition']}, learned"
-            matched = results["tweets"]["BM25 + Hungarian"]
-            yield _joint_row("tweets → claims", "999 links", how, row["alone"], row["together"], matched)
-    for name, row in results.get("equal", {}).items():
-        matched = row["BM25 + Hungarian"]
-        title = {"headlines": "headlines → articles, 800", "descriptions": "descriptions → pages, 800"}[name]
-        yield _joint_row(title, "nothing", "one-to-one, asked for", row["alone"], row["together"], matched)
+            yield _joint_row("statements → articles", title, how, rows["alone"], rows[name])
+    tweets = results.get("tweets", {})
+    for seed, row in tweets.items():
+        if seed.isdigit():
+            how = f"{row['competition']['competition']}, chosen"
+            title = f"tweets → claims, seed {seed}"
+            yield _joint_row(title, "999 links", how, row["alone"], row["together"])
+    equal = results.get("equal", {})
+    for name, row in equal.items():
+        yield _joint_row(EQUAL[name], "nothing", "one-to-one, asked for", row["alone"], row["together"])
     if "statements" in results:
         cost = results["statements"]["cost"]
         yield ""
@@ -128,12 +126,33 @@ def joint(results: Any) -> Iterator[str]:
             f"trains the ranker: {cost['cpu_minutes']:.1f} CPU-minutes, {cost['gib']:.1f} GiB."
         )
 
+    columns = {EQUAL[name]: row for name, row in equal.items()}
+    if tweets:
+        columns["tweets → claims"] = tweets | {name: tweets["0"][name] for name in ("alone", "together")}
+    if "statements" in results:
+        columns["statements → articles"] = results["statements"]["test"]
+    yield ""
+    yield f"| MRR / S@1 | {' | '.join(columns)} |"
+    yield f"|---|{'---|' * len(columns)}"
+    for name in dict.fromkeys(name for row in columns.values() for name in row if not name.isdigit()):
+        cells = [_both(row[name]) if name in row else "–" for row in columns.values()]
+        yield f"| {LINKER.get(name, name)} | {' | '.join(cells)} |"
 
-def _joint_row(title: str, known: str, how: str, alone: Any, together: Any, matched: Any) -> str:
-    figures = [f"{row['mrr']:.3f} / {row['s1']:.3f}" for row in (alone, together, matched)]
-    return f"| {title} | {known} | {how} | {figures[0]} | {figures[1]} | {_lead(*together['lead'])} | {figures[2]} |"
+
+def _joint_row(title: str, known: str, how: str, alone: Any, together: Any) -> str:
+    return f"| {title} | {known} | {how} | {_both(alone)} | {_both(together)} | {_lead(*together['lead'])} |"
 
 
+def _both(row: Any) -> str:
+    return f"{row['mrr']:.3f} / {row['s1']:.3f}"
+
+
+EQUAL = {"headlines": "headlines → articles, 800", "descriptions": "descriptions → pages, 800"}
+LINKER = {
+    "alone": "linker, each text alone",
+    "together": "linker, together",
+    "known links taken": "linker, together, 14,344 links known",
+}
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "joint": joint,
     "rank.gains": gains,

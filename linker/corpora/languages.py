@@ -38,6 +38,8 @@ LISTS = {language: frozenset(words.split()) for language, words in WORDS.items()
 SHARED = Counter(word for words in LISTS.values() for word in words)  # a word of many languages says little
 TOKEN = re.compile(r"[^\W\d_]+")
 MOST = 20_000  # words that are looked at
+OTHER = 0.2  # of the letters, that must be of a script other than Latin: names and code are Latin everywhere
+KANA = 0.2  # as many kana as Chinese characters, from which on a text is Japanese
 LEAST = 0.05  # of the words, weighted, that must be a language's commonest
 
 
@@ -48,10 +50,8 @@ def guess_language(texts: Iterable[str]) -> str | None:
         words += TOKEN.findall(text[:2000].lower())
         if len(words) >= MOST:
             break
-    scripts = Counter(_script(word) for word in words)
-    if scripts and (found := scripts.most_common(1)[0][0]):
-        kana = scripts["japanese"]  # Japanese mixes kana and Chinese characters
-        return "japanese" if found == "chinese" and 5 * kana > scripts["chinese"] else found
+    if found := script_language("".join(words)):
+        return found
     score: dict[str, float] = dict.fromkeys(LISTS, 0.0)
     for word, count in Counter(words).items():
         for language, common in LISTS.items():
@@ -61,7 +61,15 @@ def guess_language(texts: Iterable[str]) -> str | None:
     return best if points >= LEAST * len(words) > 0 else None
 
 
-def _script(word: str) -> str:
-    """Return the language that a word's script stands for; empty for Latin and other scripts."""
-    name = unicodedata.name(word[0], "").partition(" ")[0]
-    return SCRIPTS.get(name, "")
+def script_language(text: str) -> str:
+    """Return the language that the script of a text stands for; "" if nearly all letters are Latin or of no SCRIPTS."""
+    letters: Counter[str] = Counter()
+    for character, count in Counter(text).items():
+        if character.isalpha():
+            name = unicodedata.name(character, "").partition(" ")[0]
+            letters[SCRIPTS.get(name, "")] += count
+    least = OTHER * letters.total()
+    if letters["japanese"] > KANA * letters["chinese"] and letters["japanese"] + letters["chinese"] > least:
+        return "japanese"
+    found, count = max(((n, c) for n, c in letters.items() if n), key=lambda pair: pair[1], default=("", 0))
+    return found if count > least else ""

@@ -21,7 +21,7 @@ from linker.base.options import takes
 from linker.base.progress import listening
 from linker.cli.commands.doubting import check_doubts, write_doubts, write_linked
 from linker.cli.commands.given import paths
-from linker.cli.commands.page_files import dictionary_of, pages_of
+from linker.cli.commands.page_files import dictionary_of
 from linker.cli.commands.sides import Side, known_links, same_language, side_of
 from linker.cli.commands.together import Together, link_together
 from linker.crosslingual.options import LEARN, LinkOptions, Options
@@ -90,7 +90,7 @@ def link(options: LinkOptions) -> Links:
             _warn_in_one_language(o)
             return _together(first, second, pairs, o, path)
         source_pages, target_pages = first.pages, second.pages
-        pivot_pages = pages_of(o.pivot, None) if o.pivot else None
+        pivot_pages = side_of(Path(o.pivot), None, o.columns).pages if o.pivot else None
         rows = [(source_pages.position[one], target_pages.position[other]) for one, other in pairs]
         known = np.array(rows, np.int64) if rows else NO_LINKS
         through = NO_LINKS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +11,11 @@ from pathlib import Path
 from indexes.address import Address
 from indexes.interface import Document
 from indexes.store import manifest as manifests
-from indexes.text.analysis import Analysis
-from indexes.text.parameters import BIGRAMS, STEMMED, WITHOUT_STOP_WORDS
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.cli.commands.page_files import report_skipped
 from linker.corpora import BadLine, Columns
+from linker.corpora.languages import CODES, guess_language, script_language
 from linker.crosslingual.pages.pages import Pages, language_of, pages_from, read_documents
 from linker.engine.engine import Engine
 from linker.evaluation.reading.judgements import merged_qrels
@@ -25,12 +23,6 @@ from linker.review.importing.columns import NAMES, WORDS
 from linker.review.importing.readers import read_records
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
-CODES = {
-    "arabic": "ar", "chinese": "zh", "danish": "da", "dutch": "nl", "english": "en", "finnish": "fi", "french": "fr",
-    "german": "de", "greek": "el", "hungarian": "hu", "italian": "it", "japanese": "ja", "korean": "ko",
-    "norwegian": "no", "portuguese": "pt", "romanian": "ro", "russian": "ru", "spanish": "es", "swedish": "sv",
-    "tamil": "ta", "turkish": "tr",
-}  # fmt: skip
 UNKNOWN = "und"
 TEXTS, CHARACTERS = 500, 2000  # of a side, that are looked at
 FREQUENT, KNOWN = 50, 500  # words of one side, and of the other
@@ -39,7 +31,6 @@ SHARED = (
 )
 # Running words below which a side shows only its script, and below which it says nothing of what the other side knows.
 TOLD_BY_SCRIPT, ONE_WAY = 10, 500
-STOP_WORDS = 0.15  # share of the running words in a language that are its stop words, at least
 TABLES = (".csv", ".xlsx", ".jsonl")  # known links as a table; other files are qrels
 SOURCES = (*NAMES["seed"], "source", "qid", "query_id", "query-id", "post", "post_id", "id1")
 TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "article_id", "id2")
@@ -99,7 +90,7 @@ def same_language(source: Side, target: Side) -> bool:
     sides = [_frequencies(side.documents.values()) for side in (source, target)]
     few, many = sorted(sides, key=Counter.total)
     if few.total() < TOLD_BY_SCRIPT:
-        return _by_script("".join(few.elements())) == _by_script("".join(many.elements()))
+        return script_language("".join(few.elements())) == script_language("".join(many.elements()))
     shared = _shared(few, many)
     return (shared if few.total() < ONE_WAY else min(shared, _shared(many, few))) >= SHARED
 
@@ -117,42 +108,12 @@ def _shared(words: Counter[str], others: Counter[str]) -> float:
 
 
 def analysis_of(source: Side, target: Side) -> str:
-    """Return the name of the sides' language for an index: by a code, else by script and stop words, else "none"."""
+    """Return the name of the sides' language for an index: by a code, else by its commonest words, else "none"."""
     names = {code: name for name, code in CODES.items()}
     for side in (target, source):
         if side.code in names:
             return names[side.code]
-    texts = [d.full_text[:CHARACTERS] for d in islice(target.documents.values(), TEXTS)]
-    shares = {name: _stopped(name, texts) for name in STEMMED if name not in WITHOUT_STOP_WORDS}
-    best = max(shares, key=lambda name: shares[name])
-    if shares[best] >= STOP_WORDS:
-        return best
-    return _by_script("".join(texts)) or "none"
-
-
-def _stopped(name: str, texts: Sequence[str]) -> float:
-    """Return which share of the texts' words are stop words of a language."""
-    analysis = Analysis(name)
-    every = stopped = 0
-    for text in texts:
-        prepared = analysis.prepare(text)
-        terms = len(analysis.terms(prepared))
-        every, stopped = every + terms, stopped + terms - len(analysis.content_terms(prepared))
-    return stopped / max(every, 1)
-
-
-def _by_script(text: str) -> str:
-    scripts = {
-        "japanese": r"[\u3040-\u30ff]", "korean": r"[\uac00-\ud7af]", "chinese": r"[\u3400-\u9fff]",
-        "arabic": r"[\u0600-\u06ff]", "greek": r"[\u0370-\u03ff]", "tamil": r"[\u0b80-\u0bff]",
-    }  # fmt: skip
-    least = 0.1 * len(text)
-    return next(
-        (name for name, characters in scripts.items() if len(re.findall(characters, text)) > least), ""
-    )
-
-
-assert {*CODES} == {*STEMMED, *BIGRAMS}
+    return guess_language(d.full_text for d in target.documents.values()) or "none"
 
 
 def known_links(

@@ -26,9 +26,9 @@ from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.review.evidence import evidence
 from linker.review.folding import fold
-from linker.scoring.probability.competition import Kind
+from linker.scoring.probability.competition import Kind, Lists
 from linker.scoring.probability.deciding import FEWEST as FEWEST_HELD
-from linker.scoring.probability.deciding import Decision, Known, Lists, decide
+from linker.scoring.probability.deciding import Decision, Known, decide
 from linker.scoring.probability.promise import promise
 from linker.scoring.ranking import pooled
 from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from indexes.dtypes import Float64Array, Int64Array
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
 
-Kind = Literal["none", "soft", "one-to-one"]
+Kind = Literal["none", "soft", "one-to-one", "relations"]
 FEW = 3  # texts of a document that takes a few
 ROUNDS = 10
+OUTSIDE = float(np.log(1e-3))  # weight of "no link" in the competition, beside candidates that sum to one
 SMOOTHING = 0.5  # documents of each kind, beside those that were seen
 
 
@@ -39,6 +40,44 @@ class Capacity:
 
 
 ONE, ANY = Capacity(1.0), Capacity(0.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Candidates of n texts: `documents` int64 [n, c], −1 for none, and `scores` float64 [n, c], −inf for none.
+
+    The scores are log odds; `none` float64 [n] is P(no candidate is the link), the text seen alone.
+    """
+
+    documents: Int64Array
+    scores: Float64Array
+    none: Float64Array
+
+    def __len__(self) -> int:
+        return len(self.none)
+
+    def at(self, rows: Int64Array | BoolArray) -> Lists:
+        """Return the lists of some texts."""
+        return Lists(self.documents[rows], self.scores[rows], self.none[rows])
+
+    def logits(self) -> Float64Array:
+        """Return the logits of the competition, float64 [n, c + 1]; the last is "no link"."""
+        outside = np.full((len(self), 1), OUTSIDE)
+        best = self.scores.max(axis=1, keepdims=True, initial=-1e300)
+        total = np.log(np.maximum(np.exp(self.scores - best).sum(axis=1, keepdims=True), 1e-300))
+        return np.concatenate([self.scores - best - total, outside], axis=1)
+
+
+def joined(first: Lists, second: Lists) -> Lists:
+    """Return the lists of both, padded to the same length."""
+    width = max(first.documents.shape[1], second.documents.shape[1])
+
+    def padded(values: Any, with_: float) -> Any:
+        return np.pad(values, [(0, 0), (0, width - values.shape[1])], constant_values=with_)
+
+    documents = [padded(part.documents, -1) for part in (first, second)]
+    scores = [padded(part.scores, -np.inf) for part in (first, second)]
+    return Lists(np.concatenate(documents), np.concatenate(scores), np.concatenate([first.none, second.none]))
 
 
 def softmax(logits: Float64Array) -> Float64Array:

@@ -1,14 +1,14 @@
 """Deciding about all texts of a collection together: which competition the known links speak for, and P(link).
 
 Without links nothing is known about how many texts a document takes, so nothing competes unless it is asked for. With
-links, each kind of competition is tried on links that are held out, and one is chosen if it is ahead of none for sure.
+links, each kind of competition is tried on links that are held out, and one is chosen if it is ahead of none for sure:
+prices that rise with the number of texts that want a document, or trees that learn what it means that they do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -16,51 +16,23 @@ from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.evaluation.first_ranks import mrr
 from linker.evaluation.significance import bootstrap, fold_numbers
 from linker.scoring.probability import logistic
-from linker.scoring.probability.competition import ANY, ONE, Capacity, Kind, compete, softmax, spread
+from linker.scoring.probability.competition import (
+    ANY,
+    ONE,
+    Capacity,
+    Kind,
+    Lists,
+    compete,
+    joined,
+    softmax,
+    spread,
+)
+from linker.scoring.probability.relations import related
 
-OUTSIDE = float(np.log(1e-3))  # weight of "no link" in the competition, beside candidates that sum to one
 ROUNDS = 40
 FOLDS = 5
 FEWEST = 40  # known links below which neither a competition nor probabilities are learned
 SURE = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class Lists:
-    """Candidates of n texts: `documents` int64 [n, c], −1 for none, and `scores` float64 [n, c], −inf for none.
-
-    The scores are log odds; `none` float64 [n] is P(no candidate is the link), the text seen alone.
-    """
-
-    documents: Int64Array
-    scores: Float64Array
-    none: Float64Array
-
-    def __len__(self) -> int:
-        return len(self.none)
-
-    def at(self, rows: Int64Array | BoolArray) -> Lists:
-        """Return the lists of some texts."""
-        return Lists(self.documents[rows], self.scores[rows], self.none[rows])
-
-    def logits(self) -> Float64Array:
-        """Return the logits of the competition, float64 [n, c + 1]; the last is "no link"."""
-        outside = np.full((len(self), 1), OUTSIDE)
-        best = self.scores.max(axis=1, keepdims=True, initial=-1e300)
-        total = np.log(np.maximum(np.exp(self.scores - best).sum(axis=1, keepdims=True), 1e-300))
-        return np.concatenate([self.scores - best - total, outside], axis=1)
-
-
-def joined(first: Lists, second: Lists) -> Lists:
-    """Return the lists of both, padded to the same length."""
-    width = max(first.documents.shape[1], second.documents.shape[1])
-
-    def padded(values: Any, with_: float) -> Any:
-        return np.pad(values, [(0, 0), (0, width - values.shape[1])], constant_values=with_)
-
-    documents = [padded(part.documents, -1) for part in (first, second)]
-    scores = [padded(part.scores, -np.inf) for part in (first, second)]
-    return Lists(np.concatenate(documents), np.concatenate(scores), np.concatenate([first.none, second.none]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +64,7 @@ class Choice:
 
     kind: Kind
     capacity: Capacity
-    leads: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    leads: Mapping[Kind, tuple[float, float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,17 +90,19 @@ def decide(lists: Lists, known: Known | None, kind: Kind | None = None, seed: in
         choice = Choice(kind or "none", ONE if kind == "one-to-one" else ANY)
         taken = known.links[:, 1] if known is not None else None
         return Decision(*_together(lists, choice, taken), choice)
-    out = {
-        one: held_out(known, lists, one, seed)
-        for one in ((kind,) if kind else ("none", "soft", "one-to-one"))
-    }
+    kinds: tuple[Kind, ...] = (kind,) if kind else ("none", "soft", "one-to-one")
+    out = {one: held_out(known, lists, one, seed)[0] for one in kinds}
+    learned = None if kind else related(known.lists, known.relevant, lists, seed)
+    if learned:
+        out["relations"] = _together(learned[0], Choice("relations", ANY), None)[0]
     choice = choose(
-        {one: mrr(links, known.relevant, known.lists.documents >= 0) for one, (links, _) in out.items()},
+        {one: mrr(links, known.relevant, known.lists.documents >= 0) for one, links in out.items()},
         known.capacity,
         kind,
     )
+    lists = learned[1] if learned and choice.kind == "relations" else lists
     links, none = _together(lists, choice, known.links[:, 1])
-    return _calibrated(links, none, choice, out[choice.kind][0], known, seed)
+    return _calibrated(links, none, choice, out[choice.kind], known, seed)
 
 
 def held_out(known: Known, others: Lists, kind: Kind, seed: int = 0) -> tuple[Float64Array, Float64Array]:
@@ -157,23 +131,23 @@ def choose(reciprocal: Mapping[Kind, Float64Array], capacity: Capacity, asked: K
     """
     if asked:
         return Choice(asked, _capacity(asked, capacity))
-    leads = {}
-    for kind in ("soft", "one-to-one"):
+    leads: dict[Kind, tuple[float, float, float]] = {}
+    for kind in (kind for kind in reciprocal if kind != "none"):
         lead = reciprocal[kind] - reciprocal["none"]
         leads[kind] = (float(lead.mean()), *bootstrap(lead))
-    ahead: list[Kind] = [kind for kind in ("soft", "one-to-one") if leads[kind][1] > 0]
+    ahead = [kind for kind in leads if leads[kind][1] > 0]
     best: Kind = max(ahead, key=lambda kind: leads[kind][0], default="none")
     return Choice(best, _capacity(best, capacity), leads)
 
 
 def _capacity(kind: Kind, learned: Capacity) -> Capacity:
-    return {"none": ANY, "soft": learned, "one-to-one": ONE}[kind]
+    return {"none": ANY, "relations": ANY, "soft": learned, "one-to-one": ONE}[kind]
 
 
 def _together(lists: Lists, choice: Choice, taken: Int64Array | None) -> tuple[Float64Array, Float64Array]:
     """Return P(link) [n, c] and P(none) [n] of texts that compete; without a competition, each as it is alone."""
     here = 1 - lists.none[:, None]
-    if choice.kind == "none":
+    if choice.capacity == ANY:
         shares = softmax(np.where(np.isfinite(lists.scores), lists.scores, -1e300))
         return np.where(np.isfinite(lists.scores), shares, 0) * here, lists.none
     links = here * compete(lists.logits(), lists.documents, choice.capacity, taken, ROUNDS)[:, :-1]

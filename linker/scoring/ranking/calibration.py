@@ -108,8 +108,7 @@ def fit(
 
     `hidden` [n, c] are the scores of the others where the relevant ones are no candidates.
     """
-    from scipy.optimize import minimize_scalar
-    from scipy.special import logit, logsumexp
+    from scipy.special import logit
 
     wanted = ("best", "lead", *(name for name in SEEN if name in names))
     has: BoolArray = np.asarray(relevant.any(axis=1))
@@ -121,12 +120,21 @@ def fit(
     weights = logistic.fit((x - centre) / scale, ~match)
     linked, fitted = ((has.sum() + 1) / (len(each) + 2) for each in (has, match))
     weights[-1] += logit(fitted) - logit(linked)
-    logits, right = np.where(valid, scores, -np.inf)[has], relevant[has]
+    slope = slope_of(np.where(valid, scores, -np.inf), relevant)
+    a, b, c = (tuple(map(float, part)) for part in (weights, centre, scale))
+    return Calibration(wanted, slope, a, b, c, float(linked))
+
+
+def slope_of(scores: Float64Array, relevant: BoolArray) -> float:
+    """Return the factor of `scores` [n, c] (−∞: none) that makes the relevant candidates most likely; 1 without any."""
+    from scipy.optimize import minimize_scalar
+    from scipy.special import logsumexp
+
+    has = relevant.any(axis=1)
+    logits, right = scores[has], relevant[has]
 
     def surprise(slope: float) -> float:
         scaled = slope * logits
         return float((logsumexp(scaled, axis=1) - logsumexp(np.where(right, scaled, -np.inf), axis=1)).sum())
 
-    slope = minimize_scalar(surprise, bounds=(1e-3, STEEPEST), method="bounded").x if has.any() else 1.0
-    a, b, c = (tuple(map(float, part)) for part in (weights, centre, scale))
-    return Calibration(wanted, float(slope), a, b, c, float(linked))
+    return float(minimize_scalar(surprise, bounds=(1e-3, STEEPEST), method="bounded").x) if has.any() else 1.0

@@ -23,7 +23,8 @@ from linker.review.rows.kept import Match, Matches, save, stamp
 from linker.review.rows.states import known_links, states
 from linker.review.settings import Settings
 from linker.scoring.probability.calibration import Calibration
-from linker.scoring.probability.deciding import Known, Lists, decide
+from linker.scoring.probability.competition import Lists
+from linker.scoring.probability.deciding import Known, decide
 
 KEPT = 10  # candidates of a row
 SPARE = 10  # more that are asked for, since a filter may leave some out

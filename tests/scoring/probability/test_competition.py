@@ -10,8 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.dtypes import Float64Array, Int64Array
-from linker.scoring.probability.competition import ANY, FEW, ONE, Capacity, compete, softmax, spread
-from linker.scoring.probability.deciding import Known, Lists, choose, decide, held_out, joined
+from linker.scoring.probability.competition import (
+    ANY,
+    FEW,
+    ONE,
+    Capacity,
+    Lists,
+    compete,
+    joined,
+    softmax,
+    spread,
+)
+from linker.scoring.probability.deciding import Decision, Known, choose, decide, held_out
 
 RNG = np.random.default_rng(0)
 
@@ -168,13 +178,7 @@ def test_one_text_for_each_document_is_found_and_decides_rightly() -> None:
     assert decision.choice.kind in ("soft", "one-to-one")
     assert decision.choice.leads["one-to-one"][1] > 0
     alone = decide(others, known, "none")
-    right = [
-        (
-            np.take_along_axis(others.documents, d.links.argmax(axis=1)[:, None], 1)[:, 0]
-            == np.arange(200, 300)
-        ).mean()
-        for d in (alone, decision)
-    ]
+    right = [firsts_right(d, others, np.arange(200, 300)) for d in (alone, decision)]
     assert right[0] < 0.75 and right[1] > 0.9
     assert (decision.links.sum(axis=1) + decision.none == pytest.approx(1)) and decision.links.min() >= 0
     # P(link) of held-out first candidates is as often right as it says
@@ -189,13 +193,29 @@ def test_documents_of_known_links_are_taken() -> None:
         assert decision.links[-1, 1] > decision.links[-1, 0]
 
 
-def test_shared_documents_are_left_to_all_texts() -> None:
+def firsts_right(decision: Decision, lists: Lists, own: Int64Array) -> float:
+    first = np.take_along_axis(lists.documents, decision.links.argmax(axis=1)[:, None], 1)[:, 0]
+    return float((first == own).mean())
+
+
+def test_shared_documents_are_left_to_all_texts_that_want_them() -> None:
     every = world(400, 10)
+    known, others = rest(every, 300)
     for seed in range(3):
-        known, others = rest(every, 300)
         decision = decide(others, known, seed=seed)
-        assert decision.choice.kind == "none" and decision.choice.capacity == ANY
-        assert decision.choice.leads["one-to-one"][2] < 0
+        assert decision.choice.kind == "relations" and decision.choice.capacity == ANY
+        assert decision.choice.leads["one-to-one"][2] < 0 < decision.choice.leads["relations"][1]
+        # what seven of ten texts want belongs to the three that would rather have a rival
+        own = np.arange(300, 400) // 10
+        alone = firsts_right(decide(others, known, "none"), others, own)
+        assert alone < 0.8 and firsts_right(decision, others, own) > alone + 0.1
+        assert decision.held.mean() == pytest.approx(decision.right.mean(), abs=0.03)
+
+
+def test_few_shared_documents_leave_every_text_alone() -> None:
+    known, others = rest(world(140, 10), 90)  # too few for trees to learn from
+    decision = decide(others, known)
+    assert decision.choice.kind == "none" and set(decision.choice.leads) == {"soft", "one-to-one"}
 
 
 def test_without_links_nothing_competes_unless_it_is_asked_for() -> None:

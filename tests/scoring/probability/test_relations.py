@@ -1,0 +1,106 @@
+"""What other texts say about a candidate: beside an oracle that goes pair by pair, and what trees may learn from it."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from indexes.dtypes import Float64Array, Int64Array
+from linker.scoring.probability.competition import Lists, softmax
+from linker.scoring.probability.relations import LEAST, NAMES, related, relations
+
+
+def oracle(lists: Lists) -> Float64Array:
+    """Return what `relations` returns, candidate by candidate."""
+    p = softmax(lists.logits())[:, :-1] * (1 - lists.none[:, None])
+    out = np.zeros((*lists.documents.shape, len(NAMES)))
+    log = [[math.log(max(v, LEAST)) for v in line] for line in p.tolist()]
+    documents = lists.documents.tolist()
+
+    def others(i: int, d: int) -> list[float]:
+        return [
+            p[o, j] for o, of in enumerate(documents) if o != i for j, other in enumerate(of) if other == d
+        ]
+
+    def lead(i: int, j: int) -> float:
+        return log[i][j] - math.log(max([LEAST, *others(i, documents[i][j])]))
+
+    for i, of in enumerate(documents):
+        mine = [j for j, d in enumerate(of) if d >= 0]
+        best = sorted((log[i][j] for j in mine), reverse=True)
+        margin = best[0] - (best[1] if len(best) > 1 else math.log(LEAST)) if best else 0
+        first = max(mine, key=lambda j: log[i][j], default=0)
+        for j in mine:
+            rest, d = others(i, of[j]), of[j]
+            strongest = math.log(max([LEAST, *rest]))
+            out[i, j] = [
+                log[i][j], log[i][j] - best[0], margin, sum(log[i][k] > log[i][j] for k in mine), strongest,
+                lead(i, j), sum(v > p[i, j] for v in others(i, d)), sum(rest), len(rest), lead(i, first),
+                log[i][j] - (strongest + best[0]) / 2,
+            ]  # fmt: skip
+    return out
+
+
+@st.composite
+def collections(draw: st.DrawFn) -> Lists:
+    texts, width = draw(st.integers(1, 6)), draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    documents = np.stack([rng.permutation(5)[:width] for _ in range(texts)])
+    documents = np.where(rng.random(documents.shape) < 0.2, -1, documents)
+    scores = np.where(documents >= 0, rng.normal(size=documents.shape), -np.inf)
+    return Lists(documents, scores, rng.random(texts))
+
+
+@given(collections())
+@settings(max_examples=60, deadline=None)
+def test_relations_are_the_oracle(lists: Lists) -> None:
+    np.testing.assert_allclose(relations(lists), oracle(lists), atol=1e-4)
+
+
+def shared(texts: int, seed: int = 0) -> tuple[Lists, Int64Array]:
+    """Return texts of which ten each share a document; three of ten would rather have one that nobody else wants."""
+    rng = np.random.default_rng(seed)
+    own = np.arange(texts) // 10
+    documents = np.stack([own, 10_000 + np.arange(texts)], axis=1)
+    scores = np.where(np.arange(texts)[:, None] % 10 < 3, [[0.0, 1.0]], [[2.0, 0.0]]) + rng.normal(
+        0, 0.2, (texts, 2)
+    )
+    return Lists(documents, scores, np.full(texts, 0.1)), own
+
+
+def test_a_known_text_is_scored_by_trees_that_did_not_see_its_links() -> None:
+    """Links made at random cannot be foretold, unless trees saw them."""
+    lists, own = shared(300)
+    relevant = lists.documents == own[:, None]
+    known, rest = (
+        related(lists.at(np.arange(200)), relevant[:200], lists.at(np.arange(200, 300))) or pytest.fail()
+    )
+    assert (known.scores[:, 0] > known.scores[:, 1]).mean() > 0.95
+    assert (rest.scores[:, 0] > rest.scores[:, 1]).mean() > 0.95
+    noise = np.random.default_rng(1).random(200) < 0.5
+    wrong = np.where(noise[:, None], relevant[:200], ~relevant[:200])
+    learned, _ = related(lists.at(np.arange(200)), wrong, lists.at(np.arange(0))) or pytest.fail()
+    fitted = ((learned.scores[:, 0] > learned.scores[:, 1]) == wrong[:, 0]).mean()
+    assert fitted < 0.65
+
+
+def test_lists_keep_their_width_and_few_links_teach_nothing() -> None:
+    lists, own = shared(200)
+    relevant = lists.documents == own[:, None]
+    short = Lists(np.array([[3]]), np.array([[0.0]]), np.array([0.5]))
+    known, rest = related(lists, relevant, short) or pytest.fail()
+    assert known.scores.shape == (200, 2) and rest.scores.shape == (1, 1)
+    assert rest.documents is short.documents and np.isfinite(rest.scores).all()
+    few = np.arange(99)
+    assert related(lists.at(few), relevant[few], short) is None
+
+
+def test_without_lightgbm_nothing_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    lists, own = shared(200)
+    assert related(lists, lists.documents == own[:, None], lists) is None
