@@ -135,6 +135,8 @@ COMMANDS = {
     "review import": "review import {new} {bad}",
     "review import ledger": "review import {bad} {place}/judgements.csv",
     "review agreement": "review agreement {bad}",
+    "review simulate": "review simulate {bad} {place}/qrels",
+    "review simulate qrels": "review simulate {place}/index {bad}",
     "sts train": "sts train {bad} --out {new}",
     "sts train backbone": "sts train {place}/pairs.jsonl --out {new} --backbone {bad}",
     "sts train init": "sts train {place}/pairs.jsonl --out {new} --init {bad}",

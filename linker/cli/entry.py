@@ -31,6 +31,7 @@ from linker.cli import (
     rank,
     review,
     search,
+    simulate,
     triangulate,
     tune,
     watch,
@@ -62,8 +63,8 @@ GROUPS = {
     ),
     "rank": grouped("Train a ranker and explain its order.", (rank.train, rank.explain)),
     "review": grouped(
-        "Export, import and compare a review's judgements.",
-        (review.status, review.export, ("import", review.import_), review.agreement),
+        "Export, import and compare judgements; simulate reviews.",
+        (review.status, review.export, ("import", review.import_), review.agreement, simulate.simulate),
     ),
 }
 COMMANDS: tuple[Callable[..., None], ...] = (

@@ -31,7 +31,8 @@ def export(
         Path,
         typer.Argument(
             metavar="OUT",
-            help="The file to write; its suffix names the format: .csv, .xlsx, .jsonl, .qrels, .run or .ris.",
+            help="The file to write; its suffix names the format: .csv, .xlsx, .jsonl, .qrels, .run, .ris, .asreview, "
+            "or .svg and .txt for the PRISMA flow diagram.",
             show_default=False,
         ),
     ],
@@ -49,11 +50,19 @@ def export(
     bom: Annotated[
         bool, typer.Option("--bom/--no-bom", help="Begin CSV with the mark by which Excel knows UTF-8.")
     ] = True,
+    for_asreview: Annotated[
+        bool,
+        typer.Option(
+            "--asreview",
+            help="Write every document of the index, the unread ones too, as ASReview reads them.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Export the judgements that stand.
 
-    The texts and metadata of seeds and documents are exported with them.
+    The texts and metadata of seeds and documents are exported with them. With --asreview, CSV, XLSX and RIS hold what
+    ASReview's own exports hold; a project file (.asreview) always does.
 
     Example: linker review export review.sqlite judged.xlsx --index posts.index
     """
@@ -64,11 +73,13 @@ def export(
     check_suffix(out)
     opened = _open(ledger)
     engine = Engine.open(index) if index else None
-    report = write(opened, engine, out, reviewer=reviewer, verdicts=verdict and [verdict], bom=bom)
+    report = write(
+        opened, engine, out, reviewer=reviewer, verdicts=verdict and [verdict], bom=bom, for_asreview=for_asreview,
+    )  # fmt: skip
     if as_json:
         print_json(dataclasses.asdict(report) | {"path": path_text(report.path)})
     else:
-        print(f"{out}: {report.rows} judgements")
+        print(f"{out}: {report.rows} {report.what}")
     if report.without_document:
         why = "are not in the index" if index else "are left out: name the index with --index"
         note(f"the texts of {report.without_document} documents {why}")
@@ -88,7 +99,7 @@ def import_(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Judgements: .csv, .tsv, .xlsx, .jsonl, .qrels or .ris.",
+            help="Judgements: .csv, .tsv, .xlsx, .jsonl, .qrels, .ris, .nbib or .asreview.",
             show_default=False,
         ),
     ],

@@ -1,7 +1,7 @@
-"""Read corpora and queries: JSONL, BEIR folders, CSV, TSV, XLSX, folders of text files; all but XLSX may be gzipped.
+"""Read corpora and queries: JSONL, BEIR folders, CSV, TSV, XLSX, RIS, NBIB, ASReview projects, folders of text files.
 
-A record that cannot be used becomes a `BadLine` in its place: nothing is dropped silently, and the same
-files always give the same sequence of records. A record has at most 16 MiB.
+A record that cannot be used becomes a `BadLine` in its place: nothing is dropped silently, and the same files always
+give the same sequence of records. All but XLSX and ASReview projects may be gzipped. A record has at most 16 MiB.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import contextlib
 import itertools
 import os
 import stat
-import urllib.parse
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NoReturn, cast
+from urllib.parse import quote
 
 import orjson
 
 from linker.base.errors import InputError
 from linker.base.files import STDIO
 from linker.base.lines import MAX_LINE, DamagedInputError, Line, read_lines
-from linker.corpora import datasets
+from linker.corpora import asreview, datasets
 from linker.corpora.dialects import check_encoding, guess_encoding, real_kind
 from linker.corpora.records import (
     BadLine,
@@ -34,15 +34,16 @@ from linker.corpora.records import (
     make_document,
     too_long,
 )
+from linker.corpora.references import read_references
 from linker.corpora.tables import read_csv, read_query_tsv, read_tsv
 from linker.corpora.workbooks import read_xlsx
 
-Kind = Literal["jsonl", "csv", "tsv", "text", "xlsx"]
+Kind = Literal["jsonl", "csv", "tsv", "text", "xlsx", "references", "asreview"]
 KINDS: dict[str, Kind] = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".txt": "text",
-    ".xlsx": "xlsx",
+    ".xlsx": "xlsx", ".ris": "references", ".nbib": "references", ".asreview": "asreview",
 }  # fmt: skip
-READABLE = "*.jsonl, *.csv, *.tsv or *.txt, each also as .gz, or *.xlsx"
+READABLE = "*.jsonl, *.csv, *.tsv, *.ris, *.nbib or *.txt, each also as .gz, or *.xlsx or *.asreview"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,12 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
     - JSON lines: one object per line; `Columns` names the fields, all others become metadata.
     - CSV (quoted) and TSV (never quoted) with a header; encoding and delimiter are guessed where `columns` names none.
     - XLSX: the sheet that `columns` names, or the first one, with a header.
+    - RIS and NBIB: the abstract is the text; a record without an id is known by its DOI or else by its content.
+    - An ASReview project: its dataset; a record without an id is known by its number, which ASReview calls record_id.
     - A text file is one document; its id is the path inside the folder without .txt, with white space and %
       percent-encoded ("My page.txt" becomes My%20page), so that urllib.parse.unquote restores the name.
     - A folder with corpus.jsonl is read as BEIR; in any other, all files, which must be of one kind, are read in
       order, including subfolders (but not hidden files, queries.* and qrels/).
-
     - `ir_datasets:ID` names a data set of that package, as far as it is on this disk.
 
     Raises InputError, which names the remedy, where there is nothing to read.
@@ -186,10 +188,10 @@ def _real(path: Path, kind: Kind | None) -> Kind | None:
 
 
 def _lines(path: Path, kind: Kind | None, columns: Columns, limit: int) -> Iterator[Line]:
-    """Return a file's lines in UTF-8; the encoding is guessed for tables alone, as JSON has but one."""
+    """Return a file's lines in UTF-8; the encoding of JSON is never guessed, since there is only one."""
     if columns.encoding:
         return read_lines(path, limit, check_encoding(columns.encoding))
-    guessed = guess_encoding(path) if kind in ("csv", "tsv") and path.is_file() else None
+    guessed = guess_encoding(path) if kind in ("csv", "tsv", "references") and path.is_file() else None
     return read_lines(path, limit, guessed)
 
 
@@ -224,7 +226,9 @@ def _read_file(
         return _until_damage(_read_text(path, lines, limit, name))
     if kind == "xlsx":
         return read_xlsx(path, columns, limit)
-    read = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv}[kind]
+    if kind == "asreview":
+        return asreview.read_project(path, columns, lambda inner, how: _read(inner, how, limit))
+    read = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv, "references": read_references}[kind]
     return _until_damage(read(path, lines, columns, limit))
 
 
@@ -275,8 +279,7 @@ def _refuse_one_value(path: Path, raw: bytes) -> None:
 
 
 def _read_text(path: Path, lines: Iterable[Line], limit: int, name: str) -> Records:
-    content = bytearray()
-    size = 0
+    content, size = bytearray(), 0
     for number, raw, length in lines:
         content += (b"\n" if number > 1 else b"") + raw if len(content) <= limit else b""
         size += length + (number > 1)
@@ -292,8 +295,6 @@ def _read_text(path: Path, lines: Iterable[Line], limit: int, name: str) -> Reco
 
 def _name_to_id(name: str) -> str:
     stem = name.removesuffix(".gz").removesuffix(".txt")
-    plain = (
-        c if c.isprintable() and c not in " %" else urllib.parse.quote(c, errors="surrogateescape")
-        for c in stem
+    return "".join(
+        c if c.isprintable() and c not in " %" else quote(c, errors="surrogateescape") for c in stem
     )
-    return "".join(plain)

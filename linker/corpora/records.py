@@ -18,7 +18,7 @@ from linker.base.files import path_text
 from linker.corpora.dates import iso_date
 
 IDS = ("_id", "id")
-TEXTS = ("text", "contents", "content", "body")
+TEXTS = ("text", "contents", "content", "body", "abstract")
 KEPT = 1 << 16  # bytes of a bad line that are kept
 MAX_REASON = 400  # characters
 MAX_DEPTH = 64  # levels of lists and objects inside a metadata value; the store's JSON writer ends at 254
@@ -28,8 +28,8 @@ MAX_DEPTH = 64  # levels of lists and objects inside a metadata value; the store
 class Columns:
     """The fields of a table or of JSON objects that hold id, text and title, and how the file is written.
 
-    The defaults stand for the usual names: `_id` or `id`; `text`, `contents`, `content` or `body`; `title` if there is
-    one.
+    The defaults stand for the usual names: `_id` or `id`; `text`, `contents`, `content`, `body` or `abstract`; `title`
+    if there is one.
     `id` may be None: ids are then made from the content of each record (see `ContentIds`). `names` renames fields that
     become metadata, (field, name); one renamed to "date" is converted to ISO 8601 from `date_format` (of `strptime`).
     With `usual`, the usual names count after the named ones, as for queries beside an index of named columns.

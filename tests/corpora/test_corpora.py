@@ -97,7 +97,7 @@ def test_named_columns_of_json_lines(write: Write) -> None:
     ("line", "reason"),
     [
         (b'{"text": "t"}', "no id: no field _id or id among text"),
-        (b'{"_id": "b"}', "no text: no field text or contents or content or body among none"),
+        (b'{"_id": "b"}', "no text: no field text or contents or content or body or abstract among none"),
         (b'{"_id": null, "text": "t"}', "NoneType, not a string"),
         (b'{"_id": 1.5, "text": "t"}', "float, not a string"),
         (b'{"_id": true, "text": "t"}', "bool, not a string"),
@@ -377,7 +377,8 @@ def test_columns_of_a_table(write: Write) -> None:
     expected = Document("1", "s", "h", {"_id": "x"})
     assert list(read_corpus(path, Columns("nr", "says", "head"))) == [expected]
     with pytest.raises(
-        InputError, match=r"no column text or contents or content or body: the header has nr, says, head, _id"
+        InputError,
+        match=r"no column text or contents or content or body or abstract: the header has nr, says, head, _id",
     ):
         list(read_corpus(path))
     with pytest.raises(InputError, match=r"no column caption"):

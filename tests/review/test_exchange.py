@@ -33,6 +33,9 @@ class Corpus(dict[str, Document]):
     def document(self, id_: str) -> Document:
         return self[id_]
 
+    def documents(self) -> list[Document]:
+        return [*self.values()]
+
 
 CALL = "=cmd|' /C calc'!A0"
 POSTS = Corpus(
@@ -72,7 +75,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 def test_a_table_holds_everything(tmp_path: Path, ledger: Ledger, suffix: str) -> None:
     report = export(ledger, POSTS, tmp_path / f"x{suffix}")
-    assert dataclasses.astuple(report)[1:] == (3, 1, 0, 0)
+    assert dataclasses.astuple(report)[1:] == (3, 1, 0, 0, "judgements")
     first, second, third = rows_of(report.path)
     assert list(first) == [
         "seed", "id", "verdict", "reviewer", "time", "note", "tags", "score", "probability", "phase", "model",

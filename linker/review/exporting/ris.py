@@ -2,69 +2,88 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
 
+from indexes.interface import Document
+from linker.corpora.references import METADATA, Fields, known_as
 from linker.review.exporting.rows import Row
 
 # ASReview's words for a label, in a note; "maybe" and "skip" have none.
 LABELS = {"relevant": "ASReview_relevant", "not": "ASReview_irrelevant"}
 UNSEEN = "ASReview_not_seen"
+END = "ER  - \r\n\r\n"
 OURS = "linker: "  # a note that holds the whole record as JSON, so that nothing is lost on the way back
-# Metadata that has a tag of its own in RIS.
-TAGS = {
-    "url": "UR",
-    "date": "DA",
-    "author": "AU",
-    "language": "LA",
-    "lang": "LA",
-    "doi": "DO",
-    "source": "JO",
-}
+# Metadata that has a tag of its own in RIS, by the names that linker reads, and some that other files use.
+TAGS = {name: tags[0] for name, tags in METADATA.items() if name not in ("type", "pages")}
+TAGS |= {"author": "AU", "lang": "LA", "source": "JO"}
+THEIRS = re.compile(r"asreview_(\w+): (.*)")  # a note of ASReview's export, as JSON
 
 
 def lines(rows: Iterable[Row]) -> Iterator[str]:
     """Yield the lines of a RIS file, with their ends (CR LF, as the format's definition asks)."""
     for row in rows:
-        record = row.record()
         judgement = row.judgement
-        yield "TY  - GEN\r\n"
-        yield _line("ID", judgement.id)
-        yield _line("TI", row.document.title or row.document.text[:200])
-        yield _line("AB", row.document.text)
-        for name, value in row.document.metadata.items():
-            if name.lower() in TAGS and value:
-                yield _line(TAGS[name.lower()], str(value))
+        yield from document_lines(row.document)
         yield from (_line("KW", tag) for tag in judgement.tags)
         if judgement.verdict in LABELS:
             yield _line("N1", LABELS[judgement.verdict])
         if judgement.note:
             yield _line("N1", judgement.note)
-        own = {name: value for name, value in record.items() if name not in ("title", "text")}
+        own = {name: value for name, value in row.record().items() if name not in ("title", "text")}
         yield f"N1  - {OURS}{orjson.dumps(own).decode()}\r\n"
-        yield "ER  - \r\n\r\n"
+        yield END
+
+
+def document_lines(document: Document) -> Iterator[str]:
+    """Yield the lines of a document's record, without its end."""
+    yield "TY  - GEN\r\n"
+    yield _line("ID", document.id)
+    yield _line("TI", document.title or document.text[:200])
+    yield _line("AB", document.text)
+    for name, value in document.metadata.items():
+        if name.lower() in TAGS and value:
+            yield from (
+                _line(TAGS[name.lower()], str(v)) for v in (value if isinstance(value, list) else [value])
+            )
+
+
+def noted(label: str, time: str, note: str) -> Iterator[str]:
+    """Yield the notes in which ASReview's export says what was judged, and the record's end."""
+    yield _line("N1", label)
+    for name, value in (("time", time), ("note", note)):
+        if value:
+            yield f"N1  - asreview_{name}: {orjson.dumps(value).decode()}\r\n"
+    yield END
 
 
 def _line(tag: str, text: str) -> str:
     return f"{tag}  - {' '.join(text.split())}\r\n"
 
 
-def judged(fields: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return what a record of RIS, (tag, text) in order, says of a judgement: in our own note, or in a label."""
+def judged(fields: Fields) -> dict[str, Any]:
+    """Return what a record of RIS or NBIB, (tag, text) in order, says of a judgement: in linker's own note, or a label.
+
+    Raises orjson.JSONDecodeError where a note is not what it should be.
+    """
     notes = [text for tag, text in fields if tag == "N1"]
     for note in notes:
         if note.startswith(OURS):
             value = orjson.loads(note.removeprefix(OURS))
             return value if isinstance(value, dict) else {}
-    ids = [text for tag, text in fields if tag == "ID"]
     verdicts = [verdict for verdict, label in LABELS.items() if label in notes]
-    others = [note for note in notes if not note.startswith("ASReview_")]
     said = verdicts[:1] or ([""] if UNSEEN in notes else [])  # without any label, there is no such field
+    others = [note for note in notes if not note.lower().startswith("asreview_")]
+    theirs = {found[1]: orjson.loads(found[2]) for note in notes if (found := THEIRS.fullmatch(note))}
     record: dict[str, Any] = {
-        "id": ids[0] if ids else "",
-        "note": "\n".join(others),
-        "tags": [text for tag, text in fields if tag == "KW"],
+        "id": known_as(fields),
+        "note": theirs.get("note") or "\n".join(others),
+        "time": theirs.get("time", ""),
+        "tags": [
+            name.removeprefix("tag_") for name, value in theirs.items() if name.startswith("tag_") and value
+        ],
     }
     return record | ({"verdict": said[0]} if said else {})

@@ -27,6 +27,10 @@ class Documents(Protocol):
         """Return a document that is there."""
         ...
 
+    def documents(self) -> Iterable[Document]:
+        """Return all of them."""
+        ...
+
     def __contains__(self, id_: object) -> bool: ...
 
 
@@ -84,10 +88,11 @@ def table(rows: Callable[[], Iterable[Row]]) -> Iterator[Sequence[Cell]]:
         record = row.record() | {"tags": tags_text(row.judgement.tags)}
         fixed = [record[name] for name in (*JUDGED, *TEXTS)]
         more = [row.seed.metadata.get(name) for name in seed_names]
-        yield [*fixed, *map(_cell, more), *(_cell(row.document.metadata.get(name)) for name in names)]
+        yield [*fixed, *map(cell, more), *(cell(row.document.metadata.get(name)) for name in names)]
 
 
-def _cell(value: Any) -> Cell:
+def cell(value: Any) -> Cell:
+    """Return a value of metadata as a cell: lists and objects as JSON."""
     if value is None or isinstance(value, str | int | float):
         return value
     return orjson.dumps(dict(value) if isinstance(value, Mapping) else value).decode()

@@ -15,10 +15,12 @@ import orjson
 from linker.base.errors import InputError
 from linker.base.files import replacing
 from linker.review.agreement import decided
-from linker.review.exporting import ris
+from linker.review.exporting import asreview, ris
+from linker.review.exporting.asreview import Labelled
 from linker.review.exporting.cells import escaped, guarded
+from linker.review.exporting.prisma import as_svg, as_text, flow_of
 from linker.review.exporting.rows import Cell, Documents, Row, joined, numbered, table
-from linker.review.interface import Judgement, Verdict
+from linker.review.interface import Judgement, Seed, Verdict
 from linker.review.ledger import Ledger
 
 MAX_ROWS = 1_048_575  # that a sheet of XLSX holds, beside its header
@@ -34,7 +36,7 @@ class ExportReport:
     """What was written: judgements, how many of their documents were not found, and what a format could not hold.
 
     `left_out` judgements have no place in qrels or runs (maybe, skip, unresolved conflicts; imported ones in runs);
-    `cut` cells were too long for XLSX.
+    `cut` cells were too long for XLSX. `what` names the rows.
     """
 
     path: Path
@@ -42,6 +44,7 @@ class ExportReport:
     without_document: int = 0
     left_out: int = 0
     cut: int = 0
+    what: str = "judgements"
 
 
 @dataclass(slots=True)
@@ -63,16 +66,19 @@ def export(
     verdicts: Collection[Verdict] | None = None,
     seeds: Collection[str] | None = None,
     bom: bool = True,
+    for_asreview: bool = False,
 ) -> ExportReport:
     """Write the judgements that stand, of all or some reviewers, verdicts and seeds, to a file named by its format.
 
     .csv, .xlsx, .jsonl and .ris hold every judgement with the texts and metadata of seed and document (`documents`: an
     Engine; None leaves out what only the index knows). .qrels holds one relevance per seed and document, .run the
     documents in the order they were read (imported ones were not read here). `bom`: CSV begins with a byte order mark,
-    by which Excel knows UTF-8. Raises InputError where the suffix or the reviewer is unknown, the format cannot hold an
-    id, or the file cannot be written.
+    by which Excel knows UTF-8. With `for_asreview`, .csv, .xlsx and .ris hold every document instead, the unread ones
+    too, as ASReview writes them; .asreview, its project file, always does. .svg and .txt hold the PRISMA flow diagram.
+    Raises InputError where the suffix or the reviewer is unknown, the format cannot hold an id, or the file cannot be
+    written.
     """
-    write = WRITERS[check_suffix(path)]
+    suffix = check_suffix(path)
     if reviewer is not None and reviewer not in (names := ledger.reviewers):
         known = ", ".join(repr(name) for name in names) or "nobody"
         raise InputError(f"{reviewer!r} has judged nothing in {ledger.path}: reviewers are {known}")
@@ -82,11 +88,41 @@ def export(
         if (verdicts is None or j.verdict in verdicts) and (seeds is None or j.seed in seeds)
     ]
     known_seeds = ledger.seeds
+    if suffix in FLOWS:
+        return _flow(chosen, known_seeds, documents, path)
+    if for_asreview or suffix not in WRITERS:
+        return _for_asreview(chosen, known_seeds, documents, path)
     job = _Job(chosen, lambda: joined(chosen, known_seeds, documents), bom)
     with replacing(path) as file:
-        written = write(job, file, path)
+        written = WRITERS[suffix](job, file, path)
     missing = sum(documents is None or j.id not in documents for j in chosen)
     return ExportReport(path, written, missing, len(chosen) - written, job.cut)
+
+
+def _flow(
+    judgements: Sequence[Judgement], seeds: Sequence[Seed], documents: Documents | None, path: Path
+) -> ExportReport:
+    ids = None if documents is None else {document.id for document in documents.documents()}
+    flow = flow_of(judgements, {seed.document for seed in seeds if seed.document}, ids)
+    with replacing(path) as file:
+        file.write(FLOWS[path.suffix.lower()](flow).encode())
+    return ExportReport(path, flow.identified, what="records")
+
+
+def _for_asreview(
+    judgements: Sequence[Judgement], seeds: Sequence[Seed], documents: Documents | None, path: Path
+) -> ExportReport:
+    """Write every document with its label. Raises InputError without an index, or for a format that ASReview lacks."""
+    write = FOR_ASREVIEW.get(path.suffix.lower())
+    if write is None:
+        raise InputError(f"ASReview cannot read {path}: its name must end in {', '.join(FOR_ASREVIEW)}")
+    if documents is None:
+        raise InputError("an export for ASReview holds the unread documents too: name the index with --index")
+    rows = asreview.labelled(documents.documents(), judgements, seeds)
+    with replacing(path) as file:
+        cut = write(rows, file, path.stem)
+    left = {j.id for j in judgements} - {row.document.id for row in rows if row.judgement}
+    return ExportReport(path, len(rows), 0, len(left), cut, "documents")
 
 
 def write_pairs(rows: Sequence[Row], path: Path) -> None:
@@ -103,9 +139,11 @@ def write_pairs(rows: Sequence[Row], path: Path) -> None:
 
 def check_suffix(path: Path) -> str:
     """Return a path's suffix in lower case. Raises InputError, naming the known ones, where it names no format."""
-    suffix = path.suffix.lower()
-    if suffix not in WRITERS:
-        raise InputError(f"cannot tell the format of {path}: its name must end in {', '.join(WRITERS)}")
+    suffix, known = path.suffix.lower(), [*WRITERS, *FOR_ASREVIEW, *FLOWS]
+    if suffix not in known:
+        raise InputError(
+            f"cannot tell the format of {path}: its name must end in {', '.join(dict.fromkeys(known))}"
+        )
     return suffix
 
 
@@ -214,6 +252,25 @@ def _write_run(job: _Job, file: IO[bytes], path: Path) -> int:
     return count
 
 
+def _csv_for_asreview(rows: Sequence[Labelled], file: IO[bytes], _: str) -> int:
+    cells_to_csv(
+        asreview.table(rows), file, bom=False
+    )  # ASReview would take a BOM for part of the first name
+    return 0
+
+
+def _ris_for_asreview(rows: Sequence[Labelled], file: IO[bytes], _: str) -> int:
+    file.writelines(line.encode() for line in asreview.ris_lines(rows))
+    return 0
+
+
+def _project(rows: Sequence[Labelled], file: IO[bytes], name: str) -> int:
+    table = io.BytesIO()
+    cells_to_csv(asreview.table(rows, added=False), table, bom=False)
+    asreview.write_project(rows, table.getvalue(), file, name)
+    return 0
+
+
 def _columns(path: Path, *ids: str) -> tuple[str, ...]:
     """Return the ids. Raises InputError where one is no column of a TREC file."""
     for id_ in ids:
@@ -230,3 +287,11 @@ WRITERS: dict[str, Callable[[_Job, IO[bytes], Path], int]] = {
     ".run": _write_run,
     ".ris": _write_ris,
 }
+# What ASReview reads: writers of every document, which return how many cells were cut.
+FOR_ASREVIEW: dict[str, Callable[[Sequence[Labelled], IO[bytes], str], int]] = {
+    ".csv": _csv_for_asreview,
+    ".xlsx": lambda rows, file, _: cells_to_xlsx(asreview.table(rows), file, "documents"),
+    ".ris": _ris_for_asreview,
+    ".asreview": _project,
+}
+FLOWS = {".svg": as_svg, ".txt": as_text}

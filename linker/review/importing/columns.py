@@ -26,7 +26,11 @@ NAMES = {
     "seed": ("seed", "seed_id", "query", "topic"),
     "id": ("id", "_id", "document", "document_id", "record_id"),
     "note": ("note", "asreview_note"),
+    "tags": ("tags", "asreview_tags"),
+    "reviewer": ("reviewer", "asreview_user_name"),
+    "time": ("time", "asreview_time"),
 }
+TAG = "asreview_tag_"  # begins the name of a column of ASReview's that holds 1 where a tag is set
 # Columns of verdicts. Ours and ASReview's hold what a reviewer said; the others may be what was known of the documents
 # before anyone read them, such as the labels of a benchmark, which ASReview's export keeps beside its own.
 SAID = ("verdict", "asreview_label")

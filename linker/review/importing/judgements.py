@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,12 @@ from linker.base.errors import InputError
 from linker.base.files import replacing
 from linker.corpora import BadLine
 from linker.review.exporting.cells import tags_of
-from linker.review.importing.columns import UNREAD, WORDS, Chosen, choose
+from linker.review.importing.columns import TAG, UNREAD, WORDS, Chosen, choose
 from linker.review.importing.readers import Fields, read_records
 from linker.review.interface import VERDICTS, Judgement
 from linker.review.ledger import Ledger
+
+THEIR_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class _BadRecordError(Exception):
 def import_judgements(
     path: Path, ledger: Ledger, *, reviewer: str = "", seed: str = "", label: str = ""
 ) -> ImportReport:
-    """Add the judgements of a file (.csv, .tsv, .xlsx, .jsonl, .qrels or .ris) to the ledger, all or none.
+    """Add the judgements of a file, whose suffix names one of `readers.READERS`, to the ledger, all or none.
 
     They are prior knowledge (phase "prior"), whatever the file says: its order is no evidence in this review.
     `reviewer` and `seed` stand where a record names none; without `seed`, it is the ledger's only one. `label` names
@@ -103,14 +106,14 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
         seed_id,
         id_,
         WORDS[verdict],
-        _text(fields, "reviewer") or reviewer,
+        _text(fields, columns["reviewer"]) or reviewer,
         _text(fields, columns["note"]),
-        _tags(fields.get("tags")),
+        (*_tags(fields.get(columns["tags"])), *_set_tags(fields)),
         _number(fields, "score"),
         _number(fields, "probability"),
         _text(fields, "model"),
         "prior",
-        _text(fields, "time"),
+        _time(_text(fields, columns["time"])),
     )
 
 
@@ -145,6 +148,18 @@ def _tags(value: Any) -> tuple[str, ...]:
     if value is None or isinstance(value, str):
         return tags_of(value or "")
     raise _BadRecordError("the tags are no list of texts")
+
+
+def _set_tags(fields: Fields) -> list[str]:
+    """Return the tags that ASReview's own columns say are set."""
+    return [
+        n.removeprefix(TAG) for n, value in fields.items() if n.startswith(TAG) and str(value) in ("1", "1.0")
+    ]
+
+
+def _time(text: str) -> str:
+    """Return a time as a ledger writes it; ASReview's tables write UTC without saying so."""
+    return f"{text.replace(' ', 'T')}.000+00:00" if THEIR_TIME.fullmatch(text) else text
 
 
 def _identity(judgement: Judgement) -> tuple[object, ...]:

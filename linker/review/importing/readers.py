@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ import orjson
 
 from linker.base.errors import InputError
 from linker.base.lines import read_lines
+from linker.corpora import BadLine, Columns, asreview
 from linker.corpora.dialects import guess_encoding
+from linker.corpora.reading import numbered_records
+from linker.corpora.references import Fields as TaggedFields
+from linker.corpora.references import tagged
 from linker.corpora.tables import Row, csv_rows
 from linker.corpora.workbooks import sheet_rows
 from linker.review.exporting import ris
@@ -82,33 +87,41 @@ def _read_qrels(path: Path) -> Iterator[Found]:
             yield number, raw, {"seed": seed, "id": id_, "verdict": verdict}
 
 
-def _read_ris(path: Path) -> Iterator[Found]:
-    start, raws, fields = 0, list[bytes](), list[tuple[str, str]]()
-    for number, raw, _ in read_lines(path):
-        text = raw.decode(errors="replace").rstrip("\r")
-        tag, dash, value = text[:2], text[2:5].rstrip(), text[6:]
-        if tag == "TY" and dash == "  -":
-            if raws:
-                yield start, b"\n".join(raws), "a record without its end (ER)"
-            start, raws, fields = number, [], []
-        if dash == "  -" and tag.isalnum():
-            fields.append((tag, value))
-        elif fields and text.strip():
-            fields[-1] = (fields[-1][0], f"{fields[-1][1]} {text.strip()}")  # a continued line
-        if start:
-            raws.append(raw)
-        if tag == "ER" and dash == "  -" and start:
-            yield start, b"\n".join(raws), _ris_fields(fields)
-            start, raws, fields = 0, [], []
-    if raws:
-        yield start, b"\n".join(raws), "a record without its end (ER)"
+def _read_references(path: Path) -> Iterator[Found]:
+    for number, raw, fields in tagged(read_lines(path, encoding=guess_encoding(path))):
+        yield number, raw, fields if isinstance(fields, str) else _judged(fields)
 
 
-def _ris_fields(fields: list[tuple[str, str]]) -> Fields | str:
+def _judged(fields: TaggedFields) -> Fields | str:
     try:
         return ris.judged(fields)
     except orjson.JSONDecodeError as e:
-        return f"the note of linker is not JSON: {e}"
+        return f"a note of linker or ASReview is not JSON: {e}"
+
+
+def _read_asreview(path: Path) -> Iterator[Found]:
+    """Yield the records of a project in the order in which they were judged, then those that nobody has judged."""
+    with asreview.opened(path) as project:
+        labels, count = project.labels(), project.records()
+    records = [record for _, record in numbered_records(path, Columns())]
+    if len(records) != count:
+        raise InputError(f"{path}: its dataset holds {len(records):,} records, its database {count:,}")
+    unread = sorted({*range(count)} - {label.row for label in labels})
+    for label in [*labels, *(asreview.Label(row, None, None, "", (), None) for row in unread)]:
+        record = records[label.row]
+        if isinstance(record, BadLine):
+            yield label.row + 1, record.raw, record.reason
+        else:
+            yield label.row + 1, orjson.dumps(record.id), {
+                "id": record.id, "verdict": "" if label.label is None else str(label.label), "note": label.note,
+                "tags": list(label.tags), "reviewer": "" if label.user is None else f"user {label.user}",
+                "time": "" if label.time is None else iso_time(label.time),
+            }  # fmt: skip
+
+
+def iso_time(seconds: float) -> str:
+    """Return seconds since 1970 as a ledger writes times: UTC in ISO 8601, with milliseconds."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 READERS: dict[str, Callable[[Path], Iterator[Found]]] = {
@@ -117,5 +130,7 @@ READERS: dict[str, Callable[[Path], Iterator[Found]]] = {
     ".xlsx": _read_xlsx,
     ".jsonl": _read_jsonl,
     ".qrels": _read_qrels,
-    ".ris": _read_ris,
+    ".ris": _read_references,
+    ".nbib": _read_references,
+    ".asreview": _read_asreview,
 }

@@ -13,6 +13,7 @@ from functools import cache
 from math import lgamma
 
 PRIOR = (0.5, 50.0)  # Beta prior of the prior-posterior ratio: relevant documents are rare among the unread
+STAKE = 0.8  # of the evidence at any time: what is bet on a sample without a find
 
 
 def needed(relevant: int, target: float) -> int:
@@ -97,9 +98,23 @@ def most_left(size: int, drawn: int, x: int, alpha: float) -> int:
 def log_evidence(size: int, relevant: int, drawn: int, x: int) -> float:
     """Return the logarithm of the evidence e that fewer than `relevant` of `size` documents were relevant.
 
-    e is the prior-posterior ratio of a beta-binomial prior (Waudby-Smith & Ramdas, 2020, "Confidence sequences for
-    sampling without replacement"). It may be looked at after every document: that it ever reaches 1/α has at most
-    the probability α, whatever is true. Only for x / drawn < relevant / size does it speak against *many*.
+    It may be looked at after every document: that it ever reaches 1/α has at most the probability α, whatever is true.
+    e is a mixture of two martingales. One bets that no document will be relevant, and is 1/P(no find in `drawn`) until
+    one is: without a find, nothing reaches 1/α sooner than it, and it does so where the exact tail is α. The other is
+    `log_ratio`, which survives finds. STAKE makes a sample without a find at most a tenth larger than the exact tail.
+    Only for x / drawn < relevant / size does e speak against *many*.
+    """
+    ratio = math.log(1 - STAKE) + log_ratio(size, relevant, drawn, x)
+    if x:
+        return ratio
+    none = math.log(STAKE) - log_pmf(0, size, relevant, drawn)
+    return none if math.isinf(none) else max(none, ratio) + math.log1p(math.exp(-abs(none - ratio)))
+
+
+def log_ratio(size: int, relevant: int, drawn: int, x: int) -> float:
+    """Return the logarithm of the prior-posterior ratio of a beta-binomial prior.
+
+    Waudby-Smith & Ramdas, 2020, "Confidence sequences for sampling without replacement".
     """
     a, b = PRIOR
     prior = _log_beta_binomial(relevant, size, a, b)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import betabinom, binom, hypergeom, nchypergeom_wallenius
 
-from linker.review.stopping import bounds
+from linker.review.stopping import bounds, price
 from linker.review.stopping.rules import least_tail
 
 
@@ -119,19 +119,48 @@ def test_rounding_does_not_decide_a_tie() -> None:
         (2000, 100, 75, 0, 31.8901),
     ],
 )
-def test_worked_evidence(size: int, relevant: int, drawn: int, x: int, e: float) -> None:
-    assert math.exp(bounds.log_evidence(size, relevant, drawn, x)) == pytest.approx(e, abs=5e-5)
+def test_worked_ratios(size: int, relevant: int, drawn: int, x: int, e: float) -> None:
+    assert math.exp(bounds.log_ratio(size, relevant, drawn, x)) == pytest.approx(e, abs=5e-5)
 
 
 @given(st.data())
 def test_evidence_is_the_ratio_of_two_probabilities_of_the_sample(data: st.DataObject) -> None:
-    """By Bayes' rule: what the prior predicts over what this K predicts; an independent way to the same number."""
+    """By Bayes' rule: what a bet predicts over what this K predicts; an independent way to the same number."""
     size = data.draw(st.integers(2, 2000))
     drawn = data.draw(st.integers(1, size))
     x = data.draw(st.integers(0, min(drawn, 10)))
     relevant = data.draw(st.integers(x, size - drawn + x))
     oracle = betabinom.logpmf(x, drawn, *bounds.PRIOR) - hypergeom.logpmf(x, size, relevant, drawn)
-    assert bounds.log_evidence(size, relevant, drawn, x) == pytest.approx(oracle, abs=1e-6)
+    assert bounds.log_ratio(size, relevant, drawn, x) == pytest.approx(oracle, abs=1e-6)
+    bet = bounds.STAKE * (x == 0) + (1 - bounds.STAKE) * betabinom.pmf(x, drawn, *bounds.PRIOR)
+    mixed = math.log(bet) - hypergeom.logpmf(x, size, relevant, drawn)
+    assert bounds.log_evidence(size, relevant, drawn, x) == pytest.approx(mixed, abs=1e-6)
+
+
+@given(st.integers(60, 20_000), st.integers(15, 400), st.sampled_from([0.8, 0.9, 0.95]))
+def test_looking_at_any_time_costs_at_most_a_tenth_more_without_a_find(
+    unread: int, found: int, target: float
+) -> None:
+    exact = price(unread, found, target)
+    assert exact <= price(unread, found, target, anytime=True) <= 1.1 * exact + 1
+
+
+@pytest.mark.parametrize(("size", "relevant"), [(40, 1), (120, 5), (300, 30)])
+def test_evidence_looked_at_after_each_document_seldom_errs(size: int, relevant: int) -> None:
+    """In at most .05 of samples, e ever reaches 20."""
+    line, reviews, generator = math.log(20), 4000, np.random.default_rng(0)
+    reached = [
+        [drawn >= x and bounds.log_evidence(size, relevant, drawn, x) >= line for x in range(relevant + 1)]
+        for drawn in range(size + 1)
+    ]  # fmt: skip
+    wrong = 0
+    for _ in range(reviews):
+        hits = np.cumsum(generator.permutation(size) < relevant).tolist()
+        wrong += any(
+            reached[drawn][x] for drawn, x in enumerate(hits, start=1) if x * size < relevant * drawn
+        )
+    assert wrong / reviews <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / reviews)
+    assert wrong
 
 
 @given(st.data())

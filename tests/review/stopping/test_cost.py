@@ -13,6 +13,7 @@ from linker.review.stopping.bounds import most_left, most_left_anytime
 
 def test_the_worked_price() -> None:
     assert price(11_000, 100, 0.8) == 1196
+    assert price(350, 15, 0.9) == 272  # as docs/stopping.md says of a small review
     assert "1,196 more posts for a recall ≥ 0.8" in price_sentence(11_000, 100, [0.8], what="posts")
 
 
