@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 from linker.base.files import check_distinct
 
-WRITTEN = {"out", "uncertain", "quarantine", "plot", "curve", "npy", "faiss", "hnswlib"}
+WRITTEN = {"out", "uncertain", "sample", "quarantine", "plot", "curve", "npy", "faiss", "hnswlib"}
 PATHS = ("path", "file", "directory")  # types of options
 
 
