@@ -14,6 +14,7 @@ import pytest
 import linker as package
 from indexes.interface import Document
 from linker.base.errors import InputError
+from linker.cli.commands import grouping
 from linker.engine.grouping import draw
 from tests.helpers import linker
 
@@ -191,6 +192,38 @@ def test_several_corpora_are_one(posts: Path, tmp_path: Path) -> None:
     assert partition(package.group([first, second])) == partition(package.group(posts))
     with pytest.raises(InputError, match="both have a document 's00p0'"):
         package.group([posts, first])
+
+
+def test_an_update_keeps_numbers_and_logs_changes_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents, out = corpus(), tmp_path / "groups.csv"
+    log = tmp_path / "groups.csv.changes.jsonl"
+    arrived = write(tmp_path / "posts.jsonl", documents[8:60])
+    first = package.group(arrived, out, update=True)
+    assert not log.exists()
+    write(arrived, documents[4:100])
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(grouping, "_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            package.group(arrived, out, update=True)
+    after_kill = log.read_text()
+    second = package.group(arrived, out, update=True)
+    assert log.read_text() == after_kill
+    number = {member.id: member.group for member in second.members}
+    assert {m.id: m.group for m in first.members}.items() <= number.items()
+    assert {int(str(row["group"])) for row in read(out)} == set(number.values())
+    assert {change["change"] for change in read(log)} == {"began"}
+    write(arrived, documents[4:99])
+    package.group(arrived, out, update=True)
+    last = read(log)[-1]
+    assert (last["change"], last["ids"]) == ("left", [documents[99].id])
+    out.write_text("id,name\na,b\n")
+    assert "needs a table of groups" in linker("group", arrived, "--out", out, "--update", check=1).stderr
 
 
 def test_what_cannot_be_used_is_refused(posts: Path, tmp_path: Path) -> None:

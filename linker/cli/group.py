@@ -67,6 +67,12 @@ def group(
             show_default=False,
         ),
     ] = None,
+    update: Annotated[
+        bool,
+        typer.Option(
+            "--update", help="Keep the numbers in GROUPS, and add what changed to GROUPS.changes.jsonl."
+        ),
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Write what holds each group together to GROUPS.explain.jsonl.")
     ] = False,
@@ -101,7 +107,7 @@ def group(
     )
     found = commands.group(
         corpora, out, encoder=encoder, train=train or (), days=days, precision=precision, sample=sample,
-        explain=explain, seed=seed, columns=columns,
+        update=update, explain=explain, seed=seed, columns=columns,
     )  # fmt: skip
     inside = sum(len(group.ids) for group in found.groups)
     copies = sum(member.near_copy_of is not None for member in found.members)

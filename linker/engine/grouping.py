@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -80,6 +80,12 @@ class Groups:
     groups: tuple[Group, ...]
     promise: Promise | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def numbered(self, number: Mapping[int, int]) -> Groups:
+        """Return the same groups with other numbers."""
+        members = tuple(replace(member, group=number[member.group]) for member in self.members)
+        groups = sorted((replace(g, number=number[g.number]) for g in self.groups), key=lambda g: g.number)
+        return replace(self, members=members, groups=tuple(groups))
 
     def __len__(self) -> int:
         return len(self.groups)

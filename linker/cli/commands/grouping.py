@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
+import xxhash
 
 from indexes.interface import Document
 from linker.base.errors import InputError
@@ -21,7 +24,9 @@ from linker.crosslingual.runs import explanations_path
 from linker.engine.grouping import Groups, draw
 from linker.review.exporting.rows import Cell, Row, cell, headed
 from linker.review.exporting.writing import PAIRS, cells_to_csv, cells_to_xlsx, write_pairs
+from linker.review.importing.readers import read_records
 from linker.review.interface import Judgement, Seed
+from linker.scoring.groups.following import changes, followed
 
 COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text")
 DRAWN = 300  # pairs that are drawn to be judged
@@ -37,6 +42,7 @@ def group(
     days: float | None = None,
     precision: float | None = None,
     sample: str | Path | None = None,
+    update: bool = False,
     explain: bool = False,
     seed: int = 0,
     columns: Columns | None = None,
@@ -45,8 +51,9 @@ def group(
     """Put the documents of one or several corpora (files, folders, an index) that are about one story together.
 
     The options are those of `linker group`. With `out` (.csv, .xlsx, .jsonl), every document is written there with its
-    group. `train`: files of judged pairs. `sample`: a file for pairs drawn from the groups, for people to judge.
-    Raises InputError where a file cannot be read or written, or an option lacks what it needs.
+    group. `train`: files of judged pairs. `sample`: a file for pairs drawn from the groups, for people to judge. With
+    `update`, groups keep the numbers that they have in `out`, and what changed is added to OUT.changes.jsonl. Raises
+    InputError where a file cannot be read or written, or an option lacks what it needs.
     """
     files, judged_files = paths(corpora), paths(train)
     outputs = {"--out": out, "--sample": sample}
@@ -54,14 +61,17 @@ def group(
     for option, name in outputs.items():
         if name is not None and Path(name).suffix.lower() not in PAIRS:
             raise InputError(f"{option} {name}: the name must end in {', '.join(PAIRS)}")
-    if explain and out is None:
-        raise InputError("--explain writes a file beside the groups: name them with --out")
+    if (explain or update) and out is None:
+        raise InputError("--explain and --update are about the file of the groups: name it with --out")
+    before = _numbers(Path(out)) if update and out and Path(out).exists() else None
     with listening(progress):
         side = _corpus(files, columns, encoder)
         judged = judged_pairs(judged_files, side.documents)
         with indexed(side, side, encoder) as engine:
             groups = engine.group(judged, days=days, precision=precision, seed=seed)
     if out:
+        if before is not None:
+            groups = _updated(Path(out), groups, before)
         _write(Path(out), groups, side)
         if explain:
             lines = (orjson.dumps(group, option=orjson.OPT_APPEND_NEWLINE) for group in groups.groups)
@@ -88,6 +98,43 @@ def _corpus(files: Sequence[Path], columns: Columns | None, encoder: str | None)
                 )
             where[id_] = side.path
     return Side(sides[0].path, {id_: d for side in sides for id_, d in side.documents.items()}, sides[0].code)
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """Return the group of each document in a table of groups. Raises InputError where it is none."""
+    found = {}
+    for number, _, fields in read_records(path):
+        try:
+            assert isinstance(fields, Mapping)
+            found[str(fields["id"])] = int(float(fields["group"]))
+        except (AssertionError, KeyError, TypeError, ValueError, OverflowError) as e:
+            raise InputError(
+                f"{path}:{number}: no document with its group: --update needs a table of groups"
+            ) from e
+    return found
+
+
+def _updated(path: Path, groups: Groups, before: Mapping[str, int]) -> Groups:
+    """Return the groups with the numbers of the table before, and add what changed to the log beside it.
+
+    The log is written first, and each of its lines names the table that it starts from: after a kill in between, the
+    next run writes these lines again, and not twice.
+    """
+    groups = groups.numbered(followed(before, {m.id: m.group for m in groups.members}))
+    start, log = xxhash.xxh3_64_hexdigest(path.read_bytes()), path.with_name(path.name + ".changes.jsonl")
+    earlier = [line for line in log.read_bytes().splitlines() if line] if log.exists() else []
+    try:
+        kept = [line for line in earlier if orjson.loads(line)["since"] != start]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as e:
+        raise InputError(f"{log} is no log of changes: move it away") from e
+    changed = list(changes(before, {m.id: m.group for m in groups.members}))
+    new = [orjson.dumps({"since": start, **dataclasses.asdict(change)}) for change in changed]
+    write_atomically(log, b"".join(line + b"\n" for line in (*kept, *new)))
+    counts = Counter(change.change for change in changed)
+    logger.info(
+        "%s: %s", log, ", ".join(f"{count:,} {kind}" for kind, count in counts.items()) or "nothing changed"
+    )
+    return groups
 
 
 def _write(path: Path, groups: Groups, side: Side) -> None:
