@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         calibrate,
         compare,
         find,
+        group,
         link,
         train,
         triangulate,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from linker.encoders.loading import load_encoder
     from linker.engine.building import BuildOptions, build, create
     from linker.engine.engine import Engine
+    from linker.engine.grouping import Groups
     from linker.engine.tuning import Tuning
     from linker.evaluation import evaluate
     from linker.review.session import FindReport
@@ -46,6 +48,7 @@ __all__ = [
     "Field",
     "Filter",
     "FindReport",
+    "Groups",
     "Hits",
     "Links",
     "Question",
@@ -59,6 +62,7 @@ __all__ = [
     "create",
     "evaluate",
     "find",
+    "group",
     "link",
     "load_encoder",
     "train",

@@ -67,6 +67,7 @@ RUNS = {
     "compare": ("qrels.txt bm25.run other.run --plot p.svg", "plot"),
     "evaluate-pairs": ("a.npy a.npy --links links.tsv", ""),
     "link": ("pages.jsonl pages.jsonl --method hapax --source-language en --target-language en", ""),
+    "group": ("news.jsonl --out groups.csv", ""),
     "align": ("bm25.run pages.jsonl pages.jsonl --out aligned.tsv", ""),
     "triangulate": ("bm25.run --out triangles", ""),
     "bucc prepare": ("pages.jsonl pages.jsonl", ""),

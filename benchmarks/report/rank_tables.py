@@ -1,4 +1,4 @@
-"""The tables of the learned ranker, for docs/ranking.md."""
+"""The tables of the learned ranker, of linking and of groups, for docs/ranking.md, linking.md and groups.md."""
 
 from __future__ import annotations
 
@@ -153,8 +153,59 @@ LINKER = {
     "together": "linker, together",
     "known links taken": "linker, together, 14,344 links known",
 }
+CORPORA = {
+    "tweets": "tweets of one claim", "claims": "tweets and claims", "statements": "statements and articles",
+    "bbc-news": "BBC news, 5 categories", "news-topics": "newswire, 39 topics",
+}  # fmt: skip
+
+
+def groups(results: Any) -> Iterator[str]:
+    """B-cubed, the adjusted Rand index and pairs of all systems, and how far linker without links is ahead."""
+    yield "| corpus | system | B³ P / R / F1 | ARI | pairs P / R | lead of linker without links in B³ F1 (95 %) |"
+    yield "|---|---|---|---|---|---|"
+    for name, title in CORPORA.items():
+        rows = results.get(name, {})
+        for system, row in rows.items():
+            if isinstance(row, dict):
+                lead = _lead(*row["lead of linker"]) if "lead of linker" in row else ""
+                b3 = " / ".join(f"{row[f'b3_{part}']:.3f}" for part in ("precision", "recall", "f1"))
+                pairs = f"{row['pair_precision']:.3f} / {row['pair_recall']:.3f}"
+                yield f"| {title} ({rows['documents']:,}) | {system} | {b3} | {row['ari']:.3f} | {pairs} | {lead} |"
+
+
+def promises(results: Any) -> Iterator[str]:
+    """How often promised precisions of pairs were kept."""
+    found = results.get("promise", {})
+    yield "| promised precision | certified | kept | share of pairs that stay grouped |"
+    yield "|---|---|---|---|"
+    for precision, row in found.items():
+        if isinstance(row, dict):
+            cells = " | ".join(f"{row[name]:.1%}" for name in ("given", "kept", "share_of_pairs"))
+            yield f"| {float(precision):g} | {cells} |"
+
+
+def group_cost(results: Any) -> Iterator[str]:
+    """What grouping costs by the size of the corpus."""
+    found = results.get("cost", {})
+    yield "| documents | words, mean | CPU-minutes | documents per CPU-minute | peak memory |"
+    yield "|---|---|---|---|---|"
+    for size, row in found.items():
+        if isinstance(row, dict):
+            memory = f"{row['peak_mib'] / 1024:.2f} GiB"
+            cells = f"{row['words']:,} | {row['cpu_s'] / 60:.2f} | {row['per_cpu_minute']:,} | {memory}"
+            yield f"| {int(size):,} | {cells} |"
+    if found:
+        yield (
+            f"| {found['extrapolated_to']:,}, extrapolated | | {found['cpu_minutes']:.1f} (exponent "
+            f"{found['exponent']:.2f}) | | {found['gib']:.1f} GiB (exponent {found['memory_exponent']:.2f}) |"
+        )
+
+
 TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
     "joint": joint,
+    "groups": groups,
+    "groups.promise": promises,
+    "groups.cost": group_cost,
     "rank.gains": gains,
     "rank.curve": curve,
     "rank.transfer": transfer,

@@ -23,6 +23,7 @@ from linker.cli import (
     explain,
     export,
     find,
+    group,
     index,
     join,
     link,
@@ -72,6 +73,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     find.find,
     watch.watch,
     link.link,
+    group.group,
     triangulate.triangulate,
     align.align,
     models.train,
@@ -84,8 +86,8 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     evaluate.compare,
     doctor.doctor,
 )
-for group_name, group in GROUPS.items():
-    app.add_typer(group, name=group_name)
+for name, commands in GROUPS.items():
+    app.add_typer(commands, name=name)
 for command in COMMANDS:
     register(app, command)
 

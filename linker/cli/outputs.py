@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 from linker.base.files import check_distinct
 from linker.cli.options import FLAGS, flags
 
-WRITTEN = {"out", "uncertain", "quarantine", "plot", "curve", "npy", "faiss", "hnswlib"}
+WRITTEN = {"out", "uncertain", "sample", "quarantine", "plot", "curve", "npy", "faiss", "hnswlib"}
 PATHS = ("path", "file", "directory")  # types of options
 
 

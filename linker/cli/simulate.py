@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linker.cli.common import AsJson, EncoderOption, Index, note, print_json
+from linker.cli.common import AsJson, Index, note, print_json
 from linker.cli.evaluate import Qrels
+from linker.engine.options import EncoderOption
 
 if TYPE_CHECKING:
     from linker.review.simulating import Simulated
@@ -48,6 +49,8 @@ def simulate(
 
     For each topic: the reads to 10 documents and to 80, 90, 95 and 100 % of them, WSS@95, NDCG, after how many reads
     the stopping rule stopped, and the recall there. The last line has the means over all reviews that got so far.
+
+    Example: linker review simulate news.index qrels.txt --starts 3
     """
     from linker.base.files import write_atomically
     from linker.corpora import read_queries

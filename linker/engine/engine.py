@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from indexes.dtypes import Float64Array
     from linker.corpora import Query
+    from linker.engine.grouping import Groups
     from linker.engine.recall import RecallTuning
     from linker.engine.tuning import Bm25Search, Tuning
     from linker.scoring.probability.calibration import Calibration
@@ -257,6 +258,26 @@ class Engine:
                 raise
         self.refresh()
         return ask(self._current())
+
+    def group(
+        self,
+        judged: Mapping[tuple[str, str], bool] | None = None,
+        *,
+        days: float | None = None,
+        precision: float | None = None,
+        seed: int = 0,
+    ) -> Groups:
+        """Return the groups of the index's documents: near copies, and documents about one story.
+
+        `judged`: pairs of ids that are one story or not; of pairs that all are, those that no chain of them joins count
+        as different stories. Documents further apart than `days` are not linked. With a `precision`, groups are kept
+        while their pairs are certain to be right to this share, with 95 % confidence; `seed` draws the judged pairs
+        that test it. Raises InputError where the index is empty, or an option lacks dates or judged pairs,
+        BackendUnavailableError where a retriever cannot answer.
+        """
+        from linker.engine.grouping import group
+
+        return group(self._followed().collection, judged, days=days, precision=precision, seed=seed)
 
     def probabilities(
         self, texts: Sequence[str], answer: Answer, where: Filter | None = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,18 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse
 
-from linker.scoring.pairs.words import CHARACTER_OR_WORD
+from linker.scoring.groups.copies import THRESHOLD, are_copies, normalised_words, shingles
 
 if TYPE_CHECKING:
     from indexes.interface import Document, Filter
     from linker.engine.engine import Engine
 
-THRESHOLD = 0.7  # Jaccard similarity of the shingles from which two texts count as copies
-SHINGLE = 3  # words per shingle
 COPIES = 32  # hits that are examined first for copies of one document
-
-# What differs between a post and its copies, and says nothing: the mark of a retweet, addresses, whom it mentions.
-_FRAME = re.compile(r"^\s*(?:rt|via)\s+@\w+\s*:?|https?://\S+|@\w+|…", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +24,6 @@ class Fold:
 
     leader: int
     copies: tuple[int, ...] = ()
-
-
-def normalised_words(text: str) -> list[str]:
-    """Return the words by which texts are compared: no retweet mark, address, mention, case or punctuation."""
-    return CHARACTER_OR_WORD.findall(unicodedata.normalize("NFKC", _FRAME.sub(" ", text)).casefold())
-
-
-def shingles(words: Sequence[str], length: int = SHINGLE) -> set[str]:
-    """Return the distinct runs of `length` words; a shorter text is one run, and one without words has none."""
-    count = max(len(words) - length + 1, min(len(words), 1))
-    return {" ".join(words[i : i + length]) for i in range(count)}
 
 
 def fold(texts: Sequence[str], threshold: float = THRESHOLD) -> list[Fold]:
@@ -120,6 +102,4 @@ def _is_copy(text: str, words: Sequence[str], own: set[str], threshold: float) -
     other = normalised_words(text)
     if not words or not other or other == words:
         return bool(words) and other == words
-    theirs = shingles(other)
-    shared = len(own & theirs)
-    return shared >= threshold * (len(own) + len(theirs) - shared)
+    return are_copies(own, shingles(other), threshold)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from indexes.interface import Document
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.review.folding import THRESHOLD, Fold, copies, fold, normalised_words, shingles
+from linker.review.folding import Fold, copies, fold
+from linker.scoring.groups.copies import THRESHOLD, normalised_words, shingles
 
 
 def oracle(texts: list[str], threshold: float) -> list[Fold]:

@@ -1,4 +1,4 @@
-"""The commands as functions of the same names: `link`, `find`, `watch`, `train`, `calibrate`, `compare` and others.
+"""The commands as functions of the same names: `link`, `group`, `find`, `watch`, `train`, `compare` and others.
 
 Remarks go to the logger `linker`. Where work takes a while, `progress` is called with what is done, how much of it is
 done, and of how much (None: unknown).
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from linker.cli.commands.calibrating import calibrate
     from linker.cli.commands.comparing import compare
     from linker.cli.commands.finding import find
+    from linker.cli.commands.grouping import group
     from linker.cli.commands.inducing import LearnedDictionary, learn_dictionary
     from linker.cli.commands.linking import Links, link
     from linker.cli.commands.training import train
@@ -33,6 +34,7 @@ __all__ = [
     "calibrate",
     "compare",
     "find",
+    "group",
     "learn_dictionary",
     "link",
     "train",

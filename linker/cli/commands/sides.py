@@ -145,8 +145,39 @@ def _from_qrels(path: Path) -> list[tuple[str, str]]:
     return [(one, other) for one, of in judged.items() for other, grade in of.items() if grade > 0]
 
 
+def judged_pairs(files: Sequence[Path], documents: Mapping[str, object]) -> dict[tuple[str, str], bool]:
+    """Return the judged pairs of one corpus' documents, and whether they belong together; files as `known_links` has.
+
+    A verdict that is neither relevant nor not is left out, and so are pairs with other ids. Raises InputError where no
+    pair of a file is between these documents.
+    """
+    found: dict[tuple[str, str], bool] = {}
+    for path in files:
+        pairs = (
+            _judged_in_table(path)
+            if path.suffix.lower() in TABLES
+            else [(one, other, "relevant") for one, other in _from_qrels(path)]
+        )
+        here = {
+            (one, other): verdict == "relevant"
+            for one, other, verdict in pairs
+            if one in documents and other in documents and verdict in ("relevant", "not")
+        }
+        if not here:
+            raise InputError(
+                f"{path}: none of its pairs is judged and between these documents; do the ids agree?"
+            )
+        found |= here
+    return found
+
+
 def _from_table(path: Path) -> list[tuple[str, str]]:
-    links = []
+    return [(one, other) for one, other, verdict in _judged_in_table(path) if verdict == "relevant"]
+
+
+def _judged_in_table(path: Path) -> list[tuple[str, str, str | None]]:
+    """Return the pairs of ids in a table with their verdicts, "relevant" where it has no such column."""
+    links: list[tuple[str, str, str | None]] = []
     for number, _, fields in read_records(path):
         if isinstance(fields, str):
             raise InputError(f"{path}:{number}: {fields}")
@@ -155,6 +186,6 @@ def _from_table(path: Path) -> list[tuple[str, str]]:
         second = next((n for n in TARGETS if n in fields and n != first), names[1] if len(names) > 1 else "")
         verdict = next((fields[n] for n in ("verdict", "label", "relevance", "relevant") if n in fields), "1")
         one, other = (str(fields.get(name) or "").strip() for name in (first, second))
-        if one and other and WORDS.get(str(verdict).strip().lower()) == "relevant":
-            links.append((one, other))
+        if one and other:
+            links.append((one, other, WORDS.get(str(verdict).strip().lower())))
     return links

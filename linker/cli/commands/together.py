@@ -76,14 +76,14 @@ def link_together(
     left = [id_ for id_ in source.documents if id_ not in linked]
     if not left:
         raise InputError("the known links cover every text: none is left to link")
-    with _indexed(target, source, wishes.encoder) as engine:
+    with indexed(target, source, wishes.encoder) as engine:
         lists, known, about = candidate_lists(engine, source, left, links, wishes.seed)
         decision = decide(lists, known, KINDS[wishes.cardinality], wishes.seed)
         return _result(engine, source, target, left, lists, decision, about, wishes)
 
 
 @contextlib.contextmanager
-def _indexed(target: Side, source: Side, encoder: str | None) -> Iterator[Engine]:
+def indexed(target: Side, source: Side, encoder: str | None) -> Iterator[Engine]:
     """Yield the target's index; without one, build it in a temporary directory."""
     if target.engine is not None:
         if encoder and not target.engine.collection.manifest.embeds:

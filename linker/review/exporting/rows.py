@@ -77,13 +77,7 @@ def table(rows: Callable[[], Iterable[Row]]) -> Iterator[Sequence[Cell]]:
     for row in rows():
         seed_names.update(dict.fromkeys(row.seed.metadata))
         names.update(dict.fromkeys(row.document.metadata))
-    header = [*JUDGED, *TEXTS]
-    for name in (*(f"seed_{name}" for name in seed_names), *names):
-        unique = name
-        while unique in header:
-            unique = f"metadata.{unique}"
-        header.append(unique)
-    yield header
+    yield headed([*JUDGED, *TEXTS], (*(f"seed_{name}" for name in seed_names), *names))
     for row in rows():
         record = row.record() | {"tags": tags_text(row.judgement.tags)}
         fixed = [record[name] for name in (*JUDGED, *TEXTS)]
@@ -91,8 +85,19 @@ def table(rows: Callable[[], Iterable[Row]]) -> Iterator[Sequence[Cell]]:
         yield [*fixed, *map(cell, more), *(cell(row.document.metadata.get(name)) for name in names)]
 
 
+def headed(first: Sequence[str], names: Iterable[str]) -> list[str]:
+    """Return a table's header: the `first` columns, then `names`, with "metadata." before one that is taken."""
+    header = list(first)
+    for name in names:
+        unique = name
+        while unique in header:
+            unique = f"metadata.{unique}"
+        header.append(unique)
+    return header
+
+
 def cell(value: Any) -> Cell:
-    """Return a value of metadata as a cell: lists and objects as JSON."""
+    """Return what a cell of a table holds of a JSON value."""
     if value is None or isinstance(value, str | int | float):
         return value
     return orjson.dumps(dict(value) if isinstance(value, Mapping) else value).decode()

@@ -1,0 +1,230 @@
+"""How good are the groups of a corpus, beside other ways to cluster it, and what do they cost?
+
+`python -m benchmarks.groups --work FOLDER` → benchmarks/results/groups.json. Half of the true groups of each corpus
+chooses the threshold of every system (the best B-cubed F1); the other half is reported. What linker knows without links
+was learned from the first halves of `tweets` and `claims`, training statements and judged news (`--only learn` prints
+it); `with links` also knows the groups of the first half. The others: average linkage and HDBSCAN (scikit-learn) on
+TF-IDF and MiniLM, and single-pass clustering with time decay, as in topic detection and tracking (Allan et al., 1998).
+`bbc-news` and `news-topics` have categories, not stories. `promise`: the share of simulations in which a promise was
+kept. FOLDER is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support import group_data
+from benchmarks.support.common import RESULTS, in_child, record
+from benchmarks.support.group_data import Grouped, lead, measured, per_document
+from benchmarks.support.group_rivals import RIVALS, vectors_of
+from indexes.dtypes import BoolArray, Int64Array
+from linker.engine.building import create
+from linker.engine.engine import Engine
+from linker.engine.grouping import ALIKE
+from linker.scoring.groups import evidence as pairs_of
+from linker.scoring.groups.copies import leaders
+from linker.scoring.groups.evidence import Evidence, PairModel
+from linker.scoring.groups.shipped import SHIPPED
+from linker.scoring.groups.stories import Stories, stories_of
+from linker.scoring.probability.promise import promise
+
+CORPORA: dict[str, Callable[[], Grouped]] = {
+    "tweets": group_data.tweets,
+    "claims": lambda: group_data.tweets(claims=True),
+    "statements": lambda: group_data.statements("test", 1000),
+    "bbc-news": group_data.categories,
+    "news-topics": group_data.topics,
+}
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+DEFAULT = 0.5
+TAUGHT = (2000, 4000)  # statements and other articles that the shipped model learns from
+JUDGED, TRIALS, PROMISED = 300, 1000, (0.8, 0.9)
+SIZES = (10_000, 30_000)
+TARGET = 100_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True, help="folder for indexes and vectors, kept")
+    parser.add_argument(
+        "--only", nargs="+", default=[*CORPORA, "promise", "cost"], help="parts; others stay as recorded"
+    )
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    if arguments.only == ["learn"]:
+        print(learn(arguments.work))
+        return
+    path = RESULTS / "groups.json"
+    results = json.loads(path.read_text())["results"] if path.exists() else {}
+    for name in arguments.only:
+        part = promises if name == "promise" else cost if name == "cost" else None
+        results[name] = part(arguments.work) if part else compared(name, arguments.work)
+        record("groups", results, seed=0)
+        print(json.dumps({name: results[name]}, indent=2), flush=True)
+
+
+def evidence_of(corpus: Grouped, directory: Path, encoder: str = "none") -> Evidence:
+    """Return the pairs of a corpus, from an index in `directory`, which is built if it is not there."""
+    if not directory.exists():
+        create(directory, encoder=encoder, language="english", positions=True)
+        Engine.open(directory).add(corpus.documents)
+    engine = Engine.open(directory)
+    rows = engine.collection.rows.locate([d.id for d in corpus.documents])
+    return pairs_of.gather(engine.collection, rows, [d.full_text for d in corpus.documents])
+
+
+def learn(work: Path) -> PairModel:
+    """Return the model that comes with linker."""
+    parts = []
+    for name in ("tweets", "claims"):
+        corpus = CORPORA[name]()
+        parts.append(_taught(corpus, evidence_of(corpus, work / name), corpus.half()))
+    news = group_data.news()
+    parts.append(_taught(news, evidence_of(news, work / "news"), news.judged))
+    statements = group_data.statements("train", *TAUGHT)
+    found = evidence_of(statements, work / "statements-train")
+    asked = np.arange(len(statements.documents)) < TAUGHT[0]
+    found = found.where(np.asarray(asked[found.pairs].any(axis=1) & (found.long == 1)))
+    parts.append((found, _same(statements, found)))
+    return pairs_of.fit(parts)
+
+
+def _taught(corpus: Grouped, found: Evidence, documents: BoolArray) -> tuple[Evidence, BoolArray]:
+    found = found.where(np.asarray(documents[found.pairs].all(axis=1)))
+    return found, _same(corpus, found)
+
+
+def _same(corpus: Grouped, found: Evidence) -> BoolArray:
+    return np.asarray(corpus.gold[found.pairs[:, 0]] == corpus.gold[found.pairs[:, 1]])
+
+
+def compared(name: str, work: Path) -> dict[str, Any]:
+    """Return the figures of all systems on the second half of a corpus."""
+    corpus = CORPORA[name]()
+    first = corpus.half()
+    answers: dict[str, tuple[Any, Int64Array]] = {}
+    for system, found in _systems(corpus, first, work, name):
+        scored = [(_f1(labels[first], corpus.gold[first]), i) for i, (_, labels) in enumerate(found)]
+        answers[system] = found[max(scored, key=lambda pair: (pair[0], -pair[1]))[1]]
+        if system == "linker":
+            answers["linker, as it comes"] = next(one for one in found if one[0] == DEFAULT)
+    second = ~first
+    gold, own = corpus.gold[second], answers["linker"][1][second]
+    rows: dict[str, Any] = {"documents": len(corpus.documents), "measured": int(second.sum())}
+    rows["each alone"] = measured(np.arange(len(gold)), gold)
+    for system, (setting, labels) in answers.items():
+        rows[system] = {"setting": setting, **measured(labels[second], gold)}
+        if not system.startswith("linker"):
+            rows[system]["lead of linker"] = lead(own, labels[second], gold)
+    return rows
+
+
+def _f1(found: Int64Array, gold: Int64Array) -> float:
+    _, found = np.unique(found, return_inverse=True)
+    p, r = (float(part.mean()) for part in per_document(found, gold))
+    return 2 * p * r / (p + r)
+
+
+def _systems(
+    corpus: Grouped, first: BoolArray, work: Path, name: str
+) -> Iterator[tuple[str, list[tuple[Any, Int64Array]]]]:
+    """Yield each system with its groupings: the setting, and the labels of all documents."""
+    found = evidence_of(corpus, work / name)
+    yield "linker", _by_thresholds(corpus, found, SHIPPED)
+    known, same = _taught(corpus, found, first)
+    yield "linker, with links", _by_thresholds(corpus, found, SHIPPED.learned(known, same))
+    vectors = vectors_of(corpus, work / f"{name}.npy")
+    with_vectors = _with(found, vectors)
+    known, same = _taught(corpus, with_vectors, first)
+    taught = SHIPPED.with_vectors(with_vectors).learned(known, same)
+    yield "linker, with links and MiniLM", _by_thresholds(corpus, with_vectors, taught)
+    for rival, groupings in RIVALS.items():
+        yield rival, list(groupings(corpus, vectors))
+
+
+def _with(found: Evidence, vectors: Any) -> Evidence:
+    """Return the evidence of the same pairs with the cosine of vectors."""
+    near = np.einsum("nd,nd->n", vectors[found.pairs[:, 0]], vectors[found.pairs[:, 1]])
+    names = (*found.names, *pairs_of.BY_VECTORS)
+    return dataclasses.replace(found, values=np.column_stack([found.values, near]), names=names)
+
+
+def _stories(corpus: Grouped, found: Evidence, model: PairModel, threshold: float) -> Stories:
+    alike = found.pairs[found.cosine >= ALIKE]
+    leader = leaders(len(corpus.documents), alike, lambda i: corpus.documents[i].full_text)
+    return stories_of(found, model.probabilities(found), leader, threshold)
+
+
+def _by_thresholds(corpus: Grouped, found: Evidence, model: PairModel) -> list[tuple[Any, Int64Array]]:
+    return [(t, _stories(corpus, found, model, t).labels) for t in THRESHOLDS]
+
+
+def promises(work: Path) -> dict[str, Any]:
+    """Return how often promises were kept: JUDGED pairs drawn from the groups of the second half of `claims`."""
+    corpus = CORPORA["claims"]()
+    stories = _stories(corpus, evidence_of(corpus, work / "claims"), SHIPPED, DEFAULT)
+    second = np.flatnonzero(~corpus.half() & (stories.leader == np.arange(len(corpus.documents))))
+    parts = [second[stories.labels[second] == label] for label in np.unique(stories.labels[second])]
+    ends = [np.stack([part[a] for a in np.triu_indices(len(part), 1)], axis=1) for part in parts]
+    pairs = np.concatenate(ends)
+    scores, right = stories.certain[pairs[:, 0]], corpus.gold[pairs[:, 0]] == corpus.gold[pairs[:, 1]]
+    rng, rows = np.random.default_rng(0), {}
+    for precision in PROMISED:
+        kept, given, share = 0, 0, 0.0
+        for _ in range(TRIALS):
+            drawn = rng.permutation(len(pairs))[:JUDGED]
+            certified = promise(scores[drawn], right[drawn], precision)
+            above = scores >= (certified.threshold if certified else np.inf)
+            kept += not above.any() or bool(right[above].mean() >= precision)
+            given += certified is not None
+            share += float(above.mean())
+        rows[str(precision)] = {
+            "kept": kept / TRIALS, "given": given / TRIALS, "share_of_pairs": round(share / TRIALS, 4),
+        }  # fmt: skip
+    return {"pairs": len(pairs), "precision": round(float(right.mean()), 4), "judged": JUDGED, **rows}
+
+
+def cost(work: Path) -> dict[str, Any]:
+    """Return CPU time and memory of `linker.group` on statements and articles of two sizes, and the exponent."""
+    every = group_data.statements("train", 20_000, 20_000).documents
+    order = np.random.default_rng(0).permutation(len(every))
+    rows: dict[str, Any] = {}
+    for size in SIZES:
+        path = work / f"cost-{size}.jsonl"
+        some = [every[i] for i in order[:size].tolist()]
+        path.write_text(
+            "".join(json.dumps({"id": d.id, "title": d.title, "text": d.text}) + "\n" for d in some)
+        )
+        spent = in_child(_grouped, (path,))
+        rows[str(size)] = {
+            "words": round(float(np.mean([len(d.full_text.split()) for d in some]))),
+            "cpu_s": spent.cpu_s, "peak_mib": spent.peak_mib, "per_cpu_minute": round(60 * size / spent.cpu_s),
+        }  # fmt: skip
+    small, large = (rows[str(size)] for size in SIZES)
+    times = math.log(SIZES[1] / SIZES[0])
+    exponent = math.log(large["cpu_s"] / small["cpu_s"]) / times
+    memory = math.log(large["peak_mib"] / small["peak_mib"]) / times
+    more = TARGET / SIZES[1]
+    return {
+        **rows, "exponent": round(exponent, 3), "memory_exponent": round(memory, 3), "extrapolated_to": TARGET,
+        "cpu_minutes": round(large["cpu_s"] * more**exponent / 60, 1),
+        "gib": round(large["peak_mib"] * more**memory / 1024, 1),
+    }  # fmt: skip
+
+
+def _grouped(path: Path) -> None:
+    from linker.cli.commands.grouping import group
+
+    group(path, path.with_suffix(".csv"))
+
+
+if __name__ == "__main__":
+    main()

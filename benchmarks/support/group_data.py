@@ -1,0 +1,163 @@
+"""Corpora whose documents have a story or a category, and what a grouping of them is measured by."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support import rank_data
+from benchmarks.support.common import shared_data
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
+from indexes.interface import Document
+
+CLAIMS, NEWSWIRE = 2000, 2000
+SAME, DIFFERENT = (
+    2.0,
+    3.0,
+)  # SemEval's scores (1: most similar) up to and from which news is the same story or not
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """Documents and the true group of each, int64 [n]; `judged` bool [n]: those whose group is known for certain."""
+
+    documents: list[Document]
+    gold: Int64Array
+    judged: BoolArray
+
+    def half(self, seed: int = 0) -> BoolArray:
+        """Return which documents are in the first half, bool [n]: whole groups by turns, drawn at random."""
+        return np.asarray(
+            (np.random.default_rng(seed).permutation(int(self.gold.max()) + 1) % 2 == 0)[self.gold]
+        )
+
+
+def _made(
+    documents: Sequence[Document], gold: Sequence[str], judged: Sequence[bool] | None = None
+) -> Grouped:
+    numbers = np.unique(np.array(gold), return_inverse=True)[1]
+    return Grouped(
+        list(documents), numbers, np.array(judged if judged is not None else [True] * len(gold), bool)
+    )
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def _document(record: dict[str, Any]) -> Document:
+    return Document(record["_id"], record["text"], record.get("title", ""))
+
+
+def tweets(splits: Sequence[str] = ("train", "dev", "test"), claims: bool = False) -> Grouped:
+    """Return tweets by the claim that they repeat; with their claims and others, if `claims`."""
+    parts = rank_data.links("tweets2claims")
+    found = [(Document(q.id, q.text), min(parts[s].qrels[q.id])) for s in splits for q in parts[s].queries]
+    if claims:
+        named = {claim for _, claim in found}
+        every = [_document(r) for r in _records(shared_data() / "tweets2claims" / "corpus.jsonl.gz")]
+        others = [d for d in every if d.id not in named][:CLAIMS]
+        found += [(d, d.id) for d in (*(d for d in every if d.id in named), *others)]
+    return _made(*zip(*found, strict=True))
+
+
+def statements(split: str, count: int, others: int = 0) -> Grouped:
+    """Return statements with their articles, and `others`, which may be about the same: these are not judged."""
+    part = rank_data.links("statements2articles")[split]
+    queries = part.queries[:count]
+    story = {min(part.qrels[q.id]): q.id for q in queries}
+    articles = [_document(r) for r in _records(shared_data() / "statements2articles" / "corpus.jsonl.gz")]
+    found = [(Document(q.id, q.text), q.id, True) for q in queries]
+    found += [(d, story[d.id], True) for d in articles if d.id in story]
+    found += [(d, d.id, False) for d in [d for d in articles if d.id not in story][:others]]
+    return _made(*zip(*found, strict=True))
+
+
+def news() -> Grouped:
+    """Return English news whose pairs people judged; joined are the pairs that are the same story to them."""
+    pairs = [
+        r for r in _records(shared_data() / "news-similarity" / "train.jsonl.gz")
+        if r["lang1"] == r["lang2"] == "en" and not SAME < r["overall"] < DIFFERENT
+    ]  # fmt: skip
+    found = []
+    for r in pairs:
+        one, other = r["_id"].split("_")[:2]
+        same = r["overall"] <= SAME
+        found += [
+            (Document(f"{r['_id']}/1", r["text1"]), one),
+            (Document(f"{r['_id']}/2", r["text2"]), one if same else other),
+        ]
+    return _made(*zip(*found, strict=True))
+
+
+def categories() -> Grouped:
+    """Return BBC news by category: the coarse level."""
+    records = list(_records(shared_data() / "bbc-news" / "corpus.jsonl.gz"))
+    return _made([_document(r) for r in records], [r["metadata"]["category"] for r in records])
+
+
+def topics() -> Grouped:
+    """Return newswire of exactly one topic, a random sample: the coarse level."""
+    of: dict[str, list[str]] = {}
+    for path in sorted((shared_data() / "news-topics" / "qrels").glob("*.tsv")):
+        for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+            topic, *_, id_, grade = line.split("\t")
+            if int(grade) > 0:
+                of.setdefault(id_, []).append(topic)
+    every = [
+        r
+        for r in _records(shared_data() / "news-topics" / "corpus.jsonl.gz")
+        if len(of.get(r["_id"], ())) == 1
+    ]
+    chosen = np.random.default_rng(0).permutation(len(every))[:NEWSWIRE]
+    return _made(
+        [_document(every[i]) for i in sorted(chosen)], [of[every[i]["_id"]][0] for i in sorted(chosen)]
+    )
+
+
+def per_document(found: Int64Array, gold: Int64Array) -> tuple[Float64Array, Float64Array]:
+    """Return B-cubed precision and recall of each document, float64 [n] (Bagga and Baldwin, 1998)."""
+    both = Counter(zip(found.tolist(), gold.tolist(), strict=True))
+    shared = np.array([both[pair] for pair in zip(found.tolist(), gold.tolist(), strict=True)], float)
+    return shared / np.bincount(found)[found], shared / np.bincount(gold)[gold]
+
+
+def measured(found: Int64Array, gold: Int64Array) -> dict[str, float]:
+    """Return B-cubed, the adjusted Rand index, precision and recall of pairs, and how many groups of two there are."""
+    from sklearn.metrics import adjusted_rand_score
+
+    _, found = np.unique(found, return_inverse=True)
+    _, gold = np.unique(gold, return_inverse=True)
+    p, r = (float(part.mean()) for part in per_document(found, gold))
+    both = np.array(list(Counter(zip(found.tolist(), gold.tolist(), strict=True)).values()))
+    right, said, true = (
+        float((n * (n - 1) / 2).sum()) for n in (both, np.bincount(found), np.bincount(gold))
+    )
+    figures = {
+        "b3_precision": p, "b3_recall": r, "b3_f1": 2 * p * r / (p + r), "ari": adjusted_rand_score(gold, found),
+        "pair_precision": right / said if said else 1.0, "pair_recall": right / true if true else 1.0,
+    }  # fmt: skip
+    return {name: round(float(value), 4) for name, value in figures.items()}
+
+
+def lead(found: Int64Array, other: Int64Array, gold: Int64Array, samples: int = 1000) -> list[float]:
+    """Return the lead in B-cubed F1 of a grouping over another one, with its 95 % interval over documents."""
+    numbers = [np.unique(x, return_inverse=True)[1] for x in (found, other, gold)]
+    parts = [per_document(labels, numbers[2]) for labels in numbers[:2]]
+    rng, count = np.random.default_rng(0), len(gold)
+
+    def f1(rows: Any) -> list[float]:
+        means = [(p[rows].mean(), r[rows].mean()) for p, r in parts]
+        return [2 * p * r / (p + r) for p, r in means]
+
+    leads = [one - two for one, two in (f1(rng.integers(0, count, count)) for _ in range(samples))]
+    one, two = f1(np.arange(count))
+    return [round(float(x), 4) for x in (one - two, *np.percentile(leads, [2.5, 97.5]))]

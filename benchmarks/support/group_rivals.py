@@ -1,0 +1,113 @@
+"""Other ways to cluster a corpus, each with a grid of settings: average linkage, HDBSCAN, and a single pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support.group_data import Grouped
+from indexes.dtypes import Float32Array, Int64Array
+from linker.scoring.ranking.candidates import day_of
+
+Groupings = Iterator[tuple[Any, Int64Array]]
+DISTANCES = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
+SMALLEST = (2, 3, 5, 10, 20, 50)  # clusters of HDBSCAN
+DIMENSIONS = 100  # of TF-IDF's singular vectors, for HDBSCAN
+SIMILARITIES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6)
+DECAYS = (float("inf"), 90.0, 14.0)  # days after which a cluster weighs 1/e
+
+
+def vectors_of(corpus: Grouped, path: Path) -> Float32Array:
+    """Return MiniLM's vectors of the documents, float32 [n, 384], kept in a file."""
+    if not path.exists():
+        from linker.encoders.loading import load_encoder
+
+        np.save(path, load_encoder("minilm").encode([d.full_text for d in corpus.documents]))
+    return np.asarray(np.load(path))
+
+
+def tfidf(corpus: Grouped) -> Any:
+    """Return the documents' TF-IDF, CSR [n, v], rows of length one."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=2).fit_transform(
+        [d.full_text for d in corpus.documents]
+    )
+
+
+def _linkage(similarity: Any) -> Groupings:
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    distance = np.maximum(1 - np.asarray(similarity, np.float32), 0)
+    tree = linkage(distance[np.triu_indices(len(distance), 1)], "average")
+    for at in DISTANCES:
+        yield at, fcluster(tree, at, "distance").astype(np.int64)
+
+
+def _hdbscan(vectors: Any) -> Groupings:
+    from sklearn.cluster import HDBSCAN
+
+    for smallest in SMALLEST:
+        for how in ("eom", "leaf"):
+            found = HDBSCAN(
+                min_cluster_size=smallest, min_samples=1, cluster_selection_method=how, copy=True
+            ).fit_predict(vectors)
+            alone = found < 0
+            yield (
+                f"{smallest}, {how}",
+                np.where(alone, len(found) + np.arange(len(found)), found).astype(np.int64),
+            )
+
+
+def _reduced(corpus: Grouped) -> Any:
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.preprocessing import normalize
+
+    return normalize(TruncatedSVD(DIMENSIONS, random_state=0).fit_transform(tfidf(corpus)))
+
+
+def single_pass(corpus: Grouped) -> Groupings:
+    """Yield the groupings of one pass in the order of dates: a document joins the cluster with the nearest mean.
+
+    The similarity decays with the days since the cluster's last document (Yang, Pierce and Carbonell, 1998).
+    """
+    x = tfidf(corpus)
+    days = np.array([day_of(d.full_text) for d in corpus.documents])
+    order = np.argsort(np.nan_to_num(days, nan=0.0), kind="stable")
+    for decay in DECAYS if np.isfinite(days).mean() > 0.5 else DECAYS[:1]:
+        for least in SIMILARITIES:
+            yield f"{least}, {decay:g} days", _passed(x, np.nan_to_num(days, nan=0.0), order, least, decay)
+
+
+def _passed(x: Any, days: Any, order: Any, least: float, decay: float) -> Int64Array:
+    labels = np.empty(x.shape[0], np.int64)
+    sums = np.zeros((x.shape[0], x.shape[1]), np.float32) if x.shape[0] * x.shape[1] < 1 << 28 else None
+    assert sums is not None, "the corpus is too large for this baseline"
+    lengths, last, count = np.ones(x.shape[0]), np.zeros(x.shape[0]), 0
+    for i in order.tolist():
+        begin, end = x.indptr[i], x.indptr[i + 1]
+        columns, values = x.indices[begin:end], x.data[begin:end]
+        near = sums[:count, columns] @ values / lengths[:count] * np.exp(-(days[i] - last[:count]) / decay)
+        to = int(near.argmax()) if count and near.max() >= least else count
+        count = max(count, to + 1)
+        labels[i], last[to] = to, days[i]
+        sums[to, columns] += values
+        lengths[to] = np.linalg.norm(sums[to]) or 1.0
+    return labels
+
+
+def _dense(corpus: Grouped) -> Any:
+    x = tfidf(corpus)
+    return (x @ x.T).toarray()
+
+
+RIVALS: Mapping[str, Callable[[Grouped, Float32Array], Groupings]] = {
+    "average linkage, TF-IDF": lambda corpus, _: _linkage(_dense(corpus)),
+    "average linkage, MiniLM": lambda _, vectors: _linkage(vectors @ vectors.T),
+    "HDBSCAN, TF-IDF": lambda corpus, _: _hdbscan(_reduced(corpus)),
+    "HDBSCAN, MiniLM": lambda _, vectors: _hdbscan(vectors),
+    "single pass with decay, TF-IDF": lambda corpus, _: single_pass(corpus),
+}

@@ -1,0 +1,168 @@
+"""`group`: a corpus linked with itself, as a table of its documents by story."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import xxhash
+
+from indexes.interface import Document
+from linker.base.errors import InputError
+from linker.base.files import check_outputs, replacing, write_atomically
+from linker.base.logs import logger
+from linker.base.options import takes
+from linker.base.progress import listening
+from linker.cli.commands.given import paths
+from linker.cli.commands.sides import Side, judged_pairs, side_of
+from linker.cli.commands.together import indexed
+from linker.corpora import Columns
+from linker.crosslingual.runs import explanations_path
+from linker.engine.grouping import Groups, draw
+from linker.engine.options import GroupOptions
+from linker.review.exporting.rows import Cell, Row, cell, headed
+from linker.review.exporting.writing import PAIRS, cells_to_csv, cells_to_xlsx, write_pairs
+from linker.review.importing.readers import read_records
+from linker.review.interface import Judgement, Seed
+from linker.scoring.groups.following import changes, followed
+
+COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text")
+DRAWN = 300  # pairs that are drawn to be judged
+UNJUDGED: Any = ""
+
+
+@takes(GroupOptions)
+def group(options: GroupOptions) -> Groups:
+    """Put the documents of one or several corpora (files, folders, an index) that are about one story together.
+
+    The options are those of `linker group`. With `out` (.csv, .xlsx, .jsonl), every document is written there with its
+    group. `train`: files of judged pairs. `sample`: a file for pairs drawn from the groups, for people to judge. With
+    `update`, groups keep the numbers that they have in `out`, and what changed is added to OUT.changes.jsonl. Raises
+    InputError where a file cannot be read or written, or an option lacks what it needs.
+    """
+    o = options
+    files, judged_files = paths(o.corpora), paths(o.train)
+    outputs = {"`out`": o.out, "`sample`": o.sample}
+    check_outputs(outputs, (*files, *judged_files))
+    for option, name in outputs.items():
+        if name is not None and Path(name).suffix.lower() not in PAIRS:
+            raise InputError(f"{option} {name}: the name must end in {', '.join(PAIRS)}")
+    if (o.explain or o.update) and o.out is None:
+        raise InputError("`explain` and `update` are about the file of the groups: name it with `out`")
+    out = None if o.out is None else Path(o.out)
+    before = _numbers(out) if o.update and out and out.exists() else None
+    with listening(o.progress):
+        side = _corpus(files, o.columns, o.encoder)
+        judged = judged_pairs(judged_files, side.documents)
+        with indexed(side, side, o.encoder) as engine:
+            groups = engine.group(judged, days=o.days, precision=o.precision, seed=o.seed)
+    if out:
+        if before is not None:
+            groups = _updated(out, groups, before)
+        _write(out, groups, side)
+        if o.explain:
+            lines = (orjson.dumps(group, option=orjson.OPT_APPEND_NEWLINE) for group in groups.groups)
+            write_atomically(explanations_path(out), b"".join(lines))
+    if o.sample:
+        pairs = draw(groups, DRAWN, o.seed)
+        write_pairs([_row(side, *pair) for pair in pairs], Path(o.sample))
+        logger.info("%s: %s pairs within groups to judge", o.sample, f"{len(pairs):,}")
+    return groups
+
+
+def _corpus(files: Sequence[Path], columns: Columns | None, encoder: str | None) -> Side:
+    """Return the documents of all corpora as one side. Raises InputError where an id is in two of them."""
+    sides = [side_of(path, None, columns, encoder) for path in files]
+    if len(sides) == 1:
+        return sides[0]
+    where: dict[str, Path] = {}
+    for side in sides:
+        for id_ in side.documents:
+            if id_ in where:
+                raise InputError(
+                    f"{where[id_]} and {side.path} both have a document {id_!r}: give each document an id of its own, "
+                    "or pass `make_ids`"
+                )
+            where[id_] = side.path
+    return Side(sides[0].path, {id_: d for side in sides for id_, d in side.documents.items()}, sides[0].code)
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """Return the group of each document in a table of groups. Raises InputError where it is none."""
+    found = {}
+    for number, _, fields in read_records(path):
+        try:
+            assert isinstance(fields, Mapping)
+            found[str(fields["id"])] = int(float(fields["group"]))
+        except (AssertionError, KeyError, TypeError, ValueError, OverflowError) as e:
+            raise InputError(
+                f"{path}:{number}: no document with its group: `update` needs a table of groups"
+            ) from e
+    return found
+
+
+def _updated(path: Path, groups: Groups, before: Mapping[str, int]) -> Groups:
+    """Return the groups with the numbers of the table before, and add what changed to the log beside it.
+
+    The log is written first, and each of its lines names the table that it starts from: after a kill in between, the
+    next run writes these lines again, and not twice.
+    """
+    groups = groups.numbered(followed(before, {m.id: m.group for m in groups.members}))
+    start, log = xxhash.xxh3_64_hexdigest(path.read_bytes()), path.with_name(path.name + ".changes.jsonl")
+    earlier = [line for line in log.read_bytes().splitlines() if line] if log.exists() else []
+    try:
+        kept = [line for line in earlier if orjson.loads(line)["since"] != start]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as e:
+        raise InputError(f"{log} is no log of changes: move it away") from e
+    changed = list(changes(before, {m.id: m.group for m in groups.members}))
+    new = [orjson.dumps({"since": start, **dataclasses.asdict(change)}) for change in changed]
+    write_atomically(log, b"".join(line + b"\n" for line in (*kept, *new)))
+    counts = Counter(change.change for change in changed)
+    logger.info(
+        "%s: %s", log, ", ".join(f"{count:,} {kind}" for kind, count in counts.items()) or "nothing changed"
+    )
+    return groups
+
+
+def _write(path: Path, groups: Groups, side: Side) -> None:
+    with replacing(path) as file:
+        if path.suffix.lower() == ".jsonl":
+            for record in _records(groups, side):
+                file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        elif path.suffix.lower() == ".xlsx":
+            cells_to_xlsx(_cells(groups, side), file, "groups")
+        else:
+            cells_to_csv(_cells(groups, side), file)
+
+
+def _records(groups: Groups, side: Side) -> Iterator[dict[str, Any]]:
+    for member in groups.members:
+        document = side.documents[member.id]
+        yield {
+            "id": member.id,
+            "group": member.group,
+            "probability": member.probability,
+            "near_copy_of": member.near_copy_of,
+            "title": document.title,
+            "text": document.text,
+            "metadata": dict(document.metadata),
+        }
+
+
+def _cells(groups: Groups, side: Side) -> Iterable[Sequence[Cell]]:
+    names = list(dict.fromkeys(name for document in side.documents.values() for name in document.metadata))
+    yield headed(COLUMNS, names)
+    for record in _records(groups, side):
+        yield [*(record[name] for name in COLUMNS), *(cell(record["metadata"].get(name)) for name in names)]
+
+
+def _row(side: Side, one: str, other: str, probability: float) -> Row:
+    """Return a pair of one group as a review's record, without a verdict."""
+    first, second = side.documents[one], side.documents[other]
+    seed = Seed(one, first.text, first.title, metadata=dict(first.metadata))
+    document = Document(other, second.text, second.title, dict(second.metadata))
+    return Row(Judgement(one, other, UNJUDGED, score=probability, probability=probability), seed, document)

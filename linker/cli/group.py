@@ -1,0 +1,37 @@
+"""`linker group`: documents about one story, and near copies, as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from linker.base.files import path_text
+from linker.base.options import values
+from linker.cli.columns import Tables
+from linker.cli.common import AsJson, note, print_json
+from linker.engine.options import GroupOptions
+
+
+def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> None:
+    """Put documents about one story together, and near copies.
+
+    Posts, articles and claims of one corpus or several. Every document is in one group; most are alone in theirs.
+
+    Example: linker group posts.jsonl articles.csv --out groups.csv
+    """
+    from linker.cli import commands
+
+    found = commands.group(**values(options) | {"columns": tables.columns()})
+    inside = sum(len(group.ids) for group in found.groups)
+    copies = sum(member.near_copy_of is not None for member in found.members)
+    if as_json:
+        counts = {
+            "documents": len(found.members),
+            "groups": len(found),
+            "grouped": inside,
+            "near_copies": copies,
+        }
+        print_json({"out": path_text(Path(options.out or "")), **counts})
+    note(
+        f"{options.out}: {inside:,} of {len(found.members):,} documents are in {len(found):,} groups of two or more; "
+        f"{copies:,} are near copies"
+    )

@@ -1,0 +1,281 @@
+"""A corpus linked with itself: which of its documents are near copies, or about one story."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from indexes.anywhere import AnyCollection
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
+from indexes.interface import Document
+from indexes.showing import SHOWN, one_line, table
+from indexes.text.analysis import Analysis
+from indexes.text.marking import words_in
+from indexes.text.vocabulary import term_hash
+from linker.base.errors import InputError
+from linker.base.logs import logger
+from linker.base.progress import bar
+from linker.scoring.groups import evidence as pairs_of
+from linker.scoring.groups.copies import leaders, without_frame
+from linker.scoring.groups.evidence import Evidence
+from linker.scoring.groups.judged import Judged, judged_of
+from linker.scoring.groups.shipped import SHIPPED
+from linker.scoring.groups.stories import Stories, stories_of
+from linker.scoring.probability.promise import Promise, promise
+from linker.scoring.ranking.candidates import document_day
+
+ALIKE = 0.5  # cosine from which a pair can be near copies
+DATED, LOOKED_AT = (
+    0.5,
+    1000,
+)  # share of the documents that are looked at that have a date in the field of dates
+TITLE, WORDS = 100, 8  # characters, and words of a group
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A document in its group: P(it belongs to the other members), None if it is alone; and what it is a copy of."""
+
+    id: str
+    group: int
+    probability: float | None = None
+    near_copy_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of two documents or more, and what holds it together.
+
+    `ids`: the members in the corpus' order. `representative`: the member that belongs to the others most (the medoid),
+    and `title` is its title or how it begins. `probability`: the expected share of right pairs. `words`: the
+    weightiest that most members have; `names`: those of them that are written with a capital or a digit. `weakest`: the
+    link whose loss would split the group, and its probability. `dates`: the first and the last day, in ISO 8601.
+    """
+
+    number: int
+    ids: tuple[str, ...]
+    title: str
+    representative: str
+    probability: float
+    words: tuple[str, ...]
+    names: tuple[str, ...]
+    weakest: tuple[str, str, float] | None
+    dates: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of a corpus: every document once in `members`, in the corpus' order, and the `groups` of two or more.
+
+    Groups are numbered from 1 in the order of their first documents. `promise`: the precision that the pairs within
+    groups keep, if one was asked for and certified. `metadata` says how the groups were made.
+    """
+
+    members: tuple[Member, ...]
+    groups: tuple[Group, ...]
+    promise: Promise | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def numbered(self, number: Mapping[int, int]) -> Groups:
+        """Return the same groups with other numbers."""
+        members = tuple(replace(member, group=number[member.group]) for member in self.members)
+        groups = sorted((replace(g, number=number[g.number]) for g in self.groups), key=lambda g: g.number)
+        return replace(self, members=members, groups=tuple(groups))
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __repr__(self) -> str:
+        inside = sum(len(group.ids) for group in self.groups)
+        return f"<Groups: {len(self)} of two or more, with {inside} of {len(self.members)} documents>"
+
+    def _repr_html_(self) -> str:
+        largest = sorted(self.groups, key=lambda group: (-len(group.ids), group.number))[:SHOWN]
+        rows = [(g.number, len(g.ids), g.title, ", ".join(g.words[:5])) for g in largest]
+        return table(rows, ("group", "documents", "title", "words"), repr(self)[1:-1])
+
+
+def group(
+    collection: AnyCollection,
+    judged: Mapping[tuple[str, str], bool] | None = None,
+    *,
+    days: float | None = None,
+    precision: float | None = None,
+    seed: int = 0,
+) -> Groups:
+    """Return the groups of the documents of an index; see `Engine.group`."""
+    documents, dates = _ordered(list(collection.matching(None)))
+    if not documents:
+        raise InputError("the index holds no documents: there is nothing to group")
+    known = judged_of(
+        judged or {}, {d.id: i for i, d in enumerate(documents)}, halved=precision is not None, seed=seed
+    )
+    if precision is not None and not len(known):
+        raise InputError("a promised precision is tested on judged pairs: pass them with --train")
+    rows = collection.rows.locate([d.id for d in documents])
+    with bar(len(documents), "finding pairs", "documents") as meter:
+        found = pairs_of.gather(collection, rows, [d.full_text for d in documents], meter.update)
+    if days is not None:
+        found = found.where(_near_in_time(found.pairs, dates, days))
+    leader = leaders(len(documents), found.pairs[found.cosine >= ALIKE], lambda i: documents[i].full_text)
+    probabilities, learned = _probabilities(found, known)
+    stories = stories_of(found, probabilities, leader)
+    certified, tested = None, 0
+    if precision is not None:
+        scores, right = known.within(stories)
+        tested = len(right)
+        certified = promise(scores, right, precision)
+        stories = stories.at_least(certified.threshold if certified else np.inf)
+        _report(certified, precision, tested)
+    metadata = {
+        "documents": len(documents), "pairs": len(found.pairs), "judged_pairs": len(judged or {}),
+        "learned_from": learned, "tested_on": tested, "days": days,
+    }  # fmt: skip
+    return _named(collection, documents, found, stories, dates, certified, metadata)
+
+
+def draw(groups: Groups, count: int, seed: int = 0) -> list[tuple[str, str, float]]:
+    """Return so many pairs of different texts in one group, drawn at random, and the probability of their group."""
+    copies = {member.id for member in groups.members if member.near_copy_of is not None}
+    pairs = [
+        (*pair, group.probability)
+        for group in groups.groups
+        for pair in itertools.combinations([id_ for id_ in group.ids if id_ not in copies], 2)
+    ]
+    order = np.random.default_rng(seed).permutation(len(pairs))[:count]
+    return [pairs[i] for i in order.tolist()]
+
+
+def _probabilities(found: Evidence, known: Judged) -> tuple[Float64Array, int]:
+    """Return P(same story) of the pairs, float64 [m], and from how many judged ones it learned."""
+    at, same = known.labels(found.pairs)
+    if len(at):
+        model = SHIPPED.with_vectors(found) if pairs_of.BY_VECTORS[0] in found.names else SHIPPED
+        chosen = np.zeros(len(found.pairs), bool)
+        chosen[at] = True
+        logger.info("P(same story) also knows %s judged pairs", f"{len(at):,}")
+        return model.learned(found.where(chosen), same).probabilities(found), len(at)
+    return SHIPPED.probabilities(found), 0
+
+
+def _report(certified: Promise | None, precision: float, tested: int) -> None:
+    if certified is None:
+        logger.warning(
+            "no threshold is certain to keep a precision of %g with the %s judged pairs within groups, so only near "
+            "copies are grouped: lower --precision, or judge more pairs (--sample draws them)",
+            precision,
+            f"{tested:,}",
+        )
+        return
+    logger.info(
+        "groups of probability ≥ %.3f keep a precision of %g of their pairs with 95%% confidence: %s of %s judged "
+        "pairs are right",
+        certified.threshold, precision, f"{certified.right:,}", f"{certified.links:,}",
+    )  # fmt: skip
+
+
+def _ordered(documents: list[Document]) -> tuple[list[Document], Float64Array]:
+    """Return documents and their dates by date and id, so that groups do not depend on the order of the corpus.
+
+    The first of near copies is then the earliest.
+    """
+    dates = _days(documents)
+    known = np.nan_to_num(dates, nan=np.inf)
+    order = sorted(range(len(documents)), key=lambda i: (known[i], len(documents[i].id), documents[i].id))
+    return [documents[i] for i in order], dates[order]
+
+
+def _days(documents: Sequence[Document]) -> Float64Array:
+    """Return the date of each document as days since year 1, float64 [n], NaN if it has none.
+
+    The field of dates is the first of the metadata that has one in half of the documents that are looked at, or more.
+    """
+    some = documents[:: max(1, len(documents) // LOOKED_AT)]
+    names = dict.fromkeys(name for document in some for name in document.metadata)
+    for name in names:
+        dated = np.isfinite([document_day(document.metadata, name) for document in some])
+        if dated.mean() >= DATED:
+            return np.array([document_day(document.metadata, name) for document in documents])
+    return np.full(len(documents), np.nan)
+
+
+def _near_in_time(pairs: Int64Array, dates: Float64Array, days: float) -> BoolArray:
+    """Return which pairs are no further apart than so many days, bool [m]. Raises InputError without dates."""
+    if not np.isfinite(dates).any():
+        raise InputError("--days needs dates: no metadata field has an ISO date in half of the documents")
+    return ~(np.abs(dates[pairs[:, 0]] - dates[pairs[:, 1]]) > days)
+
+
+def _named(
+    collection: AnyCollection,
+    documents: Sequence[Document],
+    found: Evidence,
+    stories: Stories,
+    dates: Float64Array,
+    certified: Promise | None,
+    metadata: Mapping[str, Any],
+) -> Groups:
+    """Return the groups with the documents' ids, in the order in which the index holds them."""
+    order = np.argsort(collection.rows.locate([d.id for d in documents]))
+    place = np.argsort(order)
+    number: dict[int, int] = {}
+    members = []
+    for i in order.tolist():
+        label, lead, belongs = int(stories.labels[i]), int(stories.leader[i]), float(stories.belongs[i])
+        members.append(
+            Member(
+                documents[i].id,
+                number.setdefault(label, len(number) + 1),
+                None if np.isnan(belongs) else round(belongs, 4),
+                documents[lead].id if lead != i else None,
+            )
+        )
+    analysis = Analysis(collection.manifest.analysis)
+    groups = []
+    for story in stories.groups():
+        inside = story.members[np.argsort(place[story.members])]
+        words, names = _words(analysis, documents[story.medoid].full_text, found, story.members)
+        known = dates[inside][np.isfinite(dates[inside])]
+        weak = story.weakest
+        representative = documents[story.medoid]
+        groups.append(
+            Group(
+                number[story.label],
+                tuple(documents[i].id for i in inside.tolist()),
+                one_line(representative.title or representative.text, TITLE),
+                representative.id,
+                round(story.probability, 4),
+                words,
+                names,
+                (documents[weak[0]].id, documents[weak[1]].id, round(weak[2], 4)) if weak else None,
+                (_iso(known.min()), _iso(known.max())) if len(known) else None,
+            )
+        )
+    return Groups(tuple(members), tuple(sorted(groups, key=lambda g: g.number)), certified, dict(metadata))
+
+
+def _words(
+    analysis: Analysis, text: str, found: Evidence, members: Int64Array
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the weightiest words that most members have, as the representative's `text` writes them; and names."""
+    part = found.texts[members]
+    shared = np.bincount(part.indices, minlength=part.shape[1]) > len(members) / 2
+    weight = np.bincount(part.indices, part.data, part.shape[1]) * shared
+    best = np.argsort(-weight, kind="stable")[:WORDS]
+    wanted = [int(found.hashes[column]) for column in best.tolist() if weight[column] > 0]
+    written: dict[int, str] = {}
+    text = without_frame(text)
+    for start, end, terms in words_in(analysis, text):
+        for term in terms.intersection(analysis.content_terms(analysis.prepare(text[start:end]))):
+            written.setdefault(term_hash(term), text[start:end])
+    words = tuple(dict.fromkeys(written[h] for h in wanted if h in written))
+    return words, tuple(w for w in words if not w.islower() and (w[0].isupper() or any(map(str.isdigit, w))))
+
+
+def _iso(day: float) -> str:
+    return date.fromordinal(int(day)).isoformat()

@@ -1,0 +1,65 @@
+"""Near copies: texts that are equal in their words, or nearly so (retweets, agency texts, second editions)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from indexes.dtypes import Int64Array
+from linker.scoring.pairs.words import CHARACTER_OR_WORD
+
+THRESHOLD = 0.7  # Jaccard similarity of the shingles from which two texts count as copies
+SHINGLE = 3  # words per shingle
+
+# What differs between a post and its copies, and says nothing: the mark of a retweet, addresses, whom it mentions.
+_FRAME = re.compile(r"^\s*(?:rt|via)\s+@\w+\s*:?|https?://\S+|@\w+|…", re.IGNORECASE)
+
+
+def without_frame(text: str) -> str:
+    """Return a text without the mark of a retweet, addresses and mentions."""
+    return _FRAME.sub(" ", text)
+
+
+def normalised_words(text: str) -> list[str]:
+    """Return the words by which texts are compared: no retweet mark, address, mention, case or punctuation."""
+    return CHARACTER_OR_WORD.findall(unicodedata.normalize("NFKC", without_frame(text)).casefold())
+
+
+def shingles(words: Sequence[str], length: int = SHINGLE) -> set[str]:
+    """Return the distinct runs of `length` words; a shorter text is one run, and one without words has none."""
+    count = max(len(words) - length + 1, min(len(words), 1))
+    return {" ".join(words[i : i + length]) for i in range(count)}
+
+
+def are_copies(one: set[str], other: set[str], threshold: float = THRESHOLD) -> bool:
+    """Return whether two texts are copies by their shingles: Jaccard similarity (Broder, 1997) of the `threshold`."""
+    shared = len(one & other)
+    return shared > 0 and shared >= threshold * (len(one) + len(other) - shared)
+
+
+def leaders(count: int, pairs: Int64Array, text: Callable[[int], str]) -> Int64Array:
+    """Return which document each of `count` is a near copy of, int64 [count]; itself if it is none.
+
+    `pairs` int64 [m, 2] are those that can be copies. In their order, each document joins the first earlier one that it
+    is a copy of and that is none itself, so that no chain of small changes joins two different texts.
+    """
+    leader = np.arange(count)
+    earlier: dict[int, list[int]] = {}
+    for one, other in np.sort(pairs, axis=1).tolist():
+        earlier.setdefault(other, []).append(one)
+    known: dict[int, set[str]] = {}
+
+    def of(document: int) -> set[str]:
+        if document not in known:
+            known[document] = shingles(normalised_words(text(document)))
+        return known[document]
+
+    for document in sorted(earlier):
+        for one in sorted({int(leader[i]) for i in earlier[document]}):
+            if are_copies(of(one), of(document)):
+                leader[document] = one
+                break
+    return leader

@@ -1,0 +1,257 @@
+"""What speaks for two documents being about one story, and P(same story) of it.
+
+Each document's opening is a query to its own index. A pair is described by what BM25, the ranker that comes with linker
+and the whole texts' cosine say of it, in the mean over the directions in which one found the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from indexes.anywhere import AnyCollection
+from indexes.dtypes import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array
+from indexes.text.forward_index import ForwardIndex
+from indexes.text.scoring import lucene_idf
+from linker.scoring.probability import logistic
+from linker.scoring.ranking import pooled
+from linker.scoring.ranking.candidates import VECTOR_NAMES, Gatherer, Pool, PoolSettings
+from linker.scoring.ranking.ranker import BATCH, Ranker
+
+SETTINGS = PoolSettings(bm25=21, dense=11)  # a document's first candidate is itself
+OPENING = 400  # characters of a document that are its query
+TAKEN = ("likelihood", "coverage", "names", "numbers", "run_weight")  # of the ranker's features
+NAMES = ("odds", "ahead", "rank", *TAKEN, "cosine", "mutual")  # of a pair's evidence, without an encoder
+BY_VECTORS = ("near",)  # and, with one: the cosine of the vectors
+STEEPEST = 10.0  # of log odds
+LONG = 80  # different terms of a text that is none of a post
+KINDS = 3  # of pairs: no, one or two long texts
+FEWEST = 40  # judged pairs of a kind, some the same story and some not, to learn from
+ROWS = 1 << 12  # counted at a time
+MOST_PAIRS = 1 << 15  # compared at a time
+
+
+def openings(texts: Sequence[str]) -> list[str]:
+    """Return the beginning of each text, cut between words."""
+    return [
+        text if len(text) <= OPENING else text[:OPENING].rpartition(" ")[0] or text[:OPENING]
+        for text in texts
+    ]
+
+
+def weights(forward: ForwardIndex) -> tuple[csr_array, AnyArray]:
+    """Return (1 + ln f) · idf of the terms of all rows, float32 CSR [rows, v], and the terms' hashes, uint64 [v].
+
+    Each row has length one.
+    """
+    hashes = np.unique(np.concatenate([np.empty(0, np.uint64), *(s.hashes for s in forward.segments)]))
+    sizes, columns, values = [np.zeros(1, np.int64)], [np.empty(0, np.int32)], [np.empty(0, np.float32)]
+    for segment in forward.segments:
+        place = np.searchsorted(hashes, segment.hashes).astype(np.uint64)
+        for low in range(0, segment.documents, ROWS):
+            offsets = segment.offsets[low : low + ROWS + 1]
+            row = np.repeat(np.arange(len(offsets) - 1, dtype=np.uint64), np.diff(offsets))
+            terms = place[segment.tokens[offsets[0] : offsets[-1]]]
+            found, count = np.unique(row << np.uint64(32) | terms, return_counts=True)
+            sizes.append(np.bincount((found >> np.uint64(32)).astype(np.int64), minlength=len(offsets) - 1))
+            columns.append((found & np.uint64(0xFFFFFFFF)).astype(np.int32))
+            values.append((1 + np.log(count)).astype(np.float32))
+    column = np.concatenate(columns)
+    frequency = np.bincount(column, minlength=len(hashes))
+    value = np.concatenate(values) * lucene_idf(frequency, forward.rows).astype(np.float32)[column]
+    begins = np.cumsum(np.concatenate(sizes))
+    matrix = csr_array((value, column, begins), shape=(len(begins) - 1, len(hashes)))
+    length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    matrix.data /= np.repeat(np.maximum(length, 1e-9), np.diff(begins)).astype(np.float32)
+    return matrix, hashes
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The pairs of n documents that can belong together, and what speaks for it.
+
+    `pairs` int64 [m, 2], the smaller number first; `values` float64 [m, names]; `last` bool [m, 2]: whether the second
+    (the first) is the last candidate of the first (the second) in a full list. `texts` float32 CSR [n, v]: the weights
+    of the terms, whose `hashes` are uint64 [v].
+    """
+
+    count: int
+    pairs: Int64Array
+    values: Float64Array
+    names: tuple[str, ...]
+    last: BoolArray
+    texts: csr_array
+    hashes: AnyArray
+
+    @cached_property
+    def long(self) -> Int64Array:
+        """How many of the two texts are long, int64 [m]."""
+        return np.asarray((np.diff(self.texts.indptr) >= LONG)[self.pairs].sum(axis=1))
+
+    @cached_property
+    def cosine(self) -> Float64Array:
+        """The cosine of the whole texts, float64 [m]."""
+        return self.values[:, self.names.index("cosine")]
+
+    def weakest(self, probabilities: Float64Array) -> Float64Array:
+        """Return P of each document's last candidate, float64 [n], from that of the pairs [m]; 0 for a short list."""
+        weakest = np.zeros(self.count)
+        for side in (0, 1):
+            here = self.last[:, side]
+            weakest[self.pairs[here, side]] = probabilities[here]
+        return weakest
+
+    def where(self, kept: BoolArray) -> Evidence:
+        """Return the evidence of some of the pairs, bool [m]."""
+        return replace(self, pairs=self.pairs[kept], values=self.values[kept], last=self.last[kept])
+
+
+def gather(
+    collection: AnyCollection,
+    rows: Int64Array,
+    texts: Sequence[str],
+    advance: Callable[[int], object] = lambda done: None,
+) -> Evidence:
+    """Return the evidence of the n documents in different `rows` (int64 [n]) of an index, whose `texts` [n] are given.
+
+    Vectors of the index's encoder are taken from the index. `advance` is called with how many more are done. Raises
+    BackendUnavailableError where a retriever cannot answer.
+    """
+    ranker, record = pooled.load(), collection.manifest.encoder
+    vectors = collection.documents.vectors(record.dim) if record and collection.manifest.embeds else []
+    here = rows[:0]
+
+    def embed(_: Sequence[str]) -> Float32Array:
+        return np.asarray(vectors[0][here])
+
+    gatherer = Gatherer(collection, SETTINGS, embed if vectors else None)
+    place = np.full(int(rows.max(initial=-1)) + 1, -1)
+    place[rows] = np.arange(len(rows))
+    directed = []
+    for start in range(0, len(rows), BATCH):
+        here = rows[start : start + BATCH]
+        pool = gatherer.gather(openings(texts[start : start + BATCH]))
+        directed.append(_directed(pool.without(pool.rows == here[:, None]), ranker, place, start))
+        advance(len(here))
+    names = (*NAMES[:-2], *(BY_VECTORS if vectors else ()), *NAMES[-2:])
+    one, other, values, last = (np.concatenate(parts) for parts in zip(*directed, strict=True))
+    terms, hashes = weights(collection.forward)
+    return _joined(one, other, values, last, (terms[rows], hashes), names)
+
+
+def _directed(
+    pool: Pool, ranker: Ranker, place: Int64Array, start: int
+) -> tuple[Int64Array, Int64Array, Float32Array, BoolArray]:
+    """Return which documents found which others [d], float32 [d, names] of it, and which are a full list's last."""
+    valid = pool.valid & (pool.rows < len(place))
+    scores = np.where(pool.valid, ranker.scores(pool), 0)
+    known = pool.features[:, :, [pool.names.index(name) for name in ranker.names]]
+    links, none = ranker.calibration.probabilities(scores, pool.valid, known, ranker.names)
+    odds = np.log(np.maximum(links, 1e-12)) - np.log(np.maximum(none, 1e-12))[:, None]
+    bm25 = pool.features[:, :, pool.names.index("bm25")]
+    with np.errstate(all="ignore"):
+        middle = np.nanmedian(np.where(pool.valid, bm25, np.nan), axis=1)
+    rank = np.cumsum(pool.valid, axis=1)
+    columns = [
+        np.clip(odds, -STEEPEST, STEEPEST),
+        bm25 / np.maximum(middle, 1e-9)[:, None],
+        np.log(np.maximum(rank, 1)),
+    ]
+    taken = (*TAKEN, *(name for name in VECTOR_NAMES if name in pool.names))
+    columns += [pool.features[:, :, pool.names.index(name)] for name in taken]
+    last = rank == SETTINGS.bm25 - 1
+    one, at = np.nonzero(valid & (place[np.minimum(pool.rows, len(place) - 1)] >= 0))
+    values = np.stack(columns, axis=2)[one, at].astype(np.float32)
+    return one + start, place[pool.rows[one, at]], values, last[one, at]
+
+
+def _joined(
+    one: Int64Array,
+    other: Int64Array,
+    values: Float32Array,
+    last: BoolArray,
+    terms: tuple[csr_array, AnyArray],
+    names: tuple[str, ...],
+) -> Evidence:
+    """Return the evidence of pairs, from what documents `one` [d] found of `other` ones, by the `terms` of all."""
+    texts, hashes = terms
+    count = texts.shape[0]
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    codes, pair, times = np.unique(low * count + high, return_inverse=True, return_counts=True)
+    pairs = np.stack([codes // max(count, 1), codes % max(count, 1)], axis=1)
+    means = [np.bincount(pair, column, len(codes)) / times for column in values.T]
+    cosine = np.empty(len(pairs))
+    for start in range(0, len(pairs), MOST_PAIRS):
+        some = pairs[start : start + MOST_PAIRS]
+        cosine[start : start + MOST_PAIRS] = texts[some[:, 0]].multiply(texts[some[:, 1]]).sum(axis=1)
+    ends = np.zeros((len(pairs), 2), bool)
+    ends[pair[last], (one > other)[last].astype(int)] = True
+    return Evidence(count, pairs, np.column_stack([*means, cosine, times > 1]), names, ends, texts, hashes)
+
+
+@dataclass(frozen=True, eq=False)
+class PairModel:
+    """P(same story) of a pair: a logistic regression on the evidence `names` for each number of long texts in it.
+
+    `weights` float64 [3, names + 1]: of two short texts (posts), one (a post and an article) and none; the last of each
+    is the offset. Inputs are standardised by `centre` and `scale`.
+    """
+
+    names: tuple[str, ...]
+    centre: tuple[float, ...]
+    scale: tuple[float, ...]
+    weights: tuple[tuple[float, ...], ...]
+
+    def inputs(self, evidence: Evidence) -> Float64Array:
+        """Return the standardised inputs, float64 [m, names]."""
+        columns = [evidence.names.index(name) for name in self.names]
+        return (evidence.values[:, columns] - self.centre) / self.scale
+
+    def probabilities(self, evidence: Evidence) -> Float64Array:
+        """Return P(same story) of the pairs, float64 [m]."""
+        from scipy.special import expit
+
+        of = np.array(self.weights)[evidence.long]
+        return np.asarray(expit((self.inputs(evidence) * of[:, :-1]).sum(axis=1) + of[:, -1]))
+
+    def learned(self, evidence: Evidence, same: BoolArray) -> PairModel:
+        """Return a model that also knows which pairs are the `same` story, bool [m]; its weights stay near these."""
+        x, weights = self.inputs(evidence), list(self.weights)
+        for kind in range(KINDS):
+            here = evidence.long == kind
+            if here.sum() >= FEWEST and 0 < same[here].sum() < here.sum():
+                weights[kind] = tuple(
+                    logistic.fit(x[here], same[here], prior=np.array(weights[kind])).tolist()
+                )
+        return replace(self, weights=tuple(weights))
+
+    def with_vectors(self, evidence: Evidence) -> PairModel:
+        """Return a model that has an input for the cosine of vectors, too, so far without a weight."""
+        near = evidence.values[:, evidence.names.index(BY_VECTORS[0])]
+        weights = tuple((*of[:-1], 0.0, of[-1]) for of in self.weights)
+        centre, scale = (*self.centre, float(near.mean())), (*self.scale, float(near.std()) + 1e-6)
+        return PairModel((*self.names, *BY_VECTORS), centre, scale, weights)
+
+
+def fit(parts: Sequence[tuple[Evidence, BoolArray]]) -> PairModel:
+    """Return a model of several corpora: the evidence of each, and which pairs are the same story, bool [m].
+
+    Of the pairs with as many long texts, those of each corpus count the same.
+    """
+    values = [evidence.values[:, [evidence.names.index(name) for name in NAMES]] for evidence, _ in parts]
+    centre = np.round(np.stack([v.mean(axis=0) for v in values]).mean(axis=0), 4)
+    scale = np.round(np.stack([v.std(axis=0) for v in values]).mean(axis=0), 4)
+    weights = []
+    for kind in range(KINDS):
+        here = [(v[e.long == kind], y[e.long == kind]) for v, (e, y) in zip(values, parts, strict=True)]
+        here = [(x, y) for x, y in here if y.any()]
+        most = max((len(y) for _, y in here), default=0)
+        of = np.concatenate([np.full(len(y), most / len(y)) for _, y in here])
+        x, same = np.concatenate([x for x, _ in here]), np.concatenate([y for _, y in here])
+        found = logistic.fit(np.asarray((x - centre) / scale, np.float64), same, weights=of)
+        weights.append(tuple(round(float(w), 4) for w in found))
+    return PairModel(NAMES, tuple(float(c) for c in centre), tuple(float(s) for s in scale), tuple(weights))

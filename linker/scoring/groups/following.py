@@ -1,0 +1,75 @@
+"""Groups that keep their numbers as a corpus grows, and what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["began", "joined", "merged", "split", "left"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to a group: the documents `ids`, which were in the group `other` before, if they were in one.
+
+    "began": a group of two or more that no earlier one became; "joined": new documents; "merged": documents of another
+    group, which is gone; "split": documents of another group, which continues; "left": documents that are gone.
+    """
+
+    change: Kind
+    group: int
+    ids: tuple[str, ...]
+    other: int | None = None
+
+
+def followed(before: Mapping[str, int], after: Mapping[str, int]) -> dict[int, int]:
+    """Return for each group of `after` (document → group) the number of the group of `before` that it continues.
+
+    That is the one with which it shares most documents, each only once, the largest shares first; a group that shares
+    none with a free one gets the next number that none had.
+    """
+    shared = Counter((group, before[id_]) for id_, group in after.items() if id_ in before)
+    number: dict[int, int] = {}
+    used: set[int] = set()
+    for (group, earlier), _ in sorted(shared.items(), key=lambda item: (-item[1], item[0][1], item[0][0])):
+        if group not in number and earlier not in used:
+            number[group] = earlier
+            used.add(earlier)
+    following = max(before.values(), default=0) + 1
+    for group in dict.fromkeys(after.values()):
+        if group not in number:
+            number[group], following = following, following + 1
+    return number
+
+
+def changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[Change]:
+    """Yield what changed between two groupings (document → group) with numbers as `followed` gives them.
+
+    Documents that were alone and still are, and new ones that are alone, changed nothing.
+    """
+    now, then = _members(after), _members(before)
+    for group, ids in now.items():
+        if group not in then:
+            if len(ids) > 1 or ids[0] in before:
+                yield Change("began", group, ids)
+            origins = Counter(before[id_] for id_ in ids if id_ in before)
+        else:
+            new = tuple(id_ for id_ in ids if id_ not in before)
+            if new:
+                yield Change("joined", group, new)
+            origins = Counter(before[id_] for id_ in ids if before.get(id_, group) != group)
+        for other in sorted(origins):
+            moved = tuple(id_ for id_ in ids if before.get(id_) == other)
+            yield Change("split" if other in now else "merged", group, moved, other)
+    for group, ids in then.items():
+        if gone := tuple(id_ for id_ in ids if id_ not in after):
+            yield Change("left", group, gone)
+
+
+def _members(groups: Mapping[str, int]) -> dict[int, tuple[str, ...]]:
+    found: dict[int, list[str]] = {}
+    for id_, group in groups.items():
+        found.setdefault(group, []).append(id_)
+    return {group: tuple(ids) for group, ids in found.items()}

@@ -1,0 +1,94 @@
+"""Judged pairs of documents: what P(same story) learns from, and what a promised precision is tested on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
+from linker.scoring.groups.stories import Stories
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Judged pairs of n documents.
+
+    `story` int64 [n]: the story of each document of a pair that is the same, −1 for others. If only pairs of the same
+    story were named (`complete`), two of these documents that no chain of pairs joins are taken for different
+    stories; otherwise only `pairs` (int64 [j, 2]) count, which are the `same` or not (bool [j]). `learns` and `tests`
+    bool [n]: the documents whose pairs are learned from and tested.
+    """
+
+    story: Int64Array
+    pairs: Int64Array
+    same: BoolArray
+    complete: bool
+    learns: BoolArray
+    tests: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def labels(self, pairs: Int64Array) -> tuple[Int64Array, BoolArray]:
+        """Return the positions of those of `pairs` (int64 [m, 2], ascending) to learn from, and which are the same."""
+        return self._judged(pairs, self.learns)
+
+    def within(self, stories: Stories) -> tuple[Float64Array, BoolArray]:
+        """Return the judged pairs of different texts in one group: the group's probability [t], and which are right."""
+        if self.complete:
+            known = np.flatnonzero(self.tests)
+            known = known[np.argsort(stories.labels[known], kind="stable")]
+            parts = np.split(known, np.flatnonzero(np.diff(stories.labels[known])) + 1)
+            ends = [np.triu_indices(len(part), 1) for part in parts]
+            found = [np.stack([part[a], part[b]], axis=1) for part, (a, b) in zip(parts, ends, strict=True)]
+            pairs = np.sort(np.concatenate([np.empty((0, 2), np.int64), *found]), axis=1)
+        else:
+            pairs = self.pairs[stories.labels[self.pairs[:, 0]] == stories.labels[self.pairs[:, 1]]]
+        pairs = pairs[stories.leader[pairs[:, 0]] != stories.leader[pairs[:, 1]]]
+        at, right = self._judged(pairs, self.tests)
+        return stories.certain[pairs[at, 0]], right
+
+    def _judged(self, pairs: Int64Array, allowed: BoolArray) -> tuple[Int64Array, BoolArray]:
+        here = allowed[pairs].all(axis=1) if len(pairs) else np.zeros(0, bool)
+        one, other = self.story[pairs[here]].T
+        at = np.flatnonzero(here)
+        if self.complete:
+            known = (one >= 0) & (other >= 0)
+            return at[known], (one == other)[known]
+        verdict = {(a, b): s for (a, b), s in zip(self.pairs.tolist(), self.same.tolist(), strict=True)}
+        said = [verdict.get((a, b)) for a, b in pairs[at].tolist()]
+        known = np.array([s is not None for s in said], bool)
+        return at[known], np.array([s for s in said if s is not None], bool)
+
+
+def judged_of(
+    pairs: Mapping[tuple[str, str], bool], place: Mapping[str, int], *, halved: bool = False, seed: int = 0
+) -> Judged:
+    """Return judged pairs of ids, by the places of the documents; pairs with another id are left out.
+
+    `halved`: pairs are tested, too. Where only pairs of the same story are named, half of the stories are for that,
+    which learning does not see; where verdicts of both kinds are, all pairs are, and nothing is learned from them.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    known = {
+        tuple(sorted((place[a], place[b]))): s
+        for (a, b), s in pairs.items()
+        if a in place and b in place and a != b
+    }
+    ends = np.array(list(known), np.int64).reshape(-1, 2)
+    same = np.array(list(known.values()), bool)
+    count, complete = len(place), bool(same.all())
+    graph = csr_array((np.ones(int(same.sum())), tuple(ends[same].T)), shape=(count, count))
+    groups, component = connected_components(graph, directed=False)
+    named = np.isin(np.arange(count), ends)
+    story = np.where(named, component, -1)
+    every = np.ones(count, bool)
+    learns, tests = every, ~every
+    if halved:
+        half = np.random.default_rng(seed).random(groups)[component] < 0.5
+        learns, tests = (half, ~half) if complete else (~every, every)
+    return Judged(story, ends, same, complete, learns & named, tests & named)

@@ -1,0 +1,101 @@
+"""Correlation clustering against the optimum over all partitions, and what holds of every clustering."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexes.dtypes import Float64Array, Int64Array
+from linker.scoring.groups.clustering import cluster
+
+Problem = tuple[Int64Array, Float64Array, Float64Array]
+
+
+def gain(labels: Sequence[int], problem: Problem, threshold: float) -> float:
+    """Return what a partition gains, pair by pair."""
+    pairs, probabilities, weakest = problem
+    known = dict(zip(map(tuple, pairs.tolist()), probabilities.tolist(), strict=True))
+    total = 0.0
+    for i, j in itertools.combinations(range(len(labels)), 2):
+        if labels[i] == labels[j]:
+            absent = threshold * weakest[i] * weakest[j]
+            total += known.get((i, j), absent) - threshold
+    return total
+
+
+def partitions(count: int) -> Iterator[tuple[int, ...]]:
+    """Yield every partition of so many documents, as restricted growth strings."""
+    if not count:
+        yield ()
+        return
+    for labels in partitions(count - 1):
+        for label in range(max(labels, default=-1) + 2):
+            yield (*labels, label)
+
+
+def problem(rng: np.random.Generator, count: int, share: float = 0.7) -> Problem:
+    every = np.array(list(itertools.combinations(range(count), 2)), np.int64).reshape(-1, 2)
+    pairs = every[rng.random(len(every)) < share]
+    story = rng.integers(0, 3, count)
+    right = story[pairs[:, 0]] == story[pairs[:, 1]]
+    probabilities = np.clip(np.where(right, 0.7, 0.3) + rng.normal(0, 0.25, len(pairs)), 0, 1)
+    return pairs, probabilities, rng.random(count) * (rng.random(count) < 0.5)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    count = draw(st.integers(1, 12))
+    return problem(np.random.default_rng(draw(st.integers(0, 1 << 32))), count, draw(st.floats(0, 1)))
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8])
+def test_nearly_always_the_optimum_and_never_below_the_trivial_partitions(threshold: float) -> None:
+    optimal = 0
+    for seed in range(60):
+        made = problem(np.random.default_rng(seed), 7)
+        best = max(gain(labels, made, threshold) for labels in partitions(7))
+        reached = gain(cluster(*made, threshold).tolist(), made, threshold)
+        assert max(0.0, gain([0] * 7, made, threshold)) - 1e-9 <= reached <= best + 1e-9
+        optimal += reached >= best - 1e-9
+    assert optimal >= 54
+
+
+@given(problems(), st.floats(0.05, 0.95))
+def test_no_single_document_gains_by_moving(made: Problem, threshold: float) -> None:
+    labels = cluster(*made, threshold).tolist()
+    assert len(labels) == len(made[2]) and list(dict.fromkeys(labels)) == list(range(max(labels) + 1))
+    before = gain(labels, made, threshold)
+    assert before >= -1e-9
+    for i, to in itertools.product(range(len(labels)), range(max(labels) + 2)):
+        assert gain([*labels[:i], to, *labels[i + 1 :]], made, threshold) <= before + 1e-6
+
+
+@given(problems(), problems())
+def test_separate_corpora_are_grouped_as_if_alone(one: Problem, other: Problem) -> None:
+    count = len(one[2])
+    pairs = np.concatenate([one[0], other[0] + count])
+    both = cluster(pairs, np.concatenate([one[1], other[1]]), np.concatenate([one[2], other[2]]))
+    first, second = cluster(*one), cluster(*other)
+    assert both.tolist() == [*first.tolist(), *(second + first.max() + 1).tolist()]
+
+
+def test_lists_that_were_too_short_do_not_split_a_large_group() -> None:
+    """60 documents of one story, each with P of its 5 next ones only, all of them probable or not."""
+    pairs = np.array([(i, (i + d) % 60) for i in range(60) for d in range(1, 6)])
+    pairs = np.sort(pairs, axis=1)
+    probabilities = np.full(len(pairs), 0.9)
+    assert cluster(pairs, probabilities, np.full(60, 0.99)).max() == 0
+    assert cluster(pairs, probabilities, np.zeros(60)).max() > 3
+
+
+def test_a_bridge_between_two_stories_does_not_join_them() -> None:
+    pairs = np.array(
+        [*itertools.combinations(range(10), 2), *itertools.combinations(range(10, 20), 2), (0, 10)]
+    )
+    labels = cluster(pairs, np.full(len(pairs), 0.9), np.full(20, 0.7))
+    assert labels.tolist() == [0] * 10 + [1] * 10
