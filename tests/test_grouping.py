@@ -233,7 +233,7 @@ def test_what_cannot_be_used_is_refused(posts: Path, tmp_path: Path) -> None:
         "--days needs dates"
         in linker("group", bare, "--out", tmp_path / "g.csv", "--days", "3", check=1).stderr
     )
-    with pytest.raises(InputError, match="--out"):
+    with pytest.raises(InputError, match="with `out`"):
         package.group(posts, explain=True)
     (tmp_path / "pairs.csv").write_text("one,other\nx,y\n")
     with pytest.raises(InputError, match="do the ids agree"):
