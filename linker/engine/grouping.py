@@ -116,7 +116,7 @@ def group(
         judged or {}, {d.id: i for i, d in enumerate(documents)}, halved=precision is not None, seed=seed
     )
     if precision is not None and not len(known):
-        raise InputError("a promised precision is tested on judged pairs: pass them with --train")
+        raise InputError("a promised precision is tested on judged pairs: pass them with `train`")
     rows = collection.rows.locate([d.id for d in documents])
     with bar(len(documents), "finding pairs", "documents") as meter:
         found = pairs_of.gather(collection, rows, [d.full_text for d in documents], meter.update)
@@ -167,7 +167,7 @@ def _report(certified: Promise | None, precision: float, tested: int) -> None:
     if certified is None:
         logger.warning(
             "no threshold is certain to keep a precision of %g with the %s judged pairs within groups, so only near "
-            "copies are grouped: lower --precision, or judge more pairs (--sample draws them)",
+            "copies are grouped: lower `precision`, or judge more pairs (`sample` draws them)",
             precision,
             f"{tested:,}",
         )
@@ -207,7 +207,7 @@ def _days(documents: Sequence[Document]) -> Float64Array:
 def _near_in_time(pairs: Int64Array, dates: Float64Array, days: float) -> BoolArray:
     """Return which pairs are no further apart than so many days, bool [m]. Raises InputError without dates."""
     if not np.isfinite(dates).any():
-        raise InputError("--days needs dates: no metadata field has an ISO date in half of the documents")
+        raise InputError("`days` needs dates: no metadata field has an ISO date in half of the documents")
     return ~(np.abs(dates[pairs[:, 0]] - dates[pairs[:, 1]]) > days)
 
 

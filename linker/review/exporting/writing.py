@@ -117,7 +117,7 @@ def _for_asreview(
     if write is None:
         raise InputError(f"ASReview cannot read {path}: its name must end in {', '.join(FOR_ASREVIEW)}")
     if documents is None:
-        raise InputError("an export for ASReview holds the unread documents too: name the index with --index")
+        raise InputError("an export for ASReview holds the unread documents too: name the index with `index`")
     rows = asreview.labelled(documents.documents(), judgements, seeds)
     with replacing(path) as file:
         cut = write(rows, file, path.stem)
