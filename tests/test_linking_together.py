@@ -131,7 +131,7 @@ def test_options_of_languages_are_named(folder: Path, caplog: pytest.LogCaptureF
     links = package.link(
         folder / "posts.jsonl", folder / "news.index", ngrams=3, layout=False, one_to_one=True
     )
-    assert "have no use: hapax, layout" in caplog.text and links.metadata["competition"] == "one-to-one"
+    assert "have no use: `ngrams`, `layout`" in caplog.text and links.metadata["competition"] == "one-to-one"
 
 
 def test_what_cannot_be_done_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -14,7 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 from linker.base.options import Opt, described, option_of, options, takes, values
-from linker.cli import app
+from linker.cli import app, completion
 from linker.cli.columns import Names, Tables
 from linker.cli.elastic import Servers
 from linker.cli.found import every
@@ -182,3 +183,14 @@ def test_help_has_headings_and_the_example_in_one_line(monkeypatch: pytest.Monke
     found = re.findall(r"^(\w[\w ]*):$", shown, re.MULTILINE)
     assert found[:2] == ["Arguments", "Options"] and found[-2:] == ["Tables", "Example"]
     assert shown.endswith("\nExample:\n  linker link posts.jsonl articles.jsonl --out links.csv\n")
+
+
+@pytest.mark.parametrize("given", ["index", ("index", "other"), None])
+def test_fields_are_completed_for_one_directory_and_for_several(
+    given: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("c.jsonl").write_text('{"id": "a", "text": "rain", "lang": "en", "likes": 2}\n', encoding="utf-8")
+    linker("index", "build", "c.jsonl", "--out", "index")
+    context: Any = SimpleNamespace(params={"directory": given}, args=[] if given else ["index"])
+    assert list(completion.conditions(context, "la")) == ["lang="]

@@ -43,7 +43,7 @@ def _command(command: Any, context: Any) -> Iterator[str]:
     for heading, records in command.headings(context).items():
         rows = [record for record in records if not record[0].endswith("--help")]
         if rows:
-            yield f"| {heading.lower()} | |\n|---|---|"
+            yield f"| {heading} | |\n|---|---|"
             yield from (f"| `{_cell(written)}` | {_cell(_markdown(text))} |" for written, text in rows)
             yield ""
 

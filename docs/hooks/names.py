@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
 import linker
 
 TITLE = """# Python, in full
@@ -13,10 +16,13 @@ shows how they work together; other modules are documented in their files.
 
 def names_page() -> str:
     """Return the page in Markdown: what mkdocstrings fills in for each public name, where the name is defined."""
-    entries = (f"::: {_defined(name)}\n    options: {{ heading_level: 2 }}\n" for name in linker.__all__)
-    return "\n".join([TITLE, *entries])
+    values = [getattr(linker, name) for name in linker.__all__]
+    return "\n".join([TITLE, *(entry for value in values for entry in _entries(value))])
 
 
-def _defined(name: str) -> str:
-    value = getattr(linker, name)
-    return f"{value.__module__}.{value.__qualname__}"
+def _entries(value: Any) -> Iterator[str]:
+    """Yield the entry of a public name and, of a function whose arguments are the fields of a record, the record's."""
+    yield f"::: {value.__module__}.{value.__qualname__}\n    options: {{ heading_level: 2 }}\n"
+    if function := getattr(value, "__wrapped__", None):
+        record = get_type_hints(function)["options"]
+        yield f"::: {record.__module__}.{record.__qualname__}\n    options: {{ heading_level: 3 }}\n"
