@@ -62,6 +62,7 @@ class Workers:
             return self._supervise()
         finally:
             self._end()
+            signal.signal(READY, signal.SIG_IGN)  # a pending one would end this process
             signal.pthread_sigmask(signal.SIG_SETMASK, old)
             for end in self._pipe:
                 os.close(end)

@@ -8,6 +8,8 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -174,3 +176,21 @@ def test_answers_are_sent_at_once() -> None:
 
 def test_the_page_is_served_by_one_process(directory: Path) -> None:
     assert "--api" in linker("serve", directory, "--workers", "2", check=2).stderr
+
+
+def test_a_worker_that_gets_ready_while_the_server_ends_does_not_kill_it() -> None:
+    script = """
+import os, signal, time
+from linker.server.api.workers import Workers
+
+def work(is_ready):
+    is_ready(), is_ready()
+    time.sleep(60)
+
+def end():
+    time.sleep(0.3)  # until the second signal has come
+    os.kill(os.getpid(), signal.SIGTERM)
+
+raise SystemExit(Workers(1, work, grace=5, ready=end).run())
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=SECONDS).returncode == 0
