@@ -22,14 +22,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import rank_data
-from benchmarks.support.common import RESULTS, record, shared_data
+from benchmarks.support.common import record, recorded, shared_data
 from benchmarks.support.rank_data import Judged
 from indexes.dtypes import Float64Array
 from indexes.interface import Document
 from linker.cli.commands.linking import link
 from linker.cli.commands.sides import side_of
 from linker.cli.commands.together import SETTINGS, candidate_lists, ranked
-from linker.corpora import read_corpus
 from linker.engine.engine import Engine
 from linker.evaluation.reading.trec import read_run
 from linker.evaluation.significance import bootstrap
@@ -60,8 +59,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / "joint.json"
-    results = json.loads(path.read_text())["results"] if path.exists() else {}
+    results = recorded("joint")
     for name, part in PARTS.items():
         if arguments.only in (None, name):
             results[name] = part(arguments.work)
@@ -147,9 +145,11 @@ def tweets(work: Path) -> dict[str, Any]:
 
 def equal(work: Path) -> dict[str, Any]:
     """Headlines and articles, descriptions and pages: as many texts as documents, nothing known, one to one."""
-    news = [d for d in _documents(shared_data() / "bbc-news" / "corpus.jsonl.gz") if d.title]
+    news = [d for d in rank_data.documents_of(shared_data() / "bbc-news" / "corpus.jsonl.gz") if d.title]
     judged = rank_data.links("descriptions")["test"]
-    pages = {d.id: d for d in _documents(shared_data() / "linked-pages" / "masked" / "en.jsonl.gz")}
+    pages = {
+        d.id: d for d in rank_data.documents_of(shared_data() / "linked-pages" / "masked" / "en.jsonl.gz")
+    }
     described = [(q.text, pages[next(iter(judged.qrels[q.id]))]) for q in judged.queries]
     sets = {
         "headlines": [(d.title, Document(d.id, d.text)) for d in news],
@@ -194,10 +194,6 @@ def _write(path: Path, records: Iterable[Mapping[str, str]]) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
-def _documents(path: Path) -> list[Document]:
-    return [r for r in read_corpus(path) if isinstance(r, Document)]
-
-
 def _bm25(directory: Path, judged: Judged) -> dict[str, dict[str, float]]:
     answer = Engine(directory).search([q.text for q in judged.queries], KEPT, mode="bm25")
     return {
@@ -214,7 +210,7 @@ def _hungarian(directory: Path, texts: Path) -> dict[str, dict[str, float]]:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    documents = _documents(texts)
+    documents = rank_data.documents_of(texts)
     run = _bm25(directory, Judged([_query(d) for d in documents], {}))
     ids = list(dict.fromkeys(id_ for of in run.values() for id_ in of))
     column = {id_: i for i, id_ in enumerate(ids)}

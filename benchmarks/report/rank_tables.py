@@ -1,24 +1,30 @@
-"""The tables of the learned ranker, for docs/ranking.md."""
+"""Tables for the pages: the learned ranker, and deciding together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
+
+from benchmarks.report.cells import bracketed, renders
 
 CASES = {"statements": "statements → articles", "star": "statements → articles", "tweets": "tweets → claims"}
 
 
+@renders("rank.gains")
 def gains(results: Any) -> Iterator[str]:
     """What the ranker gains on test, by set and encoder."""
     yield "| set | first stage | its MRR | the ranker's MRR | Success@1 | Success@5 | lead in MRR (95 %) | links |"
-    yield "|---|---|---|---|---|---|---|---|"
     for part, title in CASES.items():
         for name, case in results.get(part, {}).items():
-            row, (lead, low, high) = case["test"], case["test"]["lead"]
-            cells = [f"{row[key]:.3f}" for key in ("before", "mrr", "s1", "s5")]
-            yield f"| {title} | {name} | {' | '.join(cells)} | {_lead(lead, low, high)} | {case['links']:,} |"
+            row = case["test"]
+            cells = [
+                *(f"{row[key]:.3f}" for key in ("before", "mrr", "s1", "s5")),
+                bracketed(row["lead"], "+"),
+            ]
+            yield f"| {title} | {name} | {' | '.join(cells)} | {case['links']:,} |"
 
 
+@renders("rank.curve")
 def curve(results: Any) -> Iterator[str]:
     """MRR on test by the number of training links."""
     rows = {
@@ -29,25 +35,24 @@ def curve(results: Any) -> Iterator[str]:
     }
     counts = sorted({int(count) for case in rows.values() for count in case["curve"]})
     yield f"| links | {' | '.join(f'{count:,}' for count in counts)} | all | first stage |"
-    yield f"|---|{'---|' * (len(counts) + 2)}"
     for name, case in rows.items():
         few = [f"{case['curve'][str(c)]['mrr']:.3f}" if str(c) in case["curve"] else "" for c in counts]
         yield f"| {name} | {' | '.join(few)} | {case['test']['mrr']:.3f} | {case['test']['before']:.3f} |"
 
 
+@renders("rank.transfer")
 def transfer(results: Any) -> Iterator[str]:
     """A ranker of the other sets on the set that is left out: its trees alone, and blended with BM25."""
     yield "| set left out | BM25 | trees of the other three | the same, blended with BM25 | its lead (95 %) |"
-    yield "|---|---|---|---|---|"
     for name, row in results.get("transfer", {}).items():
         alone = row["alone"]["mrr"]
-        yield f"| {name} | {row['before']:.3f} | {alone:.3f} | {row['mrr']:.3f} | {_lead(*row['lead'])} |"
+        yield f"| {name} | {row['before']:.3f} | {alone:.3f} | {row['mrr']:.3f} | {bracketed(row['lead'], '+')} |"
 
 
+@renders("rank.absence")
 def absence(results: Any) -> Iterator[str]:
     """P(link) where some queries have no match, told of each query alone and of 256 asked at once."""
     yield "| set | without a match | error of P(link), alone | 256 at once | right with P ≥ .5, alone | 256 at once |"
-    yield "|---|---|---|---|---|---|"
     for name, row in results.get("absence", {}).items():
         for share in ("0", "0.5", "0.9"):
             errors = [f"{row[f'error_{share}_{how}']:.3f}" for how in ("alone", "together")]
@@ -60,20 +65,20 @@ def absence(results: Any) -> Iterator[str]:
         yield f"| {name} | random words: median P(link) | {alone:.3f} | {together:.3f} | | |"
 
 
+@renders("cross_encoder")
 def cross_encoder(results: Any) -> Iterator[str]:
     """A cross-encoder on top of the ranker."""
     yield "| the ranker's ten best, ordered by | MRR | Success@1 |"
-    yield "|---|---|---|"
     for name, row in results["test"].items():
         yield f"| {name} | {row['mrr']:.3f} | {row['s1']:.3f} |"
-    yield ""
     yield (
         f"{results['queries']} test statements; {results['learned_from']} training statements, "
         f"{results['cpu_s_training']} CPU-seconds; {results['cpu_s_per_pair']:.3f} CPU-seconds per pair. Weight chosen "
-        f"on dev: {results['weight']}. Lead of the mix (95 %): {_lead(*results['lead'])}."
+        f"on dev: {results['weight']}. Lead of the mix (95 %): {bracketed(results['lead'], '+')}."
     )
 
 
+@renders("rank.cost")
 def cost(results: Any) -> Iterator[str]:
     """Time and size."""
     if "cost" not in results:
@@ -82,7 +87,6 @@ def cost(results: Any) -> Iterator[str]:
     times, index = found["ms_per_query"], found["index"]
     with_, without = index["with positions"], index["without"]
     yield "| | |"
-    yield "|---|---|"
     yield f"| features, candidates of 780 words per CPU-second | {found['candidates_per_cpu_second']:,} |"
     yield f"| a query by itself, its encoding included | {times['query']:.1f} ms |"
     yield f"| one query among 300 in a call | {times['batch']:.1f} ms |"
@@ -93,14 +97,10 @@ def cost(results: Any) -> Iterator[str]:
     yield f"| its build | {with_['cpu_seconds']:.0f} and {without['cpu_seconds']:.0f} CPU-seconds |"
 
 
-def _lead(lead: float, low: float, high: float) -> str:
-    return f"{lead:+.3f} [{low:+.3f}, {high:+.3f}]"
-
-
+@renders("joint")
 def joint(results: Any) -> Iterator[str]:
     """Deciding together in one language beside each text alone, and BM25's scores assigned by the Hungarian method."""
     yield "| | known | competition | alone, MRR / S@1 | together | lead in MRR (95 %) | BM25 + Hungarian |"
-    yield "|---|---|---|---|---|---|---|"
     if "statements" in results:
         found = results["statements"]
         rows, kind = found["test"], found["competition"]["competition"]
@@ -131,15 +131,5 @@ def joint(results: Any) -> Iterator[str]:
 
 def _joint_row(title: str, known: str, how: str, alone: Any, together: Any, matched: Any) -> str:
     figures = [f"{row['mrr']:.3f} / {row['s1']:.3f}" for row in (alone, together, matched)]
-    return f"| {title} | {known} | {how} | {figures[0]} | {figures[1]} | {_lead(*together['lead'])} | {figures[2]} |"
-
-
-TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
-    "joint": joint,
-    "rank.gains": gains,
-    "rank.curve": curve,
-    "rank.transfer": transfer,
-    "rank.absence": absence,
-    "cross_encoder": cross_encoder,
-    "rank.cost": cost,
-}
+    figures.insert(2, bracketed(together["lead"], "+"))
+    return f"| {title} | {known} | {how} | {' | '.join(figures)} |"

@@ -5,15 +5,16 @@ The comments are invisible where the page is shown. Each value names its results
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from benchmarks.support.common import RESULTS
+from benchmarks.support.common import recorded
 
 INLINE = re.compile(r"(<!-- =([\w.-]+) -->).*?(<!-- /= -->)", re.DOTALL)
+
+_results = cache(recorded)
 
 
 def render_values(text: str) -> str:
@@ -25,11 +26,6 @@ def value(name: str) -> str:
     """Return a value as it is printed."""
     source, compute = VALUES[name]
     return compute(_results(source))
-
-
-@cache
-def _results(source: str) -> Any:
-    return json.loads((RESULTS / f"{source}.json").read_text(encoding="utf-8"))["results"]
 
 
 def _speed(rival: str, documents: str = "89000") -> Callable[[Any], str]:
