@@ -43,18 +43,6 @@ def _lead(data: str, split: str) -> Callable[[Any], str]:
     return lambda r: f"{r[data]['star'][split]['mrr'] - r[data]['mean'][split]['mrr']:.3f}"
 
 
-def _link(variant: str, system: str, language: str, key: str) -> Callable[[Any], str]:
-    def found(r: Any) -> str:
-        (row,) = (
-            row
-            for row in r["rows"]
-            if (row["variant"], row["system"], row["language"]) == (variant, system, language)
-        )
-        return f"{row[key]:.3f}"
-
-    return found
-
-
 def _build(name: str) -> Callable[[Any], str]:
     return lambda r: f"{r[name]['engine']['documents_per_cpu_s']:,}"
 
