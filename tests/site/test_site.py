@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -87,6 +88,30 @@ def test_every_page_says_which_version_it_describes(site: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for page in ("index.html", "reference/python.html"):
         assert f">{project['version']}</a>" in (site / page).read_text(encoding="utf-8")
+
+
+def test_the_repository_is_linked_if_the_package_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jinja2 = pytest.importorskip("jinja2")
+    pytest.importorskip("mkdocs")
+    from docs.hooks import site as hooks
+
+    project = (
+        '[project]\nversion = "9.1"\nlicense = "MIT"\nurls = { Repository = "https://example.org/linker" }\n'
+    )
+    (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
+    monkeypatch.setattr(hooks, "ROOT", tmp_path)
+    config = hooks.on_config(SimpleNamespace(extra={}, site_name="linker"))
+    environment = jinja2.Environment(autoescape=True)
+    environment.filters["url"] = str
+    template = environment.from_string(
+        (ROOT / "docs" / "theme" / "partials" / "source.html").read_text(encoding="utf-8")
+    )
+    assert re.findall(r'href="(.*?)".*>(.*)</a>', template.render(config=config)) == [
+        ("changelog.html", "9.1"),
+        ("https://example.org/linker", "Repository"),
+    ]
 
 
 def test_a_copied_block_is_its_commands(site: Path) -> None:
