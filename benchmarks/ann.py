@@ -13,7 +13,6 @@ run again.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import real_vectors
-from benchmarks.support.common import RESULTS, record
+from benchmarks.support.common import parse_options, record, recorded
 from benchmarks.support.passages import SEED
 from indexes.interface import Matrix, RowArray
 from indexes.vectors.faiss_files import load_faiss
@@ -163,14 +162,15 @@ def cases(options: argparse.Namespace) -> Iterator[tuple[str, str, Path | None]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder of the vectors, kept")
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--million", type=int, default=1_000_000, help="vectors in the file to draw from")
-    parser.add_argument("--only", default=",".join([*GENERATORS, *PEERS]))
-    parser.add_argument("--data", default="real,random")
-    parser.add_argument("--sizes", action="store_true", help="only the structures' sizes")
-    options = parser.parse_args()
+    options = parse_options(
+        __doc__,
+        work=(Path, "folder of the vectors, kept"),
+        rows=1_000_000,
+        million=(1_000_000, "vectors in the file to draw from"),
+        only=",".join([*GENERATORS, *PEERS]),
+        data="real,random",
+        sizes=(False, "only the structures' sizes"),
+    )
     options.work.mkdir(exist_ok=True)
     if options.sizes:
         keep("sizes", sizes(real_vectors.prepare(options.work, options.million)))
@@ -184,9 +184,7 @@ def main() -> None:
 
 def keep(title: str, found: dict[str, Any]) -> None:
     """Write a case into the results; read late, since another kind may have been measured beside this one."""
-    path = RESULTS / "ann.json"
-    earlier = json.loads(path.read_text())["results"] if path.exists() else {}
-    print(record("ann", earlier | {title: found}, SEED))
+    print(record("ann", recorded("ann") | {title: found}, SEED))
 
 
 if __name__ == "__main__":

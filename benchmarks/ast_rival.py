@@ -6,7 +6,6 @@ The model runs in bfloat16, which halves its time here; vectors are cached in FO
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,16 +16,14 @@ import numpy.typing as npt
 
 from benchmarks.ast_tables import DATA, DEPTH, retrieval, tables
 from benchmarks.support.ast_data import Case, best, read_case
+from benchmarks.support.common import parse_options
 
 SIZE, SHORTEST, BATCH = 254, 16, 32  # tokens of a chunk besides [CLS] and [SEP]; a shorter rest is left out
 Vectors = npt.NDArray[np.float32]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--chunks", type=int, default=100, help="of a document at most")
-    arguments = parser.parse_args()
+    arguments = parse_options(__doc__, work=Path, chunks=(100, "of a document at most"))
     for name in DATA:
         folder = arguments.work / name
         case = read_case(name, folder)

@@ -9,7 +9,6 @@ figures are those of test. A trial is one (data, model, seed) and a file in FOLD
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import sys
@@ -23,7 +22,7 @@ import numpy.typing as npt
 
 from benchmarks.support.ast_data import Case, Ranking, rank_dense, read_case
 from benchmarks.support.ast_models import ABLATIONS, LENGTH, MODELS, UNTRAINED, fitted, settings_of
-from benchmarks.support.common import RESULTS, record
+from benchmarks.support.common import parse_options, record, recorded
 from indexes.fusion import Fusion, fuse
 from linker.encoders import folder as folders
 from linker.encoders.tokens import load_tokenizer
@@ -41,17 +40,16 @@ DEPTH = 100
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--work", type=Path, required=True, help="folder that keeps models, vectors and trials"
+    arguments = parse_options(
+        __doc__,
+        work=(Path, "folder that keeps models, vectors and trials"),
+        trials=([], "DATA/MODEL/SEED: run these and record nothing"),
+        report=(False, "record what is there, run nothing"),
     )
-    parser.add_argument("--trials", nargs="*", help="DATA/MODEL/SEED: run these and record nothing")
-    parser.add_argument("--report", action="store_true", help="record what is there, run nothing")
-    arguments = parser.parse_args()
     wanted = arguments.trials or [f"{d}/{m}/{s}" for s in SEEDS for d in DATA for m in MODELS]
     if not arguments.report:
         run_trials(wanted, arguments.work)
-    if arguments.trials is None:
+    if not arguments.trials:
         record("ast_tables", report(arguments.work), seed=0)
 
 
@@ -174,8 +172,7 @@ def alphas(folder: Path) -> dict[str, float] | None:
 
 def report(work: Path) -> dict[str, Any]:
     """Gather all trials: mean and standard deviation over seeds; what FOLDER has fewer of stays as it is recorded."""
-    path = RESULTS / "ast_tables.json"
-    before = json.loads(path.read_text())["results"] if path.exists() else {}
+    before = recorded("ast_tables")
     found = {data: _of_data(work / data, data) for data in DATA if (work / data).is_dir()}
     return {data: _merged(before.get(data, {}), found.get(data, {})) for data in {**before, **found}}
 

@@ -14,7 +14,6 @@ Where the links of the training pages are given, `auto` starts from the package'
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -28,7 +27,7 @@ import numpy.typing as npt
 
 from benchmarks.pool_rankers import WITHOUT
 from benchmarks.support.absent import calibration_error
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import KeptRows, parse_options, record, shared_data
 from linker.corpora.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
@@ -152,21 +151,14 @@ def judge(links: LinkingResult, task: Task, code: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = parse_options(
+        __doc__, languages=",".join(LANGUAGES), variants="hard,masked", systems=[*SYSTEMS], rows=Path | None
     )
-    parser.add_argument("--languages", default=",".join(LANGUAGES))
-    parser.add_argument("--variants", default="hard,masked")
-    parser.add_argument("--systems", nargs="+", default=SYSTEMS)
-    parser.add_argument("--rows", type=Path)
-    options = parser.parse_args()
-    kept = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
-    rows = [json.loads(line) for line in kept]
-    done = {(r["variant"], r["language"], r["system"]) for r in rows}
+    rows = KeptRows(options.rows)
     for variant in options.variants.split(","):
         for code in options.languages.split(","):
             for system in options.systems:
-                if (variant, code, system) in done:
+                if rows.has(variant=variant, language=code, system=system):
                     continue
                 start = time.process_time()
                 method, task = task_of(system, variant, code)
@@ -175,11 +167,7 @@ def main() -> None:
                 row["dictionaries"] = [d.path.name for d in task.dictionaries]
                 row["cpu_s"] = round(time.process_time() - start, 1)
                 row["about"] = {k: v for k, v in links.metadata.items() if k not in LONG}
-                print(row, flush=True)
-                rows.append(row)
-                if options.rows:
-                    with options.rows.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
+                rows.keep(row)
     record("auto_link", {"rows": rows})
 
 

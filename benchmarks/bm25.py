@@ -14,11 +14,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from benchmarks.support import text_rivals
 from benchmarks.support.common import record
-from benchmarks.support.links import NAMES, link_set, reciprocal_ranks
+from benchmarks.support.links import NAMES, interval, link_set, reciprocal_ranks
 from indexes.dtypes import Float64Array, Int64Array
 from indexes.text.bm25 import Bm25Index
 from indexes.text.parameters import TOKENIZERS, AnalysisSettings, Bm25Parameters
@@ -32,7 +30,6 @@ GRID = tuple(
     Bm25Parameters(k1, b, k3)
     for k1, b, k3 in itertools.product((0.9, 1.2, 1.6, 2.0, 2.5, 3.0), (0.6, 0.75, 0.85), (0.0, 1.0, 8.0))
 )
-SAMPLES = 2000
 Search = Callable[[Sequence[str]], Int64Array]
 
 
@@ -64,11 +61,9 @@ def measured(search: Search, name: str) -> dict[str, Any]:
     """Return MRR on test with its 95 % bootstrap interval, and Success@1 and @5."""
     queries, relevant = link_set(name).splits["test"]
     values: Float64Array = reciprocal_ranks(search(queries), relevant)
-    draws = np.random.default_rng(0).integers(0, len(values), (SAMPLES, len(values)))
-    low, high = np.quantile(values[draws].mean(axis=1), (0.025, 0.975))
     return {
         "mrr": round(float(values.mean()), 4),
-        "interval": [round(float(low), 4), round(float(high), 4)],
+        "interval": interval(values),
         "success_1": round(float((values == 1).mean()), 4),
         "success_5": round(float((values >= 0.2).mean()), 4),
     }

@@ -9,7 +9,6 @@ articles of your own.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 from collections import defaultdict
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.published_star import ACCEPTED, UNTIL, settings
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import parse_options, record, shared_data
 from linker.encoders import folder as folders
 from linker.encoders.explain import TextExplanation, explain
 from linker.encoders.interface import Encoder
@@ -31,15 +30,14 @@ MODEL, WORDS = "ast-paper", 6  # how many words are shown
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = parse_options(
+        __doc__,
+        work=(Path, "folder of benchmarks.published_star"),
+        budget=("own", "folder, under FOLDER, of the model"),
+        data=("tweets2claims", "a set of the shared data"),
+        seed=(0, "of the model"),
+        articles=(3, "how many, those with the most links first"),
     )
-    parser.add_argument("--work", type=Path, required=True, help="folder of benchmarks.published_star")
-    parser.add_argument("--budget", default="own", help="folder, under FOLDER, of the model")
-    parser.add_argument("--data", default="tweets2claims", help="a set of the shared data")
-    parser.add_argument("--seed", type=int, default=0, help="of the model")
-    parser.add_argument("--articles", type=int, default=3, help="how many, those with the most links first")
-    options = parser.parse_args()
     work = options.work / options.budget
     encoder = folders.load(work / options.data / f"{MODEL}-{options.seed}")
     rows = []

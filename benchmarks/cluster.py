@@ -10,7 +10,6 @@ of the dense search, against all vectors compared by numpy.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import tempfile
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, percentiles, record, work_folder
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
 from indexes.address import Address
@@ -93,11 +92,9 @@ def ask(
         clock = Clock(server)
         seconds = list(pool.map(one, range(len(texts))))
     spent = clock.read()
-    p50, p99 = (1000 * np.percentile(seconds, [50, 99])).tolist()
     cpu = 1000 * (spent["client_cpu_s"] + spent["server_cpu_s"]) / len(texts)
     return {
-        "p50_ms": round(p50, 1),
-        "p99_ms": round(p99, 1),
+        **percentiles(seconds, 1),
         "queries_per_s": round(len(texts) / spent["wall_s"], 1),
         "cpu_ms": round(cpu, 1),
     }
@@ -158,14 +155,11 @@ def measure(work: Path, sentences: int, node: elastic_server.Node) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, help="folder for the data, kept (otherwise temporary)")
-    parser.add_argument("--sentences", type=int, default=20_000)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryDirectory(prefix="cluster-") as disk:
+    options = parse_options(
+        __doc__, work=(Path | None, "folder for the data, kept (otherwise temporary)"), sentences=20_000
+    )
+    with work_folder(options.work) as work, tempfile.TemporaryDirectory(prefix="cluster-") as disk:
         Path(disk).chmod(0o755)
-        work = options.work or Path(temporary)
-        work.mkdir(parents=True, exist_ok=True)
         node = elastic_server.Node(Path(disk) / "node", environment={"ES_JAVA_OPTS": HEAP})
         try:
             node.start()

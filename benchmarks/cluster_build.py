@@ -10,9 +10,7 @@ of one machine with other work, so that the clock says little of what more machi
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ import psutil
 
 from benchmarks.cluster import Clock
 from benchmarks.encode import STARS, build
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, record, work_folder
 from benchmarks.support.passages import SEED, prepare
 from indexes.address import Address
 from indexes.cluster import drop
@@ -105,18 +103,17 @@ def measure(corpus: Path, encoder: Path, node: elastic_server.Node, workers: int
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, help="folder for the data, kept (otherwise temporary)")
-    parser.add_argument("--sentences", type=int, default=20_000)
-    parser.add_argument("--workers", type=int, nargs="*", default=[0, 1, 2, 4], help="0: without Ray")
-    options = parser.parse_args()
+    options = parse_options(
+        __doc__,
+        work=(Path | None, "folder for the data, kept (otherwise temporary)"),
+        sentences=20_000,
+        workers=([0, 1, 2, 4], "0: without Ray"),
+    )
     with (
-        tempfile.TemporaryDirectory() as temporary,
+        work_folder(options.work) as work,
         elastic_server.folder() as disk,
         contextlib.ExitStack() as stack,
     ):
-        work = options.work or Path(temporary)
-        work.mkdir(parents=True, exist_ok=True)
         corpus = prepare(work, options.sentences).sentences
         encoder = model(corpus, work / f"{options.sentences}-star")
         node = elastic_server.Node(disk / "node")

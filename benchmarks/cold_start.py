@@ -9,7 +9,6 @@ once everything is loaded.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import cpu_time, record, shared_data
+from benchmarks.support.common import cpu_time, parse_options, record, shared_data
 
 CORPUS = shared_data() / "bbc-news" / "corpus.jsonl.gz"
 QUERY = "voters fear fraud in postal ballots before the general election"
@@ -110,7 +109,7 @@ def measure(work: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, print and record."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parse_options(__doc__)
     with tempfile.TemporaryDirectory() as folder:
         record("cold_start", measure(Path(folder)))
 

@@ -9,7 +9,6 @@ chosen on dev. The ranker learned from other training links than the cross-encod
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import rank_data
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, record
 from indexes.dtypes import AnyArray, Float64Array
 from indexes.fusion import zscores
 from linker.engine.engine import Engine
@@ -59,11 +58,12 @@ class Task:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder with the indexes of benchmarks.rank")
-    parser.add_argument("--learn", type=int, default=600, help="training statements of the cross-encoder")
-    parser.add_argument("--judge", type=int, default=250, help="statements of dev, and of test")
-    arguments = parser.parse_args()
+    arguments = parse_options(
+        __doc__,
+        work=(Path, "folder with the indexes of benchmarks.rank"),
+        learn=(600, "training statements of the cross-encoder"),
+        judge=(250, "statements of dev, and of test"),
+    )
     record("cross_encoder", run(arguments.work, arguments.learn, arguments.judge), seed=0)
 
 

@@ -8,8 +8,6 @@ behind least. The answers of both retrievers are cached in FOLDER.
 
 from __future__ import annotations
 
-import argparse
-import csv
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import parse_options, record, shared_data
 from benchmarks.support.meanvectors import mean_vectors
+from benchmarks.support.rank_data import documents_of, read_qrels
 from indexes.fusion import Fusion, Ranking, fuse
 from indexes.interface import Document, Matrix
 from indexes.text.bm25 import Bm25Index
 from indexes.vectors.faiss_index import FaissIndex
-from linker.corpora import Query, read_corpus, read_queries
+from linker.corpora import read_queries
 from linker.encoders.loading import load_encoder
 from linker.engine.tuning import MEASURES, find_relevant, fusions, tune
 
@@ -55,7 +54,7 @@ def tweets() -> Task:
 
 def headlines() -> Task:
     """Headline → story; every other story's headline is a dev query."""
-    found = _documents(shared_data() / "bbc-news" / "corpus.jsonl.gz")
+    found = documents_of(shared_data() / "bbc-news" / "corpus.jsonl.gz")
     queries = [(d.title, [d.id]) for d in found]
     return Task([Document(d.id, d.text) for d in found], {"dev": queries[::2], "test": queries[1::2]})
 
@@ -63,25 +62,17 @@ def headlines() -> Task:
 def descriptions() -> Task:
     """One-line description → manual page; there is no dev split, so it is shown only."""
     folder = shared_data() / "descriptions"
-    documents = _documents(shared_data() / "linked-pages" / "masked" / "en.jsonl.gz")
+    documents = documents_of(shared_data() / "linked-pages" / "masked" / "en.jsonl.gz")
     return Task(documents, {"test": _judged(folder, "test")})
 
 
-def _documents(path: Path) -> list[Document]:
-    return [d for d in read_corpus(path) if isinstance(d, Document)]
-
-
 def beir(folder: Path, splits: Sequence[str]) -> Task:
-    return Task(_documents(folder), {split: _judged(folder, split) for split in splits})
+    return Task(documents_of(folder), {split: _judged(folder, split) for split in splits})
 
 
 def _judged(folder: Path, split: str) -> list[tuple[str, list[str]]]:
-    queries: list[Query] = read_queries(folder / "queries.jsonl.gz")
-    wanted: dict[str, list[str]] = {}
-    with (folder / "qrels" / f"{split}.tsv").open() as file:
-        for line in csv.DictReader(file, delimiter="\t"):
-            wanted.setdefault(line["query-id"], []).append(line["corpus-id"])
-    return [(q.text, wanted[q.id]) for q in queries if q.id in wanted]
+    wanted = read_qrels(folder / "qrels" / f"{split}.tsv")
+    return [(q.text, [*wanted[q.id]]) for q in read_queries(folder / "queries.jsonl.gz") if q.id in wanted]
 
 
 def _thinned(task: Task, keep: int) -> Task:
@@ -206,9 +197,7 @@ def shown(split: Split, dev: Split | None, chosen: str) -> dict[str, dict[str, f
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cache", type=Path, required=True)
-    cache: Path = parser.parse_args().cache
+    cache: Path = parse_options(__doc__, cache=Path).cache
     cache.mkdir(exist_ok=True)
     splits = {}
     for name in PAIRS:

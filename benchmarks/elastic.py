@@ -14,8 +14,6 @@ compared too.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import re
 import tempfile
@@ -28,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import direct
-from benchmarks.support.common import RESULTS, record, shared_data
+from benchmarks.support.common import parse_options, record, recorded, shared_data
 from benchmarks.support.passages import SEED, statements
 from indexes.cluster.beside import ServerText
 from indexes.cluster.client import ElasticSettings
@@ -224,14 +222,13 @@ def _ratios(found: dict[str, Any]) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, help="folder for the indexes (otherwise temporary)")
-    parser.add_argument("--sizes", default="89000,740000")
-    parser.add_argument(
-        "--without", default="", help="'elastic' leaves the server out, with its figures as they were"
+    options = parse_options(
+        __doc__,
+        work=(Path | None, "folder for the indexes (otherwise temporary)"),
+        sizes="89000,740000",
+        without=("", "'elastic' leaves the server out, with its figures as they were"),
     )
-    options = parser.parse_args()
-    queries, recorded = statements(), RESULTS / "elastic.json"
+    queries = statements()
     for size in map(int, options.sizes.split(",")):
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.work)))
@@ -246,7 +243,7 @@ def main() -> None:
                 node.start()
             found = measure(size, queries, folder, node)
             print(found["ours_over_best"], flush=True)
-            data = json.loads(recorded.read_text())["results"] if recorded.exists() else {}
+            data = recorded("elastic")
             before = data.get(str(size), {}).get("rivals", {})
             if node is None and "elasticsearch" in before:  # it stays as an earlier run found it
                 found["rivals"]["elasticsearch"] = before["elasticsearch"]

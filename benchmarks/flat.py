@@ -11,8 +11,6 @@ numpy and torch in float32 or bfloat16 blocks with a running threshold, numkong'
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -22,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import real_vectors
-from benchmarks.support.common import RESULTS, in_child, record
+from benchmarks.support.common import in_child, parse_options, record, recorded
 from benchmarks.support.passages import SEED
 from indexes import kernels
 from indexes.interface import Matrix
@@ -221,18 +219,17 @@ def all_pairs(path: Path, rows: int, scan: bool) -> None:
 
 def keep(part: dict[str, Any]) -> None:
     """Write a part into the results; the others stay as earlier or concurrent runs left them."""
-    path = RESULTS / "flat.json"
-    earlier = json.loads(path.read_text())["results"] if path.exists() else {}
-    print(record("flat", earlier | part, SEED), part, flush=True)
+    print(record("flat", recorded("flat") | part, SEED), part, flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder of the vectors, kept")
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--all-pairs", type=int, default=150_000)
-    parser.add_argument("--parts", default="libraries,real,random,pairs,faiss-pairs")
-    options = parser.parse_args()
+    options = parse_options(
+        __doc__,
+        work=(Path, "folder of the vectors, kept"),
+        rows=1_000_000,
+        all_pairs=150_000,
+        parts="libraries,real,random,pairs,faiss-pairs",
+    )
     load_faiss().omp_set_num_threads(1)
     options.work.mkdir(exist_ok=True)
     path, parts = real_vectors.prepare(options.work, options.rows), options.parts.split(",")

@@ -6,14 +6,13 @@ The pure-Python version returns the same results: the top 100 (row, score) pairs
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 import numpy as np
 
-from benchmarks.support.common import cpu_time, record
+from benchmarks.support.common import cpu_time, parse_options, record
 from indexes.fusion import Fusion, Ranking, fuse, fuse_hits
 from indexes.interface import Hits
 
@@ -89,10 +88,7 @@ def check(sides: Sequence[Ranking], hits: Sequence[Sequence[Hits]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--queries", type=int, default=10_000)
-    parser.add_argument("--repeats", type=int, default=7)
-    args = parser.parse_args()
+    args = parse_options(__doc__, queries=10_000, repeats=7)
     sides = make_sides(args.queries)
     hits = [make_hits(side) for side in sides]
     check(sides, hits)

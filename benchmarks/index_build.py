@@ -16,7 +16,6 @@ import itertools
 import os
 import shutil
 import statistics
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +25,7 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.support import direct
-from benchmarks.support.common import Cost, in_child, parse_work_options, record
+from benchmarks.support.common import Cost, in_child, parse_work_options, record, work_folder
 from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare
 
 Build = Callable[..., object]
@@ -143,9 +142,7 @@ def measure(documents: int, repeats: int, variants: list[Variant]) -> dict[str, 
 def main() -> None:
     options = parse_work_options(__doc__)
     os.environ["OMP_NUM_THREADS"] = "1"
-    with tempfile.TemporaryDirectory() as temporary:
-        work = options.work or Path(temporary)
-        work.mkdir(exist_ok=True)
+    with work_folder(options.work) as work:
         data = prepare(work, options.sentences)
         results: dict[str, Any] = {}
         for name, (documents, repeats, variants) in cases(

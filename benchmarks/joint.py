@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import rank_data, rivals
-from benchmarks.support.common import RESULTS, record, shared_data
+from benchmarks.support.common import record, recorded, shared_data
 from benchmarks.support.rank_data import Judged
 from indexes.dtypes import Float64Array
 from indexes.interface import Document
@@ -60,8 +60,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / "joint.json"
-    results = json.loads(path.read_text())["results"] if path.exists() else {}
+    results = recorded("joint")
     for name, part in PARTS.items():
         if arguments.only in (None, name):
             results[name] = part(arguments.work)
@@ -154,9 +153,11 @@ def tweets(work: Path) -> dict[str, Any]:
 
 def equal(work: Path) -> dict[str, Any]:
     """Headlines and articles, descriptions and pages: as many texts as documents, nothing known, one to one."""
-    news = [d for d in _documents(shared_data() / "bbc-news" / "corpus.jsonl.gz") if d.title]
+    news = [d for d in rank_data.documents_of(shared_data() / "bbc-news" / "corpus.jsonl.gz") if d.title]
     judged = rank_data.links("descriptions")["test"]
-    pages = {d.id: d for d in _documents(shared_data() / "linked-pages" / "masked" / "en.jsonl.gz")}
+    pages = {
+        d.id: d for d in rank_data.documents_of(shared_data() / "linked-pages" / "masked" / "en.jsonl.gz")
+    }
     described = [(q.text, pages[next(iter(judged.qrels[q.id]))]) for q in judged.queries]
     sets = {
         "headlines": [(d.title, Document(d.id, d.text)) for d in news],

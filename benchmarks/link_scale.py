@@ -13,8 +13,6 @@ method runs in a process of its own, from texts in memory to the ranking; proces
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import resource
 import time
@@ -26,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import commit, record
+from benchmarks.support.common import KeptRows, commit, parse_options, record
 from indexes.dtypes import Int64Array
 from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.methods import link
@@ -155,27 +153,17 @@ def growth(rows: Sequence[dict[str, Any]], method: str, last: int = 0) -> float 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = parse_options(
+        __doc__, largest=(20_000, "most source pages"), methods="hapax,dictionary,auto", rows=Path | None
     )
-    parser.add_argument("--largest", type=int, default=20_000, help="most source pages")
-    parser.add_argument("--methods", default="hapax,dictionary,auto")
-    parser.add_argument("--rows", type=Path)
-    options = parser.parse_args()
-    kept = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
-    rows = [json.loads(line) for line in kept]
+    rows = KeptRows(options.rows)
     methods = options.methods.split(",")
     for n, m in SIZES:
         for method in methods:
-            done = any((r["method"], r["source_pages"]) == (method, n) for r in rows)
-            if n > options.largest or done:
+            if n > options.largest or rows.has(method=method, source_pages=n):
                 continue
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                rows.append(pool.submit(measure, method, n, m).result())
-            print(rows[-1], flush=True)
-            if options.rows:
-                with options.rows.open("a") as file:
-                    file.write(json.dumps(rows[-1]) + "\n")
+                rows.keep(pool.submit(measure, method, n, m).result())
     found = sorted({r["method"] for r in rows})
     exponents, at_end = ({method: growth(rows, method, last) for method in found} for last in (0, 2))
     record("link_scale", {"rows": rows, "exponents": exponents, "exponents_at_end": at_end}, seed=SEED)

@@ -6,8 +6,6 @@ records what the method was given. Nothing here uses how the variants were cut.
 
 from __future__ import annotations
 
-import argparse
-import ast
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import KeptRows, parse_options, record, shared_data
 from linker.corpora.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
@@ -96,27 +94,25 @@ def judge(candidates: Candidates, source: Pages, target: Pages, code: str) -> di
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--languages", default=",".join(LANGUAGES))
-    parser.add_argument("--variants", default="hard,masked")
-    parser.add_argument("--encoder", help="also link by this encoder")
-    parser.add_argument("--resume", type=Path, help="output of an interrupted run: its rows are kept")
-    options = parser.parse_args()
-    lines = options.resume.read_text(encoding="utf-8").splitlines() if options.resume else []
-    rows = [ast.literal_eval(line) for line in lines if line.startswith("{")]
-    done = {(row["variant"], row["language"], row["system"]) for row in rows}
+    options = parse_options(
+        __doc__,
+        languages=",".join(LANGUAGES),
+        variants="hard,masked",
+        encoder=(str | None, "also link by this encoder"),
+        rows=(Path | None, "keeps rows between runs"),
+    )
+    rows = KeptRows(options.rows)
     for variant in options.variants.split(","):
         for code in options.languages.split(","):
             for name, method, task in systems(variant, code, options.encoder):
-                if (variant, code, name) in done:
+                if rows.has(variant=variant, language=code, system=name):
                     continue
                 start = time.process_time()
                 links = link(task, method)
                 row = {"variant": variant, "language": code, "system": name, "method": method}
                 row |= judge(links.candidates, task.source, task.target, code)
                 row["cpu_s"] = round(time.process_time() - start, 1)
-                print(row, flush=True)
-                rows.append(row)
+                rows.keep(row)
             record("linked_pages", {"rows": rows, "pivots": PIVOTS})
 
 

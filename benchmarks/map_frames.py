@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, record
 from indexes.interface import Document
 from linker.engine.building import create
 from linker.engine.engine import Engine
@@ -54,6 +53,4 @@ def measure(points: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--points", type=int, default=MOST)
-    record("map_frames", measure(parser.parse_args().points), seed=0)
+    record("map_frames", measure(parse_options(__doc__, points=MOST).points), seed=0)

@@ -8,7 +8,6 @@ Every vector, entity and finished system is saved under --work, so that a killed
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import parse_options, record, shared_data
 from indexes.dtypes import Float32Array, Float64Array
 from indexes.text.bm25 import Bm25Index
 from linker.base.files import write_atomically
@@ -269,13 +268,12 @@ def _print(summary: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--work", type=Path, required=True, help="vectors, entities and finished systems, kept"
+    options = parse_options(
+        __doc__,
+        work=(Path, "vectors, entities and finished systems, kept"),
+        seeds=3,
+        tuned=(False, "also tune MiniLM (some ten minutes of CPU)"),
     )
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--tuned", action="store_true", help="also tune MiniLM (some ten minutes of CPU)")
-    options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     bench = Bench(
         Recogniser({"": DEFAULT}, options.work / "entities.jsonl"),

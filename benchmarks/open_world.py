@@ -15,8 +15,6 @@ precision of .9: links kept, and their precision.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,7 +26,7 @@ import numpy as np
 
 from benchmarks.auto_link import LANGUAGES, dictionaries_of, links_of, pages_of, rankers_of
 from benchmarks.support.absent import calibration_error
-from benchmarks.support.common import record
+from benchmarks.support.common import KeptRows, parse_options, record
 from benchmarks.support.prose import prose
 from indexes.dtypes import BoolArray, Int64Array
 from linker.crosslingual.options import Options
@@ -139,39 +137,28 @@ def _round(value: float | np.floating[Any]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = parse_options(
+        __doc__,
+        languages=",".join(LANGUAGES),
+        variants="hard,prose",
+        systems=[*SYSTEMS],
+        seeds="0",
+        rows=(Path | None, "keeps rows between runs; those that it has are not made again"),
     )
-    parser.add_argument("--languages", default=",".join(LANGUAGES))
-    parser.add_argument("--variants", default="hard,prose")
-    parser.add_argument("--systems", nargs="+", default=SYSTEMS)
-    parser.add_argument("--seeds", default="0")
-    parser.add_argument(
-        "--rows", type=Path, help="keeps rows between runs; those that it has are not made again"
-    )
-    options = parser.parse_args()
-    kept = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
-    rows = [json.loads(line) for line in kept]
-    done = {(r["variant"], r["language"], r["system"], r["seed"]) for r in rows}
+    rows = KeptRows(options.rows)
     for code in options.languages.split(","):
         for variant in options.variants.split(","):
             for system in options.systems:
                 for seed in map(int, options.seeds.split(",")):
-                    if (variant, code, system, seed) in done or (
-                        variant == "prose" and system != "auto: both"
-                    ):
+                    name = {"variant": variant, "language": code, "system": system, "seed": seed}
+                    if rows.has(**name) or (variant == "prose" and system != "auto: both"):
                         continue
                     start = time.process_time()
                     found = []
                     for share, solution, links in solutions(system, variant, code, seed):
-                        name = {"variant": variant, "language": code, "system": system, "seed": seed}
                         found.append({**name, "orphans": share, **judge(solution, links)})
                         found[-1]["cpu_s"] = round(time.process_time() - start, 1)
-                        print(found[-1], flush=True)
-                    rows += found
-                    if options.rows:
-                        with options.rows.open("a") as file:
-                            file.writelines(json.dumps(row) + "\n" for row in found)
+                    rows.keep(*found)
     record("open_world", {"rows": rows})
 
 

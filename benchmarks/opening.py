@@ -10,7 +10,6 @@ more than on an idle one.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import ROOT, record, shared_data
+from benchmarks.support.common import ROOT, parse_options, record, shared_data
 from benchmarks.support.direct import read
 from benchmarks.support.passages import SEED, SHORTEST
 from indexes.arrays import normalised
@@ -101,12 +100,13 @@ def measure(versions: dict[str, Path], directories: list[Path]) -> list[dict[str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder for the shards, kept")
-    parser.add_argument("--shards", type=int, default=10)
-    parser.add_argument("--size", type=int, default=100_000)
-    parser.add_argument("--beside", type=Path, help="a built checkout of another version")
-    options = parser.parse_args()
+    options = parse_options(
+        __doc__,
+        work=(Path, "folder for the shards, kept"),
+        shards=10,
+        size=100_000,
+        beside=(Path | None, "a built checkout of another version"),
+    )
     options.work.mkdir(parents=True, exist_ok=True)
     directories = [shard(options.work, number, options.size).resolve() for number in range(options.shards)]
     versions = {"this": ROOT}

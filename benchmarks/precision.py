@@ -15,7 +15,6 @@ Indexes and hits are kept in FOLDER.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import cpu_time, record
+from benchmarks.support.common import cpu_time, parse_options, record
 from benchmarks.support.hit_data import SETS, hits_of, joined, open_index
 from benchmarks.support.rank_data import links
 from indexes.dtypes import BoolArray, Float64Array
@@ -204,9 +203,7 @@ def _saved(calibration: Calibration, path: Path) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder for indexes and hits, kept")
-    work: Path = parser.parse_args().work
+    work: Path = parse_options(__doc__, work=(Path, "folder for indexes and hits, kept")).work
     work.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {"splits": {}, "measures": {}, "shift": {}, "drift": {}, "cost": {}}
     for kind, vectors in (("BM25", False), ("word vectors", True)):

@@ -7,7 +7,6 @@ real articles of its test data are parsed too: long ones, of the English Wikiped
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import tempfile
 import time
@@ -15,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.common import cpu_time, in_child, record
+from benchmarks.support.common import cpu_time, in_child, parse_options, record
 from benchmarks.support.wikis import write_langlinks, write_wikis
 from linker.papers.bucc.dumps import Counts, Site, read_dump
 from linker.papers.bucc.langlinks import read_langlinks
@@ -72,9 +71,7 @@ def whole(files: Files, out: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default="500,2000", help="linked articles of each wiki")
-    options = parser.parse_args()
+    options = parse_options(__doc__, sizes=("500,2000", "linked articles of each wiki"))
     sizes = [int(size) for size in options.sizes.split(",")]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -7,7 +7,6 @@ test is only searched.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 import subprocess
@@ -15,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import parse_options, record, shared_data
 
 SET = "tweets2claims"
 MEASURES = "-m MAP@5 -m MRR -m success.1"
@@ -52,11 +51,7 @@ ROWS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--work", type=Path, required=True, help="folder for indexes and rankers, empty or absent"
-    )
-    arguments = parser.parse_args()
+    arguments = parse_options(__doc__, work=(Path, "folder for indexes and rankers, empty or absent"))
     arguments.work.mkdir(parents=True, exist_ok=True)
     rows = {name: _row(commands, arguments.work.resolve()) for name, commands in ROWS.items()}
     record("published", rows, seed=0)

@@ -7,8 +7,6 @@ do.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +17,7 @@ import numpy as np
 
 from benchmarks.auto_link import judge, task_of
 from benchmarks.linked_pages import DATA, PIVOTS, pages_of, systems
-from benchmarks.support.common import record
+from benchmarks.support.common import KeptRows, parse_options, record
 from benchmarks.support.published import row, table
 from indexes.dtypes import Int64Array
 from linker.crosslingual.methods import link
@@ -76,24 +74,18 @@ def tasks(code: str) -> Iterator[tuple[str, str, Task]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--languages", default=",".join(LANGUAGES))
-    parser.add_argument("--systems", nargs="+", default=[*NAMES, *TOPICS])
-    parser.add_argument("--rows", type=Path, required=True)
-    options = parser.parse_args()
-    lines = options.rows.read_text().splitlines() if options.rows.exists() else []
-    rows = {(r["system"], r["language"]): r for r in map(json.loads, lines)}
+    options = parse_options(__doc__, languages=",".join(LANGUAGES), systems=[*NAMES, *TOPICS], rows=Path)
+    rows = KeptRows(options.rows)
     for code in options.languages.split(","):
         for name, method, task in tasks(code):
-            if name in options.systems and (name, code) not in rows:
+            if name in options.systems and not rows.has(system=name, language=code):
                 start = time.process_time()
                 found = {"system": name, "language": code, **judge(link(task, method), task, code)}
                 found["cpu_s"] = round(time.process_time() - start, 1)
-                rows[name, code] = found
-                with options.rows.open("a") as file:
-                    file.write(json.dumps(found) + "\n")
-                print(found, flush=True)
-    record("published_bucc", {"tables": report(rows), "rows": list(rows.values())})
+                rows.keep(found)
+    record(
+        "published_bucc", {"tables": report({(r["system"], r["language"]): r for r in rows}), "rows": rows}
+    )
 
 
 def report(rows: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.support.common import RESULTS, record, shared_data
+from benchmarks.support.common import record, recorded, shared_data
 from benchmarks.support.glove import export
 from benchmarks.support.published import row, table
 from indexes.dtypes import Float32Array
@@ -110,7 +110,7 @@ def main() -> None:
         print(trial, json.dumps(cost), flush=True)
     if arguments.report:
         tables = [*report(arguments.work), *costs(arguments.work)]
-        record("published_star", {"tables": [*tables, *recorded(tables)]})
+        record("published_star", {"tables": [*tables, *untouched(tables)]})
 
 
 def settings(data: str, model: str, seed: int, changes: list[str], work: Path) -> TrainConfig:
@@ -247,11 +247,11 @@ def report(work: Path) -> list[dict[str, Any]]:
     return tables
 
 
-def recorded(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def untouched(tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the tables that were recorded of sets that `tables` do not have; a study follows its set's table."""
     made = {title for title in DATA.values() if any(t["title"].startswith(title) for t in tables)}
     kept, keeps = [], False
-    for one in json.loads((RESULTS / "published_star.json").read_text())["results"]["tables"]:
+    for one in recorded("published_star")["tables"]:
         if one["title"] != STUDY_TITLE:
             keeps = not one["title"].startswith(tuple(made))
         if keeps:

@@ -7,13 +7,12 @@ FOLDER` then judges what FOLDER holds on the test parts.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 from benchmarks import sts
 from benchmarks.sts_arabic import SOME, translated
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, record
 from benchmarks.support.published import Value, row, table
 from linker.evaluation.correlation import pearson, spearman
 from linker.scoring.pairs.data import Pair, golds
@@ -58,9 +57,7 @@ WHY = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder of benchmarks.sts")
-    work = parser.parse_args().work
+    work = parse_options(__doc__, work=(Path, "folder of benchmarks.sts")).work
     tables = [judged(work, resource) for resource in TITLES]
     tables.append(arabic(work))
     record("published_sts", {"tables": tables}, seed=0)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import absent, rank_data
-from benchmarks.support.common import RESULTS, record, shared_data
+from benchmarks.support.common import record, recorded, shared_data
 from benchmarks.support.rank_data import Gathered, Judged
 from indexes.dtypes import Float64Array
 from linker.base.config import load
@@ -58,8 +58,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / "rank.json"
-    results = json.loads(path.read_text())["results"] if path.exists() else {}
+    results = recorded("rank")
     for name, part in PARTS.items():
         if arguments.only in (None, name):
             results[name] = part(arguments.work)

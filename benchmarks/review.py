@@ -10,7 +10,6 @@ Intervals are percentiles of 2,000 resamplings of topics. A million rows are the
 
 from __future__ import annotations
 
-import argparse
 import collections
 import gzip
 import json
@@ -27,6 +26,7 @@ import numpy as np
 
 from benchmarks.review_pairs import pairs
 from benchmarks.support import common
+from benchmarks.support.common import parse_options
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.interface import Document, Matrix
 from linker.engine import Engine, building
@@ -223,32 +223,23 @@ def updates(engine: Engine, topic: Topic, reads: int) -> dict[str, float]:
 
 def main() -> None:
     """Measure, and write benchmarks/results/review.json."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--asreview", type=Path, help="python of an environment that has asreview")
-    parser.add_argument(
-        "--work", type=Path, required=True, help="folder for indexes and ASReview's readings, kept"
+    given = parse_options(
+        __doc__,
+        asreview=(Path | None, "python of an environment that has asreview"),
+        work=(Path, "folder for indexes and ASReview's readings, kept"),
+        copies=(0, "of the corpus, for the time of an update (86: a million)"),
+        pairs=(False, "add the orders of pairs to the record (benchmarks/review_pairs.py)"),
+        kept=(False, "add the comparison with what ASReview has read to the record"),
     )
-    parser.add_argument(
-        "--copies", type=int, default=0, help="of the corpus, for the time of an update (86: a million)"
-    )
-    parser.add_argument(
-        "--pairs",
-        action="store_true",
-        help="add the orders of pairs to the record (benchmarks/review_pairs.py)",
-    )
-    parser.add_argument(
-        "--kept", action="store_true", help="add the comparison with what ASReview has read to the record"
-    )
-    given = parser.parse_args()
     if given.pairs:
-        results = json.loads((common.RESULTS / "review.json").read_text(encoding="utf-8"))["results"]
+        results = common.recorded("review")
         results["pairs"] = pairs(given.work)
         print(common.record("review", results, seed=0), file=sys.stderr)
         return
     engine, chosen = corpus_engine(given.work), topics()[1::2]
     if given.kept:
         kept = (given.work / "asreview.jsonl").read_text(encoding="utf-8").splitlines()
-        results = json.loads((common.RESULTS / "review.json").read_text(encoding="utf-8"))["results"]
+        results = common.recorded("review")
         results["ASReview"] = beside(engine, chosen, [json.loads(line) for line in kept])
         print(common.record("review", results, seed=0), file=sys.stderr)
         return

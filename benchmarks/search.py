@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -25,7 +24,7 @@ import numpy as np
 
 from benchmarks import index_build
 from benchmarks.support import direct
-from benchmarks.support.common import in_child, parse_work_options, record
+from benchmarks.support.common import in_child, parse_work_options, record, work_folder
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare, statements
 from indexes.interface import Matrix
@@ -173,9 +172,7 @@ def main() -> None:
     import faiss
 
     faiss.omp_set_num_threads(1)
-    with tempfile.TemporaryDirectory() as temporary:
-        work = options.work or Path(temporary)
-        work.mkdir(exist_ok=True)
+    with work_folder(options.work) as work:
         data, queries = prepare(work, options.sentences), statements()
         vectors = mean_vectors(queries)
         for kind, corpus in (

@@ -16,14 +16,11 @@ analyser. Qdrant is not compared: none of the registries that this project insta
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import os
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -35,7 +32,7 @@ from typing import Any
 
 import orjson
 
-from benchmarks.support.common import RESULTS, record
+from benchmarks.support.common import parse_options, record, recorded, work_folder
 from benchmarks.support.load import load, write_bodies
 from benchmarks.support.mix import attack, waits
 from benchmarks.support.passages import SEED, statements
@@ -230,22 +227,17 @@ PARTS = {"dense": dense, "commands": commands, "bm25": bm25, "mix": mix}
 
 def main() -> None:
     """Measure the parts and record each; parts may be measured one by one."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--work", type=Path, help="folder for the index, kept (otherwise temporary)")
-    parser.add_argument("--sentences", type=int, default=100_000)
-    parser.add_argument(
-        "--only", default=",".join(PARTS), metavar="PARTS", help="some of dense,commands,bm25,mix"
+    options = parse_options(
+        __doc__,
+        work=(Path | None, "folder for the index, kept (otherwise temporary)"),
+        sentences=100_000,
+        only=(",".join(PARTS), "some of dense,commands,bm25,mix"),
     )
-    options = parser.parse_args()
-    with ExitStack() as stack:
-        work = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        work.mkdir(exist_ok=True)
+    with work_folder(options.work) as work:
         directory, queries = make_index(work, options.sentences), statements()
         for part in options.only.split(","):
             name = "serve_mix" if part == "mix" else "serve"
-            recorded = RESULTS / f"{name}.json"
-            before = json.loads(recorded.read_text())["results"] if recorded.exists() else {}
-            found = PARTS[part](directory, work, queries)
+            before, found = recorded(name), PARTS[part](directory, work, queries)
             print(record(name, {**before, "documents": options.sentences, **found}, SEED))
 
 

@@ -13,14 +13,12 @@ idle machine would take. `ideal` is half of the one index's path on one core: a 
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import multiprocessing
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -31,7 +29,7 @@ import numpy as np
 import orjson
 import xxhash
 
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, percentiles, record, work_folder
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
 from indexes.interface import Matrix
@@ -101,11 +99,6 @@ class CriticalPath:
         return time.thread_time() - start + self._lanes
 
 
-def percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    p50, p99 = (1000 * np.percentile(seconds, [50, 99])).tolist()
-    return {"p50_ms": round(p50, 2), "p99_ms": round(p99, 2)}
-
-
 def ask(directories: Sequence[Path], cores: int, texts: list[str], vectors: Matrix) -> dict[str, Any]:
     """Return what single queries cost in this process: milliseconds, and a hash of all answers."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
@@ -161,13 +154,12 @@ def measure(indexes: dict[int, list[Path]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, help="folder for data and indexes, kept (otherwise temporary)")
-    parser.add_argument("--sentences", type=int, default=300_000)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        work = options.work or Path(temporary)
-        work.mkdir(parents=True, exist_ok=True)
+    options = parse_options(
+        __doc__,
+        work=(Path | None, "folder for data and indexes, kept (otherwise temporary)"),
+        sentences=300_000,
+    )
+    with work_folder(options.work) as work:
         found = measure(build(work, options.sentences))
     record("shards", {"sentences": options.sentences, "k": K, "queries": QUERIES, **found}, SEED)
 

@@ -14,7 +14,6 @@ most BEHIND commits before the request began, or later; older ones than the last
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import random
 import statistics
@@ -32,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, record
 from benchmarks.support.passages import statements
 from benchmarks.support.serve_data import make_index
 from benchmarks.support.service import Service, memory_mib, serving
@@ -248,12 +247,13 @@ def soak(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--sentences", type=int, default=20_000)
-    parser.add_argument("--work", type=Path, help="folder for the index (otherwise temporary)")
-    parser.add_argument("--kill-every", type=float, default=60, metavar="SECONDS")
-    options = parser.parse_args()
+    options = parse_options(
+        __doc__,
+        minutes=30.0,
+        sentences=20_000,
+        work=(Path | None, "folder for the index (otherwise temporary)"),
+        kill_every=60.0,
+    )
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         directory = make_index(Path(folder), options.sentences)
         texts = statements()[:QUERIES]

@@ -8,8 +8,6 @@ figure: its figure 1 shows attention weights, and its appendix A the expected su
 
 from __future__ import annotations
 
-import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from benchmarks.report.length_table import MEASURES, laws
-from benchmarks.support.common import RESULTS, cpu_time, record
+from benchmarks.report.star_tables import MEASURES, laws
+from benchmarks.support.common import cpu_time, parse_options, record, recorded
 from linker.encoders.configs import PRESETS
 from linker.encoders.star import StarTransformer
 
@@ -61,13 +59,9 @@ def step(model: nn.Module, ids: Tensor) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw what is recorded, and measure nothing"
-    )
-    plot = parser.parse_args().plot
+    plot = parse_options(__doc__, plot=(Path | None, "draw what is recorded, and measure nothing")).plot
     if plot:
-        draw(json.loads((RESULTS / "star_length.json").read_text(encoding="utf-8"))["results"]["rows"], plot)
+        draw(recorded("star_length")["rows"], plot)
         return
     torch.manual_seed(0)
     torch.set_num_threads(1)

@@ -12,8 +12,6 @@ all test pages.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.auto_link import judge, task_of
-from benchmarks.support.common import record
+from benchmarks.support.common import KeptRows, parse_options, record
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.task import LinkingResult, Task
@@ -98,29 +96,22 @@ def spread(rows: list[Row]) -> list[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = parse_options(
+        __doc__,
+        languages=",".join(LANGUAGES),
+        systems=[*SYSTEMS],
+        renamings=10,
+        shuffles=10,
+        seeds=10,
+        rows=Path | None,
     )
-    parser.add_argument("--languages", default=",".join(LANGUAGES))
-    parser.add_argument("--systems", nargs="+", default=SYSTEMS)
-    parser.add_argument("--renamings", type=int, default=10)
-    parser.add_argument("--shuffles", type=int, default=10)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--rows", type=Path)
-    options = parser.parse_args()
-    kept = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
-    rows: list[Row] = [json.loads(line) for line in kept]
-    done = {(r["language"], r["system"], r["kind"], r["number"]) for r in rows}
+    rows = KeptRows(options.rows)
     counts = {"renaming": options.renamings, "shuffle": options.shuffles, "seed": options.seeds}
     for code in options.languages.split(","):
         for system in options.systems:
             for kind, number in runs(counts):
-                if (code, system, kind, number) not in done:
-                    rows.append(run(code, system, kind, number))
-                    print(rows[-1], flush=True)
-                    if options.rows:
-                        with options.rows.open("a") as file:
-                            file.write(json.dumps(rows[-1]) + "\n")
+                if not rows.has(language=code, system=system, kind=kind, number=number):
+                    rows.keep(run(code, system, kind, number))
     record("steadiness", {"spread": spread(rows), "runs": rows})
 
 

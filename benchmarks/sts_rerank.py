@@ -8,7 +8,6 @@ together, evaluates on test, and records benchmarks/results/sts_rerank.json. One
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import time
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from benchmarks.sts import CONFIG, Floats, about, interval, keep, log
 from benchmarks.support.common import record, shared_data
+from benchmarks.support.rank_data import read_qrels
 from indexes.hybrid import Answer
 from indexes.interface import Hits
 from linker.corpora import Query, read_queries
@@ -33,7 +33,7 @@ from linker.scoring.pairs.sts.recipe import Recipe, new_scorer
 from linker.scoring.pairs.sts.scorer_folder import is_saved, load
 from linker.scoring.reranking import rerank
 
-Qrels = dict[str, dict[str, int]]
+Qrels = dict[str, dict[str, float]]
 ENCODER = "minilm@256"  # of the claims' index
 DEEPEST = 10
 DEPTHS, WEIGHTS = (3, 5, 10), tuple(round(0.1 * step, 1) for step in range(1, 11))
@@ -147,10 +147,7 @@ def search(engine: Engine, split: str, held_out: bool = True) -> Found:
 
 def judged(split: str) -> tuple[list[Query], Qrels]:
     folder = shared_data() / "tweets2claims"
-    qrels: Qrels = {}
-    with (folder / "qrels" / f"{split}.tsv").open(encoding="utf-8") as file:  # dev.tsv says one link twice
-        for line in csv.DictReader(file, delimiter="\t"):
-            qrels.setdefault(line["query-id"], {})[line["corpus-id"]] = int(line["score"])
+    qrels = read_qrels(folder / "qrels" / f"{split}.tsv")
     return [q for q in read_queries(folder / "queries.jsonl.gz") if q.id in qrels], qrels
 
 

@@ -14,7 +14,6 @@ by vectors with those of numpy over all vectors.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import os
@@ -30,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import many_documents as many
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, percentiles, record
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, statements
 from benchmarks.support.store_memory import in_child, memory
@@ -138,11 +137,6 @@ def recall(engine: Engine, work: Path, shards: int, queries: Matrix) -> float:
         len(set(hits.ids) & set(names)) / K for hits, names in zip(answers, right.tolist(), strict=True)
     ]
     return round(float(np.mean(shares)), 4)
-
-
-def percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    p50, p99 = (1000 * np.percentile(seconds, [50, 99])).tolist()
-    return {"p50_ms": round(p50, 2), "p99_ms": round(p99, 2)}
 
 
 def alone(ask: Callable[[int], object]) -> dict[str, Any]:
@@ -259,18 +253,15 @@ def growth(stages: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder for data and indexes, kept")
-    parser.add_argument("--shards", type=int, default=10)
-    parser.add_argument("--size", type=int, default=1_000_000, help="documents in a shard")
-    parser.add_argument("--stages", default="1,3,10", help="how many shards are searched together")
-    parser.add_argument(
-        "--recode", help="shards, built by an earlier version, whose structures are made anew first"
+    options = parse_options(
+        __doc__,
+        work=(Path, "folder for data and indexes, kept"),
+        shards=10,
+        size=(1_000_000, "documents in a shard"),
+        stages=("1,3,10", "how many shards are searched together"),
+        recode=(str | None, "shards, built by an earlier version, whose structures are made anew first"),
+        build_only=(False, "build what is missing; nothing is recorded"),
     )
-    parser.add_argument(
-        "--build-only", action="store_true", help="build what is missing; nothing is recorded"
-    )
-    options = parser.parse_args()
     work, shards, size = options.work, options.shards, options.size
     work.mkdir(parents=True, exist_ok=True)
     real = many.prepare(work, shards * size // many.REAL, statements())[0]

@@ -10,7 +10,6 @@ training through training pages only.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ import numpy as np
 
 from benchmarks.auto_link import links_of, pages_of, task_of
 from benchmarks.support.absent import calibration_error
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, record
 from indexes.dtypes import Int64Array
 from linker.cli.commands import triangulate
 from linker.crosslingual.runs import linked
@@ -80,12 +79,7 @@ def judge(run: Run, pair: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--languages", default="de,fr")
-    parser.add_argument("--system", default="auto: links")
-    options = parser.parse_args()
+    options = parse_options(__doc__, languages="de,fr", system="auto: links")
     one, other = options.languages.split(",")
     pairs = (f"{one}-en", f"{other}-en", f"{one}-{other}")
     start = time.process_time()

@@ -9,7 +9,6 @@ The answers of both retrievers are cached in FOLDER.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 
 from benchmarks import default_fusion
 from benchmarks.default_fusion import Encode, Split, Task
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import parse_options, record, shared_data
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.dtypes import Float64Array, Int64Array
 from indexes.fusion import Ranking
@@ -98,9 +97,7 @@ def joined(parts: Sequence[Split], side: int) -> Ranking:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cache", type=Path, required=True)
-    cache: Path = parser.parse_args().cache
+    cache: Path = parse_options(__doc__, cache=Path).cache
     cache.mkdir(exist_ok=True)
     results: dict[str, Any] = {}
     for name in PAIRS:

@@ -12,7 +12,6 @@ to its match by the clock, which other work on the machine disturbs.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import multiprocessing
@@ -25,9 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks.support.common import cpu_time, record, shared_data
+from benchmarks.support.common import cpu_time, parse_options, percentiles, record, shared_data
 from benchmarks.support.hit_data import MeanVectors
 from indexes.interface import Document
 from indexes.store.records import EncoderRecord, Manifest
@@ -132,16 +129,15 @@ def firehose(engine: Engine, folder: Path, made: Sequence[dict[str, str]]) -> di
     wall, cpu = time.time() - wall, time.process_time() - cpu
     writer.join()
     pipe.unlink()
-    p50, p99 = (1000 * np.percentile(late, [50, 99])).tolist()
     return {
         "matched_per_s": round(report.posts / wall), "posts": report.posts,
-        "p50_ms": round(p50, 1), "p99_ms": round(p99, 1), "cpu_share": round(cpu / wall, 3),
+        **percentiles(late, 1), "cpu_share": round(cpu / wall, 3),
         "load_1_min": round(os.getloadavg()[0], 1),
     }  # fmt: skip
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parse_options(__doc__)
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

@@ -10,12 +10,11 @@ uses no pair; the precision is reported in any case.
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
 from benchmarks.auto_link import LANGUAGES, dictionaries_of, pages_of
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, record
 from linker.crosslingual.lexicon.lexicon import from_pairs
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.unsupervised import AGREEMENT, aligned_words
@@ -44,12 +43,8 @@ def row_of(code: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--languages", default=",".join(LANGUAGES))
     rows = []
-    for code in parser.parse_args().languages.split(","):
+    for code in parse_options(__doc__, languages=",".join(LANGUAGES)).languages.split(","):
         rows.append(row_of(code))
         print(rows[-1], flush=True)
     record("word_alignment", {"rows": rows})

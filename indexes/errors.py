@@ -10,8 +10,18 @@ DISTRIBUTION = "starlinker"  # on the package index, where "linker" is another p
 
 
 def install(extra: str) -> str:
-    """Return the command that installs one of our extras."""
-    return f"pip install '{DISTRIBUTION}[{extra}]'"
+    """Return the command that installs one of our extras: by name only if linker itself came from a package index."""
+    import importlib.metadata
+
+    try:
+        origin = importlib.metadata.distribution(DISTRIBUTION).read_text("direct_url.json")  # PEP 610
+    except importlib.metadata.PackageNotFoundError:
+        origin = "a folder"
+    return (
+        f"pip install '.[{extra}]' in linker's repository"
+        if origin
+        else f"pip install '{DISTRIBUTION}[{extra}]'"
+    )
 
 
 class IndexesError(Exception):

@@ -30,7 +30,6 @@ def tracked() -> list[str]:
 
 def test_the_name_is_one_everywhere() -> None:
     assert PROJECT["name"] == DISTRIBUTION
-    assert install("train") == f"pip install '{DISTRIBUTION}[train]'"
     assert install("train") in str(MissingExtraError("training", "train"))
     for name in tracked():
         if not name.endswith((".py", ".md", ".toml", ".txt", ".sh")) or name in EXEMPT:
@@ -44,6 +43,35 @@ def test_the_name_is_one_everywhere() -> None:
                 and name.startswith(("linker/", "indexes/"))
             )
             assert not spelled, f"{name}:{number}: use MissingExtraError or indexes.errors.install"
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, f"pip install '{DISTRIBUTION}[train]'"),
+        (
+            '{"url": "file:///home/ana/linker", "dir_info": {}}',
+            "pip install '.[train]' in linker's repository",
+        ),
+    ],
+)
+def test_an_extra_is_installed_by_name_only_from_a_package_index(
+    origin: str | None, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    information = tmp_path / f"{DISTRIBUTION}-9.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: 9\n")
+    if origin:
+        (information / "direct_url.json").write_text(origin)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert install("train") == command
+
+
+def test_what_is_not_installed_comes_from_its_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert install("train") == "pip install '.[train]' in linker's repository"
 
 
 def test_no_merge_was_left_half_done() -> None:

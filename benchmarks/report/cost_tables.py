@@ -1,9 +1,12 @@
-"""What large collections cost, computed from measured rates: for docs/scale-out.md and docs/store.md."""
+"""Tables for the pages: what large collections cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from benchmarks.report.cells import renders
+from benchmarks.support.common import recorded
 
 DOCUMENTS = 10**8
 PRICE = 0.04  # of a CPU-hour, assumed, in any currency
@@ -24,13 +27,13 @@ PEAKS = {
 }
 
 
+@renders("encode.cost")
 def encoding(results: Any) -> Iterator[str]:
     """CPU-hours, hours and price of encoding 100 million documents."""
     yield (
         f"| encoder | documents per CPU-second, of 256 / 1,024 tokens | CPU-hours for 10⁸ | hours on {CPUS} CPUs "
         f"| price at {PRICE} per CPU-hour |"
     )
-    yield "|---|---|---|---|---|"
     for key, name in ENCODERS.items():
         rates = [results[key][f"{n} tokens"] for n in (256, 1024) if f"{n} tokens" in results[key]]
         hours = [DOCUMENTS / rate / 3600 for rate in rates]
@@ -41,11 +44,11 @@ def encoding(results: Any) -> Iterator[str]:
         yield f"| {name} | {' | '.join(' / '.join(cell) for cell in cells)} |"
 
 
+@renders("faults.memory")
 def memory(results: Any) -> Iterator[str]:
     """Peak memory of one million documents, by kind of vectors."""
     kinds = {kind: row for kind, row in results["memory"].items() if kind in ("flat", "auto")}
     yield f"| peak in MiB: resident / of which anonymous | {' | '.join(f'`--vectors {kind}`' for kind in kinds)} |"
-    yield "|---" * (1 + len(kinds)) + "|"
     for key, name in PEAKS.items():
         cells = [
             f"{r[key]['peak_rss_mib']:,.0f} / {r[key]['peak_anonymous_mib']:,.0f}" for r in kinds.values()
@@ -53,15 +56,14 @@ def memory(results: Any) -> Iterator[str]:
         yield f"| {name} | {' | '.join(cells)} |"
 
 
+@renders("shards")
 def shards(results: Any) -> Iterator[str]:
     """Latencies and throughput by how many directories hold the same documents."""
     yield (
         f"{results['sentences']:,} sentences with 128-dimensional vectors, hybrid search, k = {results['k']}; p50 / "
         "p99 of the critical path in ms of CPU time, since other work disturbed the clock. All answers are the same:"
     )
-    yield ""
     yield "| directories | one core | two cores | CPU per query | two cores, times as fast as one directory on one |"
-    yield "|---|---|---|---|---|"
     for count in sorted({int(name.split()[0]) for name in results["single"]}):
         one, two = (results["single"][f"{count} on {cores}"] for cores in (1, 2))
         cells = [f"{r['path']['p50_ms']:.1f} / {r['path']['p99_ms']:.1f}" for r in (one, two)]
@@ -69,6 +71,7 @@ def shards(results: Any) -> Iterator[str]:
         yield f"| {count} | {' | '.join(cells)} | {one['cpu_ms']:.1f} | {gain:.2f} |"
 
 
+@renders("opening")
 def opening(results: Any) -> Iterator[str]:
     """How long several directories take to open as one index, and took an earlier version."""
     rows = results["rows"]
@@ -76,19 +79,17 @@ def opening(results: Any) -> Iterator[str]:
         f"{results['shards']} directories of {results['size']:,} sentences with {results['dim']}-dimensional vectors; "
         f"the least of {results['turns']} turns, in which the versions alternate, beside other work:"
     )
-    yield ""
     yield "| | CPU-seconds to open, one core | seconds by the clock, all cores |"
-    yield "|---|---|---|"
     for verify, what in ((True, "with checksums"), (False, "without")):
         *before, now = [row for row in rows if row["verify"] is verify]
         cells = [" → ".join(f"{row[key]:.2f}" for row in (*before, now)) for key in ("cpu_s", "s")]
         yield f"| {what} | {' | '.join(cells)} |"
 
 
+@renders("watch")
 def watch(results: Any) -> Iterator[str]:
     """Posts matched per CPU-second, and behind a pipe: how many a second by the clock, and how late."""
     yield "| search | seeds | posts per CPU-second | linked | posts a second behind a pipe | late by p50 / p99, ms |"
-    yield "|---|---|---|---|---|---|"
     for row in results["rows"]:
         behind = "not tried | –"
         if pipe := row.get("firehose"):
@@ -104,17 +105,19 @@ INDEX_COLUMNS = (
 )
 
 
+@renders("cluster")
 def cluster(results: Any) -> Iterator[str]:
     """Builds and searches of an index on one Elasticsearch node, beside one in a directory."""
     yield (
         f"{results['sentences']:,} sentences with 128-dimensional vectors, one node with 2 GiB of heap, hybrid search, "
         f"k = {results['k']}. Other work disturbed the clock; CPU is that of the client and the server together:"
     )
-    yield from ("", f"| index | {INDEX_COLUMNS}", "|---|---|---|---|---|---|---|---|---|")
+    yield f"| index | {INDEX_COLUMNS}"
     for name in ("directory, exact", "cluster, HNSW"):
         yield f"| {name} | {_index(results[name])} |"
 
 
+@renders("opensearch")
 def opensearch(results: Any) -> Iterator[str]:
     """Builds and searches of an index on one node of OpenSearch, and on one of Elasticsearch."""
     yield (
@@ -122,7 +125,7 @@ def opensearch(results: Any) -> Iterator[str]:
         f"one server after the other, hybrid search, k = {results['k']}. Other work disturbed the clock; CPU is that "
         "of the client and the server together:"
     )
-    yield from ("", f"| server | {INDEX_COLUMNS}", "|---|---|---|---|---|---|---|---|---|")
+    yield from ("", f"| server | {INDEX_COLUMNS}")
     for row in results["rows"]:
         yield f"| {row['server']} | {_index(row)} |"
 
@@ -137,6 +140,7 @@ def _index(found: Any) -> str:
     )
 
 
+@renders("cluster_build")
 def cluster_build(results: Any) -> Iterator[str]:
     """Builds on one Elasticsearch node by one process, and by Ray's workers."""
     yield (
@@ -144,12 +148,10 @@ def cluster_build(results: Any) -> Iterator[str]:
         "written with HNSW to one node with 512 MiB of heap, all on one machine with other work, which disturbed the "
         "clock. Ray's start is not counted in the documents per second, and its processes are in the CPU time:"
     )
-    yield ""
     yield (
         "| workers | documents per second | per CPU-second | CPU-seconds of the command | of Ray and its workers "
         "| of the server | seconds until Ray has started |"
     )
-    yield "|---|---|---|---|---|---|---|"
     for row in results["rows"]:
         cpu, many = row["cpu_s"], row["workers"]
         cells = f"{row['documents_per_s']:,} | {row['documents_per_cpu_s']:,} | {cpu['lead']:.0f} "
@@ -157,13 +159,103 @@ def cluster_build(results: Any) -> Iterator[str]:
         yield f"| {many or 'without Ray'} | {cells} | {row['ray_start_s'] if many else '–'} |"
 
 
-TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
-    "cluster": cluster,
-    "cluster_build": cluster_build,
-    "encode.cost": encoding,
-    "faults.memory": memory,
-    "opening": opening,
-    "opensearch": opensearch,
-    "shards": shards,
-    "watch": watch,
+PARTS = {
+    "vectors": "vectors",
+    "documents": "documents",
+    "text": "BM25",
+    "graph": "codes in cells",
+    "ids": "ids",
 }
+
+
+@renders("ten_million.built")
+def built(results: Any) -> Iterator[str]:
+    """What building costs a document, in CPU time and bytes."""
+    shards, size = results["shards"], results["size"]
+    anew = [shard["recoded"] for shard in shards if "recoded" in shard]
+    rates = [size / shard["build_cpu_s"] for shard in shards]
+    wall = [size / shard["build_s"] for shard in shards]
+    parts = {name: sum(_bytes(shard)[name] for shard in shards) / size / len(shards) for name in PARTS}
+    listed = ", ".join(f"{value:.0f} of {PARTS[name]}" for name, value in parts.items())
+    yield (
+        f"{len(shards)} shards of {size:,} documents ({results['real']:,} of all have real texts), "
+        f"{results['dimensions']} dimensions, built one after the other by processes of one thread: "
+        f"{min(rates):,.0f} to {max(rates):,.0f} documents per CPU-second, and {min(wall):,.0f} to {max(wall):,.0f} "
+        f"per second by the clock of a busy machine; {sum(parts.values()):,.0f} bytes a document ({listed}). "
+        f"A builder's memory peaks at {max(s['peak_anonymous_mib'] for s in shards):,.0f} MiB, and at "
+        f"{max(s['peak_rss_mib'] for s in shards):,.0f} MiB with the pages of mapped files."
+    )
+    if anew:
+        seconds = [shard["cpu_s"] for shard in anew]
+        yield (
+            "These builds made codes without cells, as `auto` then did at this size; the cells were made after them, "
+            f"in {min(seconds):.0f} to {max(seconds):.0f} CPU-seconds a shard."
+        )
+
+
+def _bytes(shard: Any) -> dict[str, int]:
+    found: dict[str, int] = shard["bytes"]
+    return found | {"graph": shard["recoded"]["bytes"]} if "recoded" in shard else found
+
+
+@renders("ten_million.asked")
+def asked(results: Any) -> Iterator[str]:
+    """What searching them costs, by how many there are."""
+    stages = results["stages"]
+    sizes = " | ".join(f"{stage['documents']:,}" for stage in stages)
+    yield f"| documents | {sizes} | power of the growth |"
+    rows: dict[str, tuple[Callable[[Any], str], str]] = {
+        "hybrid, one core: CPU ms, p50 / p99": (lambda s: _both(s["alone"]["hybrid"]["cpu"]), "hybrid"),
+        "BM25 alone": (lambda s: _both(s["alone"]["bm25"]["cpu"]), "bm25"),
+        "vectors alone": (lambda s: _both(s["alone"]["dense"]["cpu"]), "dense"),
+        "recall of the ten best by vectors": (lambda s: f"{s['recall']:.3f}", ""),
+        "CPU-seconds to open": (lambda s: f"{s['open']['cpu_s']:.1f}", "seconds to open"),
+        "… without comparing checksums": (
+            lambda s: f"{s['open_unverified']['cpu_s']:.1f}",
+            "seconds to open, unverified",
+        ),
+        "memory in use, MiB: anonymous / with mapped pages": (
+            lambda s: f"{s['in_use_mib']['anonymous']:,} / {s['in_use_mib']['rss']:,}",
+            "memory, anonymous",
+        ),
+    }
+    for clients in stages[0]["clients"]:
+        name = f"hybrid, {clients} client{'s' if clients != '1' else ''} at once, by the clock: ms, p50 / p99"
+        rows[name] = (lambda s, n=clients: _both(s["clients"][n]), "")  # type: ignore[misc] # a lambda's default
+    for name, (show, growth) in rows.items():
+        powers = ", ".join(f"{power:.2f}" for power in results["growth"].get(growth, ()))
+        yield f"| {name} | {' | '.join(show(stage) for stage in stages)} | {powers} |"
+
+
+@renders("ten_million.tuned")
+def tuned(results: Any) -> Iterator[str]:
+    """What the search by vectors costs and finds by its settings."""
+    curve = results["curve"]
+    yield f"Of {curve['documents']:,} vectors, one core, k = {results['k']}:"
+    yield "| share of the cells, rows rescored | CPU ms, p50 / p99 | recall |"
+    for point in curve["points"]:
+        chosen = " (default)" if point["settings"] == curve["default"] else ""
+        share, refine = round(1 / point["settings"]["probed"]), point["settings"]["refine"]
+        yield f"| 1/{share}, {refine:g} × k{chosen} | {_both(point['cpu'])} | {point['recall']:.3f} |"
+
+
+def _both(figures: Any) -> str:
+    return f"{figures['p50_ms']:,.1f} / {figures['p99_ms']:,.1f}"
+
+
+@renders("ten_million.elastic")
+def elastic(results: Any) -> Iterator[str]:
+    """What ten million documents would take on Elasticsearch, by what was measured on fewer."""
+    read = {name: recorded(name) for name in ("cluster", "cluster_build")}
+    documents = results["size"] * len(results["shards"])
+    rate, size = (
+        read["cluster_build"]["rows"][0],
+        read["cluster"]["cluster, HNSW"]["build"]["bytes_per_document"],
+    )
+    yield (
+        f"**On Elasticsearch this was not run.** At the {rate['documents_per_s']:,} documents per second of one "
+        f"process on this machine ([above](#writing-by-many)), {documents:,} documents would take "
+        f"{documents / rate['documents_per_s'] / 3600:.0f} hours, or "
+        f"{documents / rate['documents_per_cpu_s'] / 3600:.1f} CPU-hours, and at {size:,} bytes each "
+        f"{documents * size / 1e9:.0f} GB."
+    )

@@ -1,9 +1,11 @@
-"""The tables of the pair scorers, for docs/sts.md: each score with its 95 % interval."""
+"""Tables for the pages: scorers of pairs, news similarity, and published systems."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
+
+from benchmarks.report.cells import bracketed, renders, spread
 
 RESOURCES = {"msrpar": "MSRpar", "msrvid": "MSRvid", "smteuroparl": "SMTeuroparl"}
 ROWS = {
@@ -15,16 +17,16 @@ ROWS = {
 SPLITS = ("held out", "dev", "test")
 
 
+@renders("sts")
 def scores(results: Any) -> Iterator[str]:
     """Spearman's correlation by resource, the leads over the cosine, and the Arabic pairs."""
     resources = results["resources"]
     yield f"| Spearman's correlation [95 %] | {' | '.join(RESOURCES.values())} |"
-    yield "|---" * (1 + len(RESOURCES)) + "|"
     for system, name in ROWS.items():
         rows = [resources[key][system] for key in RESOURCES]
         yield f"| {name} | {' | '.join(_score(row) for row in rows)} |"
         if "lead over the cosine" in rows[0]:
-            leads = [_interval(row["lead over the cosine"], "+") for row in rows]
+            leads = [bracketed(row["lead over the cosine"], "+") for row in rows]
             yield f"| its lead over the cosine | {' | '.join(leads)} |"
     costs = [
         t["cpu_s"]
@@ -32,36 +34,32 @@ def scores(results: Any) -> Iterator[str]:
         for t in row["Cross-BERT-GRU"].get("training", ())
         if "cpu_s" in t
     ]
-    yield ""
     if costs:
         yield f"Training took {min(costs):.0f} to {max(costs):.0f} CPU-seconds per model."
-        yield ""
     yield "| STS-2017 Arabic, Pearson's correlation [95 %] | |"
-    yield "|---|---|"
     for name, row in results["arabic"].items():
-        yield f"| {name} | {_interval(row['pearson'])} |"
+        yield f"| {name} | {bracketed(row['pearson'])} |"
 
 
+@renders("sts_rerank")
 def reranked(results: Any) -> Iterator[str]:
     """MRR before and after reranking, by split."""
     sizes = [f"{split} ({results[split]['queries']})" for split in SPLITS]
     yield f"| MRR | {' | '.join(sizes)} |"
-    yield "|---" * (1 + len(SPLITS)) + "|"
     for key in ("hybrid", "reranked"):
         yield f"| {key} | {' | '.join(f'{results[split][key][0]:.3f}' for split in SPLITS)} |"
-    yield f"| gain [95 %] | {' | '.join(_interval(results[split]['gain in MRR'], '+') for split in SPLITS)} |"
+    yield f"| gain [95 %] | {' | '.join(bracketed(results[split]['gain in MRR'], '+') for split in SPLITS)} |"
     alone = [f"{results[split]['reranker alone']:.3f}" for split in SPLITS]
     yield f"| reranker alone (weight 1) | {' | '.join(alone)} |"
     training = results["training"]
-    yield ""
     yield f"Training on {training['links']} links took {training['cpu_s'] / 60:.0f} CPU-minutes."
 
 
+@renders("sts_mix")
 def mixed(results: Any) -> Iterator[str]:
     """Spearman's correlation without and with the option `mix`, by resource and preset."""
     figures = results["figures"]
     yield f"| | | share per seed | {' | '.join(figures)} |"
-    yield "|---" * (3 + len(figures)) + "|"
     for row in results["rows"]:
         shares = ", ".join(f"{share:g}" for share in row["shares"])
         cells = " | ".join(f"{row[figure]:.3f}" for figure in figures)
@@ -74,9 +72,78 @@ def _score(row: Any) -> str:
     return f"{score:.3f}{deviation} [{low:.3f}, {high:.3f}]"
 
 
-def _interval(values: Any, sign: str = "") -> str:
-    mean, low, high = values
-    return f"{mean:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
+@renders("news_similarity")
+def news_similarity(results: Any) -> Iterator[str]:
+    """Pearson of every system on test, by language pair, and the Williams tests between steps."""
+    systems = results["systems"]
+    kinds = list(next(iter(systems.values()))["kinds"])
+    seeds = max(len(row["seeds"]) for row in systems.values())
+    yield (
+        f"Pearson on {results['pairs']} test pairs (95 % bootstrap interval), mean of up to {seeds} seeds; "
+        f"{results['train']} pairs to train on:"
+    )
+    yield f"| | all | {' | '.join(kinds)} |"
+    for name, row in systems.items():
+        low, high = row["interval"]
+        cells = " | ".join("–" if row["kinds"][k] is None else f"{row['kinds'][k]:.2f}" for k in kinds)
+        yield f"| {name} | {row['pearson']:.3f} ({low:.3f}–{high:.3f}) | {cells} |"
+    yield ""
+    yield "| is ahead of | difference | p, Williams one-sided, of each seed |"
+    for step, ps in results["williams_p"].items():
+        a, b = step.split(" > ")
+        difference = systems[a]["pearson"] - systems[b]["pearson"]
+        yield f"| {a} > {b} | {difference:+.3f} | {', '.join(_p(p) for p in ps)} |"
 
 
-TABLES: dict[str, Callable[[Any], Iterator[str]]] = {"sts": scores, "sts_mix": mixed, "sts_rerank": reranked}
+def _p(p: float) -> str:
+    return "< .0001" if p < 1e-4 else f"{p:.4f}".removeprefix("0")
+
+
+@renders("published")
+def published(results: Any) -> Iterator[str]:
+    """One row a system, then the commands of each row."""
+    yield "| | MAP@5 (95 %) | MRR@5 | Success@1 |"
+    for name, row in results.items():
+        low, high = row["intervals"]["map_cut_5"]
+        found = row["measures"]
+        yield (
+            f"| {name} | {found['map_cut_5']:.3f} ({low:.3f}–{high:.3f}) | {found['recip_rank']:.3f} | "
+            f"{found['success_1']:.3f} |"
+        )
+    yield "```"
+    for name, row in results.items():
+        yield f"# {name}"
+        yield from row["commands"]
+    yield "```"
+
+
+SYSTEMS = ("published_star", "published_bucc", "published_news", "published_sts")  # benchmarks of one frame
+
+
+@renders(*SYSTEMS, "same_event", "news_pipelines")
+def systems(results: Any) -> Iterator[str]:
+    """Tables of benchmarks.support.published: two lines per system, published and ours, and why they differ."""
+    for table in results["tables"]:
+        measures, each = table["measures"], any(row["why"] for row in table["rows"])
+        yield f"**{table['title']}**"
+        yield f"| | | {' | '.join(measures)} |" + (" why they differ |" if each else "")
+        for row in table["rows"]:
+            lines = [("published", row["published"], "")] if row["published"] else []
+            for n, (label, values, why) in enumerate([*lines, (row["label"], row["here"], row["why"])]):
+                cells = [
+                    "" if n else row["system"],
+                    label,
+                    *(_cell(values.get(m)) for m in measures),
+                    *([why] if each else []),
+                ]
+                yield f"| {' | '.join(cells)} |"
+        if table["why"]:
+            yield f"Why they differ: {table['why']}."
+        yield ""
+
+
+def _cell(value: Any) -> str:
+    """Return a figure with three decimals and its deviation over seeds; an integer is a count, None is empty."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return spread(value) if isinstance(value, float | dict | None) else str(value)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from benchmarks.support.common import RESULTS, ROOT
+from benchmarks.support.common import ROOT, recorded
 from indexes.interface import Document
 from linker.corpora import read_corpus, read_queries
 from linker.demo.training import train_demo_encoder
@@ -45,10 +44,6 @@ CLAIMS = (  # of the tweets' map: claims that many tweets repeat
 Draw = Callable[[], Figure]
 
 
-def results(name: str) -> Any:
-    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["results"]
-
-
 def figure(width: float = 6.4, height: float = 3.0) -> tuple[Figure, Any]:
     drawn = Figure(figsize=(width, height), layout="constrained")
     return drawn, drawn.subplots()
@@ -56,7 +51,7 @@ def figure(width: float = 6.4, height: float = 3.0) -> tuple[Figure, Any]:
 
 def draw_hybrid() -> Figure:
     """MRR of each way to search, with its 95 % interval, from the retrieval benchmark."""
-    rows = results("retrieval")["rows"]
+    rows = recorded("retrieval")["rows"]
     drawn, axes = figure(6.4, 2.2)
     for place, (name, row) in enumerate(reversed(rows.items())):
         mrr, low, high = row["recip_rank"]
@@ -71,7 +66,7 @@ def draw_hybrid() -> Figure:
 def draw_recall() -> Figure:
     """Recall of the top ten over the time of a query, for each approximate index over a million passages."""
     drawn, axes = figure()
-    for name, row in results("ann").items():
+    for name, row in recorded("ann").items():
         kind, _, corpus = name.partition(", ")
         if corpus == "1,000,000 real":
             points = sorted((p["ms"], p["recall"]) for p in row["points"] if p["recall"] >= 0.8)

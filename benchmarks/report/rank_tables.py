@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
+
+from benchmarks.report.cells import bracketed, renders
 
 CASES = {"statements": "statements → articles", "star": "statements → articles", "tweets": "tweets → claims"}
 
 
+@renders("rank.gains")
 def gains(results: Any) -> Iterator[str]:
     """What the ranker gains on test, by set and encoder."""
     yield "| set | first stage | its MRR | the ranker's MRR | Success@1 | Success@5 | lead in MRR (95 %) | links |"
-    yield "|---|---|---|---|---|---|---|---|"
     for part, title in CASES.items():
         for name, case in results.get(part, {}).items():
-            row, (lead, low, high) = case["test"], case["test"]["lead"]
-            cells = [f"{row[key]:.3f}" for key in ("before", "mrr", "s1", "s5")]
-            yield f"| {title} | {name} | {' | '.join(cells)} | {_lead(lead, low, high)} | {case['links']:,} |"
+            row = case["test"]
+            cells = [
+                *(f"{row[key]:.3f}" for key in ("before", "mrr", "s1", "s5")),
+                bracketed(row["lead"], "+"),
+            ]
+            yield f"| {title} | {name} | {' | '.join(cells)} | {case['links']:,} |"
 
 
+@renders("rank.curve")
 def curve(results: Any) -> Iterator[str]:
     """MRR on test by the number of training links."""
     rows = {
@@ -29,25 +35,24 @@ def curve(results: Any) -> Iterator[str]:
     }
     counts = sorted({int(count) for case in rows.values() for count in case["curve"]})
     yield f"| links | {' | '.join(f'{count:,}' for count in counts)} | all | first stage |"
-    yield f"|---|{'---|' * (len(counts) + 2)}"
     for name, case in rows.items():
         few = [f"{case['curve'][str(c)]['mrr']:.3f}" if str(c) in case["curve"] else "" for c in counts]
         yield f"| {name} | {' | '.join(few)} | {case['test']['mrr']:.3f} | {case['test']['before']:.3f} |"
 
 
+@renders("rank.transfer")
 def transfer(results: Any) -> Iterator[str]:
     """A ranker of the other sets on the set that is left out: its trees alone, and blended with BM25."""
     yield "| set left out | BM25 | trees of the other three | the same, blended with BM25 | its lead (95 %) |"
-    yield "|---|---|---|---|---|"
     for name, row in results.get("transfer", {}).items():
         alone = row["alone"]["mrr"]
-        yield f"| {name} | {row['before']:.3f} | {alone:.3f} | {row['mrr']:.3f} | {_lead(*row['lead'])} |"
+        yield f"| {name} | {row['before']:.3f} | {alone:.3f} | {row['mrr']:.3f} | {bracketed(row['lead'], '+')} |"
 
 
+@renders("rank.absence")
 def absence(results: Any) -> Iterator[str]:
     """P(link) where some queries have no match, told of each query alone and of 256 asked at once."""
     yield "| set | without a match | error of P(link), alone | 256 at once | right with P ≥ .5, alone | 256 at once |"
-    yield "|---|---|---|---|---|---|"
     for name, row in results.get("absence", {}).items():
         for share in ("0", "0.5", "0.9"):
             errors = [f"{row[f'error_{share}_{how}']:.3f}" for how in ("alone", "together")]
@@ -60,20 +65,20 @@ def absence(results: Any) -> Iterator[str]:
         yield f"| {name} | random words: median P(link) | {alone:.3f} | {together:.3f} | | |"
 
 
+@renders("cross_encoder")
 def cross_encoder(results: Any) -> Iterator[str]:
     """A cross-encoder on top of the ranker."""
     yield "| the ranker's ten best, ordered by | MRR | Success@1 |"
-    yield "|---|---|---|"
     for name, row in results["test"].items():
         yield f"| {name} | {row['mrr']:.3f} | {row['s1']:.3f} |"
-    yield ""
     yield (
         f"{results['queries']} test statements; {results['learned_from']} training statements, "
         f"{results['cpu_s_training']} CPU-seconds; {results['cpu_s_per_pair']:.3f} CPU-seconds per pair. Weight chosen "
-        f"on dev: {results['weight']}. Lead of the mix (95 %): {_lead(*results['lead'])}."
+        f"on dev: {results['weight']}. Lead of the mix (95 %): {bracketed(results['lead'], '+')}."
     )
 
 
+@renders("rank.cost")
 def cost(results: Any) -> Iterator[str]:
     """Time and size."""
     if "cost" not in results:
@@ -82,7 +87,6 @@ def cost(results: Any) -> Iterator[str]:
     times, index = found["ms_per_query"], found["index"]
     with_, without = index["with positions"], index["without"]
     yield "| | |"
-    yield "|---|---|"
     yield f"| features, candidates of 780 words per CPU-second | {found['candidates_per_cpu_second']:,} |"
     yield f"| a query by itself, its encoding included | {times['query']:.1f} ms |"
     yield f"| one query among 300 in a call | {times['batch']:.1f} ms |"
@@ -93,14 +97,10 @@ def cost(results: Any) -> Iterator[str]:
     yield f"| its build | {with_['cpu_seconds']:.0f} and {without['cpu_seconds']:.0f} CPU-seconds |"
 
 
-def _lead(lead: float, low: float, high: float) -> str:
-    return f"{lead:+.3f} [{low:+.3f}, {high:+.3f}]"
-
-
+@renders("joint")
 def joint(results: Any) -> Iterator[str]:
     """Deciding together in one language beside each text alone, and beside what others link with."""
     yield "| | known | decided | alone, MRR / S@1 | together | lead in MRR (95 %) |"
-    yield "|---|---|---|---|---|---|"
     if "statements" in results:
         found = results["statements"]
         rows, kind = found["test"], found["competition"]["competition"]
@@ -133,14 +133,13 @@ def joint(results: Any) -> Iterator[str]:
         columns["statements → articles"] = results["statements"]["test"]
     yield ""
     yield f"| MRR / S@1 | {' | '.join(columns)} |"
-    yield f"|---|{'---|' * len(columns)}"
     for name in dict.fromkeys(name for row in columns.values() for name in row if not name.isdigit()):
         cells = [_both(row[name]) if name in row else "–" for row in columns.values()]
         yield f"| {LINKER.get(name, name)} | {' | '.join(cells)} |"
 
 
 def _joint_row(title: str, known: str, how: str, alone: Any, together: Any) -> str:
-    return f"| {title} | {known} | {how} | {_both(alone)} | {_both(together)} | {_lead(*together['lead'])} |"
+    return f"| {title} | {known} | {how} | {_both(alone)} | {_both(together)} | {bracketed(together['lead'], '+')} |"
 
 
 def _both(row: Any) -> str:
@@ -159,36 +158,36 @@ CORPORA = {
 }  # fmt: skip
 
 
+@renders("groups")
 def groups(results: Any) -> Iterator[str]:
     """B-cubed, the adjusted Rand index and pairs of all systems, and how far linker without links is ahead."""
     yield "| corpus | system | B³ P / R / F1 | ARI | pairs P / R | lead of linker without links in B³ F1 (95 %) |"
-    yield "|---|---|---|---|---|---|"
     for name, title in CORPORA.items():
         rows = results.get(name, {})
         for system, row in rows.items():
             if isinstance(row, dict):
-                lead = _lead(*row["lead of linker"]) if "lead of linker" in row else ""
+                lead = bracketed(row["lead of linker"], "+") if "lead of linker" in row else ""
                 b3 = " / ".join(f"{row[f'b3_{part}']:.3f}" for part in ("precision", "recall", "f1"))
                 pairs = f"{row['pair_precision']:.3f} / {row['pair_recall']:.3f}"
                 yield f"| {title} ({rows['documents']:,}) | {system} | {b3} | {row['ari']:.3f} | {pairs} | {lead} |"
 
 
+@renders("groups.promise")
 def promises(results: Any) -> Iterator[str]:
     """How often promised precisions of pairs were kept."""
     found = results.get("promise", {})
     yield "| promised precision | certified | kept | share of pairs that stay grouped |"
-    yield "|---|---|---|---|"
     for precision, row in found.items():
         if isinstance(row, dict):
             cells = " | ".join(f"{row[name]:.1%}" for name in ("given", "kept", "share_of_pairs"))
             yield f"| {float(precision):g} | {cells} |"
 
 
+@renders("groups.cost")
 def group_cost(results: Any) -> Iterator[str]:
     """What grouping costs by the size of the corpus."""
     found = results.get("cost", {})
     yield "| documents | words, mean | CPU-minutes | documents per CPU-minute | peak memory |"
-    yield "|---|---|---|---|---|"
     for size, row in found.items():
         if isinstance(row, dict):
             memory = f"{row['peak_mib'] / 1024:.2f} GiB"
@@ -199,17 +198,3 @@ def group_cost(results: Any) -> Iterator[str]:
             f"| {found['extrapolated_to']:,}, extrapolated | | {found['cpu_minutes']:.1f} (exponent "
             f"{found['exponent']:.2f}) | | {found['gib']:.1f} GiB (exponent {found['memory_exponent']:.2f}) |"
         )
-
-
-TABLES: dict[str, Callable[[Any], Iterator[str]]] = {
-    "joint": joint,
-    "groups": groups,
-    "groups.promise": promises,
-    "groups.cost": group_cost,
-    "rank.gains": gains,
-    "rank.curve": curve,
-    "rank.transfer": transfer,
-    "rank.absence": absence,
-    "cross_encoder": cross_encoder,
-    "rank.cost": cost,
-}

@@ -1,9 +1,11 @@
-"""The tables of reviewing: reads beside BM25 and ASReview, and the times of the page."""
+"""Tables for the pages: reviewing, stopping, and P(link) with promised precision."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
+
+from benchmarks.report.cells import bracketed, dashed, renders
 
 RATIOS = ("reads to 10, ratio", "reads to 0.8, ratio", "reads to 0.9, ratio", "reads to 0.95, ratio")
 STEPS = {
@@ -17,35 +19,181 @@ STEPS = {
 }
 
 
+@renders("review")
 def reads(results: Any) -> Iterator[str]:
     """Reads per relevant document at a recall of .95, and reads as a multiple of ASReview's."""
     yield "| | reads per relevant document at a recall of .95 [95 %] | topics | CPU ms per judgement |"
-    yield "|---|---|---|---|"
     for name in ("feedback", "BM25 by headlines"):
         row = results[name]
         cost = row.get("cpu_ms per judgement")
         figures = row["reads per relevant document at .95"]
-        yield f"| {name} | {_interval(figures)} | {figures['topics']} | {'' if cost is None else f'{cost:.1f}'} |"
+        yield f"| {name} | {_ratio(figures)} | {figures['topics']} | {'' if cost is None else f'{cost:.1f}'} |"
     beside = results["ASReview"]["feedback beside it"]
     yield ""
     yield f"| beside ASReview {results['ASReview']['version']}: times its reads [95 %] | | topics |"
-    yield "|---|---|---|"
     for key in RATIOS:
         if key in beside:
-            yield f"| {key.removesuffix(', ratio')} | {_interval(beside[key])} | {beside[key]['topics']} |"
+            yield f"| {key.removesuffix(', ratio')} | {_ratio(beside[key])} | {beside[key]['topics']} |"
 
 
+@renders("page")
 def page(results: Any) -> Iterator[str]:
     """How long a reviewer waits for the page."""
     posts, news = results["statements_xlsx"], results["news"]
     yield f"| | {posts['posts']:,} posts, {posts['articles']:,} articles (XLSX) | {news['documents']:,} news |"
-    yield "|---|---|---|"
     for key, name in STEPS.items():
         yield f"| {name} | {posts[key]:g} | {news[key]:g} |"
 
 
-def _interval(row: Any) -> str:
+def _ratio(row: Any) -> str:
     return f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
 
 
-TABLES: dict[str, Callable[[Any], Iterator[str]]] = {"review": reads, "page": page}
+TARGETS = ("0.8", "0.9", "0.95")
+
+
+@renders("stopping")
+def rules(results: Any) -> Iterator[str]:
+    """Every rule on the topics that nothing was chosen on."""
+    yield (
+        f"**{results['reviews']:,} simulated reviews of {results['topics']} topics**; here those of the half of the "
+        "topics on which nothing was chosen, with 15 relevant documents or more. Share of reviews that reached the "
+        "target (95 % interval over topics), and reads over those of an oracle that stops at the target:"
+    )
+    yield "| rule | .80 reached | .90 | .95 | × oracle at .80 | .90 | .95 |"
+    for rule, rows in results["rules_test"].items():
+        shares = [dashed(rows[t]["reached"]) if t in rows else "" for t in TARGETS]
+        costs = [f"{rows[t]['times_oracle'][0]:.1f}" if t in rows else "" for t in TARGETS]
+        yield f"| {rule} | {' | '.join([*shares, *costs])} |"
+    default = results["rules_test_large"].get("urn, w = 20", {})
+    large = ", ".join(f"{default[t]['reached'][0]:.3f}" for t in TARGETS if t in default)
+    costs_large = ", ".join(f"{default[t]['times_oracle'][0]:.1f} ×" for t in TARGETS if t in default)
+    yield f"Topics of more than 100 relevant documents, default: reached {large} at {costs_large} the oracle's reads."
+    choice = results["chosen_on_dev"]["urn"]
+    there = results["rules_test"].get(choice, {})
+    yield ""
+    reached = ", ".join(f"{there[t]['reached'][0]:.3f}" for t in TARGETS if t in there)
+    yield (
+        "On the other half of the topics, the cheapest urn that reached every target in 95 % of the reviews was "
+        f"“{choice}”. On this half it reached {reached}; the default is w = 20, as it was before this measurement."
+    )
+    few = results["fewer_than_15"]
+    yield ""
+    yield (
+        f"Topics with fewer than 15 relevant documents: the default claimed something in {few['claims']} of "
+        f"{few['reviews']} reviews."
+    )
+
+
+@renders("stopping.audit")
+def audit(results: Any) -> Iterator[str]:
+    """What the audit adds, by kind of review."""
+    yield (
+        "| reviews | target | number | reached before the audit | after it | reads before | with audits | certified "
+        "(median) | bound held |"
+    )
+    for kind, rows in results["audit"].items():
+        for target, row in rows.items():
+            certified = "" if row["certified_median"] is None else f"{row['certified_median']:.2f}"
+            cells = [
+                target, str(row["reviews"]), dashed(row["reached_before"]), dashed(row["reached_after"]),
+                f"{row['reads_before_median']:,.0f}", f"{row['reads_median']:,.0f}", certified,
+                dashed(row["valid"]),
+            ]  # fmt: skip
+            yield f"| {kind} | {' | '.join(cells)} |"
+    yield "Hidden topics over all targets, by the number of documents that only the hidden topic has:"
+    yield "| documents | reviews | reached before the audit | after it |"
+    for name, row in results["hidden"].items():
+        yield f"| {name} | {row['reviews']} | {dashed(row['before'])} | {dashed(row['after'])} |"
+    sequence = results["any_time"]
+    yield (
+        f"A bound that may be looked at after every document was never wrong in {dashed(sequence['valid'])} of "
+        f"{sequence['reviews']} reviews; after at most 1,000 audited documents it certifies a recall of "
+        f"{sequence['certified_median']:.2f} in the median."
+    )
+
+
+@renders("stopping.noise")
+def noise(results: Any) -> Iterator[str]:
+    """What wrong judgements do to the rules, on all topics."""
+    yield "| judgements | rule | .80 reached | .90 | .95 | stopped before the end | × oracle at .80 | .90 | .95 |"
+    for kind, table in results["noise"].items():
+        for rule, rows in table.items():
+            shares = [f"{rows[t]['reached'][0]:.3f}" for t in TARGETS]
+            costs = [f"{rows[t]['times_oracle'][0]:.1f}" for t in TARGETS]
+            estimated = min(rows[t]["estimated"] for t in TARGETS)
+            yield f"| {kind} | {rule} | {' | '.join(shares)} | {estimated:.2f} | {' | '.join(costs)} |"
+
+
+SETS = {
+    "statements2articles": "statements → articles",
+    "tweets2claims": "tweets → claims",
+    "bbc-news": "headlines → news",
+    "descriptions": "descriptions → pages",
+}
+
+
+@renders("precision.measures")
+def measures(results: Any) -> Iterator[str]:
+    """How good the probabilities of first hits are on queries that took no part."""
+    yield (
+        "| set | scores | queries | calibration error (by chance alone) | Brier, below the base rate's | AUC "
+        "| AUC of BM25's score |"
+    )
+    for kind, sets in results["measures"].items():
+        for name, row in sets.items():
+            error, gain = row["calibration_error"], row["brier_gain"]
+            yield (
+                f"| {SETS[name]} | {kind} | {row['test']:,} | {error[0]:.3f} [{error[1]:.3f}, {error[2]:.3f}] "
+                f"({row['noise_floor']:.3f}) | {gain[0]:.0%} [{gain[1]:.0%}, {gain[2]:.0%}] | {bracketed(row['auc'])} "
+                f"| {bracketed(row['auc_bm25'])} |"
+            )
+
+
+@renders("precision.splits")
+def splits(results: Any) -> Iterator[str]:
+    """In how many random splits a precision of .9 was kept, and how many links."""
+    yield (
+        "| set | scores | links held out | promise kept (95 %) | plain threshold kept "
+        "| precision under the promise, mean | share of the oracle's links (middle 90 %) | nothing promised |"
+    )
+    for kind, sets in results["splits"].items():
+        for name, row in sets.items():
+            low, high = row["promise_held_interval"]
+            few, many = row["promise_coverage_middle_90"]
+            yield (
+                f"| {SETS[name.partition(',')[0]]} | {kind} | {row['learn']:,} | {row['promise_held']:.3f} [{low:.3f}, "
+                f"{high:.3f}] | {row['plain_held']:.3f} | {row['promise_precision']:.3f} "
+                f"| {row['promise_coverage']:.2f} [{few:.2f}, {many:.2f}] | {row['none']:.0%} |"
+            )
+
+
+@renders("precision.shift")
+def shift(results: Any) -> Iterator[str]:
+    """Tweets: a threshold from dev, which is easier than test."""
+    yield "| scores | right on dev | right on test | precision on test | warned of |"
+    for kind, row in results["shift"].items():
+        dev, test = row["dev"] or (0, 0), row["test"]
+        warned = row["warning"].partition("(")[2].partition(":")[0] or "nothing"
+        precision = "–" if row["precision"] is None else f"{row['precision']:.3f}"
+        yield f"| {kind} | {dev[0]} of {dev[1]} | {test[0]} of {test[1]} | {precision} | {warned} |"
+
+
+@renders("precision.drift")
+def drift(results: Any) -> Iterator[str]:
+    """How often a batch of 100 queries raises the warning."""
+    yield "| calibrated on | scores | queries of the same set (95 %) | of another set, at least |"
+    for kind, sets in results["drift"].items():
+        for name, row in sets.items():
+            same, low, high = row["the same"]
+            other = min(value for key, value in row.items() if key != "the same")
+            yield f"| {SETS[name]} | {kind} | {same:.3f} [{low:.3f}, {high:.3f}] | {other:.2f} |"
+
+
+@renders("precision.cost")
+def cost(results: Any) -> Iterator[str]:
+    """CPU time of a query of statements, with probabilities and without."""
+    yield "| CPU-milliseconds per query | alone, with P(link) | without | 300 at once, with | without |"
+    for kind, row in results["cost"].items():
+        cells = [row[f"{how}_{told}"] for how in ("alone", "batch") for told in ("with", "without")]
+        yield f"| {kind} | {' | '.join(f'{cell:.2f}' for cell in cells)} |"

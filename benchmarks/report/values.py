@@ -5,15 +5,16 @@ The comments are invisible where the page is shown. Each value names its results
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from benchmarks.support.common import RESULTS
+from benchmarks.support.common import recorded
 
 INLINE = re.compile(r"(<!-- =([\w.-]+) -->).*?(<!-- /= -->)", re.DOTALL)
+
+_results = cache(recorded)
 
 
 def render_values(text: str) -> str:
@@ -25,11 +26,6 @@ def value(name: str) -> str:
     """Return a value as it is printed."""
     source, compute = VALUES[name]
     return compute(_results(source))
-
-
-@cache
-def _results(source: str) -> Any:
-    return json.loads((RESULTS / f"{source}.json").read_text(encoding="utf-8"))["results"]
 
 
 def _speed(rival: str, documents: str = "89000") -> Callable[[Any], str]:
@@ -45,18 +41,6 @@ def _encoded(model: str, tokens: int, beside: str) -> Callable[[Any], str]:
 def _lead(data: str, split: str) -> Callable[[Any], str]:
     """The lead in MRR of the untrained star over the mean of its word vectors."""
     return lambda r: f"{r[data]['star'][split]['mrr'] - r[data]['mean'][split]['mrr']:.3f}"
-
-
-def _link(variant: str, system: str, language: str, key: str) -> Callable[[Any], str]:
-    def found(r: Any) -> str:
-        (row,) = (
-            row
-            for row in r["rows"]
-            if (row["variant"], row["system"], row["language"]) == (variant, system, language)
-        )
-        return f"{row[key]:.3f}"
-
-    return found
 
 
 def _build(name: str) -> Callable[[Any], str]:

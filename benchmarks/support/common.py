@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import importlib.metadata
 import json
@@ -12,12 +13,16 @@ import platform
 import re
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 from typing import Any
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -35,6 +40,12 @@ def cpu_time(run: Callable[[], object], repeats: int = 5) -> float:
         run()
         times.append(time.process_time() - start)
     return min(times)
+
+
+def percentiles(seconds: Sequence[float], digits: int = 2) -> dict[str, float]:
+    """Return the median and the 99th percentile of seconds, in milliseconds."""
+    p50, p99 = (1000 * np.percentile(seconds, [50, 99])).tolist()
+    return {"p50_ms": round(p50, digits), "p99_ms": round(p99, digits)}
 
 
 @dataclass(frozen=True)
@@ -131,18 +142,79 @@ def record(name: str, data: dict[str, Any], seed: int | None = None) -> Path:
     return path
 
 
+def recorded(name: str) -> Any:
+    """Return the results that benchmarks/results/NAME.json holds, {} without the file."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))["results"] if path.exists() else {}
+
+
+class KeptRows(list[dict[str, Any]]):
+    """Rows of results, which the file at `path`, if one is named, keeps between runs."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path and path.exists() else []
+        super().__init__(json.loads(line) for line in lines)
+
+    def has(self, **values: object) -> bool:
+        """Return whether a row has all these values."""
+        return any(all(row.get(key) == value for key, value in values.items()) for row in self)
+
+    def keep(self, *rows: dict[str, Any]) -> None:
+        """Add rows, print them, and write them to the file."""
+        print(*rows, sep="\n", flush=True)
+        self.extend(rows)
+        if self.path:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
 def shared_data() -> Path:
     """Return the folder of the shared data: LINKER_SHARED_DATA, or ../shared/data beside the repository."""
     return Path(os.environ.get("LINKER_SHARED_DATA", ROOT.parent / "shared" / "data"))
 
 
+def parse_options(description: str | None, **options: Any) -> argparse.Namespace:
+    """Read the command line of a benchmark: `rows=10` is the option `--rows`, an int whose default is 10.
+
+    A type in place of the default makes an option required, `Path | None` one without a default, False a switch, and a
+    list one of any number of values. A pair is all this and the option's help.
+    """
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, given in options.items():
+        default, text = given if isinstance(given, tuple) else (given, None)
+        flag = f"--{name.replace('_', '-')}"
+        if default is False:
+            parser.add_argument(flag, action="store_true", help=text)
+        elif isinstance(default, list):
+            kind = type(default[0]) if default else str
+            parser.add_argument(flag, nargs="*", type=kind, default=default, help=text)
+        elif isinstance(default, type):
+            parser.add_argument(flag, type=default, required=True, help=text)
+        elif isinstance(default, UnionType):
+            parser.add_argument(flag, type=default.__args__[0], help=text)
+        else:
+            parser.add_argument(flag, type=type(default), default=default, help=text)
+    return parser.parse_args()
+
+
+@contextlib.contextmanager
+def work_folder(named: Path | None) -> Iterator[Path]:
+    """Work in the folder that the command line names, which is kept, or in a temporary one."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = named or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+
+
 def parse_work_options(description: str | None) -> argparse.Namespace:
     """Read the options of the benchmarks that build indexes of articles and sentences."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--work", type=Path, help="folder for data and indexes, kept (otherwise temporary)")
-    parser.add_argument("--sentences", type=int, default=200_000)
-    parser.add_argument("--graph", type=int, default=40_000, help="sentences that the HNSW graph takes")
-    parser.add_argument(
-        "--only", default="", help="only the cases whose name holds this; nothing is recorded"
+    return parse_options(
+        description,
+        work=(Path | None, "folder for data and indexes, kept (otherwise temporary)"),
+        sentences=200_000,
+        graph=(40_000, "sentences that the HNSW graph takes"),
+        only=("", "only the cases whose name holds this; nothing is recorded"),
     )
-    return parser.parse_args()

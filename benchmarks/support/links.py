@@ -85,3 +85,9 @@ def reciprocal_ranks(rows: npt.NDArray[np.int64], relevant: Sequence[set[int]]) 
     for best, wanted in zip(rows.tolist(), relevant, strict=True):
         found.append(next((1 / rank for rank, row in enumerate(best, 1) if row in wanted), 0.0))
     return np.array(found)
+
+
+def interval(values: npt.NDArray[np.float64], samples: int = 2000) -> list[float]:
+    """Return the 95 % bootstrap interval of the mean of values [n]."""
+    draws = np.random.default_rng(0).integers(0, len(values), (samples, len(values)))
+    return [round(float(q), 4) for q in np.quantile(values[draws].mean(axis=1), (0.025, 0.975))]

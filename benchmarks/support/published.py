@@ -1,6 +1,6 @@
 """The frame of docs/published.md: what a system's authors published, what it gives here, and why they differ.
 
-A benchmark `published_SYSTEM` records {"tables": [table(...), ...]}; benchmarks/report/published_table.py renders it.
+A benchmark `published_SYSTEM` records {"tables": [table(...), ...]}; benchmarks/report/pair_tables.py renders it.
 """
 
 from __future__ import annotations

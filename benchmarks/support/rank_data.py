@@ -50,18 +50,19 @@ def links(name: str) -> dict[str, Judged]:
     """Return the judged queries of a set by split; `bbc-news` and `descriptions` have no training split."""
     data = shared_data() / name
     if name == "bbc-news":
-        asked = [Query(d.id, d.title) for d in _documents(name) if d.title]
+        asked = [Query(d.id, d.title) for d in documents_of(_corpus(name)) if d.title]
         return {"test": Judged(asked, {q.id: {q.id: 1.0} for q in asked})}
     queries = read_queries(data / "queries.jsonl.gz")
     found = {}
     for path in (data / "qrels" / f"{split}.tsv" for split in SPLITS):
         if path.exists():
-            qrels = _qrels(path)
+            qrels = read_qrels(path)
             found[path.stem] = Judged([q for q in queries if q.id in qrels], qrels)
     return found
 
 
-def _qrels(path: Path) -> dict[str, dict[str, float]]:
+def read_qrels(path: Path) -> dict[str, dict[str, float]]:
+    """Return the grades of a file in BEIR's format: query → document → grade."""
     found: dict[str, dict[str, float]] = {}
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
         query, document, grade = line.split("\t")
@@ -78,8 +79,9 @@ def _corpus(name: str) -> Path:
     )
 
 
-def _documents(name: str) -> list[Document]:
-    return [record for record in read_corpus(_corpus(name)) if isinstance(record, Document)]
+def documents_of(path: Path) -> list[Document]:
+    """Return the documents of a corpus; no line of the shared data is unusable."""
+    return [record for record in read_corpus(path) if isinstance(record, Document)]
 
 
 def aside(query: Query) -> bool:
@@ -93,7 +95,7 @@ def make_index(name: str, directory: Path, encoder: str = "none", positions: boo
     if not (directory / "manifest.json").exists():
         if name == "bbc-news":  # without the headlines, which are the queries
             create(directory, encoder=encoder, positions=positions)
-            Engine(directory).add(Document(d.id, d.text) for d in _documents(name))
+            Engine(directory).add(Document(d.id, d.text) for d in documents_of(_corpus(name)))
         else:
             build([_corpus(name)], directory, BuildOptions(encoder=encoder, positions=positions))
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())

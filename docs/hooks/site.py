@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
 from docs.hooks.commands import commands_page
-from docs.hooks.names import names_page
+from docs.hooks.names import names_page, rooms_page
 from docs.hooks.routes import routes_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,11 +18,22 @@ LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)]*)?\)")
 MARKER = re.compile(r"^<!-- /?(?:results|tested)\b.*? -->$|<!-- /?=[\w.-]* -->", re.MULTILINE)
 
 
+def on_config(config: Any) -> Any:
+    """Say in the header which version the pages describe, and where its repository is, if the package says so."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    repository = project.get("urls", {}).get("Repository", "")
+    config.extra |= {"version": project["version"], "repository": repository}
+    config.repo_url = repository or "changelog.html"  # without one, the theme would leave the place out
+    config.copyright = f"{config.site_name} {project['version']} · {project['license']}"
+    return config
+
+
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made from the code and from files beside docs/."""
     pages = {
         "reference/commands.md": commands_page(),
         "reference/python.md": names_page(),
+        "reference/rooms.md": rooms_page(),
         "reference/http.md": routes_page(),
         "changelog.md": changelog(),
     }

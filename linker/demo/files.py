@@ -15,6 +15,7 @@ from indexes.errors import IndexesError
 from linker.base.files import write_atomically
 from linker.demo.training import Story, lee_stories, split_stories
 
+DEV = 60  # few settings are chosen, and systems are hard to tell apart: most queries go to the test
 ABOUT = ("b1", "b9", "b34")  # the stories of the spreadsheet of articles: the bushfires of Christmas 2001
 
 
@@ -42,6 +43,7 @@ def write_files(folder: Path) -> dict[str, int]:
     background, test = lee_stories()
     stories = [*background, *test]
     train, dev, held_out = split_stories(seed=0)
+    dev, held_out = dev[:DEV], [*dev[DEV:], *held_out]
     files = {
         "posts.csv": _csv(["post_id", "text"], ((f"p-{s.id}", s.opening) for s in stories)),
         "articles.csv": _csv(["id", "text"], ((f"a-{s.id}", s.rest) for s in stories if s.id in ABOUT)),

@@ -182,9 +182,9 @@ def test_without_faiss_the_index_still_answers_by_bm25(
     try:
         poor = Engine(engine.directory, encoder=HashEncoder())
         answer = poor.search("rain floods", mode="hybrid")
-        assert "pip install 'starlinker[cpu]'" in answer.degraded
+        assert "[cpu]'" in answer.degraded
         assert answer.hits[0].ids[0] == "a"
-        with pytest.raises(MissingExtraError, match="starlinker\\[cpu\\]"):
+        with pytest.raises(MissingExtraError, match=r"\[cpu\]'"):
             poor.search("rain", mode="dense")
     finally:
         load_faiss.cache_clear()

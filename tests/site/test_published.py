@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.report.case_table import case_study
-from benchmarks.report.length_table import Law
-from benchmarks.report.published_table import SYSTEMS, systems
+from benchmarks.report.cells import ruled
+from benchmarks.report.pair_tables import SYSTEMS, systems
+from benchmarks.report.star_tables import Law, case_study
 from benchmarks.support.published import row, table
 from tests.helpers import ROOT
 
@@ -20,7 +20,7 @@ def test_a_system_has_its_published_line_and_ours() -> None:
         row("CNN", {"mAP": 0.4981, "pairs": 12000}, {"mAP": [0.25, 0.35], "pairs": None}, "other data"),
         row("AST", {}, {"mAP": 0.5}),
     ]
-    assert list(systems({"tables": [table("Table 2", ["mAP", "pairs"], rows, "fewer links")]})) == [
+    assert list(ruled(systems({"tables": [table("Table 2", ["mAP", "pairs"], rows, "fewer links")]}))) == [
         "**Table 2**",
         "",
         "| | | mAP | pairs | why they differ |",

@@ -2,10 +2,12 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -60,6 +62,80 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     page = (site / "reference" / "python.html").read_text(encoding="utf-8")
     for name in linker.__all__:
         assert re.search(rf'id="[\w.]+\.{name}"', page), name
+
+
+def test_every_field_of_a_dataclass_is_in_the_reference(site: Path) -> None:
+    import dataclasses
+
+    import linker
+
+    page = re.sub(r"<[^>]+>", "", (site / "reference" / "python.html").read_text(encoding="utf-8"))
+    for value in (getattr(linker, name) for name in linker.__all__):
+        for field in dataclasses.fields(value) if dataclasses.is_dataclass(value) else ():
+            assert re.search(rf"\b{field.name}: ", page), f"{value.__name__}.{field.name}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["InputError", "DamagedError", "Ledger", "Review", "read_corpus", "read_qrels", "LinkerVectorStore"],
+)
+def test_rooms_that_programs_use_are_in_the_reference(name: str, site: Path) -> None:
+    page = (site / "reference" / "rooms.html").read_text(encoding="utf-8")
+    assert re.search(rf'id="[\w.]+\.{name}"', page)
+
+
+def test_every_page_says_which_version_it_describes(site: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for page in ("index.html", "reference/python.html"):
+        assert f">{project['version']}</a>" in (site / page).read_text(encoding="utf-8")
+
+
+def test_the_repository_is_linked_if_the_package_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jinja2 = pytest.importorskip("jinja2")
+    pytest.importorskip("mkdocs")
+    from docs.hooks import site as hooks
+
+    project = (
+        '[project]\nversion = "9.1"\nlicense = "MIT"\nurls = { Repository = "https://example.org/linker" }\n'
+    )
+    (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
+    monkeypatch.setattr(hooks, "ROOT", tmp_path)
+    config = hooks.on_config(SimpleNamespace(extra={}, site_name="linker"))
+    environment = jinja2.Environment(autoescape=True)
+    environment.filters["url"] = str
+    template = environment.from_string(
+        (ROOT / "docs" / "theme" / "partials" / "source.html").read_text(encoding="utf-8")
+    )
+    assert re.findall(r'href="(.*?)".*>(.*)</a>', template.render(config=config)) == [
+        ("changelog.html", "9.1"),
+        ("https://example.org/linker", "Repository"),
+    ]
+
+
+def test_a_copied_block_is_its_commands(site: Path) -> None:
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium")
+    if not chromium:
+        pytest.skip("needs Chromium: run .ci/browser")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto((site / "tutorials" / "researcher.html").as_uri())
+        page.locator(".highlight").first.hover()
+        page.locator(".highlight button").first.click()
+        page.evaluate(
+            "() => { field = document.body.appendChild(document.createElement('textarea')); field.focus() }"
+        )
+        page.keyboard.press("Control+V")
+        copied = page.evaluate("field.value").splitlines()
+        browser.close()
+    assert copied == [
+        "python -m linker.demo.files news",
+        "head -c 120 news/beir/queries.jsonl",
+        "head -2 news/beir/qrels/test.tsv",
+    ]
 
 
 def test_every_route_is_in_the_reference(site: Path) -> None:

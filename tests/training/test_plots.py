@@ -207,9 +207,9 @@ def test_missing_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(builtins, "__import__", without)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else spec(name))
-    with pytest.raises(MissingExtraError, match=r"starlinker\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"\[plot\]'"):
         plot_metrics(write(tmp_path, [{RING: [1.5]}]))
-    with pytest.raises(MissingExtraError, match=r"starlinker\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"\[plot\]'"):
         draw_documents(HashEncoder(), documents(6), tmp_path / "map.svg")
 
 

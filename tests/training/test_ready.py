@@ -99,4 +99,4 @@ def test_training_without_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     done = linker("train", "bag", *options, "--out", tmp_path / "two")
     assert done.stdout == f"{tmp_path / 'two'}\n"
     assert "no plots: " in done.stderr
-    assert "starlinker[plot]" in done.stderr
+    assert "[plot]'" in done.stderr

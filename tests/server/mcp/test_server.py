@@ -210,4 +210,4 @@ def test_without_the_package_the_extra_is_named(index: Path) -> None:
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.stdout.split() == ["1"]
-    assert "starlinker[mcp]" in done.stderr
+    assert "[mcp]'" in done.stderr

@@ -1,0 +1,273 @@
+"""Tables for the pages: the star and its baselines, what attention learns, the cost of length and the case study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.report.cells import renders, spread
+from benchmarks.support.ast_models import READY, differences
+from linker.papers.all_pairs.result import RANKS
+
+Rows = Mapping[str, Any]
+
+
+@renders("ast_tables")
+def encoders(results: Any) -> Iterator[str]:
+    """What the README shows: all pairs, and retrieval alone and with BM25."""
+    yield (
+        "**Encoders**, on test (± deviation over seeds). All but MiniLM start from the same word vectors; those with "
+        "cloze from vectors that also learned from the documents themselves. The last column says which settings of "
+        "`[training]` were not those of the ready configuration that is named (whose value is in brackets)"
+        f"{shared_difference(results)}. BM25 here is an earlier one, before k3 and exact lengths:"
+    )
+    for data, rows in results.items():
+        yield ""
+        yield (
+            f"| {data} | mAP, all pairs | AUC | mRP{_fewer_ranks(rows)} | MRR alone | MRR with BM25 "
+            "| Success@1 with BM25 | measured with |"
+        )
+        for name, row in _models(rows):
+            pairs = [spread(row.get("tables", {}).get(key)) for key in ("map", "auc", "mrp")]
+            alone, hybrid = _alone(row), row.get("hybrid", {})
+            found = [(alone, "mrr"), (hybrid, "mrr"), (hybrid, "success_1")]
+            cells = [
+                spread(side.get(key)) + _seeds(side) for side, key in found
+            ]  # of fewer seeds than the row
+            yield f"| {name}{_seeds(row)} | {' | '.join([*pairs, *cells])} | {measured_with(name, row)} |"
+
+
+def _fewer_ranks(rows: Rows) -> str:
+    """Return over how many ranks a set's mRP is the mean, where these are not the paper's eight."""
+    counts = {sum(key.startswith("p@") for key in row["tables"]) for row in rows.values() if "tables" in row}
+    return "" if counts == {len(RANKS)} else f" over {' or '.join(map(str, sorted(counts)))} ranks"
+
+
+def measured_with(name: str, row: Any) -> str:
+    """Return a row's ready configuration, and the training settings that are not its own (which are in brackets)."""
+    if "settings" not in row:
+        return ""
+    found = differences(name, row["settings"]).items()
+    changed = [
+        f"{key.partition('.')[2]} {_value(value)} ({_value(own)})"
+        for key, (value, own) in found
+        if not key.startswith("data.")
+    ]
+    return f"`{READY.get(name, name)}`" + (f": {', '.join(changed)}" if changed else "")
+
+
+def shared_difference(results: Any) -> str:
+    """Return what all rows have in place of the ready configurations' word vectors."""
+    settings = [row["settings"] for rows in results.values() for row in rows.values() if "settings" in row]
+    (vectors,) = {(s["data.word_vectors"], s["data.lsa_dim"]) for s in settings}
+    return (
+        f"; in all of them, the word vectors are {vectors[0]} with `lsa_dim = {vectors[1]}`, where the ready ones "
+        "learn theirs from the corpus"
+    )
+
+
+def _value(value: Any) -> str:
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
+
+
+@renders("ast_tables.whole")
+def whole(results: Any) -> Iterator[str]:
+    """Precision at r (the paper's Table 1), retrieval with Success@5, and what each part of the star is worth."""
+    for data, rows in results.items():
+        yield from (f"**{data}**: precision among the r best of all pairs (Danovitch's Table 1)", "")
+        yield from _precisions(rows)
+        yield from ("", f"**{data}**: retrieval over the whole corpus", "")
+        yield from _retrieval(rows)
+        if any(row.get("ablation") for row in rows.values()):
+            yield from ("", f"**{data}**: the star with a part changed, one seed", "")
+            yield from _ablations(rows)
+        yield ""
+
+
+def _precisions(rows: Rows) -> Iterator[str]:
+    found = {name: row for name, row in _models(rows) if "tables" in row}
+    ranks = [key for key in next(iter(found.values()))["tables"] if key.startswith("p@")]
+    ranks.sort(key=lambda key: int(key[2:]))
+    yield f"| | {' | '.join(key[2:] for key in ranks)} |"
+    for name, row in found.items():
+        yield f"| {name}{_seeds(row)} | {' | '.join(spread(row['tables'].get(key), 2) for key in ranks)} |"
+
+
+def _retrieval(rows: Rows) -> Iterator[str]:
+    yield "| | MRR | Success@1 | Success@5 | with BM25: MRR | Success@1 | Success@5 |"
+    for name, row in _models(rows):
+        sides = (_alone(row), row.get("hybrid", {}))
+        if any(sides):
+            cells = [spread(side.get(key)) for side in sides for key in ("mrr", "success_1", "success_5")]
+            yield f"| {name}{_seeds({**row, **_alone(row)})} | {' | '.join(cells)} |"
+
+
+def _ablations(rows: Rows) -> Iterator[str]:
+    yield "| | mAP, all pairs | MRR alone | with BM25 | dev: MRR alone | with BM25 | α's largest move | exact zeros |"
+    for name, row in rows.items():
+        if row.get("ablation"):
+            sides = [row.get(key, {}).get("mrr") for key in ("dense", "hybrid", "dense_dev", "hybrid_dev")]
+            alpha = [(row.get("alpha") or {}).get(key) for key in ("largest_move", "zeros")]
+            yield f"| {name} | {' | '.join(map(spread, [row['tables']['map'], *sides, *alpha]))} |"
+
+
+def _models(rows: Rows) -> Iterator[tuple[str, Any]]:
+    return ((name, row) for name, row in rows.items() if not row.get("ablation"))
+
+
+def _alone(row: Any) -> Any:
+    return row.get("dense", row.get("retrieval", {}))
+
+
+def _seeds(row: Any) -> str:
+    seeds = row.get("seeds")
+    return "" if seeds is None else " (1 seed)" if seeds == 1 else f" ({seeds} seeds)"
+
+
+@renders("encode")
+def encode(results: Any) -> Iterator[str]:
+    """Encoding speed by length."""
+    yield "| documents per CPU-second, of | 256 tokens | 1,024 | 4,096 | × MiniLM at 256 |"
+    for name, row in results.items():
+        speeds = [
+            f"{row[key]:,.0f}" if key in row else "" for key in ("256 tokens", "1024 tokens", "4096 tokens")
+        ]
+        times = row.get("times MiniLM at 256 tokens")
+        yield f"| {name} | {' | '.join(speeds)} | {'' if times is None else f'{times:.1f}'} |"
+
+
+TITLES = {"tweets2claims": "tweets → claims", "statements2articles": "statements → articles"}
+
+
+@renders("attention.attempts")
+def attempts(results: Any) -> Iterator[str]:
+    """MRR by the cosine alone, and each attempt's lead over its own start."""
+    for data, title in TITLES.items():
+        yield f"**{title}**"
+        yield "| | what learns | against | dev: MRR | lead (p) | test: MRR | lead (p) | seeds | CPU s |"
+        for name, row in results.get(data, {}).items():
+            label = f"{name} ({row['kind']})" if row["kind"] else name
+            against = row["test"].get("against", "")
+            cells = [
+                cell for split in ("dev", "test") for cell in (f"{row[split]['mrr']:.3f}", _lead(row[split]))
+            ]
+            yield f"| {label} | {row['says']} | {against} | {' | '.join(cells)} | {row['seeds']} | {row['cpu_s']:.0f} |"
+        yield ""
+
+
+@renders("attention.learned")
+def learned(results: Any) -> Iterator[str]:
+    """What α and the inputs of the keys became, the mean over heads."""
+    yield "| | attempt | α | idf | count | first position |"
+    for data, title in TITLES.items():
+        for name, row in results.get(data, {}).items():
+            if any(abs(a - 1.5) > 1e-3 for a in row["alpha"]) or any(map(any, row["inputs"])):
+                low, high = min(row["alpha"]), max(row["alpha"])
+                inputs = " | ".join(f"{sum(line) / len(line):.2f}" for line in row["inputs"])
+                yield f"| {title} | {name} | {low:.2f}–{high:.2f} | {inputs} |"
+
+
+@renders("attention.stage")
+def stage(results: Any) -> Iterator[str]:
+    """What further vectors per document add at the ranking stage."""
+    for data, title in TITLES.items():
+        rows = results.get("stage", {}).get(data, {})
+        if rows:
+            yield f"**{title}**"
+            yield "| | share of types kept | dev: MRR | lead (p) | test: MRR | lead (p) |"
+            for name, row in rows.items():
+                cells = [
+                    cell
+                    for split in ("dev", "test")
+                    for cell in (f"{row[split]['mrr']:.3f}", _lead(row[split]))
+                ]
+                share = row.get("kept")
+                yield f"| {name} | {'' if share is None else f'{share:.0%}'} | {' | '.join(cells)} |"
+            yield ""
+
+
+def _lead(row: dict[str, Any]) -> str:
+    return f"{row['lead']:+.3f} ({row['p']:.4f})" if "lead" in row else ""
+
+
+MEASURES = (("cpu_s", "CPU seconds", 2), ("mib", "MiB", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A cost of a · n^b for texts of n tokens, and R², the share of the variance of its logarithm that it explains."""
+
+    a: float
+    b: float
+    explained: float
+
+    @classmethod
+    def fit(cls, tokens: Sequence[float], costs: Sequence[float]) -> Law:
+        """Fit by least squares on logarithms."""
+        x, y = np.log(tokens), np.log(costs)
+        b, log_a = np.polyfit(x, y, 1)
+        rest = y - (log_a + b * x)
+        return cls(float(np.exp(log_a)), float(b), float(1 - rest @ rest / ((y - y.mean()) @ (y - y.mean()))))
+
+    def __str__(self) -> str:
+        """Return the law with a for a thousand tokens, whose size says more than that for one."""
+        return f"{self.a * 1000**self.b:.3g} · (n / 1,000)^{self.b:.2f}"
+
+
+def laws(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], Law]:
+    """Return the law of each model and measure."""
+    found = {}
+    for model in dict.fromkeys(row["model"] for row in rows):
+        own = [row for row in rows if row["model"] == model]
+        for key, *_ in MEASURES:
+            found[model, key] = Law.fit([row["tokens"] for row in own], [row[key] for row in own])
+    return found
+
+
+@renders("star_length")
+def star_length(results: Any) -> Iterator[str]:
+    """CPU time and memory of a training step by length, and the law that they follow."""
+    rows = {(row["model"], row["tokens"]): row for row in results["rows"]}
+    lengths = list(dict.fromkeys(tokens for _, tokens in rows))
+    yield (
+        "| two texts, a forward and a backward pass "
+        f"| {' | '.join(f'{n:,} tokens' for n in lengths)} | law, for n tokens | R² |"
+    )
+    units = {key: (unit, digits) for key, unit, digits in MEASURES}
+    for (name, key), law in laws(results["rows"]).items():
+        unit, digits = units[key]
+        cells = [f"{rows[name, n][key]:,.{digits}f}" for n in lengths]
+        yield f"| {name}, {unit} | {' | '.join(cells)} | {law} | {law.explained:.3f} |"
+
+
+@renders("case_study")
+def case_study(results: Any) -> Iterator[str]:
+    """One row per article: what is accepted, how many posts are read until N links, the first posts, and words."""
+    rows = results["rows"]
+    until = list(dict.fromkeys(n for row in rows for n in row["until"]))
+    accepted = f"cosine ≥ {results['accepted']}: posts, linked"
+    yield (
+        f"| words of the article's attention | words of the posts' attention | linked | {accepted} | "
+        f"{' | '.join(f'read until {n}' for n in until)} | first posts |"
+    )
+    for row in rows:
+        read = [f"{row['until'][n]:g}" if n in row["until"] else "" for n in until]
+        words = [", ".join(_code(word) for word in row[key]) for key in ("words", "words of posts")]
+        first = "".join("●" if linked else "○" for linked in row["first"])
+        yield (
+            f"| {' | '.join(words)} | {row['linked']} of {row['posts']} | {row['accepted']}, {row['right']} | "
+            f"{' | '.join(read)} | {first} |"
+        )
+
+
+def _code(word: str) -> str:
+    return f"`{word}`"
