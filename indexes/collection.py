@@ -5,15 +5,14 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from indexes.anywhere import search_settings
-from indexes.disk.reading import REMEDY, give_back, mapping_of
-from indexes.disk.writing import FileRecord
+from indexes.disk.reading import REMEDY, give_back, is_whole, mapping_of
 from indexes.dtypes import Float32Array
 from indexes.filters import unknown_field
 from indexes.hybrid import HybridIndex, OnFailure, Unavailable
@@ -31,13 +30,15 @@ from indexes.interface import (
 from indexes.rows import Rows
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
-from indexes.store.documents import DocumentStore, read_rows
-from indexes.store.records import Manifest
+from indexes.store.documents import DocumentStore, StoredSegment, read_rows
+from indexes.store.records import Manifest, Segment
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
+from indexes.text.forward import ForwardSegment
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.linear import FULL_TEXT, LinearText
 from indexes.text.phrases import PhraseSearch
+from indexes.text.postings import PostingsSegment
 from indexes.text.search import TextSearch
 from indexes.vectors.certified import ExactScan
 from indexes.vectors.faiss_index import FaissIndex
@@ -71,6 +72,10 @@ def text_folder(directory: Path, manifest: Manifest) -> Path | None:
     return directory.joinpath(*Path(name).parts[:2]) if name else None
 
 
+def _files_of(segment: Segment, files: Iterable[str]) -> list[str]:
+    return [name for name in files if name.startswith(f"{storage.SEGMENTS}/{segment.name}/")]
+
+
 def open_vectors(
     directory: Path,
     manifest: Manifest,
@@ -94,6 +99,18 @@ def open_vectors(
     return index
 
 
+class Opened(NamedTuple):
+    """What an open generation has in common with another one, so that it is neither read nor checked again."""
+
+    documents: Mapping[Segment, StoredSegment] = {}
+    postings: Mapping[str, PostingsSegment] = {}  # by the names of their files, which are checksums, …
+    forward: Mapping[str, ForwardSegment] = {}  # … and these, too
+    rows: tuple[DocumentStore, Rows] | None = None
+
+
+NOTHING = Opened()
+
+
 class Collection:
     """One committed generation, opened for search; later commits do not disturb it."""
 
@@ -104,13 +121,14 @@ class Collection:
         on_failure: OnFailure = "degrade",
         scan: MakeScan | None = None,
         verify: bool = True,
+        known: Opened = NOTHING,
     ) -> None:
         self.directory, self.manifest = directory, manifest
-        self.documents = DocumentStore(directory, manifest.segments)
-        self.rows = read_rows(directory, manifest, self.documents)
-        self.text, vectors = self._open_on_server() if manifest.elastic else (self._open_text(), None)
+        self.documents = DocumentStore(directory, manifest.segments, known.documents)
+        self.rows = read_rows(directory, manifest, self.documents, known.rows)
+        self.text, vectors = self._open_on_server() if manifest.elastic else (self._open_text(known), None)
         vectors = vectors or self._open_vectors(scan, verify)
-        self._stored_forward = self._open_forward()
+        self._stored_forward = self._open_forward(known)
         self._fields: set[str] = set()  # those of which it is known that documents have them
         settings = search_settings(manifest, on_failure)
         self.hybrid = HybridIndex(self.rows, vectors, self.text, settings)
@@ -122,42 +140,59 @@ class Collection:
         *,
         on_failure: OnFailure = "degrade",
         scan: MakeScan | None = None,
-        known: Mapping[str, FileRecord] | None = None,
+        before: Collection | None = None,
         verify: bool = True,
     ) -> Self:
-        """Return the last committed generation, after checking every file of it but those in `known`.
+        """Return the last committed generation, after checking every file of it but those of `before`.
 
-        Files never change, so those that this process has checked for an earlier generation are `known`. `scan` makes
+        Files never change, so what this process has open and checked of an earlier generation is shared. `scan` makes
         the exact scan over many vectors (see FaissIndex). Without `verify`, sizes are compared, but no checksums, and
         vectors are not checked. Raises IndexesError where there is no index, FormatVersionError where this version
         cannot read it, and DamagedError where a file is missing or altered.
         """
         while True:
-            manifest = storage.load_checked(directory, known, verify)
+            manifest = storage.load_checked(
+                directory, None if before is None else before.manifest.files, verify
+            )
+            known = NOTHING if before is None else before.shared(manifest)
             try:
-                return cls(directory, manifest, on_failure, scan, verify)
+                return cls(directory, manifest, on_failure, scan, verify, known)
             except (FileNotFoundError, DamagedError):
                 # Between the check and the opening, a writer may have committed a newer generation and deleted files.
                 if manifests.load(directory).generation == manifest.generation:
                     raise
 
-    def _open_text(self) -> TextSearch:
+    def shared(self, manifest: Manifest) -> Opened:
+        """Return what is open here and also in the generation of `manifest`, which is one of the same directory."""
+        own, other = self.manifest.files, manifest.files
+        pairs = zip(self.manifest.segments, self.documents.segments, strict=True)
+        same = [(s, stored) for s, stored in pairs if all(own[f] == other.get(f) for f in _files_of(s, own))]
+        text = self.text.segments if isinstance(self.text, Bm25Index | FieldsIndex) else ()
+        forward = self._stored_forward.segments if self._stored_forward else ()
+        return Opened(
+            {segment: stored for segment, stored in same if is_whole(stored.mapped)},
+            {s.path.name: s for s in text if s.path and is_whole(mapping_of(s.terms))},
+            {s.path.name: s for s in forward if s.path and is_whole(mapping_of(s.hashes))},
+            (self.documents, self.rows),
+        )
+
+    def _open_text(self, known: Opened) -> TextSearch:
         folder = text_folder(self.directory, self.manifest)
         analysis, bm25 = self.manifest.analysis, self.manifest.bm25
         if bm25.fields:
             if folder is None:
                 return FieldsIndex.empty(analysis, bm25)
-            return FieldsIndex.open(folder, self.rows, analysis, bm25)
+            return FieldsIndex.open(folder, self.rows, analysis, bm25, known.postings)
         if folder is None:
             return Bm25Index(analysis, parameters=bm25)
-        return Bm25Index.open(folder, self.rows, analysis, bm25)
+        return Bm25Index.open(folder, self.rows, analysis, bm25, known.postings)
 
-    def _open_forward(self) -> ForwardIndex | None:
+    def _open_forward(self, known: Opened) -> ForwardIndex | None:
         # It is mapped now, since the next commit may delete its files.
         folder = text_folder(self.directory, self.manifest)
         if not self.manifest.positions or folder is None:
             return None
-        return ForwardIndex.open(folder, len(self.rows.ids), self.manifest.analysis)
+        return ForwardIndex.open(folder, len(self.rows.ids), self.manifest.analysis, known.forward)
 
     def _open_on_server(self) -> tuple[TextSearch, RowSearch | None]:
         from indexes.cluster.beside import open_retrievers
