@@ -256,8 +256,8 @@ class Rows:
 
     def hits(self, rows: RowArray, scores: ScoreArray) -> list[Hits]:
         """Return one Hits per query, from rows and scores [n, k] that are padded with row −1."""
-        counts = np.count_nonzero(rows >= 0, axis=1).tolist()
-        found, ids = rows[rows >= 0], self.ids
+        there = rows >= 0
+        found, counts, ids = rows[there], there.sum(axis=1).tolist(), self.ids
         names = iter(ids.of_rows(found) if isinstance(ids, PackedIds) else [ids[r] for r in found.tolist()])
         return [
             Hits(tuple(itertools.islice(names, n)), score[:n])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,7 +44,7 @@ Stamp = tuple[int, int, int, int]
 def stamp(directory: Path) -> Stamp | None:
     """Return what tells one commit's manifest from the next without reading it; None where there is none."""
     try:
-        status = (directory / manifests.NAME).stat()
+        status = os.stat(f"{directory}/{manifests.NAME}")  # noqa: PTH116 # before every search: half the time
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
