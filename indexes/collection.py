@@ -47,14 +47,14 @@ CHECKED = 1 << 22  # floats checked at a time: 16 MiB
 MakeScan = Callable[[], ExactScan | None]
 
 
-def check_unit(directory: Path, blocks: Sequence[Matrix]) -> None:
-    """Raise DamagedError unless every vector in `blocks` (float32 [n, dim] each) is finite and of length 1 or 0.
+def check_unit(directory: Path, blocks: Sequence[Matrix], first: int = 0) -> None:
+    """Raise DamagedError unless each vector in `blocks` (float32 [n, dim]), from `first` on, is of length 1 or 0.
 
     The pages of a mapped file are released as they are read.
     """
     for block in blocks:
         mapped, step = mapping_of(block), max(1, CHECKED // block.shape[1])
-        for start in range(0, len(block), step):
+        for start in range(first, len(block), step):
             part = block[start : start + step]
             squares = np.einsum("ij,ij->i", part, part)
             # NaN compares false, so it counts as wrong.
@@ -83,15 +83,14 @@ def open_vectors(
     blocks: Sequence[Matrix],
     dim: int,
     scan: MakeScan | None = None,
-    verify: bool = True,
+    checked: int = 0,
 ) -> FaissIndex:
     """Return the vector index over normalised `blocks` (float32 [n, dim] each), with its stored graph, if any.
 
-    Without `verify`, vectors are not checked. Raises DamagedError where a vector or the graph cannot be right,
+    The first `checked` vectors are known to be sound. Raises DamagedError where a vector or the graph cannot be right,
     MissingExtraError where FAISS is not installed.
     """
-    if verify:
-        check_unit(directory, blocks)
+    check_unit(directory, blocks, checked)
     index = FaissIndex(dim, manifest.vectors, settings=manifest.search.get("vectors"), scan=scan)
     index.restore(rows, *blocks)
     if graph := manifest.only_file(storage.GRAPH):
@@ -124,10 +123,12 @@ class Collection:
         known: Opened = NOTHING,
     ) -> None:
         self.directory, self.manifest = directory, manifest
-        self.documents = DocumentStore(directory, manifest.segments, known.documents)
+        earlier = known.rows[0] if known.rows else None
+        self.documents = DocumentStore(directory, manifest.segments, known.documents, earlier)
         self.rows = read_rows(directory, manifest, self.documents, known.rows)
         self.text, vectors = self._open_on_server() if manifest.elastic else (self._open_text(known), None)
-        vectors = vectors or self._open_vectors(scan, verify)
+        checked = len(self.documents.since(earlier)[0]) if earlier else 0
+        vectors = vectors or self._open_vectors(scan, verify, checked)
         self._stored_forward = self._open_forward(known)
         self._fields: set[str] = set()  # those of which it is known that documents have them
         settings = search_settings(manifest, on_failure)
@@ -204,13 +205,14 @@ class Collection:
             unavailable = Unavailable(error)
             return unavailable, unavailable if vector_kind(self.manifest)[0] else None
 
-    def _open_vectors(self, scan: MakeScan | None, verify: bool) -> RowSearch | None:
+    def _open_vectors(self, scan: MakeScan | None, verify: bool, checked: int) -> RowSearch | None:
         encoder = self.manifest.encoder
         if encoder is None:
             return None
         try:
             blocks = self.documents.vectors(encoder.dim)
-            return open_vectors(self.directory, self.manifest, self.rows, blocks, encoder.dim, scan, verify)
+            first = checked if verify else self.documents.rows
+            return open_vectors(self.directory, self.manifest, self.rows, blocks, encoder.dim, scan, first)
         except MissingExtraError as error:
             return Unavailable(error)
 
@@ -316,7 +318,7 @@ class Collection:
 
     def present(self, ids: Sequence[str]) -> set[str]:
         """Return which of `ids` are in the index."""
-        return {id_ for id_ in ids if id_ in self.rows}
+        return self.rows.present(ids)
 
     def document(self, id_: str) -> Document:
         """Return a live document. Raises UnknownIdError where there is none of this id, DamagedError."""

@@ -91,6 +91,11 @@ class Rows:
         next_dead = np.minimum(np.searchsorted(self._dead, rows), len(self._dead) - 1)
         return np.asarray(self._dead[next_dead] != rows)
 
+    def present(self, ids: Sequence[str]) -> set[str]:
+        """Return those of `ids` that have a live row."""
+        rows = self._rows_of(ids).tolist()
+        return {id_ for id_, row in zip(ids, rows, strict=True) if row >= 0}
+
     def check_new(self, ids: Sequence[str]) -> None:
         """Raise BadIdError or DuplicateIdError unless every id can be added."""
         present = (self._rows_of([check_id(id_) for id_ in ids]) >= 0).tolist()

@@ -155,7 +155,7 @@ class Writer(AnyWriter):
 
     def present(self, ids: Sequence[str]) -> set[str]:
         """Return which of `ids` are in the index now, uncommitted changes included."""
-        return {id_ for id_ in ids if id_ in self.rows}
+        return self.rows.present(ids)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove the documents with these ids, all or nothing. Raises UnknownIdError."""

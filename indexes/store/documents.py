@@ -35,6 +35,7 @@ from indexes.rows import Rows, name_some
 from indexes.store import files as storage
 from indexes.store.document_checks import read_document, read_ids, read_offsets
 from indexes.store.files import SEGMENTS
+from indexes.store.growing import Growing
 from indexes.store.records import Manifest, Segment
 
 Parts = Iterable[bytes | memoryview]
@@ -202,10 +203,14 @@ class DocumentStore:
         directory: Path,
         segments: Sequence[Segment],
         known: Mapping[Segment, StoredSegment] | None = None,
+        earlier: DocumentStore | None = None,
     ) -> None:
-        """Open the segments but for those that are `known`: open already, with the same content."""
+        """Open the segments but for those that are `known`: open already, with the same content, in `earlier`."""
         self.segments = [(known or {}).get(s) or StoredSegment(directory, s) for s in segments]
         self._firsts = np.cumsum([0, *(s.rows for s in segments)])
+        self._joined: Matrix | None = None  # the vectors of several segments, and …
+        self._growing: Growing | None = None  # … the array of which they are the first rows
+        self._earlier = (earlier._growing, self._shared_with(earlier)) if earlier else (None, 0)
 
     @classmethod
     def joined(cls, stores: Sequence[DocumentStore]) -> Self:
@@ -213,6 +218,7 @@ class DocumentStore:
         joined = cls.__new__(cls)
         joined.segments = [segment for store in stores for segment in store.segments]
         joined._firsts = np.cumsum([0, *(segment.rows for segment in joined.segments)])
+        joined._joined, joined._growing, joined._earlier = None, None, (None, 0)
         return joined
 
     @property
@@ -230,10 +236,13 @@ class DocumentStore:
 
     def since(self, earlier: DocumentStore) -> tuple[PackedIds, PackedIds]:
         """Return the ids of the first rows, in segments that `earlier` begins with too, and those of all later rows."""
-        pairs = zip(self.segments, earlier.segments, strict=False)
-        shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], pairs))
-        ids = [segment.ids for segment in self.segments]
+        shared, ids = self._shared_with(earlier), [segment.ids for segment in self.segments]
         return PackedIds.joined(ids[:shared]), PackedIds.joined(ids[shared:])
+
+    def _shared_with(self, earlier: DocumentStore) -> int:
+        """Return how many segments both begin with."""
+        pairs = zip(self.segments, earlier.segments, strict=False)
+        return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], pairs))
 
     def _all(self) -> Iterator[Document]:
         for segment in self.segments:
@@ -253,18 +262,21 @@ class DocumentStore:
     def vectors(self, dim: int) -> list[Matrix]:
         """Return all vectors, in row order, as at most one block (float32 [rows, dim]).
 
-        A single segment, as a build or a compaction leaves it, is mapped; several are read into one array. Raises
-        DamagedError where a file is too short.
+        A single segment, as a build or a compaction leaves it, is mapped; several are read into one array, which is
+        that of the earlier generation where possible. Raises DamagedError where a file is too short.
         """
         if len(self.segments) < 2:
             return [_vectors(segment.folder).reshape(-1, dim) for segment in self.segments]
-        joined = np.empty((self.rows, dim), dtype="<f4")
-        for segment, first, end in zip(self.segments, self._firsts, self._firsts[1:], strict=False):
-            path, part = segment.folder / "vectors.f32", joined[first:end]
-            with path.open("rb") as file:
-                if file.readinto(part.data) != part.nbytes:
-                    raise DamagedError(f"{path} is too short: {REMEDY}")
-        return [joined]
+        if self._joined is None:
+            files = [(segment.folder / "vectors.f32", segment.rows) for segment in self.segments]
+            growing, shared = self._earlier
+            joined = growing.extend(int(self._firsts[shared]), files[shared:]) if growing and shared else None
+            if joined is None:
+                growing = Growing(self.rows, dim)
+                joined = growing.extend(0, files)
+            assert joined is not None
+            self._joined, self._growing = joined, growing
+        return [self._joined]
 
     def __getitem__(self, row: int) -> Document:
         number = int(np.searchsorted(self._firsts, row, side="right")) - 1

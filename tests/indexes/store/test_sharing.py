@@ -25,6 +25,7 @@ from indexes.interface import DamagedError, Document, DuplicateIdError, UnknownI
 from indexes.store import files as storage
 from indexes.store import generations
 from indexes.store.documents import DocumentStore, read_rows, write_segment
+from indexes.store.growing import Growing
 from indexes.store.records import EncoderRecord, Manifest, Segment
 from indexes.text.bm25 import Bm25Index
 from indexes.text.parameters import Bm25Parameters, Field
@@ -203,6 +204,34 @@ def test_the_next_generation_reads_new_files_only(
     assert later.text.segments[0].terms is reader.text.segments[0].terms
     assert reader.rows.find(["new"]).tolist() == [-1]
     assert later.rows.find(["new", "d0"]).tolist() == [13, 0]
+
+
+def test_vectors_are_extended_in_place_and_never_overwritten(tmp_path: Path) -> None:
+    def file(name: str, *values: float) -> tuple[Path, int]:
+        np.array(values, dtype="<f4").tofile(tmp_path / name)
+        return tmp_path / name, len(values)
+
+    one, two, other = file("one", 1, 2), file("two", 3), file("other", 4)
+    growing = Growing(16, 1)
+    first = growing.extend(0, [one])
+    second = growing.extend(2, [two])
+    merged = growing.extend(0, [file("merged", 1, 2, 3, 5)])
+    assert first is not None
+    assert second is not None
+    assert merged is not None
+    assert [first.ravel().tolist(), second.ravel().tolist(), merged.ravel().tolist()] == [
+        [1, 2],
+        [1, 2, 3],
+        [1, 2, 3, 5],
+    ]
+    assert np.shares_memory(first, merged)
+    assert not first.flags.writeable
+    assert growing.extend(2, [other]) is None  # 3 stands there, which a reader may be using
+    assert growing.extend(0, [file("large", *range(1, 25))]) is None
+    assert growing.extend(5, [two]) is None
+    assert merged.ravel().tolist() == [1, 2, 3, 5]
+    with pytest.raises(DamagedError, match="two is too short"):
+        growing.extend(4, [(two[0], 2)])
 
 
 def test_an_index_built_again_in_the_same_place_shares_nothing(reader: Collection, tmp_path: Path) -> None:
