@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from indexes.interface import Document
 from linker.server.api.pool import OWNER, BusyError
 
 MOST = 256  # changes in a commit
+WINDOW = 0.01  # seconds that a commit waits for the clients of the last one, a fraction of what it takes
 
 Change = Document | str  # a document to put, or the id of one to delete
 Apply = Callable[[Sequence[Change]], list[bool]]
@@ -38,6 +40,7 @@ class Changes:
         self._apply, self._run, self._capacity = apply, run, capacity
         self._waiting: dict[_Waiting, None] = {}
         self._task: asyncio.Task[None] | None = None
+        self._wanted, self._enough = 0, asyncio.Event()
 
     async def make(self, change: Change) -> bool:
         """Make a change durable; return whether there was a document of that id just before it.
@@ -50,6 +53,8 @@ class Changes:
             raise BusyError("too many changes wait: try again later")
         one = _Waiting(change, owner, asyncio.get_running_loop().create_future())
         self._waiting[one] = None
+        if len(self._waiting) >= self._wanted:
+            self._enough.set()
         if self._task is None:
             # In a context of its own: it works for all owners.
             self._task = asyncio.create_task(self._serve(), context=contextvars.Context())
@@ -61,9 +66,20 @@ class Changes:
     async def _serve(self) -> None:
         try:
             while self._waiting:
-                await self._commit(self._take)
+                made = await self._commit(self._take)
+                await self._fill(made + len(self._waiting))
         finally:
             self._task = None
+
+    async def _fill(self, clients: int) -> None:
+        """Wait a moment until all of several clients have asked for their next change.
+
+        Otherwise two halves of them would take turns, and each wait for the commit of the other.
+        """
+        self._wanted, self._enough = clients, asyncio.Event()
+        if len(self._waiting) < clients > 1:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._enough.wait(), WINDOW)
 
     def _take(self) -> list[_Waiting]:
         taken = list(self._waiting)[:MOST]
@@ -71,7 +87,8 @@ class Changes:
             self._waiting.pop(one, None)  # it may have been taken back meanwhile
         return taken
 
-    async def _commit(self, take: Callable[[], list[_Waiting]]) -> None:
+    async def _commit(self, take: Callable[[], list[_Waiting]]) -> int:
+        """Make the changes that `take` returns; return how many they were."""
         batch: list[_Waiting] = []
 
         def apply() -> list[bool]:
@@ -82,10 +99,11 @@ class Changes:
             found = await self._run(apply)
         except Exception as error:
             await self._failed(batch, error)
-            return
+            return len(batch)
         for one, had in zip(batch, found, strict=True):
             if not one.future.done():
                 one.future.set_result(had)
+        return len(batch)
 
     async def _failed(self, batch: Sequence[_Waiting], error: Exception) -> None:
         """Make each change of a failed batch by itself, unless no change can be the reason."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes.interface import BadDocumentError, Document, LockedError
+from linker.server.api import changing
 from linker.server.api.changing import Change, Changes
 from linker.server.api.pool import OWNER, BusyError
 
@@ -84,6 +86,22 @@ def test_what_comes_during_a_commit_is_made_together_in_the_next() -> None:
         ["a"],
         ["b", "c", "d"],
     ]
+
+
+def test_clients_that_come_again_share_every_commit() -> None:
+    store = Store()
+
+    async def client(changes: Changes, id_: str) -> None:
+        for _ in range(5):
+            await changes.make(id_)
+
+    async def run() -> None:
+        changes = Changes(store.apply, in_thread, capacity=100)
+        await asyncio.gather(*(client(changes, id_) for id_ in "abcd"))
+
+    with mock.patch.object(changing, "WINDOW", 30):
+        asyncio.run(run())
+    assert [len(batch) for batch in store.batches] == [4] * 5
 
 
 def test_a_locked_index_refuses_all_at_once() -> None:
