@@ -5,15 +5,14 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from indexes.anywhere import search_settings
-from indexes.disk.reading import REMEDY, give_back, mapping_of
-from indexes.disk.writing import FileRecord
+from indexes.disk.reading import REMEDY, give_back, is_whole, mapping_of
 from indexes.dtypes import Float32Array
 from indexes.filters import unknown_field
 from indexes.hybrid import HybridIndex, OnFailure, Unavailable
@@ -31,13 +30,15 @@ from indexes.interface import (
 from indexes.rows import Rows
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
-from indexes.store.documents import DocumentStore, read_rows
-from indexes.store.records import Manifest
+from indexes.store.documents import DocumentStore, StoredSegment, read_rows
+from indexes.store.records import Manifest, Segment
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
+from indexes.text.forward import ForwardSegment
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.linear import FULL_TEXT, LinearText
 from indexes.text.phrases import PhraseSearch
+from indexes.text.postings import PostingsSegment
 from indexes.text.search import TextSearch
 from indexes.vectors.certified import ExactScan
 from indexes.vectors.faiss_index import FaissIndex
@@ -46,14 +47,14 @@ CHECKED = 1 << 22  # floats checked at a time: 16 MiB
 MakeScan = Callable[[], ExactScan | None]
 
 
-def check_unit(directory: Path, blocks: Sequence[Matrix]) -> None:
-    """Raise DamagedError unless every vector in `blocks` (float32 [n, dim] each) is finite and of length 1 or 0.
+def check_unit(directory: Path, blocks: Sequence[Matrix], first: int = 0) -> None:
+    """Raise DamagedError unless each vector in `blocks` (float32 [n, dim]), from `first` on, is of length 1 or 0.
 
     The pages of a mapped file are released as they are read.
     """
     for block in blocks:
         mapped, step = mapping_of(block), max(1, CHECKED // block.shape[1])
-        for start in range(0, len(block), step):
+        for start in range(first, len(block), step):
             part = block[start : start + step]
             squares = np.einsum("ij,ij->i", part, part)
             # NaN compares false, so it counts as wrong.
@@ -71,6 +72,10 @@ def text_folder(directory: Path, manifest: Manifest) -> Path | None:
     return directory.joinpath(*Path(name).parts[:2]) if name else None
 
 
+def _files_of(segment: Segment, files: Iterable[str]) -> list[str]:
+    return [name for name in files if name.startswith(f"{storage.SEGMENTS}/{segment.name}/")]
+
+
 def open_vectors(
     directory: Path,
     manifest: Manifest,
@@ -78,20 +83,31 @@ def open_vectors(
     blocks: Sequence[Matrix],
     dim: int,
     scan: MakeScan | None = None,
-    verify: bool = True,
+    checked: int = 0,
 ) -> FaissIndex:
     """Return the vector index over normalised `blocks` (float32 [n, dim] each), with its stored graph, if any.
 
-    Without `verify`, vectors are not checked. Raises DamagedError where a vector or the graph cannot be right,
+    The first `checked` vectors are known to be sound. Raises DamagedError where a vector or the graph cannot be right,
     MissingExtraError where FAISS is not installed.
     """
-    if verify:
-        check_unit(directory, blocks)
+    check_unit(directory, blocks, checked)
     index = FaissIndex(dim, manifest.vectors, settings=manifest.search.get("vectors"), scan=scan)
     index.restore(rows, *blocks)
     if graph := manifest.only_file(storage.GRAPH):
         index.load_graph(directory / graph)
     return index
+
+
+class Opened(NamedTuple):
+    """What an open generation has in common with another one, so that it is neither read nor checked again."""
+
+    documents: Mapping[Segment, StoredSegment] = {}
+    postings: Mapping[str, PostingsSegment] = {}  # by the names of their files, which are checksums, …
+    forward: Mapping[str, ForwardSegment] = {}  # … and these, too
+    rows: tuple[DocumentStore, Rows] | None = None
+
+
+NOTHING = Opened()
 
 
 class Collection:
@@ -104,13 +120,16 @@ class Collection:
         on_failure: OnFailure = "degrade",
         scan: MakeScan | None = None,
         verify: bool = True,
+        known: Opened = NOTHING,
     ) -> None:
         self.directory, self.manifest = directory, manifest
-        self.documents = DocumentStore(directory, manifest.segments)
-        self.rows = read_rows(directory, manifest, self.documents)
-        self.text, vectors = self._open_on_server() if manifest.elastic else (self._open_text(), None)
-        vectors = vectors or self._open_vectors(scan, verify)
-        self._stored_forward = self._open_forward()
+        earlier = known.rows[0] if known.rows else None
+        self.documents = DocumentStore(directory, manifest.segments, known.documents, earlier)
+        self.rows = read_rows(directory, manifest, self.documents, known.rows)
+        self.text, vectors = self._open_on_server() if manifest.elastic else (self._open_text(known), None)
+        checked = len(self.documents.since(earlier)[0]) if earlier else 0
+        vectors = vectors or self._open_vectors(scan, verify, checked)
+        self._stored_forward = self._open_forward(known)
         self._fields: set[str] = set()  # those of which it is known that documents have them
         settings = search_settings(manifest, on_failure)
         self.hybrid = HybridIndex(self.rows, vectors, self.text, settings)
@@ -122,42 +141,59 @@ class Collection:
         *,
         on_failure: OnFailure = "degrade",
         scan: MakeScan | None = None,
-        known: Mapping[str, FileRecord] | None = None,
+        before: Collection | None = None,
         verify: bool = True,
     ) -> Self:
-        """Return the last committed generation, after checking every file of it but those in `known`.
+        """Return the last committed generation, after checking every file of it but those of `before`.
 
-        Files never change, so those that this process has checked for an earlier generation are `known`. `scan` makes
+        Files never change, so what this process has open and checked of an earlier generation is shared. `scan` makes
         the exact scan over many vectors (see FaissIndex). Without `verify`, sizes are compared, but no checksums, and
         vectors are not checked. Raises IndexesError where there is no index, FormatVersionError where this version
         cannot read it, and DamagedError where a file is missing or altered.
         """
         while True:
-            manifest = storage.load_checked(directory, known, verify)
+            manifest = storage.load_checked(
+                directory, None if before is None else before.manifest.files, verify
+            )
+            known = NOTHING if before is None else before.shared(manifest)
             try:
-                return cls(directory, manifest, on_failure, scan, verify)
+                return cls(directory, manifest, on_failure, scan, verify, known)
             except (FileNotFoundError, DamagedError):
                 # Between the check and the opening, a writer may have committed a newer generation and deleted files.
                 if manifests.load(directory).generation == manifest.generation:
                     raise
 
-    def _open_text(self) -> TextSearch:
+    def shared(self, manifest: Manifest) -> Opened:
+        """Return what is open here and also in the generation of `manifest`, which is one of the same directory."""
+        own, other = self.manifest.files, manifest.files
+        pairs = zip(self.manifest.segments, self.documents.segments, strict=True)
+        same = [(s, stored) for s, stored in pairs if all(own[f] == other.get(f) for f in _files_of(s, own))]
+        text = self.text.segments if isinstance(self.text, Bm25Index | FieldsIndex) else ()
+        forward = self._stored_forward.segments if self._stored_forward else ()
+        return Opened(
+            {segment: stored for segment, stored in same if is_whole(stored.mapped)},
+            {s.path.name: s for s in text if s.path and is_whole(mapping_of(s.terms))},
+            {s.path.name: s for s in forward if s.path and is_whole(mapping_of(s.hashes))},
+            (self.documents, self.rows),
+        )
+
+    def _open_text(self, known: Opened) -> TextSearch:
         folder = text_folder(self.directory, self.manifest)
         analysis, bm25 = self.manifest.analysis, self.manifest.bm25
         if bm25.fields:
             if folder is None:
                 return FieldsIndex.empty(analysis, bm25)
-            return FieldsIndex.open(folder, self.rows, analysis, bm25)
+            return FieldsIndex.open(folder, self.rows, analysis, bm25, known.postings)
         if folder is None:
             return Bm25Index(analysis, parameters=bm25)
-        return Bm25Index.open(folder, self.rows, analysis, bm25)
+        return Bm25Index.open(folder, self.rows, analysis, bm25, known.postings)
 
-    def _open_forward(self) -> ForwardIndex | None:
+    def _open_forward(self, known: Opened) -> ForwardIndex | None:
         # It is mapped now, since the next commit may delete its files.
         folder = text_folder(self.directory, self.manifest)
         if not self.manifest.positions or folder is None:
             return None
-        return ForwardIndex.open(folder, len(self.rows.ids), self.manifest.analysis)
+        return ForwardIndex.open(folder, len(self.rows.ids), self.manifest.analysis, known.forward)
 
     def _open_on_server(self) -> tuple[TextSearch, RowSearch | None]:
         from indexes.cluster.beside import open_retrievers
@@ -169,13 +205,14 @@ class Collection:
             unavailable = Unavailable(error)
             return unavailable, unavailable if vector_kind(self.manifest)[0] else None
 
-    def _open_vectors(self, scan: MakeScan | None, verify: bool) -> RowSearch | None:
+    def _open_vectors(self, scan: MakeScan | None, verify: bool, checked: int) -> RowSearch | None:
         encoder = self.manifest.encoder
         if encoder is None:
             return None
         try:
             blocks = self.documents.vectors(encoder.dim)
-            return open_vectors(self.directory, self.manifest, self.rows, blocks, encoder.dim, scan, verify)
+            first = checked if verify else self.documents.rows
+            return open_vectors(self.directory, self.manifest, self.rows, blocks, encoder.dim, scan, first)
         except MissingExtraError as error:
             return Unavailable(error)
 
@@ -281,7 +318,7 @@ class Collection:
 
     def present(self, ids: Sequence[str]) -> set[str]:
         """Return which of `ids` are in the index."""
-        return {id_ for id_ in ids if id_ in self.rows}
+        return self.rows.present(ids)
 
     def document(self, id_: str) -> Document:
         """Return a live document. Raises UnknownIdError where there is none of this id, DamagedError."""

@@ -7,7 +7,9 @@ compared.
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import secrets
 from collections.abc import Iterator, Sequence
 from typing import overload
@@ -25,43 +27,88 @@ HALF = np.uint64(32)
 KEPT = np.array([(1 << 8 * n) - 1 for n in range(WORD + 1)], dtype=np.uint64)
 
 
-class PackedIds(Sequence[str]):
-    """Strings in row order, for reading. `starts` (int64 [n + 1]): where each begins in the UTF-8 bytes `data` [m].
+class _Block:
+    """Ids in one piece: `starts` (int64 [n + 1]) says where each begins in the UTF-8 bytes `data`, uint8 [m].
 
     Each but the last is followed by one byte that belongs to none, so that it ends at the next one's start minus one.
     """
 
     def __init__(self, data: AnyArray, starts: Int64Array) -> None:
-        self._data, self._starts = data, starts
+        self.data, self.starts = data, starts
+        self._view = data.data
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def bytes_of(self, rows: AnyArray) -> list[bytes]:
+        """Return the bytes of the ids of `rows` (integers [n])."""
+        view, begins, ends = self._view, self.starts[rows].tolist(), self.starts[rows + 1].tolist()
+        return [bytes(view[begin : end - 1]) for begin, end in zip(begins, ends, strict=True)]
+
+    def decoded(self, low: int, high: int) -> list[str]:
+        """Return the ids from row `low` to before `high`."""
+        if low >= high:
+            return []
+        return str(self._view[self.starts[low] : self.starts[high] - 1], "utf-8").split("\n")
+
+    @functools.cached_property
+    def hashes(self) -> AnyArray:
+        """A hash of each id, uint64 [n], kept until `order` or `PackedIds.forget` needs it no more."""
+        blocks = [
+            _hashes(self.data, self.starts[low : low + BLOCK + 1]) for low in range(0, len(self), BLOCK)
+        ]
+        return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.uint64)
+
+    @functools.cached_property
+    def order(self) -> tuple[AnyArray, AnyArray]:
+        """The hashes in ascending order, and whose they are."""
+        hashes = self.hashes
+        order = np.argsort(hashes)
+        self.__dict__.pop("hashes", None)
+        return hashes[order], order.astype(np.uint32)
+
+    def find(self, sought: AnyArray) -> tuple[Int64Array, Int64Array]:
+        """Return which of the hashes `sought` (uint64 [n]) and which row are the same, both int64 [matches]."""
+        hashes, order = self.order
+        low, high = (np.searchsorted(hashes, sought, side) for side in ("left", "right"))
+        counts = high - low
+        which = np.repeat(np.arange(len(sought)), counts)
+        nth = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return which, order[low[which] + nth].astype(np.int64)
+
+
+class PackedIds(Sequence[str]):
+    """Strings in row order, for reading, in blocks; those of several files are joined without being copied."""
+
+    def __init__(self, blocks: Sequence[_Block]) -> None:
+        self._blocks = [block for block in blocks if len(block)]
+        self._firsts = list(itertools.accumulate(map(len, self._blocks), initial=0))
 
     @classmethod
     def of_lines(cls, data: bytes) -> PackedIds:
         """Return the lines of UTF-8 bytes, between line feeds, none of them empty."""
         array = np.frombuffer(data, dtype=np.uint8)
         ends = np.flatnonzero(array == ord("\n"))
-        return cls(array, np.concatenate(([0], ends + 1, [len(data) + 1])))
+        return cls([_Block(array, np.concatenate(([0], ends + 1, [len(data) + 1])))])
 
     @classmethod
     def of(cls, ids: Sequence[str]) -> PackedIds:
-        """Return ids, none of them empty or with a line feed."""
-        return cls.of_lines("\n".join(ids).encode()) if ids else cls.joined([])
+        """Return any strings; those that can be ids can also be read as strings again."""
+        encoded = [id_.encode("utf-8", "surrogatepass") for id_ in ids]
+        starts = np.cumsum([0, *(len(data) + 1 for data in encoded)])
+        return cls([_Block(np.frombuffer(b"\n".join(encoded), dtype=np.uint8), starts)])
 
     @classmethod
     def joined(cls, parts: Sequence[PackedIds]) -> PackedIds:
         """Return the ids of all parts, one after the other."""
-        firsts = np.cumsum([0, *(int(part._starts[-1]) for part in parts)])
-        data = np.full(firsts[-1], ord("\n"), dtype=np.uint8)
-        starts = [part._starts[:-1] + first for part, first in zip(parts, firsts, strict=False)]
-        for part, first in zip(parts, firsts.tolist(), strict=False):
-            data[first : first + len(part._data)] = part._data
-        return cls(data[:-1], np.concatenate([*starts, firsts[-1:]]))
+        return cls([block for part in parts for block in part._blocks])
 
     def all_filled(self) -> bool:
         """Return whether no id is empty."""
-        return bool((np.diff(self._starts) > 1).all())
+        return all((np.diff(block.starts) > 1).all() for block in self._blocks)
 
     def __len__(self) -> int:
-        return len(self._starts) - 1
+        return self._firsts[-1]
 
     @overload
     def __getitem__(self, row: int) -> str: ...
@@ -72,17 +119,26 @@ class PackedIds(Sequence[str]):
         if isinstance(row, slice):
             low, high, step = row.indices(len(self))
             return self._decoded(low, high) if step == 1 else [self[n] for n in range(low, high, step)]
-        number = range(len(self))[row]
-        return self._bytes(number).decode()
+        return self.of_rows(np.array([range(len(self))[row]]))[0]
 
-    def _bytes(self, row: int) -> bytes:
-        start, end = self._starts[row : row + 2].tolist()
-        return bytes(self._data[start : end - 1])
+    def of_rows(self, rows: AnyArray) -> list[str]:
+        """Return the ids of `rows`, int64 [n], each of which exists."""
+        return [data.decode() for data in self._bytes_of(rows)]
+
+    def _bytes_of(self, rows: AnyArray) -> list[bytes]:
+        if len(self._blocks) == 1:
+            return self._blocks[0].bytes_of(rows)
+        found = []
+        for row in rows.tolist():
+            number = bisect.bisect_right(self._firsts, row) - 1
+            found += self._blocks[number].bytes_of(np.array([row - self._firsts[number]]))
+        return found
 
     def _decoded(self, low: int, high: int) -> list[str]:
-        if low >= high:
-            return []
-        return bytes(self._data[self._starts[low] : self._starts[high] - 1]).decode().split("\n")
+        found: list[str] = []
+        for first, block in zip(self._firsts, self._blocks, strict=False):
+            found += block.decoded(max(low - first, 0), min(high - first, len(block)))
+        return found
 
     def __iter__(self) -> Iterator[str]:
         for low in range(0, len(self), BLOCK):
@@ -93,35 +149,57 @@ class PackedIds(Sequence[str]):
 
     __hash__ = None  # type: ignore[assignment] # as a list
 
-    @functools.cached_property
+    @property
     def hashes(self) -> AnyArray:
-        """A hash of each id, uint64 [n], kept until `_order` or `forget` needs it no more."""
-        blocks = [
-            _hashes(self._data, self._starts[low : low + BLOCK + 1]) for low in range(0, len(self), BLOCK)
-        ]
-        return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.uint64)
+        """A hash of each id, uint64 [n], kept until it is looked for or `forget` is called."""
+        return np.concatenate([np.empty(0, dtype=np.uint64), *(block.hashes for block in self._blocks)])
 
     def forget(self) -> None:
         """Give the memory of the hashes back; they are computed again where they are needed."""
-        self.__dict__.pop("hashes", None)
+        for block in self._blocks:
+            block.__dict__.pop("hashes", None)
 
-    @functools.cached_property
-    def _order(self) -> tuple[AnyArray, AnyArray]:
-        """The hashes in ascending order, and whose they are."""
-        hashes = self.hashes
-        order = np.argsort(hashes)
-        self.forget()
-        return hashes[order], order.astype(np.uint32)
+    def find(self, ids: Sequence[str]) -> tuple[Int64Array, Int64Array]:
+        """Return the places in `ids` and the rows that hold the same, both int64 [matches], in any order."""
+        sought = ids if isinstance(ids, PackedIds) else PackedIds.of(ids)
+        hashes, places, rows = sought.hashes, [], []
+        for first, block in zip(self._firsts, self._blocks, strict=False):
+            which, there = block.find(hashes)
+            pairs = zip(sought._bytes_of(which), block.bytes_of(there), strict=True)
+            equal = np.fromiter((a == b for a, b in pairs), dtype=bool, count=len(which))
+            places.append(which[equal])
+            rows.append(there[equal] + first)
+        none = np.empty(0, dtype=np.int64)
+        return np.concatenate([none, *places]), np.concatenate([none, *rows])
 
     def rows(self, id_: str) -> list[int]:
         """Return the rows that have an id, ascending."""
-        wanted = id_.encode("utf-8", "surrogatepass")
-        if not wanted:
-            return []
-        sought = _hashes(np.frombuffer(wanted, dtype=np.uint8), np.array([0, len(wanted) + 1]))
-        hashes, order = self._order
-        low, high = (int(np.searchsorted(hashes, sought, side)[0]) for side in ("left", "right"))
-        return [row for row in sorted(order[low:high].tolist()) if self._bytes(row) == wanted]
+        return sorted(self.find([id_])[1].tolist())
+
+
+class GrownIds(Sequence[str]):
+    """Packed ids, and those that were added after them."""
+
+    def __init__(self, packed: PackedIds, added: list[str]) -> None:
+        self._packed, self._added = packed, added
+
+    def __len__(self) -> int:
+        return len(self._packed) + len(self._added)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        """Return the id of a row, or those of several rows."""
+        if isinstance(row, slice):
+            return [self[n] for n in range(*row.indices(len(self)))]
+        number, packed = range(len(self))[row], len(self._packed)
+        return self._packed[number] if number < packed else self._added[number - packed]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._packed
+        yield from self._added
 
 
 def repeated(parts: Sequence[Sequence[str]], live: Sequence[AnyArray | None]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterable, Sequence
 
@@ -24,7 +25,7 @@ from indexes.interface import (
     check_id,
     filter_values,
 )
-from indexes.packed import PackedIds
+from indexes.packed import GrownIds, PackedIds
 
 MASKS_KEPT = 32  # a mask takes one byte per row
 
@@ -44,9 +45,11 @@ class Rows:
     """Ids in order of arrival. A removed id keeps its row, which is dead, and may be added again under a new row."""
 
     def __init__(self) -> None:
-        self.ids: Sequence[str] = []
-        self._row_of: dict[str, int] | None = {}
-        self._dead: set[int] = set()
+        self._added: list[str] = []
+        self.ids: Sequence[str] = self._added
+        self._stored = PackedIds([])  # those that were restored, if they are packed
+        self._row_of: dict[str, int] | None = {}  # the live rows of all others
+        self._dead: RowArray = np.empty(0, dtype=np.int64)  # ascending
         self._columns: dict[str, dict[str, list[int]]] = {}
         self._axes: dict[str, Axis] = {}
         self._unread: Iterable[Metadata] | None = None
@@ -58,30 +61,48 @@ class Rows:
         return len(self.ids) - len(self._dead)
 
     def __contains__(self, id_: object) -> bool:
-        return isinstance(id_, str) and self._row(id_) >= 0
+        return isinstance(id_, str) and bool(self._rows_of([id_])[0] >= 0)
 
     def at_most(self, k: int) -> int:
         """Return k, or 1 or the number of rows where that is less: no answer is longer."""
         return min(k, max(1, len(self.ids)))
 
     def _lookup(self) -> dict[str, int]:
-        """Return id → live row; built on first use, since a process that only reads does not need it."""
+        """Return id → live row, without packed ids; built on first use, since not every process needs it."""
         if self._row_of is None:
-            self._row_of = {id_: row for row, id_ in enumerate(self.ids) if row not in self._dead}
+            dead = set(self._dead.tolist())
+            self._row_of = {id_: row for row, id_ in enumerate(self.ids) if row not in dead}
         return self._row_of
 
-    def _row(self, id_: str) -> int:
-        """Return the live row of an id; −1 where there is none."""
-        if self._row_of is None and isinstance(self.ids, PackedIds):
-            return next((row for row in self.ids.rows(id_) if row not in self._dead), -1)
-        return self._lookup().get(id_, -1)
+    def _rows_of(self, ids: Sequence[str]) -> RowArray:
+        """Return the live rows (int64 [n]) of n ids; −1 where there is none."""
+        lookup = self._lookup()
+        rows = np.fromiter((lookup.get(id_, -1) for id_ in ids), dtype=np.int64, count=len(ids))
+        if len(self._stored):
+            places, stored = self._stored.find(ids)
+            live = self._alive(stored)
+            rows[places[live]] = stored[live]
+        return rows
+
+    def _alive(self, rows: RowArray) -> Mask:
+        """Return which of `rows` (int64 [n]) have not been removed."""
+        if not len(self._dead):
+            return np.ones(len(rows), dtype=bool)
+        next_dead = np.minimum(np.searchsorted(self._dead, rows), len(self._dead) - 1)
+        return np.asarray(self._dead[next_dead] != rows)
+
+    def present(self, ids: Sequence[str]) -> set[str]:
+        """Return those of `ids` that have a live row."""
+        rows = self._rows_of(ids).tolist()
+        return {id_ for id_, row in zip(ids, rows, strict=True) if row >= 0}
 
     def check_new(self, ids: Sequence[str]) -> None:
         """Raise BadIdError or DuplicateIdError unless every id can be added."""
+        present = (self._rows_of([check_id(id_) for id_ in ids]) >= 0).tolist()
         seen: set[str] = set()
         repeated = []
-        for id_ in ids:
-            if check_id(id_) in self or id_ in seen:
+        for id_, is_present in zip(ids, present, strict=True):
+            if is_present or id_ in seen:
                 repeated.append(id_)
             seen.add(id_)
         if repeated:
@@ -99,9 +120,11 @@ class Rows:
         columns = [_terms(values) for values in metadata or ()]
         first = len(self.ids)
         self._lookup().update(zip(ids, range(first, first + len(ids)), strict=True))
-        if not isinstance(self.ids, list):
-            self.ids = list(self.ids)
-        self.ids.extend(ids)
+        if self.ids is self._stored:
+            self.ids = GrownIds(self._stored, self._added)
+        elif self.ids is not self._added and not isinstance(self.ids, GrownIds):
+            self._added = self.ids = list(self.ids)
+        self._added.extend(ids)
         self._add_columns(columns, first)
         self._masks.clear()
         self._axes.clear()
@@ -120,8 +143,12 @@ class Rows:
 
         `metadata` is read at the first filter, so a generator that reads a file costs nothing until then.
         """
-        self.ids = ids
-        self._row_of, self._dead = None, set(dead.tolist())
+        self._added, self._row_of = [], {}
+        if isinstance(ids, PackedIds):
+            self._stored = self.ids = ids
+        else:
+            self.ids, self._row_of = ids, None
+        self._dead = dead
         self._unread, self._restored = metadata, len(ids)
         self._masks.clear()
 
@@ -139,14 +166,14 @@ class Rows:
 
     def locate(self, ids: Sequence[str]) -> RowArray:
         """Return the live rows (int64 [n]) of n ids. Raises UnknownIdError naming the ids that have none."""
-        rows = np.fromiter(map(self._row, ids), dtype=np.int64, count=len(ids))
+        rows = self._rows_of(ids)
         if missing := [id_ for id_, row in zip(ids, rows.tolist(), strict=True) if row < 0]:
             raise UnknownIdError(f"not in the index: {name_some(missing)}")
         return rows
 
     def find(self, ids: Sequence[str]) -> RowArray:
         """Return the live rows (int64 [n]) of n ids; −1 where there is none."""
-        return np.fromiter(map(self._row, ids), dtype=np.int64, count=len(ids))
+        return self._rows_of(ids)
 
     def remove(self, ids: Sequence[str]) -> RowArray:
         """Mark the rows of ids as dead, all or nothing, and return them (int64 [n], ascending), each once.
@@ -154,24 +181,23 @@ class Rows:
         Raises UnknownIdError.
         """
         rows = np.unique(self.locate(ids))
-        self._dead.update(rows.tolist())
-        if self._row_of is not None:
-            for id_ in set(ids):
-                del self._row_of[id_]
+        self._dead = np.insert(self._dead, np.searchsorted(self._dead, rows), rows)
+        for id_ in ids:
+            self._lookup().pop(id_, None)
         self._masks.clear()
         return rows
 
     @property
     def dead(self) -> RowArray:
         """Rows of removed documents (int64 [n]), ascending."""
-        return np.array(sorted(self._dead), dtype=np.int64)
+        return self._dead
 
     def mask(self, where: Filter | None = None) -> Mask | None:
         """Return which rows may be answered (bool [rows], read-only), or None if all may.
 
         Several threads may call it at once. Raises IndexesError where the stored metadata is incomplete.
         """
-        if where is None and not self._dead:
+        if where is None and not len(self._dead):
             return None
         if isinstance(where, RowFilter):  # made for one query, so that it is not kept
             conditions = self.mask(Filter(where.conditions) if where.conditions else None)
@@ -189,7 +215,7 @@ class Rows:
             self._read_metadata()
             for condition in where.all:
                 allowed &= self._satisfying(condition)
-        allowed[list(self._dead)] = False
+        allowed[self._dead] = False
         allowed.flags.writeable = False
         return allowed
 
@@ -235,11 +261,12 @@ class Rows:
 
     def hits(self, rows: RowArray, scores: ScoreArray) -> list[Hits]:
         """Return one Hits per query, from rows and scores [n, k] that are padded with row −1."""
-        counts = (rows >= 0).sum(axis=1).tolist()
-        ids = self.ids
+        there = rows >= 0
+        found, counts, ids = rows[there], there.sum(axis=1).tolist(), self.ids
+        names = iter(ids.of_rows(found) if isinstance(ids, PackedIds) else [ids[r] for r in found.tolist()])
         return [
-            Hits(tuple([ids[r] for r in row[:n]]), score[:n])
-            for row, score, n in zip(rows.tolist(), scores, counts, strict=True)
+            Hits(tuple(itertools.islice(names, n)), score[:n])
+            for score, n in zip(scores, counts, strict=True)
         ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from indexes.collection import text_folder
+from indexes.collection import NOTHING, Opened, text_folder
 from indexes.disk import faults, writing
 from indexes.disk.writing import FileRecord
 from indexes.interface import Document, Matrix
@@ -63,18 +63,23 @@ class EmbeddedText:
 
     def __init__(self, directory: Path, manifest: Manifest, index: Bm25Index | FieldsIndex) -> None:
         self._directory, self._manifest, self._index = directory, manifest, index
+        self._durable = durable_files(directory, manifest)
 
     @classmethod
-    def resume(cls, directory: Path, manifest: Manifest, rows: Rows) -> Self:
+    def resume(cls, directory: Path, manifest: Manifest, rows: Rows, known: Opened) -> Self:
         """Return the backend that continues from a commit. Raises DamagedError."""
-        return cls._continued(directory, manifest, text_folder(directory, manifest), rows)
+        return cls._continued(directory, manifest, text_folder(directory, manifest), rows, known)
 
     @classmethod
-    def _continued(cls, directory: Path, manifest: Manifest, folder: Path | None, rows: Rows) -> Self:
+    def _continued(
+        cls, directory: Path, manifest: Manifest, folder: Path | None, rows: Rows, known: Opened = NOTHING
+    ) -> Self:
         scratch, analysis, bm25 = directory / storage.SCRATCH, manifest.analysis, manifest.bm25
         if bm25.fields:
-            return cls(directory, manifest, FieldsIndex.resume(folder, scratch, rows, analysis, bm25))
-        return cls(directory, manifest, Bm25Index.resume(folder, scratch, rows, analysis))
+            fields = FieldsIndex.resume(folder, scratch, rows, analysis, bm25, known.postings)
+            return cls(directory, manifest, fields)
+        index = Bm25Index.resume(folder, scratch, rows, analysis, known=known.postings)
+        return cls(directory, manifest, index)
 
     def add_documents(self, documents: Sequence[Document], vectors: Matrix | None = None) -> None:
         """Add a batch, all or nothing; metadata and vectors ([n, dim]) are stored with the documents, not here.
@@ -95,10 +100,10 @@ class EmbeddedText:
         self._index.commit()
         faults.point("text.committed")
         if isinstance(self._index, Bm25Index):
-            return _linked(self._directory, name, self._index.snapshot, NAME)
+            return _linked(self._directory, name, self._index.snapshot, NAME, self._durable)
         files: dict[str, FileRecord] = {}
         for folder, index in self._index.folders.items():
-            files |= _linked(self._directory, f"{name}/{folder}", index.snapshot, NAME)
+            files |= _linked(self._directory, f"{name}/{folder}", index.snapshot, NAME, self._durable)
         return files
 
     def settle(self) -> None:
@@ -119,16 +124,22 @@ class WithForward:
     """A text backend with a forward index beside it, whose files lie in `text/` too."""
 
     def __init__(
-        self, directory: Path, analysis: AnalysisSettings, text: TextBackend, index: ForwardIndex
+        self,
+        directory: Path,
+        analysis: AnalysisSettings,
+        text: TextBackend,
+        index: ForwardIndex,
+        durable: set[tuple[int, int]],
     ) -> None:
         self._directory, self._analysis, self._text, self._index = directory, analysis, text, index
+        self._durable = durable
 
     @classmethod
-    def resume(cls, directory: Path, manifest: Manifest, text: TextBackend) -> Self:
+    def resume(cls, directory: Path, manifest: Manifest, text: TextBackend, known: Opened) -> Self:
         """Return `text`, which has filled the scratch folder, with the forward index of the same commit."""
         folder, scratch = text_folder(directory, manifest), directory / storage.SCRATCH
-        index = ForwardIndex.resume(folder, scratch, manifest.analysis)
-        return cls(directory, manifest.analysis, text, index)
+        index = ForwardIndex.resume(folder, scratch, manifest.analysis, known.forward)
+        return cls(directory, manifest.analysis, text, index, durable_files(directory, manifest))
 
     @property
     def elastic(self) -> Mapping[str, Any]:
@@ -149,7 +160,7 @@ class WithForward:
         files = self._text.write(name)
         self._index.commit()
         faults.point("forward.committed")
-        return files | _linked(self._directory, name, self._index.snapshot, FORWARD)
+        return files | _linked(self._directory, name, self._index.snapshot, FORWARD, self._durable)
 
     def settle(self) -> None:
         """Finish what has to wait until the manifest is committed."""
@@ -157,34 +168,50 @@ class WithForward:
 
     def renumbered(self, rows: Rows) -> Self:
         """Return an empty backend for rows that are numbered again; this one must not be used any more."""
-        text = self._text.renumbered(rows)
         ownership.sweep(self._directory, (), [storage.SCRATCH])
+        text = self._text.renumbered(rows)
         index = ForwardIndex.resume(None, self._directory / storage.SCRATCH, self._analysis)
-        return type(self)(self._directory, self._analysis, text, index)
+        return type(self)(self._directory, self._analysis, text, index, self._durable)
 
     def close(self) -> None:
         """Discard uncommitted changes."""
         self._text.close()
 
 
+def durable_files(directory: Path, manifest: Manifest) -> set[tuple[int, int]]:
+    """Return device and inode of the files in `text/` that an earlier commit has flushed to the disk."""
+    paths = [directory / name for name in manifest.files if name.startswith(f"{storage.TEXT}/")]
+    return {writing.inode(path.stat()) for path in paths}
+
+
 def _linked(
-    directory: Path, name: str, snapshot: Callable[[Path], None], ours: re.Pattern[str]
+    directory: Path,
+    name: str,
+    snapshot: Callable[[Path], None],
+    ours: re.Pattern[str],
+    durable: set[tuple[int, int]],
 ) -> dict[str, FileRecord]:
-    """Take a snapshot into `text/name` and return its files' records; their names are their checksums."""
+    """Take a snapshot into `text/name` and return its files' records; their names are their checksums.
+
+    Links to files that are `durable` need not be flushed; the others are, and join them.
+    """
     target = directory / storage.TEXT / name
     target.mkdir(parents=True, exist_ok=True)
     snapshot(target)
     records = {}
     for path in sorted(p for p in target.iterdir() if ours.fullmatch(p.name)):
-        records[f"{storage.TEXT}/{name}/{path.name}"] = FileRecord(path.stat().st_size, path.stem)
-        writing.sync(path)
+        status = path.stat()
+        records[f"{storage.TEXT}/{name}/{path.name}"] = FileRecord(status.st_size, path.stem)
+        if writing.inode(status) not in durable:
+            writing.sync(path)
+            durable.add(writing.inode(status))
     for folder in (target, *target.parents[: len(Path(name).parts)]):
         writing.sync(folder)
     return records
 
 
-def resume(directory: Path, manifest: Manifest, rows: Rows) -> TextBackend:
-    """Return the backend that the manifest names, continuing from its commit.
+def resume(directory: Path, manifest: Manifest, rows: Rows, known: Opened = NOTHING) -> TextBackend:
+    """Return the backend that the manifest names, continuing from its commit; what is `known` is not read again.
 
     Raises DamagedError, and BackendUnavailableError where a server does not answer.
     """
@@ -194,5 +221,5 @@ def resume(directory: Path, manifest: Manifest, rows: Rows) -> TextBackend:
 
         text = ServerText.resume(manifest, rows)
     else:
-        text = EmbeddedText.resume(directory, manifest, rows)
-    return WithForward.resume(directory, manifest, text) if manifest.positions else text
+        text = EmbeddedText.resume(directory, manifest, rows, known)
+    return WithForward.resume(directory, manifest, text, known) if manifest.positions else text

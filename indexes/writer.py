@@ -13,10 +13,11 @@ import numpy as np
 from indexes import text_backend
 from indexes.address import Address
 from indexes.anywhere import AnyWriter
-from indexes.collection import open_vectors
+from indexes.collection import NOTHING, Collection, Opened, open_vectors
 from indexes.disk import faults, writing
+from indexes.disk.reading import REMEDY
 from indexes.disk.writing import FileRecord
-from indexes.interface import Document, IndexesError, Matrix
+from indexes.interface import DamagedError, Document, IndexesError, Matrix
 from indexes.kinds import AUTO, IN_DIRECTORY, kinds_on, may_have_structure
 from indexes.rows import Rows
 from indexes.store import files as storage
@@ -44,11 +45,14 @@ class Writer(AnyWriter):
 
     takes_back = True  # whether changes that are not committed leave no trace
 
-    def __init__(self, directory: Path, manifest: Manifest, building: bool = False) -> None:
+    def __init__(
+        self, directory: Path, manifest: Manifest, building: bool = False, known: Opened = NOTHING
+    ) -> None:
         self.directory, self.manifest, self._building = directory, manifest, building
         generations.sweep(directory, manifest)
-        self.rows = read_rows(directory, manifest, DocumentStore(directory, manifest.segments))
-        self._text = text_backend.resume(directory, manifest, self.rows)
+        documents = DocumentStore(directory, manifest.segments, known.documents)
+        self.rows = read_rows(directory, manifest, documents, known.rows)
+        self._text = text_backend.resume(directory, manifest, self.rows, known)
         self._clear()
 
     def _clear(self) -> None:
@@ -92,13 +96,20 @@ class Writer(AnyWriter):
     @classmethod
     @contextlib.contextmanager
     def open(
-        cls, directory: Path, keep: int | None = None, *, resume: bool = False, wait: float = 0
+        cls,
+        directory: Path,
+        keep: int | None = None,
+        *,
+        resume: bool = False,
+        wait: float = 0,
+        before: Collection | None = None,
     ) -> Iterator[Self]:
         """Open the last committed generation for changes; `wait` so many seconds for another writer to end.
 
-        `keep` is how many older generations are kept beside the last one from now on; None leaves it as it is. Only
-        with `resume` may documents be added to, or removed from, an index whose build was interrupted. Raises
-        IndexesError where there is no index, LockedError where another is still writing to it, DamagedError.
+        What it has in common with `before`, which is open, is neither read nor checked again. `keep` is how many older
+        generations are kept beside the last one from now on; None leaves it as it is. Only with `resume` may documents
+        be added to, or removed from, an index whose build was interrupted. Raises IndexesError where there is no index,
+        LockedError where another is still writing to it, DamagedError.
         """
         manifest = manifests.load(directory)
         if keep:
@@ -106,16 +117,19 @@ class Writer(AnyWriter):
         disk = storage.disk_errors(f"writing to {directory}", resumes=resume)
         with disk, storage.write_lock(directory, wait):
             ownership.refuse_links(directory)
-            manifest = storage.load_checked(directory)
+            manifest = storage.load_checked(directory, None if before is None else before.manifest.files)
             if keep is not None:
                 generations.set_limit(directory, keep)
-            with cls._session(directory, manifest, building=resume) as writer:
+            known = NOTHING if before is None else before.shared(manifest)
+            with cls._session(directory, manifest, building=resume, known=known) as writer:
                 yield writer
 
     @classmethod
     @contextlib.contextmanager
-    def _session(cls, directory: Path, manifest: Manifest, building: bool) -> Iterator[Self]:
-        writer = cls(directory, manifest, building)
+    def _session(
+        cls, directory: Path, manifest: Manifest, building: bool, known: Opened = NOTHING
+    ) -> Iterator[Self]:
+        writer = cls(directory, manifest, building, known)
         try:
             yield writer
         finally:
@@ -141,7 +155,7 @@ class Writer(AnyWriter):
 
     def present(self, ids: Sequence[str]) -> set[str]:
         """Return which of `ids` are in the index now, uncommitted changes included."""
-        return {id_ for id_ in ids if id_ in self.rows}
+        return self.rows.present(ids)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove the documents with these ids, all or nothing. Raises UnknownIdError."""
@@ -298,6 +312,7 @@ class Writer(AnyWriter):
         files = dict(self.manifest.files)
         if self._documents or merged:
             earlier = [segment.name for segment in merged]
+            self._check_content(earlier)
             for segment in earlier:
                 _replace(files, f"{storage.SEGMENTS}/{segment}", {})
             files |= write_segment(self.directory, name, self._documents, self._vectors, earlier)
@@ -315,6 +330,13 @@ class Writer(AnyWriter):
             base = dataclasses.replace(manifest, files=self.manifest.files)
             _replace(files, storage.GRAPH, self._write_graph(name, base))
         return files
+
+    def _check_content(self, segments: Sequence[str]) -> None:
+        """Raise DamagedError where files that are about to be copied have changed since they were opened."""
+        folders = tuple(f"{storage.SEGMENTS}/{segment}/" for segment in segments)
+        listed = {name: record for name, record in self.manifest.files.items() if name.startswith(folders)}
+        if lines := storage.damage(self.directory, dataclasses.replace(self.manifest, files=listed)):
+            raise DamagedError("; ".join(lines) + f": {REMEDY}")
 
     def _has_graph(self, manifest: Manifest) -> bool:
         """Return whether the generation needs an approximate structure; an unfinished build does not yet."""
@@ -343,7 +365,7 @@ class Writer(AnyWriter):
 
 
 def writer_of(
-    directory: Path, keep: int | None = None, *, wait: float = 0
+    directory: Path, keep: int | None = None, *, wait: float = 0, before: Collection | None = None
 ) -> contextlib.AbstractContextManager[AnyWriter]:
     """Open the index in a directory or at an address for changes; on a cluster nobody waits for other writers.
 
@@ -353,7 +375,7 @@ def writer_of(
         from indexes.cluster.writer import RemoteWriter
 
         return RemoteWriter.change(address, keep)
-    return Writer.open(directory, keep, wait=wait)
+    return Writer.open(directory, keep, wait=wait, before=before)
 
 
 def _split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:

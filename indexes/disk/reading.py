@@ -80,7 +80,12 @@ def expect(mapped: mmap.mmap, *, scattered: bool) -> None:
         mapped.madvise(mmap.MADV_RANDOM if scattered else mmap.MADV_NORMAL)
 
 
+def is_whole(mapped: mmap.mmap | None) -> bool:
+    """Return whether a mapped file has not become shorter: reading past its end would kill the process."""
+    return mapped is None or mapped.size() >= len(mapped)
+
+
 def check_length(mapped: mmap.mmap | None, what: object) -> None:
-    """Raise DamagedError if a mapped file has become shorter: reading past its end would kill the process."""
-    if mapped is not None and mapped.size() < len(mapped):
+    """Raise DamagedError if a mapped file has become shorter."""
+    if not is_whole(mapped):
         raise DamagedError(f"{what} was cut off after it was opened: {REMEDY}, and open it again")

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
 import xxhash
 
@@ -44,6 +44,26 @@ def make_folder(folder: Path) -> None:
         # A folder can be entered without the permission to open it.
         with contextlib.suppress(PermissionError):
             sync(path.parent)
+
+
+def inode(status: os.stat_result) -> tuple[int, int]:
+    """Return what all names of one file have in common: its device and inode."""
+    return status.st_dev, status.st_ino
+
+
+def record_of(path: Path) -> FileRecord:
+    """Return the size and checksum of a file as it is on the disk. Raises OSError."""
+    with path.open("rb") as file:
+        return content_of(file)
+
+
+def content_of(file: BinaryIO) -> FileRecord:
+    """Return the size and checksum of what remains to be read of a file. Raises OSError."""
+    digest, size = xxhash.xxh3_128(), 0
+    while block := file.read(1 << 22):
+        digest.update(block)
+        size += len(block)
+    return FileRecord(size, digest.hexdigest())
 
 
 class DurableFile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,10 +12,9 @@ import numpy as np
 from indexes.anywhere import search_settings
 from indexes.collection import Collection, MakeScan
 from indexes.cores import cores
-from indexes.disk.writing import FileRecord
 from indexes.hybrid import HybridIndex, OnFailure, Unavailable
 from indexes.interface import DuplicateIdError, IndexesError, RowSearch
-from indexes.packed import PackedIds, repeated
+from indexes.packed import repeated
 from indexes.rows import Rows, name_some
 from indexes.sharded import agreement
 from indexes.sharded.retrievers import Lanes, ShardedBm25, ShardedVectors
@@ -25,8 +24,6 @@ from indexes.text.fields import FieldsIndex
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.search import TextSearch
 from indexes.vectors.faiss_index import FaissIndex
-
-Known = Callable[[Path], Mapping[str, FileRecord] | None]
 
 
 class ShardedCollection(Collection):
@@ -82,20 +79,23 @@ def open_shards(
     *,
     on_failure: OnFailure = "degrade",
     scan: MakeScan | None = None,
-    known: Known = lambda directory: None,
+    before: Mapping[Path, Collection] | None = None,
     verify: bool = True,
 ) -> ShardedCollection:
     """Return the last generations of all directories as one collection.
 
     A directory that cannot be opened is left out and named in `absent`, unless `on_failure` is "fail" or none is left;
-    `scan`, `verify` and, for each directory, `known` are those of `Collection.open`. Raises what that raises then, and
+    `scan`, `verify` and, for each directory, `before` are those of `Collection.open`. Raises what that raises then, and
     what `ShardedCollection` raises.
     """
 
+    before = before or {}
+
     def load(directory: Path) -> Collection | IndexesError | OSError:
-        checked = known(directory)
         try:
-            return Collection.open(directory, on_failure=on_failure, scan=scan, known=checked, verify=verify)
+            return Collection.open(
+                directory, on_failure=on_failure, scan=scan, before=before.get(directory), verify=verify
+            )
         except (IndexesError, OSError) as e:
             return e
 
@@ -119,8 +119,7 @@ def _rows(shards: Sequence[Collection], firsts: Sequence[int], documents: Docume
             "`linker index delete`"
         )
     for part in parts:
-        if isinstance(part, PackedIds):
-            part.forget()
+        part.forget()
     rows = Rows()
     rows.restore(documents.ids(), dead, documents.metadata())
     return rows

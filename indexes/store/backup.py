@@ -194,7 +194,7 @@ def _link_or_copy(source: Path, file: IO[bytes], target: Path) -> FileRecord:
         if e.errno not in (*writing.NO_LINKS, errno.ENOENT):  # deleted since it was opened
             raise
         return writing.write_durably(target, _blocks(file))
-    return storage.record_of(target)
+    return writing.record_of(target)
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:

@@ -28,7 +28,6 @@ from indexes.interface import (
     Mask,
     Matrix,
     Metadata,
-    RowArray,
     check_vectors,
 )
 from indexes.packed import PackedIds, repeated
@@ -36,6 +35,7 @@ from indexes.rows import Rows, name_some
 from indexes.store import files as storage
 from indexes.store.document_checks import read_document, read_ids, read_offsets
 from indexes.store.files import SEGMENTS
+from indexes.store.growing import Growing
 from indexes.store.records import Manifest, Segment
 
 Parts = Iterable[bytes | memoryview]
@@ -133,7 +133,7 @@ def _write_folder(directory: Path, name: str, content: Mapping[str, Parts]) -> d
     for file, parts in content.items():
         faults.point("segment.file")
         records[f"{SEGMENTS}/{name}/{file}"] = write_durably(folder / file, parts)
-    for path in (folder, folder.parent, directory):
+    for path in (folder, folder.parent):  # the commit flushes the folder above them
         sync(path)
     return records
 
@@ -176,30 +176,49 @@ def _ids(earlier: Sequence[Path], ids: Sequence[str]) -> Iterator[bytes]:
         yield (b"\n" if earlier else b"") + "\n".join(ids).encode()
 
 
-class DocumentStore:
-    """Reads documents by row; the files are mapped, so memory is used only for what is read.
+class StoredSegment:
+    """The documents of one segment, opened; generations that have the segment in common can share it.
 
-    Opening checks the offsets, and ids and documents are checked when they are read. Raises DamagedError.
+    The documents are mapped, so memory is used only for what is read. Opening checks the offsets, and ids and documents
+    are checked when they are read. Raises DamagedError.
     """
 
-    def __init__(self, directory: Path, segments: Sequence[Segment]) -> None:
-        self._folders = [directory / SEGMENTS / s.name for s in segments]
+    def __init__(self, directory: Path, segment: Segment) -> None:
+        self.folder, self.rows = directory / SEGMENTS / segment.name, segment.rows
+        self.path = self.folder / "documents.jsonl"
+        self.mapped = map_file(self.path)
+        self.offsets = read_offsets(self.folder / "offsets.i64", segment.rows, len(self.mapped))
+
+    @functools.cached_property
+    def ids(self) -> PackedIds:
+        """The ids, removed ones included."""
+        return read_ids(self.folder / "ids.txt", self.rows)
+
+
+class DocumentStore:
+    """Reads documents by row. Raises DamagedError."""
+
+    def __init__(
+        self,
+        directory: Path,
+        segments: Sequence[Segment],
+        known: Mapping[Segment, StoredSegment] | None = None,
+        earlier: DocumentStore | None = None,
+    ) -> None:
+        """Open the segments but for those that are `known`: open already, with the same content, in `earlier`."""
+        self.segments = [(known or {}).get(s) or StoredSegment(directory, s) for s in segments]
         self._firsts = np.cumsum([0, *(s.rows for s in segments)])
-        self._maps = [map_file(f / "documents.jsonl") for f in self._folders]
-        self._offsets = [
-            read_offsets(f / "offsets.i64", s.rows, len(mapped))
-            for f, s, mapped in zip(self._folders, segments, self._maps, strict=True)
-        ]
+        self._joined: Matrix | None = None  # the vectors of several segments, and …
+        self._growing: Growing | None = None  # … the array of which they are the first rows
+        self._earlier = (earlier._growing, self._shared_with(earlier)) if earlier else (None, 0)
 
     @classmethod
     def joined(cls, stores: Sequence[DocumentStore]) -> Self:
         """Return the documents of several opened stores, one store after the other."""
         joined = cls.__new__(cls)
-        joined._folders = [folder for store in stores for folder in store._folders]
-        joined._firsts = np.cumsum([0, *(n for store in stores for n in np.diff(store._firsts).tolist())])
-        joined._maps = [mapped for store in stores for mapped in store._maps]
-        joined._offsets = [offsets for store in stores for offsets in store._offsets]
-        joined.__dict__["_ids"] = PackedIds.joined([store._ids for store in stores])
+        joined.segments = [segment for store in stores for segment in store.segments]
+        joined._firsts = np.cumsum([0, *(segment.rows for segment in joined.segments)])
+        joined._joined, joined._growing, joined._earlier = None, None, (None, 0)
         return joined
 
     @property
@@ -209,21 +228,28 @@ class DocumentStore:
 
     @functools.cached_property
     def _ids(self) -> PackedIds:
-        counts = np.diff(self._firsts).tolist()
-        parts = [read_ids(f / "ids.txt", count) for f, count in zip(self._folders, counts, strict=True)]
-        return parts[0] if len(parts) == 1 else PackedIds.joined(parts)
+        return PackedIds.joined([segment.ids for segment in self.segments])
 
-    def ids(self) -> Sequence[str]:
+    def ids(self) -> PackedIds:
         """Return all ids in row order, removed ones included. Raises DamagedError."""
         return self._ids
 
+    def since(self, earlier: DocumentStore) -> tuple[PackedIds, PackedIds]:
+        """Return the ids of the first rows, in segments that `earlier` begins with too, and those of all later rows."""
+        shared, ids = self._shared_with(earlier), [segment.ids for segment in self.segments]
+        return PackedIds.joined(ids[:shared]), PackedIds.joined(ids[shared:])
+
+    def _shared_with(self, earlier: DocumentStore) -> int:
+        """Return how many segments both begin with."""
+        pairs = zip(self.segments, earlier.segments, strict=False)
+        return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], pairs))
+
     def _all(self) -> Iterator[Document]:
-        ends = zip(self._firsts.tolist(), self._folders, self._maps, self._offsets, strict=False)
-        for first, folder, mapped, offsets in ends:
-            path, ids = folder / "documents.jsonl", self._ids[first : first + len(offsets) - 1]
-            for id_, (start, end) in zip(ids, itertools.pairwise(offsets.tolist()), strict=True):
-                check_length(mapped, path)
-                yield read_document(mapped[start:end], id_, path)
+        for segment in self.segments:
+            pairs = itertools.pairwise(segment.offsets.tolist())
+            for id_, (start, end) in zip(segment.ids, pairs, strict=True):
+                check_length(segment.mapped, segment.path)
+                yield read_document(segment.mapped[start:end], id_, segment.path)
 
     def metadata(self) -> Iterator[Metadata]:
         """Yield every row's metadata, in row order. Raises DamagedError."""
@@ -236,46 +262,67 @@ class DocumentStore:
     def vectors(self, dim: int) -> list[Matrix]:
         """Return all vectors, in row order, as at most one block (float32 [rows, dim]).
 
-        A single segment, as a build or a compaction leaves it, is mapped; several are read into one array. Raises
-        DamagedError where a file is too short.
+        A single segment, as a build or a compaction leaves it, is mapped; several are read into one array, which is
+        that of the earlier generation where possible. Raises DamagedError where a file is too short.
         """
-        if len(self._folders) < 2:
-            return [_vectors(f).reshape(-1, dim) for f in self._folders]
-        joined = np.empty((self.rows, dim), dtype="<f4")
-        for folder, first, end in zip(self._folders, self._firsts, self._firsts[1:], strict=False):
-            path, part = folder / "vectors.f32", joined[first:end]
-            with path.open("rb") as file:
-                if file.readinto(part.data) != part.nbytes:
-                    raise DamagedError(f"{path} is too short: {REMEDY}")
-        return [joined]
+        if len(self.segments) < 2:
+            return [_vectors(segment.folder).reshape(-1, dim) for segment in self.segments]
+        if self._joined is None:
+            files = [(segment.folder / "vectors.f32", segment.rows) for segment in self.segments]
+            growing, shared = self._earlier
+            joined = growing.extend(int(self._firsts[shared]), files[shared:]) if growing and shared else None
+            if joined is None:
+                growing = Growing(self.rows, dim)
+                joined = growing.extend(0, files)
+            assert joined is not None
+            self._joined, self._growing = joined, growing
+        return [self._joined]
 
     def __getitem__(self, row: int) -> Document:
-        segment = int(np.searchsorted(self._firsts, row, side="right")) - 1
-        start, end = self._offsets[segment][row - self._firsts[segment] :][:2].tolist()
-        path, mapped = self._folders[segment] / "documents.jsonl", self._maps[segment]
-        check_length(mapped, path)
-        return read_document(mapped[start:end], self._ids[row], path)
+        number = int(np.searchsorted(self._firsts, row, side="right")) - 1
+        segment = self.segments[number]
+        start, end = segment.offsets[row - self._firsts[number] :][:2].tolist()
+        check_length(segment.mapped, segment.path)
+        return read_document(segment.mapped[start:end], self._ids[row], segment.path)
 
 
 def _vectors(folder: Path) -> Matrix:
     return np.memmap(folder / "vectors.f32", dtype="<f4", mode="r")
 
 
-def read_rows(directory: Path, manifest: Manifest, documents: DocumentStore) -> Rows:
-    """Return the generation's ids, removed rows and metadata (read at the first filter). Raises DamagedError."""
+def read_rows(
+    directory: Path,
+    manifest: Manifest,
+    documents: DocumentStore,
+    before: tuple[DocumentStore, Rows] | None = None,
+) -> Rows:
+    """Return the generation's ids, removed rows and metadata (read at the first filter).
+
+    `before` are the documents and rows of an earlier generation: ids that it has in common with this one are known to
+    be unique. Raises DamagedError.
+    """
     name, ids = manifest.only_file(storage.DELETED), documents.ids()
     dead = np.fromfile(directory / name, dtype="<i8") if name else np.empty(0, dtype=np.int64)
     if len(dead) and (dead[0] < 0 or dead[-1] >= len(ids) or (dead[1:] <= dead[:-1]).any()):
         raise DamagedError(f"{directory / str(name)} does not list rows of this index, ascending: {REMEDY}")
-    _check_unique(directory, ids, dead)
+    live = np.ones(len(ids), dtype=bool)
+    live[dead] = False
+    if found := _repeated(documents, live, before):
+        raise DamagedError(f"{directory} holds {name_some(found)} more than once: {REMEDY}")
     rows = Rows()
     rows.restore(ids, dead, documents.metadata())
     return rows
 
 
-def _check_unique(directory: Path, ids: Sequence[str], dead: RowArray) -> None:
-    """Raise DamagedError if two live rows have the same id."""
-    live = np.ones(len(ids), dtype=bool)
-    live[dead] = False
-    if found := repeated([ids], [live]):
-        raise DamagedError(f"{directory} holds {name_some(found)} more than once: {REMEDY}")
+def _repeated(documents: DocumentStore, live: Mask, before: tuple[DocumentStore, Rows] | None) -> list[str]:
+    """Return the ids that two rows have which `live` (bool [rows]) marks."""
+    if before is not None:
+        first, later = documents.since(before[0])
+        shared, was_live = len(first), before[1].mask()
+        # Rows that live again, as after a checkout, may have an id that another row got meanwhile.
+        if was_live is None or not (live[:shared] & ~was_live[:shared]).any():
+            places, rows = first.find(later)
+            twice = live[rows] & live[places + shared]
+            found = later.of_rows(np.unique(places[twice]))
+            return found + repeated([later], [live[shared:]])
+    return repeated([documents.ids()], [live])

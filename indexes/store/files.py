@@ -15,12 +15,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, BinaryIO
-
-import xxhash
+from typing import IO
 
 from indexes.disk.reading import open_inside
-from indexes.disk.writing import FileRecord, replace_file, sync, write_durably
+from indexes.disk.writing import FileRecord, content_of, record_of, replace_file, sync, write_durably
 from indexes.interface import DamagedError, IndexesError, LockedError
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
@@ -53,20 +51,6 @@ def disk_errors(what: str, *, resumes: bool = False) -> Iterator[None]:
         raise IndexesError(
             f"{what} failed: {e.strerror or e}{where}; what was committed before is intact: {remedy}"
         ) from e
-
-
-def record_of(path: Path) -> FileRecord:
-    """Return the size and checksum of a file as it is on the disk. Raises OSError."""
-    with path.open("rb") as file:
-        return _record_of(file)
-
-
-def _record_of(file: BinaryIO) -> FileRecord:
-    digest, size = xxhash.xxh3_128(), 0
-    while block := file.read(1 << 22):
-        digest.update(block)
-        size += len(block)
-    return FileRecord(size, digest.hexdigest())
 
 
 def replace_manifest(directory: Path, manifest: Manifest) -> None:
@@ -138,14 +122,21 @@ def damage(
 ) -> list[str]:
     """Compare every listed file, but those in `known`, with its record; return one line per file that differs.
 
-    Without `content`, only sizes are compared.
+    A file of postings, which is named by its checksum, is known by that name in the folder of any generation. Without
+    `content`, only sizes are compared.
     """
+    checked = {(_kept_name(name), record) for name, record in (known or {}).items()}
     return [
         line
         for name, record in sorted(manifest.files.items())
-        if (known is None or known.get(name) != record)
+        if (_kept_name(name), record) not in checked
         and (line := _damage_of(directory, name, record, content))
     ]
+
+
+def _kept_name(name: str) -> str:
+    """Return what a file is called in every generation that has it."""
+    return name.rpartition("/")[2] if name.startswith(f"{TEXT}/") else name
 
 
 def _damage_of(directory: Path, name: str, expected: FileRecord, content: bool) -> str | None:
@@ -156,7 +147,7 @@ def _damage_of(directory: Path, name: str, expected: FileRecord, content: bool) 
             # A file of the wrong size is not read at all.
             if size != expected.bytes:
                 return f"{path}: {size} bytes instead of {expected.bytes}"
-            actual = _record_of(file) if content else expected
+            actual = content_of(file) if content else expected
     except FileNotFoundError:
         return f"{path}: missing"
     except OSError as e:

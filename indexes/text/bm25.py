@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -88,13 +88,15 @@ class Bm25Index:
         rows: Rows,
         analysis: str | AnalysisSettings = "english",
         parameters: Bm25Parameters | None = None,
+        known: Mapping[str, PostingsSegment] | None = None,
     ) -> Self:
         """Open a snapshot for reading; nothing is written to it, and it may be deleted while it is open.
 
-        Raises DamagedError, and FileNotFoundError where the folder does not exist.
+        Segments that are `known` by the names of their files are open already. Raises DamagedError, and
+        FileNotFoundError where the folder does not exist.
         """
         index = cls.__new__(cls)
-        index._start(analysis, None, postings.read_folder(snapshot), rows, parameters)
+        index._start(analysis, None, postings.read_folder(snapshot, known), rows, parameters)
         index._source, index._refusal = snapshot, f"{snapshot} is open for reading only"
         index._check_rows()
         return index
@@ -107,18 +109,24 @@ class Bm25Index:
         rows: Rows,
         analysis: str | AnalysisSettings = "english",
         parameters: Bm25Parameters | None = None,
+        known: Mapping[str, PostingsSegment] | None = None,
     ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in the empty or absent folder `scratch`.
 
-        Raises IndexesError where `scratch` is not empty, FileNotFoundError where there is no snapshot, DamagedError.
+        Segments that are `known` by the names of their files are open already. Raises IndexesError where `scratch` is
+        not empty, FileNotFoundError where there is no snapshot, DamagedError.
         """
         scratch.mkdir(parents=True, exist_ok=True)
         if any(scratch.iterdir()):
             raise IndexesError(f"{scratch} is not empty: delete what is in it, or choose another folder")
-        for segment in postings.read_folder(snapshot) if snapshot else ():
-            segment_files.link(segment, scratch)
+        segments = []
+        for segment in postings.read_folder(snapshot, known) if snapshot else ():
+            segments.append(segment_files.link(segment, scratch))
             faults.point("scratch.linked")
-        return cls(analysis, scratch, rows, parameters)
+        index = cls.__new__(cls)
+        index._start(analysis, scratch, segments, rows, parameters)
+        index._check_rows()
+        return index
 
     @classmethod
     def rebuilt(
@@ -144,6 +152,11 @@ class Bm25Index:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def segments(self) -> Sequence[PostingsSegment]:
+        """The segments in row order, without additions since the last commit."""
+        return self._segments
 
     def add(
         self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
@@ -202,6 +215,7 @@ class Bm25Index:
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
         new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
         count = segment_files.unmerged(self._segments, new, MERGED)
+        segment_files.check_content(self._segments[count:])
         part = [*self._segments[count:], new]
         segment = postings.merged(part) if len(part) > 1 else new
         if self._directory is not None:

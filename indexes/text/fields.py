@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +16,7 @@ from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
 from indexes.text.field_scoring import FieldScorer
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+from indexes.text.postings import PostingsSegment
 from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import query_terms
 
@@ -48,10 +49,20 @@ class FieldsIndex:
         return cls([Bm25Index(analysis, None, rows) for _ in parameters.fields], rows, analysis, parameters)
 
     @classmethod
-    def open(cls, snapshot: Path, rows: Rows, analysis: AnalysisSettings, parameters: Bm25Parameters) -> Self:
-        """Open a snapshot for reading. Raises DamagedError, and FileNotFoundError where a folder does not exist."""
+    def open(
+        cls,
+        snapshot: Path,
+        rows: Rows,
+        analysis: AnalysisSettings,
+        parameters: Bm25Parameters,
+        known: Mapping[str, PostingsSegment] | None = None,
+    ) -> Self:
+        """Open a snapshot for reading; see `Bm25Index.open`.
+
+        Raises DamagedError, and FileNotFoundError where a folder does not exist.
+        """
         numbers = range(len(parameters.fields))
-        indexes = [Bm25Index.open(snapshot / folder_of(n), rows, analysis) for n in numbers]
+        indexes = [Bm25Index.open(snapshot / folder_of(n), rows, analysis, known=known) for n in numbers]
         return cls(indexes, rows, analysis, parameters)
 
     @classmethod
@@ -62,6 +73,7 @@ class FieldsIndex:
         rows: Rows,
         analysis: AnalysisSettings,
         parameters: Bm25Parameters,
+        known: Mapping[str, PostingsSegment] | None = None,
     ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in folders in `scratch`.
 
@@ -69,7 +81,9 @@ class FieldsIndex:
         """
         names = [folder_of(n) for n in range(len(parameters.fields))]
         indexes = [
-            Bm25Index.resume(snapshot / name if snapshot else None, scratch / name, rows, analysis)
+            Bm25Index.resume(
+                snapshot / name if snapshot else None, scratch / name, rows, analysis, known=known
+            )
             for name in names
         ]
         return cls(indexes, rows, analysis, parameters)
@@ -81,6 +95,11 @@ class FieldsIndex:
     def folders(self) -> dict[str, Bm25Index]:
         """The index of each field, by the name of its folder in a snapshot."""
         return {folder_of(number): index for number, index in enumerate(self._indexes)}
+
+    @property
+    def segments(self) -> Sequence[PostingsSegment]:
+        """The segments of all fields, without additions since the last commit."""
+        return [segment for index in self._indexes for segment in index.segments]
 
     def add(self, documents: Sequence[Document], metadata: Sequence[Metadata] | None = None) -> None:
         """Add a batch, all or nothing; filters need its `metadata`. Raises DuplicateIdError, BadIdError."""

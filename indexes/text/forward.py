@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -182,9 +182,12 @@ def read(path: Path) -> ForwardSegment:
     )
 
 
-def read_folder(folder: Path) -> list[ForwardSegment]:
-    """Return a folder's segments in row order. Raises DamagedError, OSError."""
-    return segment_files.read_folder(folder, NAME, read, "the terms of row {row} in order")
+def read_folder(folder: Path, known: Mapping[str, ForwardSegment] | None = None) -> list[ForwardSegment]:
+    """Return a folder's segments in row order; those that are `known` by the names of their files are open already.
+
+    Raises DamagedError, OSError.
+    """
+    return segment_files.read_folder(folder, NAME, read, "the terms of row {row} in order", known)
 
 
 def _consistent(segment: ForwardSegment) -> bool:

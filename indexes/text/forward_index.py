@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -49,9 +49,15 @@ class ForwardIndex:
         self._pending = 0  # tokens
 
     @classmethod
-    def open(cls, folder: Path, rows: int, analysis: str | AnalysisSettings = "english") -> Self:
-        """Open a snapshot of so many rows for reading. Raises DamagedError, OSError."""
-        index = cls(analysis, None, forward.read_folder(folder))
+    def open(
+        cls,
+        folder: Path,
+        rows: int,
+        analysis: str | AnalysisSettings = "english",
+        known: Mapping[str, ForwardSegment] | None = None,
+    ) -> Self:
+        """Open a snapshot of so many rows for reading; see `Bm25Index.open`. Raises DamagedError, OSError."""
+        index = cls(analysis, None, forward.read_folder(folder, known))
         if index.rows != rows:
             raise DamagedError(
                 f"{folder} holds the terms of {index.rows} documents in order, but there are {rows}: rebuild the index"
@@ -60,13 +66,16 @@ class ForwardIndex:
 
     @classmethod
     def resume(
-        cls, snapshot: Path | None, scratch: Path, analysis: str | AnalysisSettings = "english"
+        cls,
+        snapshot: Path | None,
+        scratch: Path,
+        analysis: str | AnalysisSettings = "english",
+        known: Mapping[str, ForwardSegment] | None = None,
     ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in the folder `scratch`."""
         scratch.mkdir(parents=True, exist_ok=True)
-        for segment in forward.read_folder(snapshot) if snapshot else ():
-            segment_files.link(segment, scratch)
-        return cls(analysis, scratch, forward.read_folder(scratch))
+        segments = forward.read_folder(snapshot, known) if snapshot else ()
+        return cls(analysis, scratch, [segment_files.link(segment, scratch) for segment in segments])
 
     @classmethod
     def of(cls, texts: Iterable[str], analysis: str | AnalysisSettings = "english") -> Self:
@@ -104,6 +113,7 @@ class ForwardIndex:
         hashes = self._vocabulary.hashes
         new = forward.from_tokens(self.rows, tokens, lengths, of_sentences, counts, hashes)
         count = segment_files.unmerged(self._segments, new, MERGED)
+        segment_files.check_content(self._segments[count:])
         part = [*self._segments[count:], new]
         segment = forward.merged(part) if len(part) > 1 else new
         if self._directory is not None:

@@ -9,7 +9,7 @@ thousandth.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -202,12 +202,12 @@ def _counted(segment: PostingsSegment) -> bool:
     return total == segment.tokens or (most == MOST_COUNT and total < segment.tokens <= MOST_TOKENS)
 
 
-def read_folder(folder: Path) -> list[PostingsSegment]:
-    """Return a folder's segments in row order.
+def read_folder(folder: Path, known: Mapping[str, PostingsSegment] | None = None) -> list[PostingsSegment]:
+    """Return a folder's segments in row order; those that are `known` by the names of their files are open already.
 
     Raises DamagedError, and FileNotFoundError where the folder does not exist.
     """
-    return segment_files.read_folder(folder, NAME, read, "the postings of row {row}")
+    return segment_files.read_folder(folder, NAME, read, "the postings of row {row}", known)
 
 
 def check_lengths(segments: Sequence[PostingsSegment]) -> None:

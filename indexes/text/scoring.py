@@ -9,6 +9,7 @@ ties stay ties.
 from __future__ import annotations
 
 import abc
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -61,13 +62,15 @@ class Scorer(abc.ABC):
         where `allowed` has a wrong length, DamagedError where a segment's file has become shorter.
         """
         check_lengths(self._segments)
-        rows, scores = padding(len(queries), k)
         if allowed is not None and len(allowed) != self._documents:
             raise IndexesError(
                 f"there are {self._documents} indexed texts for {len(allowed)} rows: open the index again"
             )
         most = min(k, self._documents)
         step = max(1, min(KEYS // max(1, most), QUERIES // max(1, len(self._segments))))
+        if 0 < k == most and 0 < len(queries) <= step:
+            return self._best(queries, k, allowed, parameters)
+        rows, scores = padding(len(queries), k)
         for start in range(0, len(queries) if most else 0, step):
             part = slice(start, start + step)
             rows[part, :most], scores[part, :most] = self._best(queries[part], most, allowed, parameters)
@@ -226,9 +229,9 @@ class Bm25Scorer(Scorer):
 
 def joined(queries: Sequence[Query]) -> tuple[AnyArray, AnyArray]:
     """Return where each query's terms begin and the last one's end (int64 [n + 1]), and all hashes (uint64 [terms])."""
-    first = np.zeros(len(queries) + 1, dtype=np.int64)
-    np.cumsum([len(q) for q in queries], out=first[1:])
-    return first, np.array([h for q in queries for h in q], dtype=np.uint64)
+    first = list(itertools.accumulate(map(len, queries), initial=0))
+    hashes = np.fromiter(itertools.chain.from_iterable(queries), np.uint64, first[-1])
+    return np.array(first, dtype=np.int64), hashes
 
 
 def weigh(
@@ -238,7 +241,7 @@ def weigh(
 
     `frequency` (int64 [terms]): how many of `documents` have the term.
     """
-    counts = np.array([n for q in queries for n in q.values()], dtype=np.float64)
+    counts = np.fromiter(itertools.chain.from_iterable(q.values() for q in queries), np.float64)
     idf = lucene_idf(frequency, documents)
     query_of = np.repeat(np.arange(len(queries)), [len(q) for q in queries])
     lengths = np.bincount(query_of, counts, minlength=len(queries)).astype(np.float64)[query_of]

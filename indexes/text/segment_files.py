@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import xxhash
 
-from indexes.disk.reading import give_back, map_file
-from indexes.disk.writing import link_or_copy
+from indexes.disk.reading import REMEDY, give_back, map_file
+from indexes.disk.writing import link_or_copy, record_of
 from indexes.interface import DamagedError
 
 HEAD = 64  # bytes
@@ -106,19 +107,43 @@ def read(
     return segment
 
 
-def read_folder(folder: Path, ours: re.Pattern[str], load: Callable[[Path], S], what: str) -> list[S]:
+def read_folder(
+    folder: Path,
+    ours: re.Pattern[str],
+    load: Callable[[Path], S],
+    what: str,
+    known: Mapping[str, S] | None = None,
+) -> list[S]:
     """Return a folder's segments in row order; `what` they hold is named where a row is missing, as "{row}".
 
-    Raises DamagedError, and FileNotFoundError where the folder does not exist.
+    Those whose files have names in `known` are open already; they are not read again. Raises DamagedError, and
+    FileNotFoundError where the folder does not exist.
     """
+
+    def opened(path: Path) -> S:
+        segment = (known or {}).get(path.name)
+        return at(segment, path) if segment is not None else load(path)
+
     paths = [path for path in folder.iterdir() if ours.fullmatch(path.name)]
-    segments = sorted((load(path) for path in paths), key=lambda segment: segment.first)
+    segments = sorted(map(opened, paths), key=lambda segment: segment.first)
     row = 0
     for segment in segments:
         if segment.first != row:
             raise DamagedError(f"{folder} lacks {what.format(row=row)}: restore them, or rebuild the index")
         row += segment.documents
     return segments
+
+
+def at(segment: S, path: Path) -> S:
+    """Return a segment that is open already, as the one in another file with the same content."""
+    return dataclasses.replace(segment, path=path)  # type: ignore[type-var] # every segment is a dataclass
+
+
+def check_content(segments: Sequence[Segment]) -> None:
+    """Raise DamagedError where the content of a segment's file, which is about to be copied, is not as written."""
+    for segment in segments:
+        if segment.path is not None and record_of(segment.path).xxh3 != segment.path.stem:
+            raise DamagedError(f"{segment.path}: content differs from its checksum: {REMEDY}")
 
 
 def unmerged(segments: Sequence[Segment], new: Segment, most: int) -> int:
@@ -140,7 +165,9 @@ def unlink(merged: Sequence[Segment], into: Segment) -> None:
             old.path.unlink(missing_ok=True)
 
 
-def link(segment: Segment, folder: Path) -> None:
-    """Link or copy a segment's file into a folder. Raises OSError."""
+def link(segment: S, folder: Path) -> S:
+    """Link or copy a segment's file into a folder, and return the segment as it is there. Raises OSError."""
     assert segment.path is not None
-    link_or_copy(segment.path, folder / segment.path.name)
+    path = folder / segment.path.name
+    link_or_copy(segment.path, path)
+    return at(segment, path)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import xxhash
 
+from indexes.disk.writing import record_of
 from indexes.interface import Document
-from indexes.store import files as storage
 from linker.base.errors import InputError
 from linker.base.files import real
 from linker.corpora import BadLine, Columns, datasets, read_corpus
@@ -34,7 +34,7 @@ def identity(path: Path, columns: Columns | None, out: Path) -> str:
     for link in files:
         if link.is_symlink():
             _check_outside(link, out)
-    states = [(p.relative_to(path).as_posix(), storage.record_of(p)) for p in files]
+    states = [(p.relative_to(path).as_posix(), record_of(p)) for p in files]
     return xxhash.xxh3_128_hexdigest(repr((states, columns)).encode())
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from indexes.anywhere import AnyCollection, AnyWriter
 from indexes.cluster.client import PRODUCTS
+from indexes.collection import Collection
 from indexes.hybrid import Answer, HybridIndex, Mode, OnFailure
 from indexes.interface import (
     BackendUnavailableError,
@@ -121,7 +122,9 @@ class Engine:
 
     def _writer(self, wait: float = WAIT) -> AbstractContextManager[AnyWriter]:
         self._check_single()
-        return writer_of(self.directory, wait=wait)
+        opened = self._current().collection
+        checked = opened if self._verify and isinstance(opened, Collection) else None
+        return writer_of(self.directory, wait=wait, before=checked)
 
     def __enter__(self) -> Self:
         return self
@@ -411,22 +414,47 @@ class Engine:
         documents = list(documents)
         matrix = None if vectors is None else check_vectors(vectors, None, [d.id for d in documents])
         with self._writer(wait) as writer:
-            record = writer.manifest.encoder
             if replace:
                 writer.remove(sorted(writer.present([d.id for d in documents])))
-            for start in range(0, len(documents), BATCH):
-                batch = documents[start : start + BATCH]
-                if matrix is not None:
-                    writer.add(batch, matrix[start : start + BATCH])
-                else:
-                    writer.add(
-                        batch,
-                        self._encoder.encode(self.directory, record, [d.full_text for d in batch])
-                        if record
-                        else None,
-                    )
+            self._take(writer, documents, matrix)
             writer.commit()
         self.refresh()
+
+    def _take(self, writer: AnyWriter, documents: Sequence[Document], matrix: Matrix | None = None) -> None:
+        """Add documents with their vectors, which are encoded where none are given."""
+        record = writer.manifest.encoder
+        for start in range(0, len(documents), BATCH):
+            batch = documents[start : start + BATCH]
+            if matrix is not None:
+                writer.add(batch, matrix[start : start + BATCH])
+            elif record:
+                texts = [d.full_text for d in batch]
+                writer.add(batch, self._encoder.encode(self.directory, record, texts))
+            else:
+                writer.add(batch, None)
+
+    def apply(self, changes: Sequence[Document | str], *, wait: float = WAIT) -> list[bool]:
+        """Put documents, in place of those of the same ids, and remove ids, in order; all or nothing, in one commit.
+
+        Returns for each change whether there was a document of that id just before it; to remove one that is not there
+        changes nothing. Raises as `add`.
+        """
+        ids = [change if isinstance(change, str) else change.id for change in changes]
+        with self._writer(wait) as writer:
+            before = writer.present(ids)
+            had, new, untouched = [], dict[str, Document](), set(before)
+            for id_, change in zip(ids, changes, strict=True):
+                had.append(id_ in untouched or id_ in new)
+                untouched.discard(id_)
+                new.pop(id_, None)  # so that it comes after those that were put meanwhile
+                if isinstance(change, Document):
+                    new[id_] = change
+            if before or new:
+                writer.remove(sorted(before))
+                self._take(writer, list(new.values()))
+                writer.commit()
+        self.refresh()
+        return had
 
     def delete(self, ids: Sequence[str], *, wait: float = WAIT) -> None:
         """Remove documents in one commit, all or nothing. Raises UnknownIdError naming the missing ids, LockedError."""

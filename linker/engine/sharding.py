@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from indexes.address import Address
-from indexes.disk.writing import FileRecord
+from indexes.collection import Collection
 from indexes.hybrid import Answer, OnFailure
 from indexes.interface import DamagedError, Matrix
 from indexes.sharded import ShardedCollection, check_once, open_shards, shards_of
@@ -73,16 +73,16 @@ class ShardedSnapshot(Snapshot):
     ) -> Self:
         """Open the last commit of each directory. Raises as `open_shards`."""
         seen = {directory: stamp(directory) for directory in directories}
-        known = before.checked if isinstance(before, ShardedSnapshot) else {}
+        opened = before.opened if isinstance(before, ShardedSnapshot) else {}
         collection = open_shards(
-            directories, on_failure=on_failure, scan=gpu_scan(), known=known.get, verify=verify
+            directories, on_failure=on_failure, scan=gpu_scan(), before=opened, verify=verify
         )
         return cls(collection, seen, encoder, on_failure)
 
     @property
-    def checked(self) -> Mapping[Path, Mapping[str, FileRecord]]:
-        """The files that need no check when the shards are opened again, by directory; none after damage."""
-        return {} if self._damaged else {s.directory: s.manifest.files for s in self._shards.shards}
+    def opened(self) -> Mapping[Path, Collection]:
+        """The shards whose files need no check when they are opened again, by directory; none after damage."""
+        return {} if self._damaged else {shard.directory: shard for shard in self._shards.shards}
 
     def is_old(self) -> bool:
         """Return whether a commit came later, or a directory is back; this costs one `stat` per shard."""

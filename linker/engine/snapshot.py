@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from indexes.anywhere import AnyCollection
 from indexes.arrays import check_k
 from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure, by_filter
-from indexes.interface import BackendUnavailableError, Filter, IndexesError, Matrix, check_vectors
+from indexes.interface import BackendUnavailableError, Filter, Hits, IndexesError, Matrix, check_vectors
 from indexes.showing import WIDTH, Pieces
 from indexes.store import manifest as manifests
 from indexes.text.analysis import Analysis
@@ -44,7 +45,7 @@ Stamp = tuple[int, int, int, int]
 def stamp(directory: Path) -> Stamp | None:
     """Return what tells one commit's manifest from the next without reading it; None where there is none."""
     try:
-        status = (directory / manifests.NAME).stat()
+        status = os.stat(f"{directory}/{manifests.NAME}")  # noqa: PTH116 # before every search: half the time
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
@@ -73,10 +74,11 @@ class Snapshot:
         before: Snapshot | None = None,
         verify: bool = True,
     ) -> Self:
-        """Open the last commit; files of `before` are not read again to be checked. See `Collection.open`."""
+        """Open the last commit; files of `before` are not read and checked again. See `Collection.open`."""
         seen = stamp(directory)  # first, so that a commit that comes meanwhile is noticed later
-        old = before.collection.manifest.files if before else None
-        found = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), known=old, verify=verify)
+        old = before.collection if before else None
+        assert old is None or isinstance(old, Collection)
+        found = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), before=old, verify=verify)
         return cls(found, seen, encoder, on_failure)
 
     def is_old(self) -> bool:
@@ -141,7 +143,7 @@ class Snapshot:
             answer = by_filter(lambda part, allowed: self._answer(part, options, allowed), texts, filters)
         else:
             answer = self._answer(texts, options, where)
-        return self._readable(dataclasses.replace(answer, notes=(*notes, *answer.notes)), texts)
+        return self._readable(_noted(answer, notes), texts)
 
     def _checked(self, where: Filter | None) -> tuple[str, ...]:
         """Return remarks about a filter. Raises BadFilterError where it cannot be meant for these documents."""
@@ -166,14 +168,14 @@ class Snapshot:
         if options.reranker and not isinstance(options.reranker, Ranker):
             document = self.collection.document
             answer = rerank(answer, texts, options.reranker, document, options.k, options.weight)
-        return self._readable(dataclasses.replace(answer, notes=(*notes, *answer.notes)), words)
+        return self._readable(_noted(answer, notes), words)
 
     def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
         """Return an answer whose hits read their documents from this generation."""
         document, mark = self.collection.document, self._marked
         hits = [
-            dataclasses.replace(hits, read=document, mark=functools.partial(mark, text))
-            for hits, text in zip(answer.hits, texts, strict=True)
+            Hits(h.ids, h.scores, document, functools.partial(mark, text), h.probabilities, h.no_match)
+            for h, text in zip(answer.hits, texts, strict=True)
         ]
         return dataclasses.replace(answer, hits=hits)
 
@@ -277,6 +279,11 @@ class Snapshot:
         if mode is None and "mode" not in manifest.search and manifest.encoder and self._encoder.is_given:
             mode = "hybrid"  # the encoder of vectors from elsewhere was named now
         return self.collection.hybrid.search(texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25)
+
+
+def _noted(answer: Answer, notes: Sequence[str]) -> Answer:
+    """Return an answer with these notes before its own."""
+    return dataclasses.replace(answer, notes=(*notes, *answer.notes)) if notes else answer
 
 
 def query_vectors(vectors: npt.ArrayLike, texts: Sequence[str], options: SearchOptions) -> Matrix:

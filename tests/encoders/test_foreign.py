@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from indexes.disk.writing import record_of
 from indexes.store import manifest as manifests
-from indexes.store.files import record_of, replace_manifest
+from indexes.store.files import replace_manifest
 from linker.base.errors import InputError
 from linker.encoders import folder as folders
 from linker.encoders.configs import BagConfig

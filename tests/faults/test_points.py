@@ -13,7 +13,7 @@ from tests.faults.support import KILLED, Worker, assert_tidy, content
 from tests.helpers import ROOT, write_corpus
 
 BUILDS = ("build", "build fields")
-CHANGES = (*BUILDS, "add", "delete", "compact", "store a ranker")
+CHANGES = (*BUILDS, "add", "delete", "apply", "compact", "store a ranker")
 POINTS = {
     name
     for package in ("indexes", "linker")
@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, worker: Worker) -> Path:
 def arguments(change: str, folder: Path) -> list[Path]:
     named = {
         "build": "c.jsonl", "build fields": "c.jsonl", "add": "more.jsonl", "delete": "ids",
-        "store a ranker": "ranker",
+        "apply": "ids", "store a ranker": "ranker",
     }  # fmt: skip
     return [folder / named[change]] if change in named else []
 

@@ -25,6 +25,7 @@ class Flushes:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.state: dict[Path, State] = {}
+        self.inodes: dict[tuple[int, int], State] = {}  # the same by file: all its names share the content
         self.named: set[Path] = set()  # what flushed folders held
         self.events: list[str] = []
         self.commits = 0
@@ -36,7 +37,8 @@ class Flushes:
         def flush(file: Any) -> None:
             descriptor = file if isinstance(file, int) else file.fileno()
             path = Path(f"/proc/self/fd/{descriptor}").readlink()
-            self.state[path] = _state(os.fstat(descriptor))
+            status = os.fstat(descriptor)
+            self.state[path] = self.inodes[writing.inode(status)] = _state(status)
             self.named.update(path.iterdir() if path.is_dir() else ())
             self.events.append(str(path))
             real(descriptor)
@@ -48,7 +50,7 @@ class Flushes:
 
     def covers(self, path: Path) -> bool:
         """Say whether a file has not changed since it was flushed."""
-        return self.state.get(path) == _state(path.stat())
+        return self.inodes.get(writing.inode(path.stat())) == _state(path.stat())
 
 
 def _state(status: os.stat_result) -> State:

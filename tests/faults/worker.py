@@ -18,10 +18,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from indexes import collection
 from indexes.disk import faults
+from indexes.interface import Document
 from indexes.text.parameters import Bm25Parameters, Field
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
-from linker.engine import building
+from linker.engine import Engine, building
 from tests.helpers import HashEncoder
 
 # replaced by name for mypy's sake too; a graph is built from 50 rows on, so that small indexes have one
@@ -55,14 +56,23 @@ def delete(ids: Path, out: Path) -> None:
         writer.commit()
 
 
+def apply(ids: Path, out: Path) -> None:
+    """Change an index through an engine that has it open, as the service does."""
+    engine = Engine(out, encoder=HashEncoder())
+    engine.search("rain")
+    replaced, *removed = ids.read_text(encoding="utf-8").split()
+    new = [Document(f"new{n}", f"rain {n}") for n in range(3)]
+    engine.apply([*new, *removed, Document(replaced, "another text for it"), "new1"])
+
+
 def compact(out: Path) -> None:
     with Writer.open(out) as writer:
         writer.compact()
 
 
 CHANGES: dict[str, Callable[..., None]] = {
-    "build": build, "build fields": build_fields, "add": add, "delete": delete, "compact": compact,
-    "store a ranker": store_ranker,
+    "build": build, "build fields": build_fields, "add": add, "delete": delete, "apply": apply,
+    "compact": compact, "store a ranker": store_ranker,
 }  # fmt: skip
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import xxhash
 
 from indexes.collection import Collection
+from indexes.disk.writing import record_of
 from indexes.interface import Filter
-from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.vectors.candidates import CandidateGenerator
 from indexes.vectors.faiss_files import load_faiss
@@ -111,7 +111,7 @@ class _copy:  # a context manager, as a function would be
 
 def _record(index: Path, name: str) -> None:
     manifest = manifests.load(index)
-    files = {**manifest.files, name: storage.record_of(index / name)}
+    files = {**manifest.files, name: record_of(index / name)}
     (index / manifests.NAME).write_bytes(manifests.dump(dataclasses.replace(manifest, files=files)))
 
 

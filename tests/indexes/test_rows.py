@@ -108,6 +108,7 @@ class RowsAgainstAList(RuleBasedStateMachine):
         assert len(self.rows) == len(self.living())
         assert self.rows.dead.tolist() == [row for row, entry in enumerate(self.model) if not entry.alive]
         assert all((id_ in self.rows) == (id_ in self.living()) for id_ in "abcdef")
+        assert self.rows.present(list("abcdef")) == self.living()
 
 
 TestRowsAgainstAList = RowsAgainstAList.TestCase

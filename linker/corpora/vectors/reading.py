@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from indexes.disk.writing import record_of
 from indexes.interface import Matrix
-from indexes.store.files import record_of
 from indexes.vectors.faiss_checks import WrongError
 from linker.base.errors import InputError
 from linker.base.files import map_bytes, nonempty_lines, npy_array, path_text

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from indexes.address import shown
-from indexes.errors import BackendUnavailableError, IndexesError
+from indexes.errors import BackendUnavailableError, IndexesError, UnknownIdError
 from indexes.hybrid import Answer, joined
+from indexes.interface import Document
 from linker.base.errors import LinkerError
 from linker.base.options import values
 from linker.engine.engine import Engine
@@ -22,7 +23,7 @@ from linker.engine.options import SearchOptions
 from linker.scoring.probability import drift
 from linker.scoring.ranking import calibration as ranker_calibration
 from linker.scoring.ranking.ranker import Ranker
-from linker.server.api import batching, logs
+from linker.server.api import batching, changing, logs
 from linker.server.api.jobs import Jobs
 from linker.server.api.metrics import Metrics
 from linker.server.api.pool import Pool
@@ -42,6 +43,7 @@ class Served:
     def __init__(self, name: str, engine: Engine, pool: Pool, heavy: Pool) -> None:
         self.name, self.engine, self._pool, self._heavy = name, engine, pool, heavy
         self._writing = asyncio.Lock()
+        self._changes = changing.Changes(engine.apply, self.change, capacity=pool.waiting)
         self._batcher = batching.Batcher(self.search_now, self.run, most=self._most, capacity=pool.waiting)
 
     @property
@@ -106,6 +108,15 @@ class Served:
     async def run(self, call: Callable[[], T]) -> T:
         """Return the result of a reading call in a thread of the pool."""
         return await self._pool.run(call)
+
+    async def put(self, document: Document) -> bool:
+        """Store a document; return whether it is new."""
+        return not await self._changes.make(document)
+
+    async def delete(self, id_: str) -> None:
+        """Delete a document. Raises UnknownIdError."""
+        if not await self._changes.make(id_):
+            raise UnknownIdError(f"not in the index: {id_!r}")
 
     async def change(self, call: Callable[[], T]) -> T:
         """Return the result of a call that changes the index, after the changes before it."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes.disk import writing
-from indexes.disk.writing import FileRecord
+from indexes.disk.writing import FileRecord, record_of
 from indexes.interface import DamagedError, Document, FormatVersionError, IndexesError, LockedError
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
@@ -108,7 +108,7 @@ def test_damage_names_missing_short_and_altered_files(tmp_path: Path) -> None:
     (tmp_path / "quarantine").mkdir()
     for name in (f"quarantine/00000{n}.jsonl" for n in range(4)):
         records[name] = writing.write_durably(tmp_path / name, [b"hello ", b"world"])
-        assert records[name] == storage.record_of(tmp_path / name)
+        assert records[name] == record_of(tmp_path / name)
     manifest = Manifest(files=records)
     assert storage.damage(tmp_path, manifest) == []
     (tmp_path / "quarantine/000000.jsonl").unlink()
@@ -144,7 +144,7 @@ def test_documents_are_read_back_by_row_over_segments(tmp_path: Path) -> None:
     assert mapped.tolist() == vectors[:2].tolist()
     (tmp_path / "segments" / "000002" / "vectors.f32").write_bytes(b"1234")
     with pytest.raises(DamagedError, match=r"000002.*vectors\.f32 is too short"):
-        store.vectors(2)
+        DocumentStore(tmp_path, [Segment("000001", 2), Segment("000002", 1)]).vectors(2)
 
 
 def test_a_segment_written_behind_others_holds_theirs_first(tmp_path: Path) -> None:

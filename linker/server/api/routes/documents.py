@@ -113,16 +113,8 @@ async def put(
     body: Annotated[DocumentBody, Body(openapi_examples=EXAMPLES)],
     served: InIndex,
 ) -> Response:
-    """Store a document, in a commit of its own; for many, `documents:bulk` is much faster."""
-    document = _document(id, body)
-
-    def store() -> bool:
-        served.engine.refresh()
-        created = id not in served.engine
-        served.engine.add([document], replace=True)
-        return created
-
-    created = await served.change(store)
+    """Store a document, in one commit with others that are stored at the same time; see also `documents:bulk`."""
+    created = await served.put(_document(id, body))
     generation = served.engine.collection.manifest.generation
     return json({"id": id, "created": created, "generation": generation}, 201 if created else 200)
 
@@ -136,9 +128,8 @@ async def put(
     dependencies=[require("write")],
 )
 async def delete(id: DocumentId, served: InIndex) -> Response:
-    """Delete a document, in a commit of its own."""
-    check_id(id)
-    await served.change(lambda: served.engine.delete([id]))
+    """Delete a document, in one commit with others that are changed at the same time."""
+    await served.delete(check_id(id))
     return Response(status_code=204)
 
 

@@ -1,0 +1,189 @@
+"""What does a change of a large index cost, and how many changes of single documents does the service take?
+
+`python -m benchmarks.writes --work FOLDER [--documents N] [--dim D]` → benchmarks/results/writes.json. The texts are
+TWELVE words by Zipf's law; with `--dim`, vectors are random, from a file. The index is built where it is missing, kept,
+and copied for each run. Targets at a million: one addition ≤ 10 CPU-ms and ≤ 50 MiB, 1,000 additions ≤ .3 s, 1,000
+removals ≤ .5 s; 8 writers ≥ 200 documents per second, and searches beside them at most twice as slow in the 99th
+percentile. `claims`: a build of the claims that tweets are linked to, and searches of one query each, ≤ .2 s and
+≥ 10,000 per CPU-second. `cpu_ms` is CPU time of all threads, `ms` what the clock says, both medians; `mib` is how much
+anonymous memory grew from before the first change to after the last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support.common import _memory, cpu_time, record, shared_data
+from benchmarks.support.service import Service, serving
+from indexes.arrays import normalised
+from indexes.interface import Document, Matrix
+from indexes.store.records import BuildRecord, EncoderRecord, Manifest
+from indexes.writer import Writer
+from linker.corpora import read_queries
+from linker.engine import building
+from linker.engine.engine import Engine
+from linker.engine.options import BuildOptions
+
+SEED, TWELVE, WORDS, BLOCK = 11, 12, 50_000, 20_000
+SINGLE, MANY, WRITERS, SECONDS, QUERY = 30, 1000, 8, 10.0, "w1 w7 w19"
+LONE = 1000  # queries
+
+
+def documents(first: int, count: int) -> list[Document]:
+    """Return documents `first` and the following ones."""
+    rng = np.random.default_rng([SEED, first])
+    words = np.minimum(rng.zipf(1.3, size=(count, TWELVE)), WORDS).tolist()
+    return [Document(f"d{first + n:08d}", " ".join(f"w{w}" for w in row)) for n, row in enumerate(words)]
+
+
+def vectors(first: int, count: int, dim: int) -> Matrix | None:
+    rng = np.random.default_rng([SEED, first, dim])
+    return normalised(rng.standard_normal((count, dim), dtype=np.float32)) if dim else None
+
+
+def index(work: Path, count: int, dim: int) -> Path:
+    """Return the directory of an index, which is built where it is missing."""
+    out = work / f"writes-{count}-{dim}.index"
+    if not (out / "manifest.json").exists():
+        encoder = EncoderRecord("elsewhere", "", dim) if dim else None
+        manifest = Manifest(
+            vectors="flat" if dim else "none", encoder=encoder, build=BuildRecord(complete=False)
+        )
+        with Writer.create(out, manifest) as writer:
+            for first in range(0, count, BLOCK):
+                writer.add(documents(first, BLOCK), vectors(first, BLOCK, dim))
+                writer.commit(BuildRecord(complete=False, position=first + BLOCK))
+            writer.commit(BuildRecord(position=count))
+    return out
+
+
+def timed(calls: Iterator[Callable[[], object]]) -> dict[str, float]:
+    """Return the medians of the costs of calls, and the growth of memory over all of them."""
+    cpu, wall, before = [], [], _memory("RssAnon")
+    for call in calls:
+        clock, start = time.perf_counter(), time.process_time()
+        call()
+        cpu.append(1000 * (time.process_time() - start))
+        wall.append(1000 * (time.perf_counter() - clock))
+    grown = _memory("RssAnon") - before
+    middle = {"cpu_ms": statistics.median(cpu), "ms": statistics.median(wall), "first_cpu_ms": cpu[0]}
+    return {name: round(value, 1) for name, value in {**middle, "mib": grown}.items()}
+
+
+def changes(directory: Path, count: int, dim: int) -> dict[str, Any]:
+    """Return what changes cost in a process that has the index open and has searched it."""
+    engine, new = Engine.open(directory), count
+
+    def add(size: int) -> None:
+        nonlocal new
+        engine.add(documents(new, size), vectors=vectors(new, size, dim))
+        new += size
+
+    engine.search(QUERY, mode="bm25")
+    if dim:
+        engine.search(vectors=vectors(0, 1, dim))
+    gone = [[f"d{n:08d}" for n in range(start, start + 50 * MANY, 50)] for start in range(3)]
+    return {
+        "one addition": timed((lambda: add(1)) for _ in range(SINGLE)),
+        "1,000 additions": timed((lambda: add(MANY)) for _ in range(3)),
+        "1,000 removals": timed((lambda ids=ids: engine.delete(ids)) for ids in gone),  # type: ignore[misc]
+        "one removal": timed((lambda n=n: engine.delete([f"d{n:08d}"])) for n in range(3, 23)),  # type: ignore[misc]
+        "segments": len(engine.collection.manifest.segments),
+    }
+
+
+def searches(service: Service, seconds: float) -> list[float]:
+    """Return how many milliseconds each of many searches took, one after another."""
+    took, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        start = time.perf_counter()
+        status, _ = service.request("POST", "/v1/search", {"text": QUERY, "mode": "bm25"})
+        assert status == 200, status
+        took.append(1000 * (time.perf_counter() - start))
+    return took
+
+
+def writers(directory: Path) -> dict[str, Any]:
+    """Return how many documents per second several clients put, and how long searches take without and beside them."""
+    with serving(directory) as service:
+        quiet, put, end = searches(service, SECONDS / 2), [0] * WRITERS, time.monotonic() + SECONDS
+
+        def write(number: int) -> None:
+            while time.monotonic() < end:
+                body = {"text": f"w{number} w{put[number]} new"}
+                status, _ = service.request("PUT", f"/v1/documents/new-{number}-{put[number]}", body)
+                assert status == 201, status
+                put[number] += 1
+
+        threads = [threading.Thread(target=write, args=[number]) for number in range(WRITERS)]
+        start = time.monotonic()
+        for thread in threads:
+            thread.start()
+        beside = searches(service, SECONDS)
+        for thread in threads:
+            thread.join()
+        rate = sum(put) / (time.monotonic() - start)
+    tail = {
+        name: {"p50_ms": round(float(np.quantile(took, 0.5)), 1), "p99_ms": round(float(np.quantile(took, 0.99)), 1)}
+        for name, took in (("quiet", quiet), ("beside", beside))
+    }  # fmt: skip
+    return {"writers": WRITERS, "documents_per_s": round(rate, 1), "searches": tail}
+
+
+def claims() -> dict[str, Any]:
+    """Return what a build of the claims costs, and how many queries one after another a CPU-second answers."""
+    data = shared_data() / "tweets2claims"
+    queries = [query.text for query in read_queries(data / "queries.jsonl.gz")][:LONE]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "index"
+
+        def build() -> None:
+            shutil.rmtree(out, ignore_errors=True)
+            building.build([data / "corpus.jsonl.gz"], out, BuildOptions())
+
+        seconds = cpu_time(build)
+        with Engine.open(out) as engine:
+            lone = cpu_time(lambda: [engine.search([query]) for query in queries])
+            together = cpu_time(lambda: engine.search(queries))
+    return {
+        "build_cpu_s": round(seconds, 3),
+        "lone_per_cpu_s": round(len(queries) / lone),
+        "together_per_cpu_s": round(len(queries) / together),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True, help="folder for the indexes, kept")
+    parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--dim", type=int, default=0, help="of vectors; 0: none")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = {"documents": options.documents, "dim": options.dim}
+    source = index(options.work, options.documents, options.dim)
+    with tempfile.TemporaryDirectory(dir=options.work) as folder:
+        for name, measure in (
+            ("changes", lambda copy: changes(copy, options.documents, options.dim)),
+            ("service", writers),
+        ):
+            if not (name == "service" and options.dim):  # texts without an encoder have no vectors
+                copy = Path(shutil.copytree(source, Path(folder) / name))
+                found[name] = measure(copy)
+                print(name, found[name], flush=True)
+    found["claims"] = claims()
+    print(found["claims"], flush=True)
+    record("writes", found, SEED)
+
+
+if __name__ == "__main__":
+    main()

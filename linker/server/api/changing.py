@@ -1,0 +1,116 @@
+"""Changes of single documents; those that wait for the one before them are made together, in one commit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from indexes.errors import BackendUnavailableError, LockedError
+from indexes.interface import Document
+from linker.server.api.pool import OWNER, BusyError
+
+MOST = 256  # changes in a commit
+WINDOW = 0.01  # seconds that a commit waits for the clients of the last one, a fraction of what it takes
+
+Change = Document | str  # a document to put, or the id of one to delete
+Apply = Callable[[Sequence[Change]], list[bool]]
+Run = Callable[[Callable[[], list[bool]]], Awaitable[list[bool]]]
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A change, and where its result is waited for."""
+
+    change: Change
+    owner: str
+    future: asyncio.Future[bool]
+
+
+class Changes:
+    """Makes the changes that one event loop asks for, in their order."""
+
+    def __init__(self, apply: Apply, run: Run, *, capacity: int) -> None:
+        """Make changes by `apply`, as `Engine.apply` does, which `run` calls in a thread when it may write.
+
+        `capacity`: changes of one owner that may wait.
+        """
+        self._apply, self._run, self._capacity = apply, run, capacity
+        self._waiting: dict[_Waiting, None] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._wanted, self._enough = 0, asyncio.Event()
+
+    async def make(self, change: Change) -> bool:
+        """Make a change durable; return whether there was a document of that id just before it.
+
+        Raises BusyError where too many wait, and what `apply` raises. A caller that gives up before its change has
+        begun takes it back.
+        """
+        owner = OWNER.get()
+        if sum(one.owner == owner for one in self._waiting) >= self._capacity:
+            raise BusyError("too many changes wait: try again later")
+        one = _Waiting(change, owner, asyncio.get_running_loop().create_future())
+        self._waiting[one] = None
+        if len(self._waiting) >= self._wanted:
+            self._enough.set()
+        if self._task is None:
+            # In a context of its own: it works for all owners.
+            self._task = asyncio.create_task(self._serve(), context=contextvars.Context())
+        try:
+            return await one.future
+        finally:
+            self._waiting.pop(one, None)
+
+    async def _serve(self) -> None:
+        try:
+            while self._waiting:
+                made = await self._commit(self._take)
+                await self._fill(made + len(self._waiting))
+        finally:
+            self._task = None
+
+    async def _fill(self, clients: int) -> None:
+        """Wait a moment until all of several clients have asked for their next change.
+
+        Otherwise two halves of them would take turns, and each wait for the commit of the other.
+        """
+        self._wanted, self._enough = clients, asyncio.Event()
+        if len(self._waiting) < clients > 1:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._enough.wait(), WINDOW)
+
+    def _take(self) -> list[_Waiting]:
+        taken = list(self._waiting)[:MOST]
+        for one in taken:
+            self._waiting.pop(one, None)  # it may have been taken back meanwhile
+        return taken
+
+    async def _commit(self, take: Callable[[], list[_Waiting]]) -> int:
+        """Make the changes that `take` returns; return how many they were."""
+        batch: list[_Waiting] = []
+
+        def apply() -> list[bool]:
+            batch.extend(take())  # now, since more have come while others were writing
+            return self._apply([one.change for one in batch]) if batch else []
+
+        try:
+            found = await self._run(apply)
+        except Exception as error:
+            await self._failed(batch, error)
+            return len(batch)
+        for one, had in zip(batch, found, strict=True):
+            if not one.future.done():
+                one.future.set_result(had)
+        return len(batch)
+
+    async def _failed(self, batch: Sequence[_Waiting], error: Exception) -> None:
+        """Make each change of a failed batch by itself, unless no change can be the reason."""
+        if len(batch) > 1 and not isinstance(error, BackendUnavailableError | LockedError):
+            for one in batch:
+                await self._commit(lambda one=one: [one])  # type: ignore[misc] # bound now
+            return
+        for one in batch or self._take():
+            if not one.future.done():
+                one.future.set_exception(error)
