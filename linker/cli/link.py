@@ -160,8 +160,9 @@ def link(
         bool | None,
         typer.Option(
             "--self-train/--no-self-train",
-            help="Also learn from the most certain links between the given pages (auto). "
-            "Default: only without a dictionary, links and an encoder.",
+            help="Also learn from the most certain links between the given pages, "
+            "as long as that helps (auto). Default: except with --model and in "
+            "large collections.",
             show_default=False,
         ),
     ] = None,

@@ -39,8 +39,9 @@ class Options:
     words with a translation on some page of the other language do, which was better. `passages`: how the method
     `encoder` scores a page pair by the vectors of its passages. `precision`: what the links that remain keep;
     `expected_linked`: the share of the pages to link that have a counterpart, estimated without it. `seed` decides the
-    folds of the methods that learn from links. `self_train`: None stands for "if there is nothing else to learn words
-    from"; `layout`: whether punctuation and line breaks are evidence; `topics`: how the cascade learns topics.
+    folds of the methods that learn from links. `self_train`: None stands for "except with a model, or in a large
+    task that has links, a dictionary or an encoder"; `layout`: whether punctuation and line breaks are evidence;
+    `topics`: how the cascade learns topics.
     """
 
     weighting: Weighting | Literal["tfidf-cosine"] = "idf"

@@ -16,7 +16,7 @@ from linker.crosslingual.pages.pages import Pages, count_terms
 from linker.crosslingual.ranking.knowledge import HalfSpace, Knowledge, fingerprints, joined, onto
 from linker.crosslingual.ranking.saved import ARRAYS, DICTIONARY, WORDS, LinkModel, load, save
 from linker.crosslingual.scoring.comparability import idf
-from linker.crosslingual.task import LinkingResult, Task
+from linker.crosslingual.task import LinkingResult, Options, Task
 from linker.encoders.model_folder import CONFIG
 from tests.crosslingual.synthetic import Twin, twin
 from tests.helpers import linker
@@ -42,7 +42,8 @@ def kept(result: LinkingResult, folder: Path) -> LinkModel:
 
 @pytest.fixture(scope="module")
 def full(corpus: Twin) -> LinkingResult:
-    return link(Task(corpus.source, corpus.target, train=corpus.links[:KNOWN]), "auto")
+    task = Task(corpus.source, corpus.target, train=corpus.links[:KNOWN], options=Options(self_train=False))
+    return link(task, "auto")
 
 
 @pytest.fixture(scope="module")

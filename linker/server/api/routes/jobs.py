@@ -131,7 +131,7 @@ class LinkRequest(Model):
     )  # fmt: skip
     self_train: bool | None = Field(
         None,
-        description="Also learn from the most certain links (auto); null: only if nothing else is given.",
+        description="Also learn from the most certain links (auto), as long as it helps. Default: yes.",
     )
 
     @model_validator(mode="after")
