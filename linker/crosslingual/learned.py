@@ -29,10 +29,9 @@ from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.task import LinkingResult, Task, encoded
 from linker.crosslingual.thresholds import least_probability
 
-NOTHING_GIVEN = (
-    "no `dictionary`, `train` or `encoder`: linking by shared strings, then by words learned from the surest links "
-    "(--no-self-train leaves this step out)"
-)
+NOTHING_GIVEN = "no `dictionary`, `train` or `encoder`: linking by shared strings"
+SELF_TRAINING = "learning from the surest links, as long as it helps (--no-self-train leaves this step out)"
+LARGE = 1 << 27  # pairs of pages, from which on a task with something given does not train itself unless told
 KEPT = 20  # candidates per source page in the result
 # What the answer for one unlinked page owes to the others.
 FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targets")
@@ -42,25 +41,28 @@ def by_auto(task: Task) -> LinkingResult:
     """Link by a ranker learned over all available evidence, with calibrated probabilities.
 
     The source pages of the training links get no answer. A task without a dictionary, links and an encoder starts
-    from strings that the languages share, and improves itself by self-training unless that is turned off.
+    from strings that the languages share. Self-training improves it, and others (`_self_trains`), if its test says so.
     """
     return with_model(task, "auto", _auto)
 
 
 def _auto(task: Task) -> LinkingResult:
     evidence = _evidence(task)
-    if self_trains := _self_trains(task):
-        logger.info("%s", NOTHING_GIVEN if task.options.self_train is None else "self-training")
-    answer = _solved(task, evidence)
+    options = task.options
+    if not _given(task):
+        logger.info("%s", NOTHING_GIVEN)
+    first = answer = _solved(task, evidence)
     about = _transductive()
-    if self_trains:
-        options = task.options
+    if _self_trains(task) if options.self_train is None else options.self_train:
+        logger.info("%s", SELF_TRAINING)
         answer, rounds = self_train(
-            evidence, task.train, answer, seed=options.seed, expected=options.expected_linked
+            evidence, task.train, first, seed=options.seed, expected=options.expected_linked
         )
         about = _transductive("training") | {"self_training": rounds}
     result = _links(task, answer, evidence, {"evidence": _used(task), **about})
-    return with_lessons(result, task, "auto", evidence, answer)
+    # A model holds what was given, not what these pages taught each other, unless there is nothing else.
+    lessons = answer if options.self_train or not _given(task) else first
+    return with_lessons(result, task, "auto", evidence, lessons)
 
 
 def by_cascade(task: Task) -> LinkingResult:
@@ -100,10 +102,15 @@ def _evidence(task: Task) -> AllEvidence:
     )
 
 
+def _given(task: Task) -> bool:
+    """Return whether the task has anything to learn words from but its own pages."""
+    return bool(task.dictionaries or len(task.train) or task.encoder or model_of_pair(task))
+
+
 def _self_trains(task: Task) -> bool:
-    """Return what the options say; without a word from them, whether the task has nothing else to learn words from."""
-    given = bool(task.dictionaries or len(task.train) or task.encoder or model_of_pair(task))
-    return not given if task.options.self_train is None else task.options.self_train
+    """Return the default: a model is applied as it is, and the rounds of a large task take hours."""
+    large = len(task.source) * len(task.target) >= LARGE
+    return not _given(task) or not (task.model or large)
 
 
 def _used(task: Task) -> list[str]:

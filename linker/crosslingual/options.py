@@ -30,7 +30,7 @@ class Options:
 
     A `margin` of None stands for the method's default. `whole_dictionary`: every word of the dictionary counts in the
     denominator, as in Li & Gaussier; otherwise only words with a translation on some page of the other language do,
-    which was better. `self_train`: None stands for "if there is nothing else to learn words from".
+    which was better. `self_train`: None stands for "except with a model, or in a large task with something given".
     """
 
     weighting: Annotated[Literal["idf", "binary", "tfidf-cosine"], Opt(
@@ -65,8 +65,8 @@ class Options:
         "Share of the pages that have a counterpart (auto, cascade). Default: estimated.", group=CHOICE,
         metavar="SHARE", low=0, high=1)] = None
     self_train: Annotated[bool | None, Opt(
-        "Also learn from the most certain links between the given pages (auto). Default: only without a dictionary, "
-        "links and an encoder.", "--self-train/--no-self-train", TWO)] = None
+        "Also learn from the most certain links between the given pages, as long as that helps (auto). Default: "
+        "except with --model and in large collections.", "--self-train/--no-self-train", TWO)] = None
     layout: Annotated[bool, Opt(
         "Use punctuation and line breaks, which translations share, as evidence (auto).", "--layout/--no-layout",
         TWO)] = True

@@ -25,6 +25,7 @@ NAMES = (
     "first_lead", "both_lead",
 )  # fmt: skip
 TREES = 100  # 50 to 200 are equally good on tweets2claims
+OWN = 0.5  # of the log P(link) of the text alone, beside the trees: as good out of fold as trees alone, and steadier
 FOLDS = 5
 LEAST = 1e-9  # a probability is at least this before its logarithm is taken
 
@@ -100,7 +101,7 @@ def related(first: Lists, relevant: BoolArray, lists: Lists, seed: int = 0) -> t
         for number in range(FOLDS + 1):
             forest = Forest.read(compact(grow(taught.part(fold != number), NAMES, TREES, seed)))
             here = valid & (folds == number)[:, None]
-            scores[here] = forest.scores(x[here])
+            scores[here] = forest.scores(x[here]) + OWN * x[here][:, NAMES.index("link")]
     except MissingExtraError:
         return None
     scores *= slope_of(scores[:count], relevant)

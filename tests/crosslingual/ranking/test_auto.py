@@ -40,7 +40,7 @@ def right(corpus: Twin, links: LinkingResult, known: int) -> float:
 
 @pytest.fixture(scope="module")
 def from_links(corpus: Twin) -> LinkingResult:
-    return link(task(corpus, known=100, options=Options(explain=True)), "auto")
+    return link(task(corpus, known=100, options=Options(explain=True, self_train=False)), "auto")
 
 
 def test_links_alone_are_enough(corpus: Twin, from_links: LinkingResult) -> None:
@@ -120,10 +120,9 @@ def test_unsure_pages_get_no_link(corpus: Twin) -> None:
 
 
 def test_self_training_is_marked_and_does_no_harm(corpus: Twin) -> None:
-    options = Options(self_train=True)
-    links = link(task(corpus, known=40, options=options), "auto")
+    links = link(task(corpus, known=40), "auto")
     assert links.metadata["uses_unlinked_pages"][-1] == "training"
-    plain = link(task(corpus, known=40), "auto")
+    plain = link(task(corpus, known=40, options=Options(self_train=False)), "auto")
     assert right(corpus, links, 40) >= right(corpus, plain, 40) - 0.03
 
 

@@ -74,9 +74,18 @@ def test_the_metadata_says_what_was_used(from_nothing: LinkingResult) -> None:
     assert rounds[0]["kept"] and after > before
 
 
-def test_with_something_given_self_training_stays_off(corpus: Twin) -> None:
-    task = Task(corpus.source, corpus.target, train=corpus.links[:40])
-    assert "self_training" not in link(task, "auto").metadata
+@pytest.mark.usefixtures("divided_once")
+def test_a_few_links_leave_self_training_to_its_guard(corpus: Twin, from_nothing: LinkingResult) -> None:
+    task = Task(corpus.source, corpus.target, train=corpus.links[:30])
+    plain, own = (link(replace(task, options=Options(self_train=wish)), "auto") for wish in (False, None))
+    assert "self_training" not in plain.metadata and own.metadata["self_training"][0]["kept"]
+    gold = dict(corpus.links.tolist())
+
+    def share(links: LinkingResult) -> float:
+        return float(np.mean([links.candidates.targets[row, 0] == gold[row] for row in range(30, 150)]))
+
+    assert share(own) > share(plain) + 0.1
+    assert share(own) >= share(from_nothing) - 0.02
 
 
 def test_without_layout_punctuation_decides_nothing() -> None:

@@ -11,6 +11,7 @@ import pytest
 from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.methods import link
+from linker.crosslingual.options import Options
 from linker.crosslingual.pages.languages import Language, language
 from linker.crosslingual.pages.pages import Pages, count_terms
 from linker.crosslingual.ranking.knowledge import HalfSpace, Knowledge, fingerprints, joined, onto
@@ -42,7 +43,8 @@ def kept(result: LinkingResult, folder: Path) -> LinkModel:
 
 @pytest.fixture(scope="module")
 def full(corpus: Twin) -> LinkingResult:
-    return link(Task(corpus.source, corpus.target, train=corpus.links[:KNOWN]), "auto")
+    task = Task(corpus.source, corpus.target, train=corpus.links[:KNOWN], options=Options(self_train=False))
+    return link(task, "auto")
 
 
 @pytest.fixture(scope="module")
