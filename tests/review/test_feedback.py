@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from indexes.dtypes import Float32Array
+from indexes.text.linear import TextVector
 from linker.engine.engine import Engine
-from linker.review.interface import Judgement, Seed
+from linker.review.interface import Judgement, Seed, Verdict
 from linker.review.learning import FeedbackOrder
-from linker.review.learning.model import QUICK, LearnerSettings, fit
+from linker.review.learning.feedback import FIRST
+from linker.review.learning.model import QUICK, Example, LearnerSettings, balanced, fit
 from linker.review.population import Population
 from linker.review.session import Review
 from linker.review.settings import Settings
@@ -108,9 +110,9 @@ def test_it_is_trained_when_reads_have_grown_by_a_twentieth(
 ) -> None:
     trained = []
 
-    def counted(*arguments: Any) -> Float32Array:
+    def counted(*arguments: Any, **options: Any) -> Float32Array:
         trained.append(len(order._labels))
-        return fit(*arguments)
+        return fit(*arguments, **options)
 
     monkeypatch.setattr("linker.review.learning.feedback.fit", counted)
     order = order_of(engine, SEED)
@@ -139,3 +141,36 @@ def test_the_logistic_regression_is_that_of_scikit_learn(rows: int) -> None:
     expected = linear_model.LogisticRegression(C=5.0).fit(vectors, labels, sample_weight=weights).coef_[0]
     found = logistic.fit(vectors, labels, 1 / 5.0, weights=weights, options=QUICK)
     np.testing.assert_allclose(found[:-1], expected, atol=1e-6)
+
+
+def test_weights_are_by_class_counts() -> None:
+    empty = TextVector(np.zeros(0, np.int32), np.zeros(0, np.float32))
+    given = [(True, 1.0), (False, 1.0), (True, 1.0), (False, 0.1), (False, 0.9)]
+    labels, weights = balanced([Example(empty, None, *pair) for pair in given], 9.8)
+    assert labels.tolist() == [True, False, True, False, False]
+    assert weights.mean() == pytest.approx(1)
+    assert weights[labels].sum() / weights[~labels].sum() == pytest.approx(9.8)
+    assert weights[0] == weights[2]
+    assert weights[3] / weights[1] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("helpful", [True, False])
+def test_vectors_take_part_only_where_held_out_judgements_are_told_apart_better(
+    helpful: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The even documents are relevant, which the text does not say: the vectors do, or are noise."""
+    engine = engine_of(tmp_path / "index", monkeypatch)
+    order = order_of(engine, seed=1)
+    even = np.array([engine.document(id_).metadata["even"] for id_ in engine.collection.rows.ids])
+    vectors = np.stack([even, ~even], axis=1).astype(np.float32)
+    if not helpful:
+        vectors = np.random.default_rng(0).permutation(vectors)
+    order._examples.vectors, order._examples.mean = vectors, vectors.mean(axis=0, dtype=np.float64)
+    used = []
+    for row in np.random.default_rng(1).permutation(60)[:40].tolist():
+        verdict: Verdict = "relevant" if even[row] else "not"
+        order.tell(Judgement("s1", engine.collection.rows.ids[row], verdict))
+        order.next()
+        used.append(order._uses_vectors())
+    assert not any(used[: FIRST - 1])
+    assert used[FIRST - 1 :] == [helpful] * (41 - FIRST)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -13,13 +14,23 @@ import numpy as np
 from indexes.dtypes import Float32Array
 from indexes.interface import BackendUnavailableError, Document, RowArray
 from linker.review.interface import Candidate, Judgement, Seed
-from linker.review.learning.model import Example, Examples, LearnerSettings, fingerprint, fit
+from linker.review.learning.model import (
+    FOLDS,
+    Example,
+    Examples,
+    LearnerSettings,
+    fingerprint,
+    fit,
+    held_out,
+    vectors_help,
+)
 from linker.review.population import Population
 from linker.review.seeds import Nearest
 
 if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
+FIRST = 32  # reads after which it is first asked whether the vectors help
 SPARE = 32  # documents chosen beyond those that are read until the next training
 
 Label = bool | None  # relevant or not; None: read, but neither
@@ -64,6 +75,7 @@ class FeedbackOrder:
         self._trained_on, self._due = 0, 0  # reads of the next training, and of the one after it
         self._scores: Float32Array | None = None
         self._best: deque[int] = deque()
+        self._compared = 0, False  # reads by which it was last found whether the vectors help
 
     def total(self, seed: str) -> None:
         """Return None: every document is a candidate of the topic."""
@@ -123,33 +135,42 @@ class FeedbackOrder:
         training = [*self._seed_examples(), *self._judged(), *self._presumed()]
         if len({e.relevant for e in training}) < 2:
             return np.random.default_rng(self._seed).random(len(self._rows.ids), dtype=np.float32)
-        return fit(self._examples, training, self._settings, self._seed)
+        return fit(self._examples, training, self._settings, self._seed, vectors=self._uses_vectors())
 
-    def held_out(self, groups: Mapping[str, str], folds: int = 5) -> dict[str, tuple[bool, float]]:
+    def _uses_vectors(self) -> bool:
+        """Return whether vectors take part: by the judgements up to the last of FIRST, twice FIRST, four times …"""
+        if self._examples.vectors is None or self._trained_on < FIRST:
+            return False
+        count = FIRST << (self._trained_on // FIRST).bit_length() - 1
+        if self._compared[0] != count:
+            judged = [example for _, example in self._known(count)]
+            helps = vectors_help(self._examples, self._seed_examples(), judged, self._settings, self._seed)
+            self._compared = count, helps
+        return self._compared[1]
+
+    def held_out(self, groups: Mapping[str, str]) -> dict[str, tuple[bool, float]]:
         """Return the label of each judged document, and its score by a model that has not seen it, by id.
 
         groups: by id, what stands for a document and its copies, which no model may see either.
         """
-        rows = [row for row, label in self._labels.items() if label is not None]
-        ids = [self._rows.ids[row] for row in rows]
-        order = {group: n for n, group in enumerate(dict.fromkeys(groups.get(id_, id_) for id_ in ids))}
-        fold = np.array([order[groups.get(id_, id_)] % folds for id_ in ids])
-        examples, found = self._judged(len(self._labels)), dict[str, tuple[bool, float]]()
-        for number in range(folds):
-            out = np.flatnonzero(fold == number)
-            kept = [examples[i] for i in np.flatnonzero(fold != number)]
-            if not len(out) or len({e.relevant for e in kept}) < 2:
-                continue
-            scores = fit(self._examples, [*self._seed_examples(), *kept], self._settings, self._seed)
-            found |= {ids[i]: (examples[i].relevant, float(scores[rows[i]])) for i in out}
-        return found
+        judged = self._known(len(self._labels))
+        ids = {row: self._rows.ids[row] for row, _ in judged}
+        order = {
+            group: n for n, group in enumerate(dict.fromkeys(groups.get(id_, id_) for id_ in ids.values()))
+        }
+        fold = [order[groups.get(id_, id_)] % FOLDS for id_ in ids.values()]
+        scores = held_out(
+            self._examples, self._seed_examples(), judged, fold, self._settings, self._seed,
+            vectors=self._uses_vectors(),
+        )  # fmt: skip
+        return {ids[row]: (example.relevant, scores[row]) for row, example in judged if row in scores}
 
     def _seed_examples(self) -> list[Example]:
         if self._start is None:
             ids = [seed.document for seed in self._seeds if seed.document and seed.document in self._rows]
             rows = self._rows.locate([*dict.fromkeys(i for i in ids if i)])
             others = [s for s in self._seeds if not s.document or s.document not in self._rows]
-            self._start = [self._example(row, True, self._settings.positive) for row in rows.tolist()]
+            self._start = [self._example(row, True) for row in rows.tolist()]
             self._start += self._texts([seed.full_text for seed in others])
         return self._start
 
@@ -166,15 +187,18 @@ class FeedbackOrder:
                 self._examples.text(Document("seed", text)),
                 vectors[number] if vectors else None,
                 True,
-                self._settings.positive,
+                1.0,
             )
             for number, text in enumerate(texts)
         ]
 
-    def _judged(self, count: int | None = None) -> list[Example]:
-        known = list(self._labels.items())[: self._trained_on if count is None else count]
-        weight = {True: self._settings.positive, False: 1.0}
-        return [self._example(row, label, weight[label]) for row, label in known if label is not None]
+    def _judged(self) -> list[Example]:
+        return [example for _, example in self._known(self._trained_on)]
+
+    def _known(self, count: int) -> list[tuple[int, Example]]:
+        """Return the relevant and other documents among the first `count` reads, by row."""
+        first = itertools.islice(self._labels.items(), count)
+        return [(row, self._example(row, label)) for row, label in first if label is not None]
 
     def _presumed(self) -> list[Example]:
         """Return random documents as presumed negatives, none where enough were judged to be negative."""
@@ -194,6 +218,6 @@ class FeedbackOrder:
         ).tolist()
         return drawn
 
-    def _example(self, row: int, relevant: bool, weight: float) -> Example:
+    def _example(self, row: int, relevant: bool, weight: float = 1.0) -> Example:
         vectors = self._examples.vectors
         return Example(self._examples.row(row), None if vectors is None else vectors[row], relevant, weight)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 CACHED = 20_000  # documents whose vectors are kept
+FOLDS = 5  # of held-out judgements
+SAMPLE = 2048  # vectors, about, of a sample of them
 # scikit-learn's checks cost as much as a small model; the numbers here are finite and the parameters known.
 UNCHECKED = {"assume_finite": True, "skip_parameter_validation": True}
 # The tolerances of its LogisticRegression: a closer minimum takes three times as long.
@@ -32,15 +34,15 @@ class LearnerSettings:
     """What the model is; the defaults were chosen on topics of their own (benchmarks/review.py).
 
     text_c, vector_c: C of the SVM and of the logistic regression. vector_weight: what the z-score of the latter counts
-    beside the former's value. positive, presumed: what a relevant document and a presumed negative weigh beside a
-    judged negative. negatives: how many random documents are presumed negative until as many were judged to be.
-    growth: the share by which reads grow until the model is trained again.
+    beside the former's value. ratio: what all relevant documents together weigh beside all others together. presumed:
+    what a presumed negative weighs beside a judged one. negatives: how many random documents are presumed negative
+    until as many were judged to be. growth: the share by which reads grow until the model is trained again.
     """
 
     text_c: float = 0.11
     vector_c: float = 5.0
     vector_weight: float = 0.2
-    positive: float = 9.8
+    ratio: float = 9.8
     presumed: float = 0.1
     negatives: int = 100
     growth: float = 0.05
@@ -59,6 +61,12 @@ class Examples:
         self.hashes = array("Q")  # of the terms, by column
         self._columns: dict[int, int] = {}
         self._known: dict[int, TextVector] = {}
+
+    @property
+    def sample(self) -> Matrix:
+        """Vectors of rows spread evenly over the index, by which scores are standardised while models are compared."""
+        assert self.vectors is not None
+        return self.vectors[:: max(1, len(self.vectors) // SAMPLE)]
 
     def row(self, row: int) -> TextVector:
         """Return the text of a row of the index as a vector; its terms are columns."""
@@ -101,38 +109,98 @@ class Example:
 
 
 def fit(
-    examples: Examples, training: Sequence[Example], settings: LearnerSettings, seed: int
+    examples: Examples,
+    training: Sequence[Example],
+    settings: LearnerSettings,
+    seed: int,
+    *,
+    vectors: bool = True,
 ) -> Float32Array:
-    """Return the score of every row, float32 [rows], from relevant and other examples.
+    """Return the score of every row, float32 [rows], from relevant and other examples; without `vectors`, by the text.
 
     Raises MissingExtraError without scikit-learn.
     """
-    labels = np.array([e.relevant for e in training])
-    weights = np.array([e.weight for e in training])
-    scores = _text_scores(examples, training, labels, weights, settings, seed)
+    scores = _text_scores(examples, training, settings, seed)
     with_vectors = [e for e in training if e.vector is not None]
-    if examples.vectors is not None and len({e.relevant for e in with_vectors}) == 2:
-        dense = _vector_scores(examples, with_vectors, settings)
-        scores += settings.vector_weight * dense
+    if vectors and examples.vectors is not None and len({e.relevant for e in with_vectors}) == 2:
+        scores += settings.vector_weight * _vector_scores(examples, with_vectors, settings)
     return scores
 
 
-def _text_scores(
+def held_out(
+    examples: Examples, always: Sequence[Example], judged: Sequence[tuple[int, Example]], fold: Sequence[int],
+    settings: LearnerSettings, seed: int, *, vectors: bool = True,
+) -> dict[int, float]:  # fmt: skip
+    """Return the score of each judged row by a model that has not seen its fold, by row.
+
+    always: what every model sees. judged: rows with their examples, `fold` the fold of each. A fold without which the
+    examples are all of one kind is left out.
+    """
+    found = dict[int, float]()
+    for number in sorted(set(fold)):
+        kept = [*always, *(e for (_, e), f in zip(judged, fold, strict=True) if f != number)]
+        if len({e.relevant for e in kept}) == 2:
+            scores = fit(examples, kept, settings, seed, vectors=vectors)
+            found |= {
+                row: float(scores[row]) for (row, _), f in zip(judged, fold, strict=True) if f == number
+            }
+    return found
+
+
+def vectors_help(
     examples: Examples,
-    training: Sequence[Example],
-    labels: AnyArray,
-    weights: AnyArray,
+    always: Sequence[Example],
+    judged: Sequence[Example],
     settings: LearnerSettings,
     seed: int,
+) -> bool:
+    """Return whether held-out judgements are told apart better with the vectors than by the text alone.
+
+    That is, in more pairs of a relevant and another document of one fold does the relevant one have the higher score.
+    always: what every model sees.
+    """
+    gain = 0
+    for number in range(FOLDS):
+        out = [e for n, e in enumerate(judged) if n % FOLDS == number]
+        kept = [*always, *(e for n, e in enumerate(judged) if n % FOLDS != number)]
+        dense = [e for e in kept if e.vector is not None]
+        if any(len({e.relevant for e in part}) < 2 for part in (out, kept, dense)):
+            continue
+        text = examples.matrix([e.text for e in out]) @ _svm(examples, kept, settings, seed)
+        weights = _vector_weights(examples, dense, settings)
+        spread = examples.sample @ weights
+        values = (np.array([e.vector for e in out]) @ weights - spread.mean()) / (spread.std() or 1)
+        relevant = np.array([e.relevant for e in out])
+        for sign, scores in ((1, text + settings.vector_weight * values), (-1, text)):
+            gain += sign * int(np.sign(scores[relevant][:, None] - scores[~relevant]).sum())
+    return gain > 0
+
+
+def balanced(training: Sequence[Example], ratio: float) -> tuple[AnyArray, AnyArray]:
+    """Return labels and weights [n]: relevant examples weigh `ratio` times what all others do; the mean is 1."""
+    labels = np.array([e.relevant for e in training])
+    weights = np.array([e.weight for e in training])
+    weights[~labels] *= weights[labels].sum() / (ratio * weights[~labels].sum())
+    return labels, weights * (len(weights) / weights.sum())
+
+
+def _text_scores(
+    examples: Examples, training: Sequence[Example], settings: LearnerSettings, seed: int
 ) -> Float32Array:
-    models = _models()
-    svm = models.svm.LinearSVC(loss="squared_hinge", C=settings.text_c, random_state=seed)
-    with models.config_context(**UNCHECKED):
-        svm.fit(examples.matrix([e.text for e in training]), labels, sample_weight=weights)
-    weight = svm.coef_[0]
+    weight = _svm(examples, training, settings, seed)
     used = np.flatnonzero(weight)
     hashes = np.array(examples.hashes, dtype=np.uint64)
     return examples.linear.scores(hashes[used], weight[used])
+
+
+def _svm(examples: Examples, training: Sequence[Example], settings: LearnerSettings, seed: int) -> AnyArray:
+    """Return the weights of the terms by a linear SVM, float64 [columns known so far]."""
+    models, (labels, weights) = _models(), balanced(training, settings.ratio)
+    svm = models.svm.LinearSVC(loss="squared_hinge", C=settings.text_c, random_state=seed)
+    with models.config_context(**UNCHECKED):
+        svm.fit(examples.matrix([e.text for e in training]), labels, sample_weight=weights)
+    coefficients: AnyArray = svm.coef_[0]
+    return coefficients
 
 
 def _vector_scores(
@@ -140,13 +208,20 @@ def _vector_scores(
 ) -> Float32Array:
     """Return the z-scores of all rows by a logistic regression over vectors, float32 [rows]."""
     assert examples.vectors is not None
-    rows = np.array([e.vector for e in training], dtype=np.float64) - examples.mean
-    labels, weights = np.array([(e.relevant, e.weight) for e in training]).T
-    fitted = logistic.fit(rows, labels > 0, 1 / settings.vector_c, weights=weights, options=QUICK)
-    values = examples.vectors @ fitted[:-1].astype(np.float32)
+    values = examples.vectors @ _vector_weights(examples, training, settings)
     values -= values.mean()
     values /= np.sqrt(values @ values / len(values)) or 1
     return values
+
+
+def _vector_weights(
+    examples: Examples, training: Sequence[Example], settings: LearnerSettings
+) -> Float32Array:
+    """Return the weights of the dimensions by a logistic regression over centred vectors, float32 [dim]."""
+    rows = np.array([e.vector for e in training], dtype=np.float64) - examples.mean
+    labels, weights = balanced(training, settings.ratio)
+    fitted = logistic.fit(rows, labels, 1 / settings.vector_c, weights=weights, options=QUICK)
+    return fitted[:-1].astype(np.float32)
 
 
 def load() -> None:
