@@ -17,6 +17,12 @@ STEPS = {
 }
 
 
+JOBS = {
+    "story": "one story: 10,000 posts, 2,000 articles",
+    "rows": "a match for each of 209 posts among 14,231 claims",
+}
+
+
 def reads(results: Any) -> Iterator[str]:
     """Reads per relevant document at a recall of .95, and reads as a multiple of ASReview's."""
     yield "| | reads per relevant document at a recall of .95 [95 %] | topics | CPU ms per judgement |"
@@ -42,6 +48,13 @@ def page(results: Any) -> Iterator[str]:
     yield "|---|---|---|"
     for key, name in STEPS.items():
         yield f"| {name} | {posts[key]:g} | {news[key]:g} |"
+    if "first_verdict" in results:
+        yield ""
+        yield "| from the first file to the first verdict | seconds | clicks | words of the page |"
+        yield "|---|---|---|---|"
+        for job, name in JOBS.items():
+            row = results["first_verdict"][job]
+            yield f"| {name} | {row['seconds']:g} | {row['clicks']} | {row['words']} |"
 
 
 def _interval(row: Any) -> str:

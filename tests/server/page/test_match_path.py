@@ -75,8 +75,7 @@ def test_from_two_files_to_a_list_in_which_every_row_is_decided(tmp_path: Path) 
         page.keyboard.press("Enter")
         page.wait_for_url("**/setup")
         page.locator("main form button.main").press("Enter")
-        page.wait_for_url(re.compile(r"/p/checks$"), timeout=120_000)
-        page.goto(f"{server.address}/p/checks/judge")  # the candidates are found once, with their progress
+        # The candidates are found once, with their progress.
         page.wait_for_url(re.compile(r"/judge/rows"), timeout=120_000)
         expect(page.locator(".states .open")).to_have_text("Open 5")
         found += axe(page)
