@@ -257,6 +257,6 @@ def cancel(request: Request, project: InProject, task: str = "index") -> Respons
 def _after(request: Request, project: Project, task: str) -> str:
     """Return where a job leads: the first one of a review with seeds to the first document."""
     route = {"map": "map", "match": "judge"}.get(task, "project")
-    if task == "index" and project.ready and (row := row_of(project)).seeds and not row.judged:
+    if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"
     return address(request, route, project=project.key)

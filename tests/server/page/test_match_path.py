@@ -151,6 +151,11 @@ def test_the_list_is_walked_by_keys_and_letters_in_a_field_judge_nothing(tmp_pat
         expect(page.locator("#verdict")).to_have_attribute("data-document", "bank")
         press(page, "s")
         expect(page.locator("#verdict")).to_have_attribute("data-row", "r1")
+        page.keyboard.press("t")
+        page.keyboard.type("y: as the town says")
+        page.keyboard.press("Escape")
+        press(page, "0")
     assert faults == []
     with Ledger(project.ledger) as ledger:
-        assert [(j.seed, j.verdict) for j in ledger.judgements(rows=True)] == [("r4", "skip")]
+        made = [(j.seed, j.verdict, j.note) for j in ledger.judgements(rows=True)]
+    assert made == [("r4", "skip", ""), ("r1", "not", "y: as the town says")]
