@@ -19,6 +19,12 @@ STEPS = {
 }
 
 
+JOBS = {
+    "story": "one story: 10,000 posts, 2,000 articles",
+    "rows": "a match for each of 209 posts among 14,231 claims",
+}
+
+
 @renders("review")
 def reads(results: Any) -> Iterator[str]:
     """Reads per relevant document at a recall of .95, and reads as a multiple of ASReview's."""
@@ -43,6 +49,12 @@ def page(results: Any) -> Iterator[str]:
     yield f"| | {posts['posts']:,} posts, {posts['articles']:,} articles (XLSX) | {news['documents']:,} news |"
     for key, name in STEPS.items():
         yield f"| {name} | {posts[key]:g} | {news[key]:g} |"
+    if "first_verdict" in results:
+        yield ""
+        yield "| from the first file to the first verdict | seconds | clicks | words of the page |"
+        for job, name in JOBS.items():
+            row = results["first_verdict"][job]
+            yield f"| {name} | {row['seconds']:g} | {row['clicks']} | {row['words']} |"
 
 
 def _ratio(row: Any) -> str:

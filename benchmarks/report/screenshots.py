@@ -34,6 +34,7 @@ from linker.review.uploads import store
 from linker.server.jobs import Job
 from linker.server.jobs.indexing import Source, specification
 from tests.server.page.chromium import Server, chromium, served
+from tests.server.page.matches import give_candidates, make_matching
 
 OUT = ROOT / "docs" / "images"
 LARGEST = 80 * 1024  # bytes of a picture
@@ -41,7 +42,8 @@ PAGES = ("search?q=fire+storm", "seeds", "progress", "compare", "links", "map", 
 
 
 EVERY = (
-    "/", "/nowhere", "/p/empty/judge",
+    "/", "/nowhere", "/new/story", "/new/rows", "/p/empty/judge", "/p/unread/setup", "/p/checks/judge/rows",
+    "/p/checks/export",
     *(f"/p/KEY{page}" for page in ("", "/seeds", "/search?q=fire+storm", "/settings", "/judge", "/stop", "/judged",
       "/doubts", "/export", "/progress", "/compare", "/map", "/links")),
 )  # fmt: skip
@@ -158,7 +160,8 @@ def take(out: Path) -> None:
             page.wait_for_url("**/setup")
             save(page, "setup", out)
             page.locator("main form button.main").press("Enter")
-            page.wait_for_url(re.compile(r"/bushfires-2001$"), timeout=120_000)
+            page.wait_for_url(re.compile(r"/bushfires-2001/judge$"), timeout=120_000)
+            page.goto(f"{server.address}/p/bushfires-2001")
             save(page, "project", out)
             (project,) = Workspace(folder / "reviews").projects
             page.goto(f"{server.address}/p/{project.key}/links")
@@ -185,10 +188,19 @@ def take(out: Path) -> None:
             save(page, "projects", out)
 
 
+UNREAD = "Export of March;;\n;;\nid;text;date\n" + "".join(
+    f"p{day};The river floods street {day};{day}.12.2021\n" for day in range(1, 30)
+) + "p30;;soon\np31\np32;The plaza is dry;soon\n"  # fmt: skip
+
+
 def make_review(folder: Path) -> Project:
     """Make a review of the files, judged, with a map, links, and wrong verdicts; and one without documents."""
     workspace = Workspace(folder / "reviews")
     workspace.create("Empty")
+    unread = workspace.create("Unread")
+    for role, rows in (("posts", UNREAD), ("articles", "id,text\na1,Rain floods the old town\n")):
+        store(unread, f"{role}.csv", io.BytesIO(rows.encode()), role)
+    give_candidates(make_matching(folder / "reviews"))
     project = workspace.create("Bushfires 2001")
     sources = {}
     for role, path in zip(("posts", "articles"), write_files(folder), strict=True):

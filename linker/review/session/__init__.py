@@ -8,9 +8,9 @@ from indexes.lazy import lazy
 
 if TYPE_CHECKING:
     from linker.review.session.finding import Answer, FindReport, Limits, find
-    from linker.review.session.noting import note_of
+    from linker.review.session.noting import note_of, note_of_rows
     from linker.review.session.reading import Records
     from linker.review.session.review import Review
 
-__all__ = ["Answer", "FindReport", "Limits", "Records", "Review", "find", "note_of"]
+__all__ = ["Answer", "FindReport", "Limits", "Records", "Review", "find", "note_of", "note_of_rows"]
 __getattr__ = lazy(__name__)

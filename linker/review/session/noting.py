@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from linker.review.interface import Progress
+from linker.review.rows.states import Row, counts
 from linker.review.session.review import Review
 from linker.review.stopping import MethodNote, method_note
-from linker.review.wording import PAIRS, Sentence, say
+from linker.review.wording import PAIRS, Sentence, joined, say
 
 
 def note_of(review: Review) -> MethodNote | None:
@@ -42,3 +45,44 @@ def _reading_pairs(progress: Progress, audited: int) -> Sentence:
         "of them drawn at random from what was still unread, and found %(found)s relevant.",
         read=progress.read, audited=audited, **counts,
     )  # fmt: skip
+
+
+def note_of_rows(rows: Iterable[Row], documents: int) -> MethodNote | None:
+    """Return the method note of a match for each row, which counts rows, or None before the first is decided."""
+    rows = list(rows)
+    found, accepted = counts(rows), sum(row.accepted for row in rows)
+    if found["open"] == len(rows):
+        return None
+    sentences = [
+        say(
+            "For each of %(rows)s rows, we looked for a match among %(documents)s documents. Matched: %(matched)s; "
+            "without a match: %(none)s; undecided: %(open)s.",
+            rows=len(rows), documents=documents, matched=found["matched"], none=found["none"], open=found["open"],
+        )
+    ]  # fmt: skip
+    cautions = []
+    if found["open"]:
+        cautions.append(
+            say("Do not write that every row was decided: %(open)s are still open.", open=found["open"])
+        )
+    if accepted:
+        sentences.append(
+            say("Matches accepted unread, by their probability: %(accepted)s.", accepted=accepted)
+        )
+        cautions.append(
+            say(
+                "Do not write that every match was read: %(accepted)s were accepted unread.",
+                accepted=accepted,
+            )
+        )
+    if found["none"]:
+        cautions.append(
+            say(
+                "“Without a match” means that none was found among the candidates and by searching, not that none "
+                "exists."
+            )
+        )
+    cautions.append(
+        say("A match is what the reviewers took for one: no figure here covers wrong judgements.")
+    )
+    return MethodNote(joined(sentences), tuple(cautions))

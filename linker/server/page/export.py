@@ -17,7 +17,7 @@ from linker.review.exporting import export
 from linker.review.exporting.own import ADDED, LINE, Added, of_judgements, of_rows, write_own
 from linker.review.interface import VERDICTS, Verdict
 from linker.review.rows.states import counts
-from linker.review.session import note_of
+from linker.review.session import note_of, note_of_rows
 from linker.review.uploads import stored
 from linker.server.jobs.indexing import Source
 from linker.server.page import matching
@@ -49,14 +49,16 @@ def show(request: Request, opened: InReview) -> Response:
     """Offer the formats, and show the sentence."""
     about, progress = opened.project.about, opened.review.progress()
     uploads = [path.name for path in stored(opened.project) if path.name in about.get("indexed", ())]
+    rows = matching.rows_of(opened) if matching.is_rows(opened) else []
+    documents = len(opened.review.population.rows)
     values = {
         "formats": FORMATS,
         "progress": progress,
         "count": len(opened.ledger.judgements(rows=True)),
         "states": matching.STATE_NAMES,
-        "rows": counts(matching.rows_of(opened)) if matching.is_rows(opened) else None,
+        "rows": counts(rows) if rows else None,
         "reviewers": opened.ledger.reviewers,
-        "note": note_of(opened.review),
+        "note": note_of_rows(rows, documents) if rows else note_of(opened.review),
         # the file that the review is about comes first: the posts, or the rows that look for a match each
         "own": sorted(
             uploads, key=lambda name: (about["roles"].get(name) == "articles") != (progress.seeds > 0)

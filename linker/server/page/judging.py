@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from indexes.interface import filter_values
 from linker.base.errors import InputError
@@ -67,16 +68,17 @@ def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown
         title,
         body,
         both.words[:WORDS],
-        {
-            name: line
-            for name, value in document.metadata.items()
-            if (line := ", ".join(filter_values(value)))
-        },
+        as_lines(document.metadata),
         len(document.text) - len(text),
         seed,
         number,
         0 if candidate.phase == "search" else len(group(opened, candidate.id)),
     )
+
+
+def as_lines(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a page shows of metadata: the values of each field on one line."""
+    return {name: line for name, value in metadata.items() if (line := ", ".join(filter_values(value)))}
 
 
 def unwrapped(text: str) -> str:

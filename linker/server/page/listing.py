@@ -9,13 +9,15 @@ from indexes.sharded import manifests_of
 from linker.base.errors import InputError
 from linker.review.ledger import Ledger
 from linker.review.project import Project
+from linker.review.rows.states import counts, states
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A review: its numbers, and its job, empty until somebody has chosen one.
 
-    `matched`: seeds with a relevant document. `last`: the time of the last verdict, or of the review's making.
+    `matched`, `none`: rows with a match, and those that have none by a verdict. `last`: the time of the last verdict,
+    or of the review's making.
     """
 
     project: Project
@@ -25,13 +27,16 @@ class Row:
     judged: int = 0
     relevant: int = 0
     matched: int = 0
+    none: int = 0
     last: str = ""
     problem: str = ""
 
     @property
     def share(self) -> float:
         """How much is done, 0 to 1: of the rows, or of the documents."""
-        done, whole = (self.matched, self.seeds) if self.unit == "pairs" else (self.judged, self.documents)
+        done, whole = (
+            (self.matched + self.none, self.seeds) if self.unit == "pairs" else (self.judged, self.documents)
+        )
         return min(done / whole, 1.0) if whole else 0.0
 
 
@@ -45,12 +50,13 @@ def row_of(project: Project) -> Row:
         if not project.ledger.exists():
             return Row(project, documents=documents, last=made)
         with Ledger(project.ledger) as ledger:
-            judgements, seeds = ledger.judgements(), len(ledger.seeds)
+            judgements, seeds = ledger.judgements(), ledger.seeds
+            of_rows = counts(states(seeds, {}, ledger.judgements(rows=True)))
             unit = str(ledger.settings.get("unit", ""))
     except (InputError, IndexesError, OSError) as e:
         return Row(project, problem=str(e))
     read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}  # by however many reviewers
     relevant = {(j.seed, j.id) for j in judgements if j.relevant}
     last = max((j.time for j in judgements), default=made)
-    matched = len({seed for seed, _ in relevant})
-    return Row(project, unit, documents, seeds, len(read), len(relevant), matched, last)
+    matched, none = of_rows["matched"], of_rows["none"]
+    return Row(project, unit, documents, len(seeds), len(read), len(relevant), matched, none, last)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
+from linker.review.rows.states import counts
+from linker.review.session import note_of_rows
+from linker.server.page import matching
 from linker.server.page.curves import curve, paces
 from linker.server.page.rendering import address, page, translate
 from linker.server.page.reviews import InReview
@@ -18,7 +21,11 @@ def show(request: Request, opened: InReview) -> Response:
     progress = opened.review.progress()
     left = progress.stop.left
     most = None if left is None else progress.found + left
+    rows = matching.rows_of(opened) if matching.is_rows(opened) else []
     values = {
+        "rows": counts(rows) if rows else None,
+        "note": note_of_rows(rows, len(opened.review.population.rows)),
+        "states": matching.STATE_NAMES,
         "progress": progress,
         "settings": opened.review.settings,
         "enough": opened.review.enough(),

@@ -15,7 +15,7 @@ from linker.review.rows.states import Row, counts, next_open
 from linker.server.jobs import Job
 from linker.server.jobs.matching import specification
 from linker.server.page import matching
-from linker.server.page.judging import group, saw, seen
+from linker.server.page.judging import as_lines, group, saw, seen
 from linker.server.page.matching import View, view_of
 from linker.server.page.rendering import address, is_swap, message, page, translate
 from linker.server.page.reviews import InReview, Opened, Reader
@@ -290,5 +290,5 @@ def _opened_row(opened: Opened, row: Row, id_: str, q: str, session: Session) ->
         "options": matching.options(opened, row, hits), "hits": hits, "standing": said,
         "note": next((j.note for j in (said, row.closed) if j and j.reviewer == session.reviewer), ""),
         "chance": row.chance(document), "seen": seen(said.verdict, row.seed.id) if said else "",
-        "label": matching.label(row),
+        "label": matching.label(row), "about": as_lines(row.seed.metadata),
     }  # fmt: skip

@@ -27,6 +27,7 @@ from linker.review.uploads import remove
 from linker.server.jobs import Job
 from linker.server.jobs.indexing import Source, specification, unfinished
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
+from linker.server.page.listing import row_of
 from linker.server.page.reasons import explain
 from linker.server.page.rendering import address, message, page, translate
 from linker.server.page.reviews import InProject, of_request
@@ -254,5 +255,8 @@ def cancel(request: Request, project: InProject, task: str = "index") -> Respons
 
 
 def _after(request: Request, project: Project, task: str) -> str:
+    """Return where a job leads: the first one of a review with seeds to the first document."""
     route = {"map": "map", "match": "judge"}.get(task, "project")
+    if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
+        route = "judge"
     return address(request, route, project=project.key)

@@ -7,6 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from linker.review.interface import Progress
 from linker.review.session import note_of
+from linker.server.page.matching import is_rows
 from linker.server.page.rendering import address, page
 from linker.server.page.reviews import InReview, Opened
 
@@ -16,7 +17,9 @@ SEEN = "stop_seen"  # the ledger's note of the occasion that was left
 
 @router.get("", name="stop")
 def show(request: Request, opened: InReview) -> Response:
-    """Show the choices at any time."""
+    """Show the choices at any time; a list of rows ends when every row is decided."""
+    if is_rows(opened):
+        return RedirectResponse(address(request, "rows", project=opened.project.key), 303)
     return stop_page(request, opened)
 
 

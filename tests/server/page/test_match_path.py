@@ -75,8 +75,7 @@ def test_from_two_files_to_a_list_in_which_every_row_is_decided(tmp_path: Path) 
         page.keyboard.press("Enter")
         page.wait_for_url("**/setup")
         page.locator("main form button.main").press("Enter")
-        page.wait_for_url(re.compile(r"/p/checks$"), timeout=120_000)
-        page.goto(f"{server.address}/p/checks/judge")  # the candidates are found once, with their progress
+        # The candidates are found once, with their progress.
         page.wait_for_url(re.compile(r"/judge/rows"), timeout=120_000)
         expect(page.locator(".states .open")).to_have_text("Open 5")
         found += axe(page)
@@ -152,6 +151,11 @@ def test_the_list_is_walked_by_keys_and_letters_in_a_field_judge_nothing(tmp_pat
         expect(page.locator("#verdict")).to_have_attribute("data-document", "bank")
         press(page, "s")
         expect(page.locator("#verdict")).to_have_attribute("data-row", "r1")
+        page.keyboard.press("t")
+        page.keyboard.type("y: as the town says")
+        page.keyboard.press("Escape")
+        press(page, "0")
     assert faults == []
     with Ledger(project.ledger) as ledger:
-        assert [(j.seed, j.verdict) for j in ledger.judgements(rows=True)] == [("r4", "skip")]
+        made = [(j.seed, j.verdict, j.note) for j in ledger.judgements(rows=True)]
+    assert made == [("r4", "skip", ""), ("r1", "not", "y: as the town says")]

@@ -80,7 +80,7 @@ def reviewed(
         assert page.locator("section.file .error").count() == 0
         assert axe(page) == []
         page.locator("main form button.main").press("Enter")
-        page.wait_for_url(re.compile(r"/p/messy$"), timeout=120_000)
+        page.wait_for_url(re.compile(r"/p/messy/judge"), timeout=120_000)
         for each in pages:
             each.goto(f"{server.address}/p/messy/judge")
         yield server, pages

@@ -232,7 +232,10 @@ def test_accepted_links_count_as_matched_never_as_read_and_go_as_a_whole(
     assert accepted[0].note == "Accepted unread at 95%"
     assert [j.id for j in ledger.judgements()] == ["schools"]
     assert app.state.reviews.get("checks").review.progress() == before
-    assert "we read 1 pairs and found 1 relevant" in ana.get("/p/checks/export").text
+    note = ana.get("/p/checks/export").text
+    assert "For each of 5 rows, we looked for a match among 6 documents." in note
+    assert "Matched: 3; without a match: 0; undecided: 2." in note
+    assert "Matches accepted unread, by their probability: 2." in note
     judge(ana, "none")  # said since: the acceptance alone is taken back
     back = next(f for f in forms(ana.get(ROWS).text) if "/accept/undo" in f["action"])
     assert states(ana.post(back["action"], data=back["values"]).text) == [5, 1, 1, 3]
@@ -286,6 +289,18 @@ def test_what_cannot_be_is_refused(ana: TestClient, ledger: Ledger) -> None:
     assert ana.get(ROWS, params={"level": "0.5"}).status_code == 400
     assert ana.get(ROWS, params={"row": "gone", "id": "gone"}).status_code == 200
     assert ledger.history() == ()
+
+
+def test_a_list_of_rows_counts_rows_everywhere_and_pairs_nowhere(ana: TestClient) -> None:
+    judge(ana, "none", "r5")
+    judge(ana, "relevant", "r4")
+    progress = ana.get("/p/checks/progress").text
+    assert "Matched 1" in progress
+    assert "pair" not in progress
+    home, overview = ana.get("/").text, ana.get("/p/checks").text
+    assert "1 without a match, 3 open" in home
+    assert "<dt>No match</dt><dd>1</dd>" in overview
+    assert ana.get("/p/checks/stop").url.path == "/p/checks/judge/rows"
 
 
 def test_results_have_every_row(app: Any, ana: TestClient) -> None:

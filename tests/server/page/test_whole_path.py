@@ -95,7 +95,10 @@ def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Pa
         page.wait_for_url("**/setup")
         found += axe(page)
         page.locator("main form button.main").press("Enter")
-        page.wait_for_url(re.compile(r"/p/floods-2026$"), timeout=120_000)
+        page.wait_for_url(
+            re.compile(r"/p/floods-2026/judge$"), timeout=120_000
+        )  # there are seeds: go on to judge
+        page.goto(f"{server.address}/p/floods-2026")
         found += axe(page)
         (project,) = Workspace(folder).projects
         second = window(browser, server, "bo", faults)
