@@ -29,7 +29,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     spec = {**DEFAULTS, **spec}
     with tempfile.TemporaryDirectory(prefix="linker-") as folder:
         given = Path(folder)
-        source, target = (_side(spec[name], given / f"{name}.jsonl") for name in ("source", "target"))
+        source, target = (side_of(spec[name], given / f"{name}.jsonl") for name in ("source", "target"))
         codes = [spec[name].get("language") for name in ("source", "target")]
         known = [{"source": one, "target": other} for one, other in spec["links"]]
         words = "".join(f"{_word(one)}\t{_word(other)}\n" for one, other in spec["dictionary"])
@@ -38,8 +38,8 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
             target,
             method=spec["method"],
             languages="-".join(codes) if all(codes) else None,
-            dictionary=[_written(given / "dictionary.tsv", words.encode())] if words else (),
-            train=[_written(given / "links.jsonl", _lines(known))] if known else (),
+            dictionary=[written(given / "dictionary.tsv", words.encode())] if words else (),
+            train=[written(given / "links.jsonl", lines(known))] if known else (),
             encoder=spec["encoder"],
             one_to_one=spec["one_to_one"],
             min_probability=spec["min_probability"],
@@ -63,7 +63,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     }
 
 
-def _side(side: Mapping[str, Any], path: Path) -> Path:
+def side_of(side: Mapping[str, Any], path: Path) -> Path:
     """Return the path of a side: its index or, of documents that were sent or filtered, a file that holds them."""
     if side.get("index") and not side.get("where"):
         return Path(side["index"])
@@ -77,10 +77,11 @@ def _side(side: Mapping[str, Any], path: Path) -> Path:
             raise InputError("two documents of one side have the same id: ids must be unique")
     if not texts:
         raise InputError("one side has no documents: nothing can be linked")
-    return _written(path, _lines(texts))
+    return written(path, lines(texts))
 
 
-def _lines(records: Iterable[Mapping[str, Any]]) -> bytes:
+def lines(records: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return records as lines of JSON."""
     return b"".join(orjson.dumps(record) + b"\n" for record in records)
 
 
@@ -88,6 +89,7 @@ def _word(text: str) -> str:
     return " ".join(text.split())
 
 
-def _written(path: Path, content: bytes) -> Path:
+def written(path: Path, content: bytes) -> Path:
+    """Write a file and return its path."""
     path.write_bytes(content)
     return path

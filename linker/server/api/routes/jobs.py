@@ -1,4 +1,4 @@
-"""`POST /v1/find` and `/v1/link` start jobs; `/v1/jobs` says how far they are, gives their results and ends them."""
+"""`POST /v1/find`, `group` and `link` start jobs; `/v1/jobs` says how far they are, gives results and ends them."""
 
 from __future__ import annotations
 
@@ -141,6 +141,26 @@ class LinkRequest(Model):
         return self
 
 
+class GroupRequest(Model):
+    """A corpus, and what is known of pairs of its documents."""
+
+    corpus: Side
+    same: list[tuple[str, str]] = Field(
+        [], max_length=1_000_000, description="Pairs of ids that are one story, to learn from."
+    )
+    different: list[tuple[str, str]] = Field(
+        [], max_length=1_000_000,
+        description="Pairs that are not. Without any, documents that no chain of `same` joins count as different.",
+    )  # fmt: skip
+    days: float | None = Field(None, ge=0, description="Link no documents whose dates are further apart.")
+    precision: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="Keep groups while this share of their pairs is right, with 95 % confidence.",
+    )
+
+
 class JobProgress(Model):
     """What a job does now."""
 
@@ -192,6 +212,16 @@ LINK = examples(
         "target": {"language": "en", "documents": [{"id": "e1", "text": "Mont-Blanc rises to 4806 m"}]},
         "method": "hapax",
     },
+)
+GROUP = examples(
+    posts_of_one_event={
+        "corpus": {
+            "documents": [
+                {"id": "p1", "text": "Heavy rain flooded the streets of Valencia"},
+                {"id": "p2", "text": "Streets of Valencia flooded after heavy rain"},
+            ]
+        }
+    }
 )
 JOB = {"id": "b2xk", "kind": "find", "state": "running", "created": 1795310000.5, "error": ""}
 RUNNING = JOB | {"progress": {"what": "documents", "done": 50, "total": 100, "remaining": 1.5}}
@@ -254,6 +284,26 @@ async def link(
             used.append(served)
             spec[name]["index"] = str(served.engine.directory)
     return await _submitted(service, "link", spec, principal, *used)
+
+
+@router.post(
+    "/v1/group",
+    status_code=202,
+    response_model=JobDescription,
+    responses={202: STARTED, **problems()},
+    summary="Start a job: group a corpus into stories",
+)
+async def group(
+    request: Annotated[GroupRequest, Body(openapi_examples=GROUP)],
+    service: InService,
+    principal: Reader,
+) -> Response:
+    """Start to put documents about one story together, and near copies."""
+    spec, used = request.model_dump(), list[Served]()
+    if request.corpus.documents is None:
+        used.append(service.served(request.corpus.index))
+        spec["corpus"]["index"] = str(used[0].engine.directory)
+    return await _submitted(service, "group", spec, principal, *used)
 
 
 async def _submitted(
