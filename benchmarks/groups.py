@@ -64,12 +64,12 @@ def main() -> None:
         print(learn(arguments.work))
         return
     path = RESULTS / "groups.json"
-    results = json.loads(path.read_text())["results"] if path.exists() else {}
     for name in arguments.only:
         part = promises if name == "promise" else cost if name == "cost" else None
-        results[name] = part(arguments.work) if part else compared(name, arguments.work)
-        record("groups", results, seed=0)
-        print(json.dumps({name: results[name]}, indent=2), flush=True)
+        found = part(arguments.work) if part else compared(name, arguments.work)
+        before = json.loads(path.read_text())["results"] if path.exists() else {}
+        record("groups", {**before, name: found}, seed=0)
+        print(json.dumps({name: found}, indent=2), flush=True)
 
 
 def evidence_of(corpus: Grouped, directory: Path, encoder: str = "none") -> Evidence:
