@@ -17,7 +17,7 @@ from benchmarks.support.common import shared_data
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from indexes.interface import Document
 
-CLAIMS, NEWSWIRE = 500, 1500
+CLAIMS, NEWSWIRE = 2000, 1500
 # SemEval's scores (1: most similar) up to and from which news is the same story or not.
 SAME, DIFFERENT = 2.0, 3.0
 
@@ -35,7 +35,7 @@ class Grouped:
     coarse: bool = False
 
     def half(self, seed: int = 0) -> BoolArray:
-        """Return which documents are in the first half, bool [n], drawn at random; stories are in one half as a whole."""
+        """Return which documents are in the first half, bool [n], drawn at random; a story is in one half."""
         rng = np.random.default_rng(seed)
         if self.coarse:
             return np.asarray(rng.permutation(len(self.gold)) % 2 == 0)
@@ -43,14 +43,11 @@ class Grouped:
 
 
 def _made(
-    documents: Sequence[Document],
-    gold: Sequence[str],
-    judged: Sequence[bool] | None = None,
-    coarse: bool = False,
+    found: Sequence[tuple[Document, str]], judged: Sequence[bool] | None = None, coarse: bool = False
 ) -> Grouped:
-    numbers = np.unique(np.array(gold), return_inverse=True)[1]
-    known = np.array(judged if judged is not None else [True] * len(gold), bool)
-    return Grouped(list(documents), numbers, known, coarse)
+    numbers = np.unique(np.array([group for _, group in found]), return_inverse=True)[1]
+    known = np.array(judged if judged is not None else [True] * len(found), bool)
+    return Grouped([document for document, _ in found], numbers, known, coarse)
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
@@ -71,7 +68,7 @@ def tweets(splits: Sequence[str] = ("train", "dev", "test"), claims: bool = Fals
         every = [_document(r) for r in _records(shared_data() / "tweets2claims" / "corpus.jsonl.gz")]
         others = [d for d in every if d.id not in named][:CLAIMS]
         found += [(d, d.id) for d in (*(d for d in every if d.id in named), *others)]
-    return _made(*zip(*found, strict=True))
+    return _made(found)
 
 
 def statements(split: str, count: int, others: int = 0) -> Grouped:
@@ -80,10 +77,10 @@ def statements(split: str, count: int, others: int = 0) -> Grouped:
     queries = part.queries[:count]
     story = {min(part.qrels[q.id]): q.id for q in queries}
     articles = [_document(r) for r in _records(shared_data() / "statements2articles" / "corpus.jsonl.gz")]
-    found = [(Document(q.id, q.text), q.id, True) for q in queries]
-    found += [(d, story[d.id], True) for d in articles if d.id in story]
-    found += [(d, d.id, False) for d in [d for d in articles if d.id not in story][:others]]
-    return _made(*zip(*found, strict=True))
+    found = [(Document(q.id, q.text), q.id) for q in queries]
+    found += [(d, story[d.id]) for d in articles if d.id in story]
+    more = [(d, d.id) for d in articles if d.id not in story][:others]
+    return _made([*found, *more], [True] * len(found) + [False] * len(more))
 
 
 def news() -> Grouped:
@@ -100,13 +97,13 @@ def news() -> Grouped:
             (Document(f"{r['_id']}/1", r["text1"]), one),
             (Document(f"{r['_id']}/2", r["text2"]), one if same else other),
         ]
-    return _made(*zip(*found, strict=True))
+    return _made(found)
 
 
 def categories() -> Grouped:
     """Return BBC news by category: the coarse level."""
-    records = list(_records(shared_data() / "bbc-news" / "corpus.jsonl.gz"))
-    return _made([_document(r) for r in records], [r["metadata"]["category"] for r in records], coarse=True)
+    records = _records(shared_data() / "bbc-news" / "corpus.jsonl.gz")
+    return _made([(_document(r), r["metadata"]["category"]) for r in records], coarse=True)
 
 
 def topics() -> Grouped:
@@ -124,7 +121,7 @@ def topics() -> Grouped:
     ]
     chosen = sorted(np.random.default_rng(0).permutation(len(every))[:NEWSWIRE].tolist())
     found = [every[i] for i in chosen]
-    return _made([_document(r) for r in found], [of[r["_id"]][0] for r in found], coarse=True)
+    return _made([(_document(r), of[r["_id"]][0]) for r in found], coarse=True)
 
 
 def per_document(found: Int64Array, gold: Int64Array) -> tuple[Float64Array, Float64Array]:
