@@ -3,10 +3,10 @@
 `python -m benchmarks.groups --work FOLDER` → benchmarks/results/groups.json. Half of the true groups of each corpus
 chooses the threshold of every system (the best B-cubed F1); the other half is reported. What linker knows without links
 was learned from the first halves of `tweets` and `claims`, training statements and judged news (`--only learn` prints
-it); on `tweets`, from the first half of them and judged news only. `with links` also knows the groups of the first half. The others: average linkage and HDBSCAN (scikit-learn) on
-TF-IDF and, of tweets, MiniLM, and single-pass clustering with time decay, as in topic detection and tracking (Allan et
-al., 1998). `bbc-news` and `news-topics` have categories, not stories. `promise`: the share of simulations in which a
-promise was kept. FOLDER is kept.
+it); on `tweets`, from the first half of them and judged news only. `with links` also knows the groups of the first
+half. The others: average linkage and HDBSCAN (scikit-learn) on TF-IDF and, of tweets, MiniLM, and single-pass
+clustering with time decay, as in topic detection and tracking (Allan et al., 1998). `bbc-news` and `news-topics` have
+categories, not stories. `promise`: the share of simulations in which a promise was kept. FOLDER is kept.
 """
 
 from __future__ import annotations
