@@ -17,35 +17,37 @@ from benchmarks.support.common import shared_data
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from indexes.interface import Document
 
-CLAIMS, NEWSWIRE = 2000, 2000
-SAME, DIFFERENT = (
-    2.0,
-    3.0,
-)  # SemEval's scores (1: most similar) up to and from which news is the same story or not
+CLAIMS, NEWSWIRE = 2000, 1500
+# SemEval's scores (1: most similar) up to and from which news is the same story or not.
+SAME, DIFFERENT = 2.0, 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """Documents and the true group of each, int64 [n]; `judged` bool [n]: those whose group is known for certain."""
+    """Documents and the true group of each, int64 [n]; `judged` bool [n]: those whose group is known for certain.
+
+    Groups are stories or, if they are `coarse`, categories.
+    """
 
     documents: list[Document]
     gold: Int64Array
     judged: BoolArray
+    coarse: bool = False
 
     def half(self, seed: int = 0) -> BoolArray:
-        """Return which documents are in the first half, bool [n]: whole groups by turns, drawn at random."""
-        return np.asarray(
-            (np.random.default_rng(seed).permutation(int(self.gold.max()) + 1) % 2 == 0)[self.gold]
-        )
+        """Return which documents are in the first half, bool [n], drawn at random; a story is in one half."""
+        rng = np.random.default_rng(seed)
+        if self.coarse:
+            return np.asarray(rng.permutation(len(self.gold)) % 2 == 0)
+        return np.asarray((rng.permutation(int(self.gold.max()) + 1) % 2 == 0)[self.gold])
 
 
 def _made(
-    documents: Sequence[Document], gold: Sequence[str], judged: Sequence[bool] | None = None
+    found: Sequence[tuple[Document, str]], judged: Sequence[bool] | None = None, coarse: bool = False
 ) -> Grouped:
-    numbers = np.unique(np.array(gold), return_inverse=True)[1]
-    return Grouped(
-        list(documents), numbers, np.array(judged if judged is not None else [True] * len(gold), bool)
-    )
+    numbers = np.unique(np.array([group for _, group in found]), return_inverse=True)[1]
+    known = np.array(judged if judged is not None else [True] * len(found), bool)
+    return Grouped([document for document, _ in found], numbers, known, coarse)
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
@@ -66,7 +68,7 @@ def tweets(splits: Sequence[str] = ("train", "dev", "test"), claims: bool = Fals
         every = [_document(r) for r in _records(shared_data() / "tweets2claims" / "corpus.jsonl.gz")]
         others = [d for d in every if d.id not in named][:CLAIMS]
         found += [(d, d.id) for d in (*(d for d in every if d.id in named), *others)]
-    return _made(*zip(*found, strict=True))
+    return _made(found)
 
 
 def statements(split: str, count: int, others: int = 0) -> Grouped:
@@ -75,10 +77,10 @@ def statements(split: str, count: int, others: int = 0) -> Grouped:
     queries = part.queries[:count]
     story = {min(part.qrels[q.id]): q.id for q in queries}
     articles = [_document(r) for r in _records(shared_data() / "statements2articles" / "corpus.jsonl.gz")]
-    found = [(Document(q.id, q.text), q.id, True) for q in queries]
-    found += [(d, story[d.id], True) for d in articles if d.id in story]
-    found += [(d, d.id, False) for d in [d for d in articles if d.id not in story][:others]]
-    return _made(*zip(*found, strict=True))
+    found = [(Document(q.id, q.text), q.id) for q in queries]
+    found += [(d, story[d.id]) for d in articles if d.id in story]
+    more = [(d, d.id) for d in articles if d.id not in story][:others]
+    return _made([*found, *more], [True] * len(found) + [False] * len(more))
 
 
 def news() -> Grouped:
@@ -95,13 +97,13 @@ def news() -> Grouped:
             (Document(f"{r['_id']}/1", r["text1"]), one),
             (Document(f"{r['_id']}/2", r["text2"]), one if same else other),
         ]
-    return _made(*zip(*found, strict=True))
+    return _made(found)
 
 
 def categories() -> Grouped:
     """Return BBC news by category: the coarse level."""
-    records = list(_records(shared_data() / "bbc-news" / "corpus.jsonl.gz"))
-    return _made([_document(r) for r in records], [r["metadata"]["category"] for r in records])
+    records = _records(shared_data() / "bbc-news" / "corpus.jsonl.gz")
+    return _made([(_document(r), r["metadata"]["category"]) for r in records], coarse=True)
 
 
 def topics() -> Grouped:
@@ -117,10 +119,9 @@ def topics() -> Grouped:
         for r in _records(shared_data() / "news-topics" / "corpus.jsonl.gz")
         if len(of.get(r["_id"], ())) == 1
     ]
-    chosen = np.random.default_rng(0).permutation(len(every))[:NEWSWIRE]
-    return _made(
-        [_document(every[i]) for i in sorted(chosen)], [of[every[i]["_id"]][0] for i in sorted(chosen)]
-    )
+    chosen = sorted(np.random.default_rng(0).permutation(len(every))[:NEWSWIRE].tolist())
+    found = [every[i] for i in chosen]
+    return _made([(_document(r), of[r["_id"]][0]) for r in found], coarse=True)
 
 
 def per_document(found: Int64Array, gold: Int64Array) -> tuple[Float64Array, Float64Array]:

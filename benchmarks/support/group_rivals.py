@@ -14,9 +14,9 @@ from linker.scoring.ranking.candidates import day_of
 
 Groupings = Iterator[tuple[Any, Int64Array]]
 DISTANCES = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
-SMALLEST = (2, 3, 5, 10, 20, 50)  # clusters of HDBSCAN
+SMALLEST = (2, 5, 20)  # clusters of HDBSCAN
 DIMENSIONS = 100  # of TF-IDF's singular vectors, for HDBSCAN
-SIMILARITIES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6)
+SIMILARITIES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 DECAYS = (float("inf"), 90.0, 14.0)  # days after which a cluster weighs 1/e
 
 
@@ -104,10 +104,12 @@ def _dense(corpus: Grouped) -> Any:
     return (x @ x.T).toarray()
 
 
-RIVALS: Mapping[str, Callable[[Grouped, Float32Array], Groupings]] = {
-    "average linkage, TF-IDF": lambda corpus, _: _linkage(_dense(corpus)),
-    "average linkage, MiniLM": lambda _, vectors: _linkage(vectors @ vectors.T),
-    "HDBSCAN, TF-IDF": lambda corpus, _: _hdbscan(_reduced(corpus)),
-    "HDBSCAN, MiniLM": lambda _, vectors: _hdbscan(vectors),
-    "single pass with decay, TF-IDF": lambda corpus, _: single_pass(corpus),
+WORDS: Mapping[str, Callable[[Grouped], Groupings]] = {
+    "average linkage, TF-IDF": lambda corpus: _linkage(_dense(corpus)),
+    "HDBSCAN, TF-IDF": lambda corpus: _hdbscan(_reduced(corpus)),
+    "single pass with decay, TF-IDF": single_pass,
+}
+VECTORS: Mapping[str, Callable[[Float32Array], Groupings]] = {
+    "average linkage, MiniLM": lambda vectors: _linkage(vectors @ vectors.T),
+    "HDBSCAN, MiniLM": _hdbscan,
 }

@@ -25,7 +25,7 @@ from linker.server.config import Limits
 from linker.server.guard.tokens import Principal
 from linker.server.jobs import Job, Step
 
-Kind = Literal["find", "link"]
+Kind = Literal["find", "group", "link"]
 TICK = 0.1  # seconds between two looks at a running job
 PATIENCE = 15.0  # seconds that another worker has to end a cancelled job
 ENDED = ("done", "failed", "cancelled")

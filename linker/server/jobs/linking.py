@@ -28,16 +28,12 @@ OPTIONS = (
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Link `spec["source"]` to `spec["target"]` as `linker link` does, each text to at most `spec["k"]` others.
 
-    `spec["indexes"]`: the directories of sides that a server knows by other names. What a specification leaves out is
-    as in `LinkOptions`. Raises InputError where the method lacks something, IndexesError where an index cannot be read.
+    What a specification leaves out is as in `LinkOptions`. Raises InputError where the method lacks something,
+    IndexesError where an index cannot be read.
     """
-    indexes = {name: {"index": index} for name, index in spec.get("indexes", {}).items()}
     with tempfile.TemporaryDirectory(prefix="linker-") as folder:
         given = Path(folder)
-        source, target = (
-            _side(spec[name] | indexes.get(name, {}), given / f"{name}.jsonl")
-            for name in ("source", "target")
-        )
+        source, target = (side_of(spec, name, given / f"{name}.jsonl") for name in ("source", "target"))
         codes = [spec[name].get("language") for name in ("source", "target")]
         known = [{"source": one, "target": other} for one, other in spec.get("links", ())]
         words = "".join(f"{_word(one)}\t{_word(other)}\n" for one, other in spec.get("dictionary", ()))
@@ -45,8 +41,8 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
             source,
             target,
             languages="-".join(codes) if all(codes) else None,
-            dictionary=[_written(given / "dictionary.tsv", words.encode())] if words else (),
-            train=[_written(given / "links.jsonl", _lines(known))] if known else (),
+            dictionary=[written(given / "dictionary.tsv", words.encode())] if words else (),
+            train=[written(given / "links.jsonl", lines(known))] if known else (),
             progress=tell,
             **{name: spec[name] for name in OPTIONS if name in spec},
         )
@@ -65,12 +61,17 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     }
 
 
-def _side(side: Mapping[str, Any], path: Path) -> Path:
-    """Return the path of a side: its index or, of documents that were sent or filtered, a file that holds them."""
-    if side.get("index") and not side.get("where"):
-        return Path(side["index"])
-    if side.get("index"):
-        with Engine.open(Path(side["index"])) as engine:
+def side_of(spec: Mapping[str, Any], name: str, path: Path) -> Path:
+    """Return the path of a side: its index or, of documents that were sent or filtered, a file that holds them.
+
+    `spec["indexes"]` has the directories of sides that are an index, which the side itself calls by its public name.
+    """
+    side = spec[name]
+    index = spec.get("indexes", {}).get(name, side.get("index"))
+    if index and not side.get("where"):
+        return Path(index)
+    if index:
+        with Engine.open(Path(index)) as engine:
             found = engine.documents(side["where"])
             texts = [{**d.metadata, "id": d.id, "title": d.title, "text": d.text} for d in found]
     else:
@@ -79,10 +80,11 @@ def _side(side: Mapping[str, Any], path: Path) -> Path:
             raise InputError("two documents of one side have the same id: ids must be unique")
     if not texts:
         raise InputError("one side has no documents: nothing can be linked")
-    return _written(path, _lines(texts))
+    return written(path, lines(texts))
 
 
-def _lines(records: Iterable[Mapping[str, Any]]) -> bytes:
+def lines(records: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return records as lines of JSON."""
     return b"".join(orjson.dumps(record) + b"\n" for record in records)
 
 
@@ -90,6 +92,7 @@ def _word(text: str) -> str:
     return " ".join(text.split())
 
 
-def _written(path: Path, content: bytes) -> Path:
+def written(path: Path, content: bytes) -> Path:
+    """Write a file and return its path."""
     path.write_bytes(content)
     return path

@@ -31,6 +31,8 @@ def task(name: str) -> Task:
         from linker.server.jobs.finding import run
     elif name == "link":
         from linker.server.jobs.linking import run
+    elif name == "group":
+        from linker.server.jobs.grouping import run
     elif name == "match":
         from linker.server.jobs.matching import run
     else:

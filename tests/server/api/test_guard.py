@@ -404,6 +404,7 @@ def test_a_large_body_is_read_here_only_once_it_is_known_to_fit(
         "/v1/rerank": {"query": "rain", "texts": ["rain", "sun"]},
         "/v1/embeddings": {"input": "rain"},
         "/v1/find": {"seeds": [{"id": "s", "text": "rain"}], "limit": 5},
+        "/v1/group": {"corpus": side},
         "/v1/link": {"source": side, "target": side, "method": "hapax"},
     }
     with client(folder / "news") as api:

@@ -91,6 +91,23 @@ def test_link_decides_together_in_one_language(api: TestClient) -> None:
     assert "of both sides" in api.post("/v1/link", json=one_language).text
 
 
+def test_group_puts_texts_and_documents_of_an_index_together(api: TestClient) -> None:
+    words = ["volcano erupts in iceland", "iceland volcano erupts again", "trains on strike in paris"]
+    sent = {"documents": [{"id": f"d{n}", "text": text} for n, text in enumerate([*words, words[0]])]}
+    job = ended(api, api.post("/v1/group", json={"corpus": sent}).json())
+    assert job["state"] == "done", job
+    members = {member["id"]: member for member in job["result"]["members"]}
+    assert list(members) == ["d0", "d1", "d2", "d3"] and members["d3"]["near_copy_of"] == "d0"
+    assert {"d0", "d3"} <= {id_ for group in job["result"]["groups"] for id_ in group["ids"]}
+    assert len(ended(api, api.post("/v1/group", json={"corpus": {}}).json())["result"]["members"]) == 4
+    pairs = {"same": [["d0", "d1"]], "different": [["d0", "d2"]], "precision": 0.9}
+    assert (
+        ended(api, api.post("/v1/group", json={"corpus": sent, **pairs}).json())["result"]["promise"] is None
+    )
+    job = ended(api, api.post("/v1/group", json={"corpus": sent, "days": 3}).json())
+    assert job["state"] == "failed" and "needs dates" in job["error"]
+
+
 def test_mistakes_are_told_at_once_or_by_the_job(api: TestClient, folder: Path) -> None:
     check_problem(api.post("/v1/find", json={"seeds": SEEDS, "where": ["lnag=en"]}), 400, "bad-filter")
     per_pair = {"seeds": SEEDS, "unit": "pairs", "order": "feedback"}

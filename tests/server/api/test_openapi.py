@@ -53,7 +53,11 @@ def described(indexes: Path) -> Any:
     return client(indexes / "news").get("/openapi.json").json()
 
 
-STARTING = ("POST /v1/find", "POST /v1/link")  # each request that is accepted starts a process
+STARTING = (
+    "POST /v1/find",
+    "POST /v1/group",
+    "POST /v1/link",
+)  # each request that is accepted starts a process
 ENCODING = ("/v1/embeddings", "/v1/rerank")  # they need an index with an encoder
 
 

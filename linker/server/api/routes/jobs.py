@@ -1,4 +1,4 @@
-"""`POST /v1/find` and `/v1/link` start jobs; `/v1/jobs` says how far they are, gives their results and ends them."""
+"""`POST /v1/find`, `group` and `link` start jobs; `/v1/jobs` says how far they are, gives results and ends them."""
 
 from __future__ import annotations
 
@@ -151,6 +151,30 @@ class LinkRequest(Model):
         return self.model_dump()
 
 
+class GroupRequest(Model):
+    """A corpus, and what is known of pairs of its documents."""
+
+    corpus: Side
+    same: list[tuple[str, str]] = Field(
+        [], max_length=1_000_000, description="Pairs of ids that are one story, to learn from."
+    )
+    different: list[tuple[str, str]] = Field(
+        [], max_length=1_000_000,
+        description="Pairs that are not. Without any, documents that no chain of `same` joins count as different.",
+    )  # fmt: skip
+    days: float | None = Field(None, ge=0, description="Link no documents whose dates are further apart.")
+    precision: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="Keep groups while this share of their pairs is right, with 95 % confidence.",
+    )
+
+    def spec(self) -> dict[str, Any]:
+        """Return what the job reads of it."""
+        return self.model_dump()
+
+
 class JobProgress(Model):
     """What a job does now."""
 
@@ -202,6 +226,16 @@ LINK = examples(
         "target": {"language": "en", "documents": [{"id": "e1", "text": "Mont-Blanc rises to 4806 m"}]},
         "method": "hapax",
     },
+)
+GROUP = examples(
+    posts_of_one_event={
+        "corpus": {
+            "documents": [
+                {"id": "p1", "text": "Heavy rain flooded the streets of Valencia"},
+                {"id": "p2", "text": "Streets of Valencia flooded after heavy rain"},
+            ]
+        }
+    }
 )
 JOB = {"id": "b2xk", "kind": "find", "state": "running", "created": 1795310000.5, "error": ""}
 RUNNING = JOB | {"progress": {"what": "documents", "done": 50, "total": 100, "remaining": 1.5}}
@@ -257,9 +291,28 @@ async def link(
     return await _submitted(service, "link", spec | _given(asked, request), principal, *used.values())
 
 
-def _given(asked: Request, request: FindRequest | LinkRequest) -> dict[str, Any]:
+def _given(asked: Request, request: FindRequest | LinkRequest | GroupRequest) -> dict[str, Any]:
     """Return what a job gets of a request: of a large one as it was written by the process that has read it."""
     return {"given": getattr(asked.state, "spec", None) or request.spec()}
+
+
+@router.post(
+    "/v1/group",
+    status_code=202,
+    response_model=JobDescription,
+    responses={202: STARTED, **problems()},
+    summary="Start a job: group a corpus into stories",
+)
+async def group(
+    asked: Request,
+    request: Annotated[GroupRequest, Body(openapi_examples=GROUP)],
+    service: InService,
+    principal: Reader,
+) -> Response:
+    """Start to put documents about one story together, and near copies."""
+    used = [service.served(request.corpus.index)] if request.corpus.documents is None else []
+    spec = {"indexes": {"corpus": str(served.engine.directory) for served in used}}
+    return await _submitted(service, "group", spec | _given(asked, request), principal, *used)
 
 
 async def _submitted(
