@@ -59,7 +59,9 @@ def test_a_report_takes_means_over_seeds(tmp_path: Path) -> None:
         trial = {"links": 202, "training_links": 999, "dim": 128, "changes": [], "epochs": 10, "length": 1000}
         study = dict.fromkeys(STUDY, value) | {"precision": None}
         figures = dict.fromkeys(MEASURES, value)
-        (folder / f"cnn-author-{seed}.json").write_text(json.dumps({**trial, "figures": figures, "study": study}))
+        (folder / f"cnn-author-{seed}.json").write_text(
+            json.dumps({**trial, "figures": figures, "study": study})
+        )
     first, second = report(tmp_path)
     (row,) = first["rows"]
     assert row["here"]["mAP"] == {"mean": 0.5, "sd": 0.3536}
