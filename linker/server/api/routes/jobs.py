@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import Body, Path, Request
@@ -286,9 +287,16 @@ async def link(
 ) -> Response:
     """Start to link each text to what belongs to it in another collection, in one language or two."""
     sides = {"source": request.source, "target": request.target}
+    spec, used = _indexes(service, sides)
+    return await _submitted(service, "link", spec | _given(asked, request), principal, *used)
+
+
+def _indexes(service: Service, sides: Mapping[str, Side]) -> tuple[dict[str, Any], list[Served]]:
+    """Return the directories of the sides that are an index, for the specification of a job, and these indexes."""
     used = {name: service.served(side.index) for name, side in sides.items() if side.documents is None}
-    spec = {"indexes": {name: str(served.engine.directory) for name, served in used.items()}}
-    return await _submitted(service, "link", spec | _given(asked, request), principal, *used.values())
+    return {"indexes": {name: str(served.engine.directory) for name, served in used.items()}}, [
+        *used.values()
+    ]
 
 
 def _given(asked: Request, request: FindRequest | LinkRequest | GroupRequest) -> dict[str, Any]:
@@ -310,8 +318,7 @@ async def group(
     principal: Reader,
 ) -> Response:
     """Start to put documents about one story together, and near copies."""
-    used = [service.served(request.corpus.index)] if request.corpus.documents is None else []
-    spec = {"indexes": {"corpus": str(served.engine.directory) for served in used}}
+    spec, used = _indexes(service, {"corpus": request.corpus})
     return await _submitted(service, "group", spec | _given(asked, request), principal, *used)
 
 
