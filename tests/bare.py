@@ -39,8 +39,8 @@ ADDRESS = "http://127.0.0.1:9"
 RUNS = {
     "doctor": ("", ""),
     "index build": ("news.jsonl --out news.index", ""),
-    "index add": ("news.index news.jsonl --replace --keep 1", ""),
     "index checkout": ("news.index 1", ""),
+    "index add": ("news.index news.jsonl --replace --keep 1", ""),
     "index delete": ("news.index a1", ""),
     "index compact": ("news.index", ""),
     "index backup": ("news.index news.tar", ""),
@@ -60,7 +60,7 @@ RUNS = {
     "review import": ("review.sqlite judgements.csv", ""),
     "review status": ("review.sqlite", ""),
     "review agreement": ("review.sqlite", ""),
-    "review simulate": ("news.index qrels.txt --seeds 0", "review"),
+    "review simulate": ("news.index qrels.txt --seeds 0", ""),
     "review export": ("review.sqlite judgements.xlsx", "review"),
     "index tune": ("news.index --queries queries.tsv --qrels qrels.txt", ""),
     "evaluate": ("qrels.txt bm25.run", ""),
