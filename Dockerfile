@@ -24,7 +24,7 @@ RUN useradd --uid 10001 --user-group --no-log-init --shell /usr/sbin/nologin --h
 COPY --from=build /opt/linker /opt/linker
 ENV PATH=/opt/linker/bin:$PATH LD_LIBRARY_PATH=/opt/linker/libraries HOME=/tmp PYTHONUNBUFFERED=1
 # Fails where a library is missing, and leaves the bytecode of what the service loads: nothing can be written later.
-RUN python -c "import faiss, lightgbm, onnxruntime, elasticsearch, linker.server.api.app.server, linker.review.learning.model as m; m.load()"
+RUN python -c "import faiss, lightgbm, onnxruntime, elasticsearch, linker.server.running, linker.server.api.app, linker.review.learning.model as m; m.load()"
 ENV PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001
 WORKDIR /data
