@@ -70,7 +70,8 @@ def corpus() -> Twin:
 
 
 def test_auto_names_the_copies_and_sums_their_probabilities(corpus: Twin) -> None:
-    task = Task(corpus.source, corpus.target, train=corpus.links[:60], options=Options(explain=True))
+    options = Options(explain=True, self_train=False)
+    task = Task(corpus.source, corpus.target, train=corpus.links[:60], options=options)
     links = link(task, "auto")
     members = {corpus.target.ids[corpus.links[80, 1]], "copy1", "copy2"}
     assert list(links.metadata["near_copies"]) == ["s80"]

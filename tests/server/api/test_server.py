@@ -273,7 +273,10 @@ def test_a_log_that_nobody_reads_stops_no_answer(server: Server) -> None:
 
 def test_mistakes_are_one_line(folder: Path, tmp_path: Path) -> None:
     assert "--api" in linker("serve", folder / "news", folder / "old", check=2).stderr
-    assert "there is no index" in linker("serve", tmp_path, "--api", check=1).stderr
+    empty = [tmp_path / "empty", tmp_path / "too"]
+    for directory in empty:
+        directory.mkdir()
+    assert "there is no index" in linker("serve", *empty, "--api", check=1).stderr
     assert "--token-file" in linker("serve", folder, "--api", "--host", "0.0.0.0", check=1).stderr
     tokens = tmp_path / "tokens"
     tokens.write_text(f"{TOKEN}\n")

@@ -80,10 +80,10 @@ def test_three_reviewers_read_everything_and_nothing_is_left_only_then(folder: P
     while 'id="verdict"' in (page := ana.get(JUDGE).text):
         ana.post(JUDGE, data=form(page, "/judge") | {"verdict": "not", "copies": ""})
     assert "Nothing is left to read" not in page
-    assert "2 documents are open at other reviewers." in page
+    assert "Other reviewers have 2 documents open." in page
     ben.post(JUDGE, data=held[0] | {"verdict": "relevant", "copies": ""})
-    assert "1 document is open at another reviewer." in ana.get(JUDGE).text
-    assert "1 document is open at another reviewer." in ben.get(JUDGE).text
+    assert "Another reviewer has 1 document open." in ana.get(JUDGE).text
+    assert "Another reviewer has 1 document open." in ben.get(JUDGE).text
     cem.post(JUDGE, data=held[1] | {"verdict": "not", "copies": ""})
     for browser in (ana, ben, cem):
         assert "Nothing is left to read" in browser.get(JUDGE).text
@@ -250,7 +250,7 @@ def test_the_pairs_of_a_run_are_reserved_as_well(folder: Path, app: Any, tmp_pat
     ana, ben, cem = (browser_of(app, name) for name in ("ana", "ben", "cem"))
     first, second = (form(b.get(LINKS).text, "/links") for b in (ana, ben))
     assert (first["source"], second["source"]) == ("a", "c")
-    assert "2 pairs are open at other reviewers." in cem.get(LINKS).text
+    assert "Other reviewers have 2 pairs open." in cem.get(LINKS).text
     assert cem.post(LINKS, data=form(cem.get(LINKS).text, "/links/undo") | second | {
         "csrf": form(cem.get(LINKS).text, "/links/undo")["csrf"], "verdict": "not"}).status_code == 200  # fmt: skip
     assert ben.post(LINKS, data=second | {"verdict": "relevant"}).status_code == 409
