@@ -22,6 +22,8 @@ from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings
 from indexes.text.postings import NAME
 
+Identity = tuple[int, int, int, str]  # device, inode, time of the last write, name
+
 
 class TextBackend(Protocol):
     """What the writer needs of a text backend."""
@@ -129,7 +131,7 @@ class WithForward:
         analysis: AnalysisSettings,
         text: TextBackend,
         index: ForwardIndex,
-        durable: set[tuple[int, int]],
+        durable: set[Identity],
     ) -> None:
         self._directory, self._analysis, self._text, self._index = directory, analysis, text, index
         self._durable = durable
@@ -178,10 +180,16 @@ class WithForward:
         self._text.close()
 
 
-def durable_files(directory: Path, manifest: Manifest) -> set[tuple[int, int]]:
-    """Return device and inode of the files in `text/` that an earlier commit has flushed to the disk."""
+def durable_files(directory: Path, manifest: Manifest) -> set[Identity]:
+    """Return the identities of the files in `text/` that an earlier commit has flushed to the disk."""
     paths = [directory / name for name in manifest.files if name.startswith(f"{storage.TEXT}/")]
-    return {writing.inode(path.stat()) for path in paths}
+    return {_identity(path) for path in paths}
+
+
+def _identity(path: Path) -> Identity:
+    """Return what the links to one file share, and no later file: the number of a deleted file is soon used again."""
+    status = path.stat()
+    return *writing.inode(status), status.st_mtime_ns, path.name
 
 
 def _linked(
@@ -189,7 +197,7 @@ def _linked(
     name: str,
     snapshot: Callable[[Path], None],
     ours: re.Pattern[str],
-    durable: set[tuple[int, int]],
+    durable: set[Identity],
 ) -> dict[str, FileRecord]:
     """Take a snapshot into `text/name` and return its files' records; their names are their checksums.
 
@@ -200,11 +208,10 @@ def _linked(
     snapshot(target)
     records = {}
     for path in sorted(p for p in target.iterdir() if ours.fullmatch(p.name)):
-        status = path.stat()
-        records[f"{storage.TEXT}/{name}/{path.name}"] = FileRecord(status.st_size, path.stem)
-        if writing.inode(status) not in durable:
+        records[f"{storage.TEXT}/{name}/{path.name}"] = FileRecord(path.stat().st_size, path.stem)
+        if (identity := _identity(path)) not in durable:
             writing.sync(path)
-            durable.add(writing.inode(status))
+            durable.add(identity)
     for folder in (target, *target.parents[: len(Path(name).parts)]):
         writing.sync(folder)
     return records
