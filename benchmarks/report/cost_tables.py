@@ -172,7 +172,7 @@ PARTS = {
 def built(results: Any) -> Iterator[str]:
     """What building costs a document, in CPU time and bytes."""
     shards, size = results["shards"], results["size"]
-    anew = [shard["recoded"] for shard in shards if "recoded" in shard]
+    recoded = [shard["recoded"] for shard in shards if "recoded" in shard]
     rates = [size / shard["build_cpu_s"] for shard in shards]
     wall = [size / shard["build_s"] for shard in shards]
     parts = {name: sum(_bytes(shard)[name] for shard in shards) / size / len(shards) for name in PARTS}
@@ -185,8 +185,8 @@ def built(results: Any) -> Iterator[str]:
         f"A builder's memory peaks at {max(s['peak_anonymous_mib'] for s in shards):,.0f} MiB, and at "
         f"{max(s['peak_rss_mib'] for s in shards):,.0f} MiB with the pages of mapped files."
     )
-    if anew:
-        seconds = [shard["cpu_s"] for shard in anew]
+    if recoded:
+        seconds = [shard["cpu_s"] for shard in recoded]
         yield (
             "These builds made codes without cells, as `auto` then did at this size; the cells were made after them, "
             f"in {min(seconds):.0f} to {max(seconds):.0f} CPU-seconds a shard."

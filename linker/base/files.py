@@ -10,20 +10,25 @@ import mmap
 import os
 import stat
 import sys
+import time
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from linker.base.errors import InputError
 from linker.base.printable import print_for_programs
+
+if TYPE_CHECKING:
+    import sqlite3
 
 STDIO = Path("-")  # stands for stdin where a file is read, for stdout where one is written
 # Not replaced where it is redirected to a file, which others write, too.
 STDOUT = (STDIO, Path("/dev/stdout"))
 MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # bytes of a file of settings, and of a tokenizer
 MAX_NPY_HEAD = 1 << 14
+STEPS = 100_000  # of SQLite's machine between two looks at the clock, some milliseconds
 
 
 def real(path: Path) -> Path:
@@ -225,3 +230,9 @@ def nonempty_lines(path: Path) -> list[str]:
     except UnicodeDecodeError as e:
         raise InputError(f"{path} is not UTF-8 text (byte {e.start}): convert it first") from e
     return [stripped for line in lines if (stripped := line.strip())]
+
+
+def limit_queries(connection: sqlite3.Connection, seconds: float, steps: int = STEPS) -> None:
+    """Let SQLite stop what takes longer than so many seconds, however a file makes it run in circles."""
+    deadline = time.monotonic() + seconds
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, steps)

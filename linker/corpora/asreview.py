@@ -18,11 +18,13 @@ from typing import Any
 import orjson
 
 from linker.base.errors import InputError
+from linker.base.files import limit_queries
 from linker.corpora.records import IDS, BadLine, Columns, Records
 
 VERSION = 3
 CONFIG, DATABASE, DATA = "project.json", "results.db", "data"
 MOST = 1 << 30  # bytes of one unpacked file
+LONGEST = 60.0  # seconds that reading the database may take
 LABELS = """SELECT dataset_row, label, time, note, tags, user_id FROM record JOIN results USING (record_id)
     ORDER BY results.rowid"""
 
@@ -52,22 +54,26 @@ class Project:
 
     def labels(self) -> list[Label]:
         """Return what was said of records, in the order in which it was. Raises InputError for a damaged database."""
-        try:
-            with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as connection:
-                connection.execute("PRAGMA trusted_schema = OFF")
-                return [
-                    Label(row, label, time, note or "", _checked(tags), user)
-                    for row, label, time, note, tags, user in connection.execute(LABELS)
-                ]
-        except (sqlite3.Error, TypeError, ValueError) as e:
-            raise InputError(f"{self.path}: cannot read {DATABASE}: {e}") from None
+        with self._database() as database:
+            return [
+                Label(row, label, time, note or "", _checked(tags), user)
+                for row, label, time, note, tags, user in database.execute(LABELS)
+            ]
 
     def records(self) -> int:
         """Return how many records the project has. Raises InputError for a damaged database."""
+        with self._database() as database:
+            return int(database.execute("SELECT COUNT(*) FROM record").fetchone()[0])
+
+    @contextlib.contextmanager
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection that only reads, within LONGEST. Raises InputError, also for what goes wrong inside."""
         try:
             with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as connection:
-                return int(connection.execute("SELECT COUNT(*) FROM record").fetchone()[0])
-        except sqlite3.Error as e:
+                connection.execute("PRAGMA trusted_schema = OFF")
+                limit_queries(connection, LONGEST)
+                yield connection
+        except (sqlite3.Error, TypeError, ValueError) as e:
             raise InputError(f"{self.path}: cannot read {DATABASE}: {e}") from None
 
 

@@ -30,10 +30,8 @@ from linker.scoring.probability.promise import Promise, promise
 from linker.scoring.ranking.candidates import document_day
 
 ALIKE = 0.5  # cosine from which a pair can be near copies
-DATED, LOOKED_AT = (
-    0.5,
-    1000,
-)  # share of the documents that are looked at that have a date in the field of dates
+LOOKED_AT = 1000  # documents, to find the field of dates
+DATED = 0.5  # share of them that have a date in it
 TITLE, WORDS = 100, 8  # characters, and words of a group
 
 

@@ -190,6 +190,35 @@ class BuildOptions(IntakeOptions):
     def analysis(self) -> AnalysisSettings:
         """How texts become terms. Raises IndexesError where a setting is unknown."""
         return AnalysisSettings(self.language, self.tokenizer, self.stop_words, self.min_token)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOptions:
+    """All options of `group`. `columns` says how tables are read; `progress` is called with how far it is."""
+
+    corpora: Annotated[str | Path | Sequence[str | Path], Opt(
+        "Documents to group: files, folders or an index.", "", metavar="CORPUS...", read=list[Path])]
+    out: Annotated[str | Path | None, Opt(
+        "Write every document with its group here: .csv, .xlsx or .jsonl.", metavar="GROUPS", required=True)] = None
+    _: KW_ONLY
+    train: Annotated[str | Path | Sequence[str | Path], Opt(
+        "Judged pairs to learn from: qrels, or a table of ids (.csv, .xlsx, .jsonl). Repeatable.",
+        metavar="FILE")] = ()
+    days: Annotated[float | None, Opt("Link no documents whose dates are further apart.", low=0)] = None
+    precision: Annotated[float | None, Opt(
+        "Keep groups while the precision of their pairs is certain to be at least this (with --train).", low=0,
+        high=1)] = None
+    sample: Annotated[str | Path | None, Opt(
+        "Write pairs drawn from the groups here, to be judged: .csv, .xlsx or .jsonl.", metavar="FILE")] = None
+    update: Annotated[bool, Opt(
+        "Keep the numbers in GROUPS, and add what changed to GROUPS.changes.jsonl.")] = False
+    explain: Annotated[bool, Opt("Write what holds each group together to GROUPS.explain.jsonl.")] = False
+    encoder: Annotated[str | None, Opt(
+        "An encoder that also finds pairs; an index's own is used without it.", metavar="NAME|PATH",
+        complete="encoders")] = None
+    seed: Annotated[int, Opt("Random seed of what is drawn.", low=0)] = 0
+    columns: "Columns | None" = None
+    progress: "Progress | None" = None
 # fmt: on
 
 
@@ -205,57 +234,3 @@ def _numbers(option: str, values: Sequence[str]) -> dict[str, float]:
         if not name:
             raise UsageError(f"`{option}` {value}: write `{option}` FIELD=NUMBER")
     return numbers
-
-
-@dataclass(frozen=True, slots=True)
-class GroupOptions:
-    """All options of `group`. `columns` says how tables are read; `progress` is called with how far it is."""
-
-    corpora: Annotated[
-        str | Path | Sequence[str | Path],
-        Opt("Documents to group: files, folders or an index.", "", metavar="CORPUS...", read=list[Path]),
-    ]
-    out: Annotated[
-        str | Path | None,
-        Opt(
-            "Write every document with its group here: .csv, .xlsx or .jsonl.",
-            metavar="GROUPS",
-            required=True,
-        ),
-    ] = None
-    _: KW_ONLY
-    train: Annotated[
-        str | Path | Sequence[str | Path],
-        Opt(
-            "Judged pairs to learn from: qrels, or a table of ids (.csv, .xlsx, .jsonl). Repeatable.",
-            metavar="FILE",
-        ),
-    ] = ()
-    days: Annotated[float | None, Opt("Link no documents whose dates are further apart.", low=0)] = None
-    precision: Annotated[
-        float | None,
-        Opt(
-            "Keep groups while the precision of their pairs is certain to be at least this (with --train).",
-            low=0,
-            high=1,
-        ),
-    ] = None
-    sample: Annotated[
-        str | Path | None,
-        Opt("Write pairs drawn from the groups here, to be judged: .csv, .xlsx or .jsonl.", metavar="FILE"),
-    ] = None
-    update: Annotated[
-        bool, Opt("Keep the numbers in GROUPS, and add what changed to GROUPS.changes.jsonl.")
-    ] = False
-    explain: Annotated[bool, Opt("Write what holds each group together to GROUPS.explain.jsonl.")] = False
-    encoder: Annotated[
-        str | None,
-        Opt(
-            "An encoder that also finds pairs; an index's own is used without it.",
-            metavar="NAME|PATH",
-            complete="encoders",
-        ),
-    ] = None
-    seed: Annotated[int, Opt("Random seed of what is drawn.", low=0)] = 0
-    columns: "Columns | None" = None
-    progress: "Progress | None" = None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from indexes.disk.writing import sync
 from linker.base.errors import InputError
-from linker.base.files import real
+from linker.base.files import STEPS, limit_queries, real
 from linker.review import schema
 from linker.review.schema import DamageError
 
@@ -25,7 +25,6 @@ NEW_SIZES = {4096, 8192}  # bytes: of a file whose first pages SQLite has just m
 WAIT = 30.0  # seconds for another process to finish its write
 PAUSE = 0.02  # seconds between attempts at what SQLite itself does not wait for
 LONGEST = 60.0  # seconds that a transaction may take, with what it waits for
-STEPS = 100_000  # of SQLite's machine between two looks at the clock, some milliseconds
 RESTORE = "restore a copy of it, or save what is left with: sqlite3 FILE .recover"
 DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
 # Files that this process has open, by `_place`. Closing any descriptor of such a file drops all of SQLite's locks on it
@@ -76,7 +75,7 @@ class Database:
             self._check_place()
             connection = self._take()
             try:
-                _limit(connection)
+                limit_queries(connection, LONGEST, STEPS)
                 connection.execute(begin)
                 self._check_place()  # it may have been deleted while this one waited
                 schema.check(connection)  # another program may have changed it since
@@ -114,7 +113,7 @@ class Database:
         _refuse_journal(self._path)
         connection = sqlite3.connect(self._path, timeout=WAIT, isolation_level=None, check_same_thread=False)
         try:
-            _limit(connection)
+            limit_queries(connection, LONGEST, STEPS)
             for pragma in PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
             if configure := getattr(connection, "setconfig", None):  # from Python 3.12
@@ -200,12 +199,6 @@ def _place(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _limit(connection: sqlite3.Connection) -> None:
-    """Let SQLite stop what takes too long, however a file makes it run in circles."""
-    deadline = time.monotonic() + LONGEST
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
 
 
 def _refuse_journal(path: Path) -> None:

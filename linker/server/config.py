@@ -87,8 +87,8 @@ class ServeConfig:
                     raise InputError(
                         f"two indexes are named {name!r}: {found[name]} and {path}: rename a directory"
                     )
-        has_maker = self.jobs_folder is None and has_page(self.directories)  # workers serve no page
-        if not found and not has_maker:
+        # Several workers, which share a folder of jobs, serve no page.
+        if not found and (self.jobs_folder is not None or not has_page(self.directories)):
             listed = ", ".join(map(str, self.directories))
             raise InputError(f"there is no index in {listed}: build one with `linker index build`")
         return dict(sorted(found.items()))

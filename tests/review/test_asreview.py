@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import zipfile
 from collections.abc import Callable
@@ -14,7 +16,7 @@ import pytest
 
 from indexes.interface import Document
 from linker.base.errors import InputError
-from linker.corpora import read_corpus
+from linker.corpora import asreview, read_corpus
 from linker.review.exporting import export
 from linker.review.importing import import_judgements
 from linker.review.interface import Judgement, Seed
@@ -132,6 +134,21 @@ def test_refusals_say_what_to_do(tmp_path: Path, ledger: Ledger) -> None:
         list(read_corpus(with_config(old, datasets=[])))
     with pytest.raises(InputError, match="1 datasets, expected one"):
         list(read_corpus(with_config(old, datasets=[{"id": "a", "name": "../up.csv"}])))
+
+
+@pytest.mark.parametrize("method", ["labels", "records"])
+def test_a_project_whose_database_runs_in_circles_is_refused(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    path = export(ledger, PAPERS, tmp_path / "x.asreview").path
+    monkeypatch.setattr(asreview, "LONGEST", 0.1)
+    with asreview.opened(path) as project:
+        with contextlib.closing(sqlite3.connect(project.database)) as database:
+            database.executescript("""DROP TABLE record; CREATE VIEW record AS WITH RECURSIVE circle (n) AS
+                (SELECT 0 UNION ALL SELECT n + 1 FROM circle) SELECT n AS record_id, n AS dataset_row FROM circle
+                WHERE n < 0""")
+        with pytest.raises(InputError, match=r"cannot read results\.db: interrupted"):
+            getattr(project, method)()
 
 
 def with_config(path: Path, **values: Any) -> Path:

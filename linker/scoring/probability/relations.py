@@ -93,9 +93,8 @@ def related(first: Lists, relevant: BoolArray, lists: Lists, seed: int = 0) -> t
     sizes = valid[:count].sum(axis=1)
     taught = TreeLists(x[:count][valid[:count]], sizes, relevant[valid[:count]])
     fold = fold_numbers(count, FOLDS, seed)
-    folds = np.append(
-        fold, np.full(len(lists), FOLDS)
-    )  # the texts to link: by trees that saw all known links
+    # The texts to link are scored by trees that saw all known links.
+    folds = np.append(fold, np.full(len(lists), FOLDS))
     scores = np.full(valid.shape, -np.inf)
     try:
         for number in range(FOLDS + 1):

@@ -14,15 +14,8 @@ from linker.base.progress import Progress
 from linker.cli.commands.linking import link
 from linker.engine.engine import Engine
 
-OPTIONS = (
-    "method",
-    "k",
-    "encoder",
-    "one_to_one",
-    "min_probability",
-    "precision",
-    "self_train",
-)  # of a specification
+# Options that a specification may have.
+OPTIONS = ("method", "k", "encoder", "one_to_one", "min_probability", "precision", "self_train")
 
 
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:

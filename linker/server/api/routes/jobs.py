@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from indexes.hybrid import Mode
 from linker.crosslingual.options import LinkOptions
+from linker.engine.options import GroupOptions
 from linker.review.interface import Verdict
 from linker.review.settings import OrderName, Settings, Unit
 from linker.server.api.guard import require
@@ -163,7 +164,7 @@ class GroupRequest(Model):
         [], max_length=1_000_000,
         description="Pairs that are not. Without any, documents that no chain of `same` joins count as different.",
     )  # fmt: skip
-    days: float | None = Field(None, ge=0, description="Link no documents whose dates are further apart.")
+    days: float | None = option(GroupOptions, "days")
     precision: float | None = Field(
         None,
         gt=0,
@@ -294,9 +295,8 @@ async def link(
 def _indexes(service: Service, sides: Mapping[str, Side]) -> tuple[dict[str, Any], list[Served]]:
     """Return the directories of the sides that are an index, for the specification of a job, and these indexes."""
     used = {name: service.served(side.index) for name, side in sides.items() if side.documents is None}
-    return {"indexes": {name: str(served.engine.directory) for name, served in used.items()}}, [
-        *used.values()
-    ]
+    directories = {name: str(served.engine.directory) for name, served in used.items()}
+    return {"indexes": directories}, [*used.values()]
 
 
 def _given(asked: Request, request: FindRequest | LinkRequest | GroupRequest) -> dict[str, Any]:
