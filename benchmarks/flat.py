@@ -187,11 +187,10 @@ def gpu(vectors: Matrix, queries: Matrix) -> dict[str, Any]:
 
     faiss = load_faiss()
     properties = torch.cuda.get_device_properties(0)
-    rate = 2 * properties.memory_clock_rate * 1e3 * properties.memory_bus_width / 8
-    found: dict[str, Any] = {
-        "device": properties.name,
-        "roofline_ms": round(vectors.size * 2 / rate * 1e3, 3),
-    }
+    found: dict[str, Any] = {"device": properties.name}
+    if clock := getattr(properties, "memory_clock_rate", 0):  # newer versions of PyTorch leave it out
+        rate = 2 * clock * 1e3 * properties.memory_bus_width / 8
+        found["roofline_ms"] = round(vectors.size * 2 / rate * 1e3, 3)
     ways: dict[str, Search] = {"torch": lambda q, k: scan.search(vectors, q, k, None)}
     if faiss.get_num_gpus():
         flat = faiss.IndexFlatIP(vectors.shape[1])

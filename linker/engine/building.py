@@ -284,7 +284,8 @@ def _encoder(options: BuildOptions) -> Encoder | None:
 
 
 def _loader(options: BuildOptions) -> Callable[[], Encoder]:
-    precision, compiled, gpu = options.precision, options.compiled, options.worker_gpus > 0
+    precision, compiled = options.precision, options.compiled
+    gpu = options.engine == "local" or options.worker_gpus > 0  # with Ray, the GPUs are its workers'
     return functools.partial(load_encoder, options.encoder, precision=precision, compiled=compiled, gpu=gpu)
 
 

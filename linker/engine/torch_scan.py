@@ -27,6 +27,7 @@ BLOCK, QUERIES = 1 << 16, 1024  # rows and queries multiplied at once
 HELD, SCORED = 1 << 23, 1 << 17  # candidates held before they are scored; how many are scored at once
 HALF, SINGLE = 2.0**-11, 2.0**-22  # relative roundings: of one value, of one step of a sum on tensor cores
 REDUCTION = threading.Lock()
+SUMMING = ("allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")  # either breaks the bound
 
 
 def gpu_scan() -> Callable[[], TorchScan | None] | None:
@@ -43,17 +44,19 @@ def _on_gpu() -> TorchScan | None:
 
 @contextlib.contextmanager
 def _sums_in_float32() -> Iterator[None]:
-    """Forbid torch to sum float16 products in float16: a setting of the process, restored afterwards."""
+    """Forbid torch to sum float16 products in float16: two settings of the process, restored afterwards."""
     import torch
 
     matmul = torch.backends.cuda.matmul
     with REDUCTION:
-        before = matmul.allow_fp16_reduced_precision_reduction
-        matmul.allow_fp16_reduced_precision_reduction = False
+        before = {name: getattr(matmul, name) for name in SUMMING}
         try:
+            for name in SUMMING:
+                setattr(matmul, name, False)
             yield
         finally:
-            matmul.allow_fp16_reduced_precision_reduction = before
+            for name, value in before.items():
+                setattr(matmul, name, value)
 
 
 class TorchScan:
@@ -125,8 +128,11 @@ class TorchScan:
             pool.take(value - bound, value + bound, number * BLOCK)
         return pool.best()
 
-    def _score(self, queries: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-        """Return the inner products of the pairs (queries [n, dim], rows [n]), float32 [n], summed in float64."""
+    def _score(self, queries: torch.Tensor, owners: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """Return the products of the queries [m, dim] of `owners` [n] and `rows` [n], float32 [n], summed in float64.
+
+        The vectors of a part are gathered at a time: those of all pairs may be more than a GPU holds.
+        """
         import torch
 
         out = torch.empty(len(rows), dtype=torch.float32, device=self.device)
@@ -135,7 +141,9 @@ class TorchScan:
             for start in range(0, len(pairs), SCORED):
                 part = pairs[start : start + SCORED]
                 out[part] = (
-                    (queries[part].double() * exact[rows[part] - number * BLOCK].double()).sum(1).float()
+                    (queries[owners[part]].double() * exact[rows[part] - number * BLOCK].double())
+                    .sum(1)
+                    .float()
                 )
         return out
 
@@ -180,7 +188,7 @@ class _Pool:
         query, row, upper = (torch.cat(part) for part in zip(*self._pairs, strict=True))
         alive = upper >= self._threshold[query]
         query, row = query[alive], row[alive]
-        scores = self._score(self._queries[query], row) + 0.0
+        scores = self._score(self._queries, query, row) + 0.0
         order = np.lexsort((row.cpu().numpy(), -scores.cpu().numpy(), query.cpu().numpy()))
         owner = query.cpu().numpy()[order]
         rank = np.arange(len(owner)) - np.searchsorted(owner, owner)

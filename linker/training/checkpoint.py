@@ -16,7 +16,7 @@ from linker.base.files import write_atomically
 from linker.encoders.weights import opened
 from linker.training.optimizer import Optimizer
 
-RANDOM = "random"
+RANDOM, RANDOM_CUDA = "random", "random_cuda"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ def save_checkpoint(
     tensors = {f"model.{name}": value for name, value in module.state_dict().items()}
     tensors |= {f"optimizer.{name}": value for name, value in optimizer.state().items()}
     tensors[RANDOM] = torch.get_rng_state()
+    if _on_gpu(module):
+        tensors[RANDOM_CUDA] = torch.cuda.get_rng_state()
     # One entry in the header keeps the order of bytes fixed.
     header = json.dumps({"progress": dataclasses.asdict(progress), "setting": setting})
     write_atomically(
@@ -65,9 +67,15 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting
         module.load_state_dict(_within(tensors, "model."))
         optimizer.load(_within(tensors, "optimizer."))
         torch.set_rng_state(tensors[RANDOM])
+        if _on_gpu(module) and RANDOM_CUDA in tensors:  # not where the checkpoint was made on a processor
+            torch.cuda.set_rng_state(tensors[RANDOM_CUDA])
         return Progress(**header["progress"])
     except (LookupError, TypeError, ValueError, RuntimeError) as e:
         raise InputError(f"{path} is damaged: {e}; train again without `resume`") from None
+
+
+def _on_gpu(module: nn.Module) -> bool:
+    return next(module.parameters()).device.type == "cuda"
 
 
 def _within(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -62,7 +62,7 @@ def train(
     The best model has the highest MRR of dev texts over dev documents, the untrained model included; without dev, it is
     the last. `out`/training holds the checkpoint and metrics.jsonl. A training that was killed and resumed with the
     same data and settings ends with the same weights as one that was not. Under torchrun, the processes share the work
-    on each batch, and the first one evaluates and writes. Raises LinkerError where the loss is not finite or
+    on each batch and on each evaluation, and the first one writes. Raises LinkerError where the loss is not finite or
     `config.device` is missing, InputError where the folder or the checkpoint does not fit.
     """
     trainer = _Trainer(encoder, pairs, dev, config, out, teacher)
@@ -86,13 +86,13 @@ class _Trainer:
         teacher: Teacher | None,
     ) -> None:
         self.encoder, self.config, self.out, self.teacher = encoder, config, out, teacher
-        self.world = join()
+        self.device = device_of(config.device)
+        self.world = join(self.device)
         self.judge = None if dev is None else Judge(encoder, dev)
         self.checkpoint, self.metrics = (
             out / "training/checkpoint.safetensors",
             out / "training/metrics.jsonl",
         )
-        self.device = device_of(config.device)
         encoder.module.to(self.device)
         self.world.share_weights(encoder.module)
         tokenizer = encoder.tokenizer
@@ -229,7 +229,7 @@ class _Trainer:
 
     def _judge(self) -> None:
         """Evaluate on dev, save the model if it is the best, and decide whether to continue."""
-        figures = {} if self.judge is None or not self.world.first else self.judge.figures(self.encoder)
+        figures = {} if self.judge is None else self.judge.figures(self.encoder, self.world)
         score = self.world.agree([figures.get("mrr", -1.0)])[0]
         better = self.judge is None or score > self.progress.best
         if better and self.world.first:

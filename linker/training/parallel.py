@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from datetime import timedelta
 
 import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
-from indexes.dtypes import Int64Array
+from indexes.dtypes import Float32Array, Int64Array
+
+PATIENCE = timedelta(
+    days=1
+)  # while the first process asks a teacher; one that dies ends the others by torchrun
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +43,17 @@ class World:
         if self.size == 1:
             return own
         shares = [_share(count, rank, self.size) for rank in range(self.size)]
-        longest = max(map(len, shares))
-        padded = own.new_zeros((longest, own.shape[1]))
-        padded[: len(own)] = own.detach()
-        parts = [torch.empty_like(padded) for _ in shares]
-        distributed.all_gather(parts, padded)
+        parts = self._padded(own, max(map(len, shares)))
         parts[self.rank] = own
         gathered = torch.cat([part[: len(rows)] for part, rows in zip(parts, shares, strict=True)])
         _, first = np.unique(np.concatenate(shares), return_index=True)
         return gathered[torch.from_numpy(first).to(gathered.device)]
+
+    def gathered(self, own: Float32Array, count: int) -> Float32Array:
+        """Return the rows of all processes, float32 [count, d], in order; `own`, float32 [r, d], are this one's."""
+        if self.size == 1:
+            return own
+        return self.gather(torch.from_numpy(own).to(_wire()), count).cpu().numpy()
 
     def share_weights(self, module: nn.Module) -> None:
         """Copy the weights of the first process to all others."""
@@ -58,12 +65,47 @@ class World:
         """Replace every gradient by its sum over the processes."""
         if self.size == 1:
             return
+        tables = (part for part in module.modules() if isinstance(part, nn.Embedding) and part.sparse)
+        sparse = {id(table.weight) for table in tables}
         for parameter in module.parameters():
+            if not parameter.requires_grad:
+                continue
+            if (
+                id(parameter) in sparse
+            ):  # also without a gradient here: the others wait for this process's part
+                parameter.grad = self._sum_of_rows(parameter)
+                continue
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-            if parameter.grad.is_sparse:
-                parameter.grad = parameter.grad.coalesce()
             distributed.all_reduce(parameter.grad)
+
+    def _sum_of_rows(self, table: nn.Parameter) -> Tensor:
+        """Return the sum of the processes' sparse gradients, whose rows are gathered: NCCL adds no sparse tensors."""
+        rows, values = (
+            torch.zeros(0, dtype=torch.int64, device=table.device),
+            table.new_zeros((0, table.shape[1])),
+        )
+        if table.grad is not None:
+            own = table.grad.coalesce()
+            rows, values = own.indices()[0], own.values()
+        counts = [rows.new_zeros(1) for _ in range(self.size)]
+        distributed.all_gather(counts, rows.new_tensor([len(rows)]))
+        longest = max(map(int, counts))
+        parts = [self._padded(own, longest) for own in (rows[:, None], values)]
+        rows, values = (
+            torch.cat([part[: int(count)] for part, count in zip(every, counts, strict=True)])
+            for every in parts
+        )
+        total = torch.sparse_coo_tensor(rows.T, values, tuple(table.shape), check_invariants=False)
+        return total.coalesce()
+
+    def _padded(self, own: Tensor, longest: int) -> list[Tensor]:
+        """Return what each process has, [longest, d] each: `own`, [n, d], is filled up with zeros."""
+        padded = own.new_zeros((longest, own.shape[1]))
+        padded[: len(own)] = own.detach()
+        parts = [torch.empty_like(padded) for _ in range(self.size)]
+        distributed.all_gather(parts, padded)
+        return parts
 
     def agree(self, numbers: list[float]) -> list[float]:
         """Return the numbers of the first process, in all processes."""
@@ -79,15 +121,22 @@ class World:
             distributed.barrier()
 
 
-def join() -> World:
-    """Return the processes that torchrun started, after connecting to them, or the world of a single process."""
+ALONE = World()
+
+
+def join(device: torch.device) -> World:
+    """Return the processes that torchrun started, after connecting to them, or the world of a single process.
+
+    They exchange tensors of `device`: by NCCL on GPUs, of which each process has its own, by Gloo on processors.
+    """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        return World()
+        return ALONE
     if not distributed.is_initialized():
-        if torch.cuda.is_available():
+        on_gpu = device.type == "cuda"
+        if on_gpu:
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-        distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
     return World(distributed.get_rank(), size)
 
 

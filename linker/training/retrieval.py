@@ -11,6 +11,7 @@ from indexes.text.bm25 import Bm25Index
 from linker.encoders.text import TextEncoder
 from linker.evaluation.first_ranks import reciprocal_ranks, successes
 from linker.training.batches import Pairs
+from linker.training.parallel import ALONE, World
 
 DEPTH = 50  # of BM25's ranking, from which the other candidates are taken
 
@@ -25,18 +26,24 @@ class Judge:
             encoder.tokenizer.encode_batch(x, encoder.max_length) for x in (texts, pairs.documents)
         )
 
-    def figures(self, encoder: TextEncoder) -> dict[str, float]:
+    def figures(self, encoder: TextEncoder, world: World = ALONE) -> dict[str, float]:
         """Return MRR, Success@1 and Success@5 of the linked texts; ties count against the encoder."""
-        ranks = self.ranks(encoder)
+        ranks = self.ranks(encoder, world)
         return {
             "mrr": float(reciprocal_ranks(ranks).mean()),
             "success_1": float(successes(ranks, 1).mean()),
             "success_5": float(successes(ranks, 5).mean()),
         }
 
-    def ranks(self, encoder: TextEncoder) -> Float64Array:
-        """Return the rank, from 1, of each linked text's best document, float64 [t], in the order of text rows."""
-        texts, documents = (encoder.encode_ids(x) for x in (self._texts, self._documents))
+    def ranks(self, encoder: TextEncoder, world: World = ALONE) -> Float64Array:
+        """Return the rank, from 1, of each linked text's best document, float64 [t], in the order of text rows.
+
+        Each process of `world` encodes a share of both.
+        """
+        texts, documents = (
+            world.gathered(encoder.encode_ids([ids[row] for row in world.share(len(ids))]), len(ids))
+            for ids in (self._texts, self._documents)
+        )
         ranks = np.empty(len(self._linked))
         for row, linked in enumerate(self._linked.values()):
             scores = documents @ texts[row]

@@ -44,13 +44,14 @@ def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path
     extra is missing.
     """
     held_back.check(config)
-    out, world = config.output.path, join()
+    out, device = config.output.path, device_of(config.training.device)
+    world = join(device)
     log = log if world.first else silent
     try:
         resumes = resume and (out / "training/checkpoint.safetensors").exists()
         if world.first:
             _check_folder(out, resume)
-        log(f"device: {device_of(config.training.device)}")
+        log(f"device: {device}")
         pairs, dev = read_pairs(config, log)
         world.wait()
         if resumes:

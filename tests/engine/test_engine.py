@@ -32,6 +32,7 @@ from linker.base.errors import LinkerError
 from linker.corpora import Query
 from linker.engine import Engine, building
 from linker.engine.intake import Intake
+from linker.engine.options import BuildOptions
 from tests.helpers import HashEncoder, write_corpus
 
 DOCUMENTS = [
@@ -49,6 +50,24 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     engine = Engine(tmp_path / "i", encoder=HashEncoder())
     engine.add(DOCUMENTS)
     return engine
+
+
+def test_a_build_here_encodes_on_the_gpu_if_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With Ray, the GPUs are its workers': this process only asks the model for its name and dimension."""
+    asked: list[bool] = []
+
+    def load(_name: str, *, gpu: bool, **_: object) -> HashEncoder:
+        asked.append(gpu)
+        return HashEncoder()
+
+    monkeypatch.setattr(building, "load_encoder", load)
+    (tmp_path / "corpus.jsonl").write_text('{"id": "a", "text": "rain"}\n', encoding="utf-8")
+    building.build([tmp_path / "corpus.jsonl"], tmp_path / "i", BuildOptions("hash"))
+    assert asked == [True]
+    building._encoder(BuildOptions("hash", engine="ray", worker_gpus=1))
+    assert asked == [True, False]
 
 
 def found(engine: Engine, text: str, mode: Mode | None = None, **options: Any) -> list[str]:

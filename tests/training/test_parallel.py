@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import distributed, multiprocessing, nn
 
 from linker.encoders import folder as folders
 from linker.training.parallel import World, join
@@ -51,7 +52,52 @@ def test_shares_cover_every_row_once() -> None:
 
 
 def test_alone_there_is_nothing_to_agree_on() -> None:
-    world, vectors = join(), torch.ones(3, 2)
+    world, vectors = join(torch.device("cpu")), torch.ones(3, 2)
     assert world == World()
     assert world.gather(vectors, 3) is vectors
     assert world.agree([0.5]) == [0.5]
+
+
+def test_training_on_processors_does_not_exchange_by_nccl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with a GPU trains with device = "cpu": NCCL, which carries no tensors of processors, would fail."""
+    asked: list[str] = []
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(distributed, "init_process_group", lambda backend, timeout: asked.append(backend))
+    monkeypatch.setattr(distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda _: None)
+    assert join(torch.device("cpu")) == World(1, 2)
+    join(torch.device("cuda"))
+    assert asked == ["gloo", "nccl"]
+
+
+class Two(nn.Module):
+    """A table of words with sparse gradients, one without, and a weight that does not learn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.kinds = nn.Embedding(6, 2, sparse=True), nn.Embedding(3, 2)
+        self.fixed = nn.Parameter(torch.ones(1), requires_grad=False)
+
+
+def add_up(rank: int, meeting: Path) -> None:
+    """Process 0 has read no word, and process 1 no kind: each must wait for the other's part all the same."""
+    distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+    world, model = World(rank, 2), Two()
+    used = model.words(torch.tensor([4, 1, 4])) if rank else model.kinds(torch.tensor([2, 2]))
+    torch.autograd.backward((used * (rank + 1)).sum())
+    world.add_gradients(model)
+    words, kinds = model.words.weight.grad, model.kinds.weight.grad
+    assert words is not None
+    assert kinds is not None
+    assert words.is_sparse
+    assert words.to_dense()[:, 0].tolist() == [0, 2, 0, 0, 4, 0]
+    assert kinds[:, 0].tolist() == [0, 0, 2]
+    assert model.fixed.grad is None
+    rows = world.gathered(np.full((3 - rank, 2), rank, dtype=np.float32), 5)
+    assert rows[:, 0].tolist() == [0, 1, 0, 1, 0]
+    distributed.destroy_process_group()
+
+
+def test_gradients_add_up_if_a_process_has_none(tmp_path: Path) -> None:
+    multiprocessing.spawn(add_up, (tmp_path / "meeting",), nprocs=2)  # type: ignore[no-untyped-call,attr-defined]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,5 +55,6 @@ def run(out: Path, config: TrainingConfig = CONFIG) -> None:
 
 
 if __name__ == "__main__":
-    options = {option.removeprefix("--"): True for option in sys.argv[2:]}
-    run(Path(sys.argv[1]), dataclasses.replace(CONFIG, **options))  # type: ignore[arg-type]  # all are switches
+    given = (option.removeprefix("--").partition("=") for option in sys.argv[2:])
+    options: dict[str, Any] = {name: value or True for name, _, value in given}
+    run(Path(sys.argv[1]), dataclasses.replace(CONFIG, **options))
