@@ -11,6 +11,7 @@ import orjson
 
 from indexes.cluster.client import (
     BUSY,
+    PING_SECONDS,
     REMEDY,
     ElasticSettings,
     PassingError,
@@ -57,6 +58,12 @@ class Asking:
             time.sleep(pause)
         raise AssertionError("the pauses never end")
 
+    def ping(self, index: str) -> None:
+        """Return if the index would answer a search. Raises the client's errors, and soon, if not."""
+        self._client.options(max_retries=0, request_timeout=PING_SECONDS).search(
+            index=index, size=0, terminate_after=1, track_total_hits=False, allow_partial_search_results=False
+        )
+
     def check(self, answer: Mapping[str, Any]) -> None:
         """Raise PassingError where an answer says that shards are missing in it."""
         shards = answer.get("_shards", {})
@@ -83,20 +90,30 @@ class Asking:
         return [self._hits(answer) for answer in answers]
 
     def _search(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the answers; when the preferred copies hang, which a node that is cut off does, any may answer."""
-        dialect = DIALECTS[self._settings.server]
+        """Return the answers. The time is that of each search: if all take longer, they are asked again by halves."""
+        dialect, middle = DIALECTS[self._settings.server], len(bodies) // 2
         with dialect.errors(self._settings):
-            if not self._settings.replicas:
-                return self._post(self._client, index, bodies, self._preference)
-            if time.monotonic() < self._any_until:
-                return self._post(self._client, index, bodies)
             try:
-                return self._post(self._once, index, bodies, self._preference)
+                return self._whole(index, bodies)
             except dialect.timed_out():
-                self._any_until = time.monotonic() + ANY_COPY
-                if len(self._settings.urls) == 1:
-                    raise  # the time that a search may take is over
-                return self._post(self._others, index, bodies)
+                if not middle:
+                    raise
+                self.ping(index)  # a server that hangs gets no more time
+        return [*self._search(index, bodies[:middle]), *self._search(index, bodies[middle:])]
+
+    def _whole(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the answers; when the preferred copies hang, which a node that is cut off does, any may answer."""
+        if not self._settings.replicas:
+            return self._post(self._client, index, bodies, self._preference)
+        if time.monotonic() < self._any_until:
+            return self._post(self._client, index, bodies)
+        try:
+            return self._post(self._once, index, bodies, self._preference)
+        except DIALECTS[self._settings.server].timed_out():
+            self._any_until = time.monotonic() + ANY_COPY
+            if len(self._settings.urls) == 1:
+                raise  # the time that a search may take is over
+            return self._post(self._others, index, bodies)
 
     def _post(
         self, client: Elasticsearch, index: str, bodies: Sequence[Mapping[str, Any]], preference: str = ""

@@ -126,10 +126,7 @@ class Connection:
     def ping(self) -> None:
         """Return if the index would answer a search. Raises BackendUnavailableError or IndexesError if not."""
         with self.errors():
-            self.client.options(max_retries=0, request_timeout=PING_SECONDS).search(
-                index=self.name, size=0, terminate_after=1, track_total_hits=False,
-                allow_partial_search_results=False,
-            )  # fmt: skip
+            self._asking.ping(self.name)
 
     def check_led(self) -> None:
         """Raise NoMasterError where the node that answers knows no master: it is cut off from most others, or votes.

@@ -90,11 +90,13 @@ def search(
         ),
     ] = None,
     on_failure: Annotated[
-        Literal["degrade", "fail"],
+        Literal["degrade", "fail"] | None,
         typer.Option(
-            help="If a retriever of a hybrid search is unavailable: answer with the other one and say so, or fail."
+            help="If a retriever of a hybrid search is unavailable: answer with the other one and say so, or fail "
+            "[default: fail for a run, degrade for a text].",
+            show_default=False,
         ),
-    ] = "degrade",
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Search indexes with a text or a file of queries.
@@ -120,17 +122,18 @@ def search(
         raise typer.BadParameter("--precision holds for the index's own way to search: leave its options out")
     columns = tables.columns(None if at.server else [directory, *others])
     vectors, records = query_rows(query_vectors, query_ids), queries_in(queries, columns)
-    run = (run_name, out, run_format)
+    run, whole = (run_name, out, run_format), (on_failure or ("degrade" if text else "fail")) == "fail"
     if at.server is not None:
-        fails = on_failure != "degrade"
-        refuse_here(options, bm25, least, query_vectors=query_vectors, encoder=encoder, on_failure=fails)
-        show(on_server(at, directory, options, rerank, least), text, records, run, as_json)
+        refuse_here(options, bm25, least, query_vectors=query_vectors, encoder=encoder)
+        show(on_server(at, directory, options, rerank, least), text, records, run, as_json, whole)
         return
     from linker.engine.engine import Engine
     from linker.scoring.reranking import load_reranker
 
     engine = Engine.open(
-        [directory, *others] if others else directory, encoder=encoder, on_failure=on_failure
+        [directory, *others] if others else directory,
+        encoder=encoder,
+        on_failure="fail" if whole else "degrade",
     )
     options = replace(
         options,
@@ -144,7 +147,7 @@ def search(
         answer = engine.search(texts, vectors=None if vectors is None else vectors[0], **values(options))
         return cut(engine, answer, least)
 
-    show(ask, text, records, run, as_json)
+    show(ask, text, records, run, as_json, whole)
 
 
 def _check(given: list[str], queries: Path | None, vectors: Path | None, ids: Path | None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from indexes.interface import BackendUnavailableError
 from indexes.showing import one_line
 from linker.base.files import STDIO
 from linker.cli.common import note, print_json, warn
@@ -27,16 +28,18 @@ def show(
     records: list[Record] | None,
     run: tuple[str, Path | None, RunFormat | None],
     as_json: bool,
+    whole: bool,
 ) -> None:
-    """Ask for one text and print its documents, or for records and write their run: its name, file and format."""
+    """Ask for one text and print its documents, or for records and write their run: its name, file and format.
+
+    Raises BackendUnavailableError where the answer shall be `whole` and is degraded, as one of a server can be.
+    """
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
-        answer = ask([text])
-        _warn(answer)
+        answer = _checked(ask([text]), whole)
         _print_hits(text, answer, as_json)
     elif records is not None:
-        answer = ask([text for _, text in records if text is not None])
-        _warn(answer)
+        answer = _checked(ask([text for _, text in records if text is not None]), whole)
         _write_run([id_ for id_, _ in records], answer, run, as_json)
 
 
@@ -71,11 +74,17 @@ def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[s
     return vectors, ids
 
 
-def _warn(answer: Answer) -> None:
+def _checked(answer: Answer, whole: bool) -> Answer:
+    """Return an answer after saying what is odd in it. Raises BackendUnavailableError where it is not `whole`."""
+    if answer.degraded and whole:
+        raise BackendUnavailableError(
+            f"{answer.degraded}; to do with what there is, give --on-failure degrade"
+        )
     if answer.degraded:
         note(flagged(f"degraded: {answer.degraded}"))
     for message in answer.notes:
         warn(flagged(message))
+    return answer
 
 
 def _how(answer: Answer) -> dict[str, Any]:

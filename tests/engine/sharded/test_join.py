@@ -48,6 +48,11 @@ def test_commands_search_several_directories(tmp_path: Path, shards: list[Path])
     gone = linker("search", tmp_path / "all", text)
     assert "degraded: " in gone.stderr
     assert "b.index unavailable" in gone.stderr
+    asked = ("search", tmp_path / "all", "--queries", queries)
+    assert (
+        "b.index holds no index" in linker(*asked, check=1).stderr
+    )  # nobody reads what a run says on the screen
+    assert linker(*asked, "--on-failure", "degrade").stdout
 
 
 def test_find_reads_several_directories(tmp_path: Path, shards: list[Path]) -> None:

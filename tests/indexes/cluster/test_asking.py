@@ -34,22 +34,25 @@ class Copies(http.server.BaseHTTPRequestHandler):
         if "preference" in header:
             self.released.wait(60)
             return
+        self.answer(FOUND)
+
+    def answer(self, body: bytes) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/vnd.elasticsearch+json;compatible-with=8")
         self.send_header("X-Elastic-Product", "Elasticsearch")
-        self.send_header("Content-Length", str(len(FOUND)))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(FOUND)
+        self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
 
 
 @contextlib.contextmanager
-def copies(count: int) -> Iterator[tuple[list[str], type[Copies]]]:
+def copies(count: int, kind: type[Copies] = Copies) -> Iterator[tuple[list[str], type[Copies]]]:
     """Give the addresses of nodes, and what they were asked."""
     released = threading.Event()
-    handler = type("Handler", (Copies,), {"headers_of": [], "released": released})
+    handler = type("Handler", (kind,), {"headers_of": [], "released": released})
     with contextlib.ExitStack() as stack:
         urls = []
         for _ in range(count):
@@ -68,6 +71,38 @@ def test_a_search_whose_copy_hangs_is_answered_by_another() -> None:
             assert store.msearch([{}]) == [[[1.5, 7]]]
         assert ["preference" in header for header in asked.headers_of] == [True, False, False]
         store.close()
+
+
+class Slow(Copies):
+    """A node that is too slow for more than two searches at once; it answers a ping, or hangs."""
+
+    hangs: ClassVar[bool]
+
+    def do_POST(self) -> None:
+        lines = self.rfile.read(int(self.headers["Content-Length"])).splitlines()
+        searches = len(lines) // 2 if self.path.startswith("/any/_msearch") else 0
+        self.headers_of.append({"searches": searches})
+        if searches > 2 or (self.hangs and not searches):
+            self.released.wait(60)
+            return
+        found = {
+            "responses": [{"status": 200, "hits": {"hits": [{"sort": [1.5, n]}]}} for n in range(searches)]
+        }
+        self.answer(orjson.dumps(found if searches else {}))
+
+
+@pytest.mark.parametrize("server_hangs", [False, True])
+def test_the_time_limit_is_that_of_a_search_not_of_many_together(server_hangs: bool) -> None:
+    with copies(1, type("Handler", (Slow,), {"hangs": server_hangs})) as (urls, asked):
+        store = ClusterIndex(ElasticSettings(tuple(urls), "any"), timeout=0.5)
+        if server_hangs:
+            with pytest.raises(BackendUnavailableError, match="does not answer"):
+                store.msearch([{}] * 5)
+        else:
+            assert store.msearch([{}] * 5) == [[[1.5, n]] for n in (0, 1, 0, 0, 1)]
+        store.close()
+        tried = [header["searches"] for header in asked.headers_of if header["searches"]]
+        assert set(tried) == {5} if server_hangs else tried[-3:] == [3, 1, 2]
 
 
 def test_without_replicas_the_copy_is_the_only_one() -> None:

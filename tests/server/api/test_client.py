@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 import uvicorn
 
+from indexes.hybrid import Answer
+from indexes.interface import BackendUnavailableError, Hits
 from indexes.store.records import EncoderRecord, Manifest
 from indexes.writer import Writer
 from linker.base.errors import InputError
+from linker.cli.search_output import show
 from linker.corpora import Query
 from linker.encoders import opened
 from linker.engine.client import Server
@@ -144,7 +147,7 @@ def test_one_index_of_several_must_be_named(url: str) -> None:
 @pytest.mark.usefixtures("signed_in")
 @pytest.mark.parametrize(
     "options",
-    [["--k1", "0"], ["--encoder", "x"], ["--precision", "0.9"], ["--on-failure", "fail"], ["--depth", "7"]],
+    [["--k1", "0"], ["--encoder", "x"], ["--precision", "0.9"], ["--depth", "7"]],
 )
 def test_options_that_a_server_does_not_take_are_named(url: str, options: list[str]) -> None:
     done = linker("search", "plain", "banel", *options, "--server", url, check=2)
@@ -211,6 +214,17 @@ def test_another_kind_of_server_is_recognised(status: int, body: bytes, said: st
         done = linker("search", "-", "banel", "--server", f"http://127.0.0.1:{other.server_port}", check=1)
         other.shutdown()
     assert said in done.stderr
+
+
+def test_a_run_is_not_made_of_degraded_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    hits = Hits(("a",), np.array([1.0], dtype=np.float32))
+    degraded = Answer([hits], "dense", "bm25 unavailable: gone")
+    run = ("linker", None, None)
+    with pytest.raises(BackendUnavailableError, match=r"gone; .*--on-failure degrade"):
+        show(lambda _: degraded, None, [("q", "rain")], run, as_json=False, whole=True)
+    assert not capsys.readouterr().out
+    show(lambda _: degraded, None, [("q", "rain")], run, as_json=False, whole=False)
+    assert capsys.readouterr().out.startswith("q Q0 a 1")
 
 
 def test_neither_torch_nor_an_index_is_loaded(root: Path, url: str, signed_in: None) -> None:
