@@ -132,7 +132,7 @@ class Collection:
         self._stored_forward = self._open_forward(known)
         self._fields: set[str] = set()  # those of which it is known that documents have them
         settings = search_settings(manifest, on_failure)
-        self.hybrid = HybridIndex(self.rows, vectors, self.text, settings)
+        self.hybrid = HybridIndex(self.rows, vectors, self.text, settings, at_once=bool(manifest.elastic))
 
     @classmethod
     def open(

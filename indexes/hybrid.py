@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -133,8 +134,11 @@ class HybridIndex:
         vectors: RowSearch | None,
         text: TextSearch | None,
         settings: SearchSettings | None = None,
+        *,
+        at_once: bool = False,
     ) -> None:
-        self.rows, self.vectors, self.text = rows, vectors, text
+        """With `at_once`, a hybrid search asks both at the same time: one waits for a server."""
+        self.rows, self.vectors, self.text, self._at_once = rows, vectors, text, at_once
         self.settings = settings or SearchSettings()
 
     def __len__(self) -> int:
@@ -185,13 +189,24 @@ class HybridIndex:
     def _ask(
         self, retrievers: dict[str, Callable[[int], Ranking]], depth: int
     ) -> tuple[dict[str, Ranking], dict[str, BackendUnavailableError]]:
+        def attempt(retrieve: Callable[[int], Ranking]) -> Ranking | BackendUnavailableError:
+            try:
+                return retrieve(depth)
+            except BackendUnavailableError as error:
+                return error
+
+        if self._at_once:
+            with ThreadPoolExecutor(len(retrievers)) as threads:
+                answers = [*threads.map(attempt, retrievers.values())]
+        else:
+            answers = [*map(attempt, retrievers.values())]
         rankings: dict[str, Ranking] = {}
         failures: dict[str, BackendUnavailableError] = {}
-        for name, retrieve in retrievers.items():
-            try:
-                rankings[name] = retrieve(depth)
-            except BackendUnavailableError as error:
-                failures[name] = error
+        for name, answer in zip(retrievers, answers, strict=True):
+            if isinstance(answer, BackendUnavailableError):
+                failures[name] = answer
+            else:
+                rankings[name] = answer
         return rankings, failures
 
     def _dense_retriever(self) -> RowSearch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -86,6 +87,7 @@ class Seen(Rows):
         self.ids: list[str] = []
         self._count = count
         self._stamps: list[int] = []
+        self._numbering = threading.Lock()  # both retrievers of a search meet documents at once
 
     def at_most(self, k: int) -> int:
         """Return k, or 1 or the number of the index's documents where that is less."""
@@ -101,14 +103,15 @@ class Seen(Rows):
 
     def number(self, ids: Sequence[str], stamps: Sequence[int]) -> RowArray:
         """Return the rows of documents, int64 [n]; those that are new get the next ones."""
-        lookup = self._lookup()
         rows = np.empty(len(ids), dtype=np.int64)
-        for place, (id_, stamp) in enumerate(zip(ids, stamps, strict=True)):
-            row = lookup.setdefault(id_, len(self.ids))
-            if row == len(self.ids):
-                self.ids.append(id_)
-                self._stamps.append(stamp)
-            rows[place] = row
+        with self._numbering:
+            lookup = self._lookup()
+            for place, (id_, stamp) in enumerate(zip(ids, stamps, strict=True)):
+                row = lookup.setdefault(id_, len(self.ids))
+                if row == len(self.ids):
+                    self.ids.append(id_)
+                    self._stamps.append(stamp)
+                rows[place] = row
         return rows
 
     def sort(self) -> RowArray:

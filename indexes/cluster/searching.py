@@ -61,7 +61,7 @@ class RemoteHybrid(HybridIndex):
     def __init__(
         self, index: ClusterIndex, vectors: Guarded | None, text: Guarded, settings: SearchSettings
     ) -> None:
-        super().__init__(Seen(index.count), vectors, text, settings)
+        super().__init__(Seen(index.count), vectors, text, settings, at_once=True)
         self._index, self._sides = index, (vectors, text)
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class RemoteHybrid(HybridIndex):
         """Return the retrievers for one search, or for several whose rows are compared."""
         seen = Seen(self._index.count)
         vectors, text = (side and side.into(seen) for side in self._sides)
-        return _OneSearch(seen, vectors, text, self.settings)
+        return _OneSearch(seen, vectors, text, self.settings, at_once=True)
 
     def search(
         self,

@@ -174,6 +174,24 @@ def test_a_side_that_is_down_is_named_and_the_other_answers(engine: Engine) -> N
         lame.search("rain floods", mode="dense")
 
 
+def test_both_sides_are_asked_at_once_if_one_waits_for_a_server() -> None:
+    rows, vectors, both = Rows(), ExactIndex(16), threading.Barrier(2, timeout=30)
+    vectors.add(["a", "b"], HashEncoder().encode(["one two", "three"]))
+    rows.append(["a", "b"])
+
+    class Waiting:
+        def search_rows(self, *_: Any) -> Any:
+            both.wait()
+            return vectors.search_rows(HashEncoder().encode(["three"]), 2)
+
+    def embed(texts: Sequence[str]) -> Any:
+        both.wait()  # would not come to this while the text side waits
+        return HashEncoder().encode(texts)
+
+    index = HybridIndex(rows, vectors, Waiting(), SearchSettings("hybrid"), at_once=True)
+    assert index.search(["three"], 1, embed=embed).hits[0].ids == ("b",)
+
+
 def test_the_text_side_down_and_both_down() -> None:
     rows, vectors = Rows(), ExactIndex(16)
     vectors.add(["a", "b"], HashEncoder().encode(["one two", "three"]))
