@@ -34,7 +34,7 @@ def drawn(helm: str, *values: str) -> dict[str, Any]:
         helm,
         "template",
         "news",
-        CHART,
+        str(CHART),
         "--namespace",
         "press",
         *(f"--set={value}" for value in values),
