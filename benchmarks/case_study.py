@@ -21,9 +21,9 @@ import numpy as np
 from benchmarks.published_star import ACCEPTED, UNTIL, settings
 from benchmarks.support.common import parse_options, record, shared_data
 from linker.encoders import folder as folders
-from linker.encoders.explain import TextExplanation, explain
 from linker.encoders.interface import Encoder
 from linker.papers.all_pairs.evaluate import evaluate_vectors
+from linker.scoring.pairs.explaining import TextExplanation, explain
 from linker.training.run import read_pairs
 
 MODEL, WORDS = "ast-paper", 6  # how many words are shown

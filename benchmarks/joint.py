@@ -28,9 +28,9 @@ from benchmarks.support.rank_data import Judged
 from indexes.dtypes import Float64Array
 from indexes.interface import Document
 from linker.cli.commands.linking import link
-from linker.cli.commands.sides import side_of
-from linker.cli.commands.together import SETTINGS, candidate_lists, ranked
 from linker.corpora import read_corpus
+from linker.crosslingual.sides import side_of
+from linker.crosslingual.together import SETTINGS, candidate_lists, ranked
 from linker.engine.engine import Engine
 from linker.evaluation.reading.trec import read_run
 from linker.evaluation.significance import bootstrap

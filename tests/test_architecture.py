@@ -16,16 +16,13 @@ HEAVY = ("torch", "faiss", "transformers", "sentence_transformers", "gensim", "p
 FLOORS = (
     {"indexes"},
     {"linker/base"},
-    {"linker/evaluation"},
-    {"linker/corpora", "linker/encoders"},
+    {"linker/encoders", "linker/corpora", "linker/evaluation"},
     {"linker/training"},
     {"linker/scoring"},
     {"linker/engine"},
-    {"linker/crosslingual"},
-    {"linker/review"},
-    {"linker/cli", "linker/integrations", "linker/demo"},
-    {"linker/server"},
-    {"linker/papers"},  # which nothing imports: its commands are found by entry points
+    {"linker/review", "linker/crosslingual"},
+    # Nothing imports papers, and of server and papers the command line finds what it needs by entry points.
+    {"linker/cli", "linker/server", "linker/demo", "linker/integrations", "linker/papers"},
 )
 
 

@@ -14,9 +14,10 @@ import linker as package
 from indexes.interface import Document
 from indexes.text.parameters import BIGRAMS, STEMMED
 from linker.base.errors import InputError
-from linker.cli.commands.sides import Side, analysis_of, known_links, same_language
+from linker.cli.commands.judged import known_links
 from linker.corpora import Columns
 from linker.corpora.languages import CODES, guess_language, script_language
+from linker.crosslingual.sides import Side, analysis_of, same_language
 from tests.helpers import linker
 
 WORDS = [

@@ -26,8 +26,8 @@ from benchmarks.support.common import ROOT, recorded
 from indexes.interface import Document
 from linker.corpora import read_corpus, read_queries
 from linker.demo.training import train_demo_encoder
-from linker.encoders.explain import explain
 from linker.encoders.loading import load_encoder
+from linker.scoring.pairs.explaining import explain
 from linker.training.document_map import tsne
 from linker.training.plots import draw_alpha, draw_dev, read_metrics
 

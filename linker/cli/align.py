@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import typer
 
 from linker.base.files import path_text
+from linker.base.terminal import AsJson, note, print_json
 from linker.cli import completion
-from linker.cli.common import AsJson, note, print_json
 from linker.crosslingual.options import Languages
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from linker.base.terminal import AsJson, Index, print_json
 from linker.cli import cluster
-from linker.cli.common import AsJson, Index, print_json
 
 
 def backup(

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from indexes.address import Address
-from linker.cli.common import note, print_json
+from linker.base.terminal import note, print_json
 
 
 def refuse(directory: Path, what: str) -> None:

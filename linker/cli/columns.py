@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from linker.base.options import Opt
-from linker.cli.common import note
+from linker.base.terminal import note
 
 if TYPE_CHECKING:
     from linker.corpora import Columns

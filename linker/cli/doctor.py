@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from linker.cli.common import AsJson, print_json
+from linker.base.terminal import AsJson, print_json
 
 
 def doctor(

@@ -11,8 +11,8 @@ import typer
 from indexes.address import Address
 from indexes.kinds import on_server
 from linker.base.options import Opt
+from linker.base.terminal import AsJson, Index, note, print_json
 from linker.cli import cluster
-from linker.cli.common import AsJson, Index, note, print_json
 
 if TYPE_CHECKING:
     from indexes.cluster.client import ElasticSettings

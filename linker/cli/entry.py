@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from indexes.errors import IndexesError, MissingExtraError
 from linker.base.errors import LinkerError, extra_of
 from linker.base.logs import logging_to
 from linker.base.printable import guard_output, on_one_line
+from linker.base.terminal import note, warn
 from linker.cli import (
     align,
     backup,
@@ -37,7 +39,6 @@ from linker.cli import (
     tune,
     watch,
 )
-from linker.cli.common import Notes
 from linker.cli.found import Commands, grouped, register
 from linker.cli.options import flagged
 
@@ -106,13 +107,21 @@ def _version(
         raise typer.Exit
 
 
+class _Notes(logging.Handler):
+    """Shows what the package logs: remarks as they are, warnings as warnings."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message on stderr."""
+        (warn if record.levelno >= logging.WARNING else note)(flagged(record.getMessage()))
+
+
 def main() -> None:
     """Run the command line. A user's mistake prints one line on stderr and exits with status 1, wrong usage with 2."""
     _spare_cores()
     elastic_trust.confirm = elastic.confirm_host
     guard_output()
     try:
-        with logging_to(Notes()):
+        with logging_to(_Notes()):
             app(prog_name="linker")  # by which the shell asks for completions
     except (LinkerError, IndexesError) as e:
         _fail(flagged(str(e)))

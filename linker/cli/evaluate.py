@@ -9,7 +9,7 @@ import typer
 
 from linker.base.files import STDIO
 from linker.base.printable import print_for_programs
-from linker.cli.common import AsJson, note, print_json, warn
+from linker.base.terminal import AsJson, note, print_json, warn
 
 if TYPE_CHECKING:
     from linker.evaluation.comparison import Comparison

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from indexes.showing import one_line
-from linker.cli.common import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json
 
 if TYPE_CHECKING:
-    from linker.encoders.explain import Attention, Explanation, TextExplanation
+    from linker.scoring.pairs.explaining import Attention, Explanation, TextExplanation
 
 WIDTH = 18  # of the token column
 REMARK = "Attention is no proof: a weight says what was read, the change in the cosine what that did."
@@ -45,8 +45,8 @@ def explain(
     """
     if len(text) != 2:
         raise typer.BadParameter("give --text twice: the texts A and B")
-    from linker.encoders.explain import explain as run
     from linker.encoders.loading import load_encoder
+    from linker.scoring.pairs.explaining import explain as run
 
     explanation = run(load_encoder(model), *text)
     if as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linker.base.files import path_text
-from linker.cli.common import AsJson, Index, print_json
+from linker.base.terminal import AsJson, Index, print_json
 
 if TYPE_CHECKING:
     from linker.corpora.vectors.exporting import Format

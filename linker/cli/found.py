@@ -1,7 +1,8 @@
 """Commands that other rooms and other packages bring, by the entry points of the group `linker.commands`.
 
-Each names a function with Typer's annotations, or a `typer.Typer` that groups several. They are looked for only where
-the command line names none of linker's own: reading the entry points of all packages takes longer than a short search.
+Each names a function with Typer's annotations, a pair of a help text and the functions of a group, or a `typer.Typer`.
+They are looked for only where the command line names none of linker's own: reading the entry points of all packages
+takes longer than a short search.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ def _found(name: str) -> Any:
     for entry in _entries():
         if entry.name == name:
             thing = entry.load()
+            if isinstance(thing, tuple):
+                thing = grouped(*thing)
             if not isinstance(thing, typer.Typer):
                 single = typer.Typer(add_completion=False, rich_markup_mode=None)
                 register(single, thing, name)

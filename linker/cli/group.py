@@ -6,8 +6,8 @@ from pathlib import Path
 
 from linker.base.files import path_text
 from linker.base.options import values
+from linker.base.terminal import AsJson, note, print_json
 from linker.cli.columns import Tables
-from linker.cli.common import AsJson, note, print_json
 from linker.engine.options import GroupOptions
 
 

@@ -11,9 +11,9 @@ import typer
 from indexes.address import Address, shown
 from linker.base.options import Opt, values
 from linker.base.printable import on_one_line
+from linker.base.terminal import AsJson, Index, note, print_json
 from linker.cli import cluster, elastic
 from linker.cli.columns import Tables, describe
-from linker.cli.common import AsJson, Index, note, print_json
 from linker.cli.elastic import Servers
 from linker.engine.options import BM25, Bm25Options, BuildOptions, EncoderOption, IntakeOptions, Keep
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from linker.base.files import path_text
-from linker.cli.common import AsJson, print_json
+from linker.base.terminal import AsJson, print_json
 
 
 def leading_indexes(words: Sequence[str]) -> tuple[list[Path], list[str]]:

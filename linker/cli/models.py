@@ -9,8 +9,8 @@ import typer
 
 from indexes.errors import importing
 from linker.base.files import path_text
+from linker.base.terminal import AsJson, note, print_json
 from linker.cli import completion
-from linker.cli.common import AsJson, note, print_json
 from linker.engine.options import EncoderCompiled, EncoderPrecision
 
 Config = Annotated[

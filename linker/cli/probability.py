@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linker.cli.common import AsJson, Index, note, print_json
+from linker.base.terminal import AsJson, Index, note, print_json
 from linker.engine.options import EncoderOption
 
 if TYPE_CHECKING:

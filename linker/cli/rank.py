@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from indexes.showing import one_line
-from linker.cli.common import AsJson, Index, note, print_json, warn
+from linker.base.terminal import AsJson, Index, note, print_json, warn
 from linker.engine.options import EncoderOption
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import typer
 
 from linker.base.files import path_text
 from linker.base.printable import on_one_line
-from linker.cli.common import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json
 
 if TYPE_CHECKING:
     from linker.review.agreement import Agreement, Conflict

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from linker.base.options import values
+from linker.base.terminal import AsJson, Index
 from linker.cli import completion
 from linker.cli.columns import Tables
-from linker.cli.common import AsJson, Index
 from linker.cli.join import leading_indexes
 from linker.cli.on_server import At, on_server, refuse_here
 from linker.cli.probability import cut

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from indexes.interface import BackendUnavailableError
 from indexes.showing import one_line
 from linker.base.files import STDIO
-from linker.cli.common import note, print_json, warn
+from linker.base.terminal import note, print_json, warn
 from linker.cli.options import flagged
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linker.cli.common import AsJson, Index, note, print_json
+from linker.base.terminal import AsJson, Index, note, print_json
 from linker.cli.evaluate import Qrels
 from linker.engine.options import EncoderOption
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from linker.base.files import path_text
-from linker.cli.common import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json
 
 
 def triangulate(

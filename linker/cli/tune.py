@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linker.cli.common import AsJson, Index, note, print_json, warn
+from linker.base.terminal import AsJson, Index, note, print_json, warn
 from linker.cli.options import flagged
 from linker.engine.options import EncoderOption
 

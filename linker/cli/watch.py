@@ -12,8 +12,8 @@ import typer
 from indexes.showing import one_line
 from linker.base.files import path_text
 from linker.base.options import values
+from linker.base.terminal import AsJson, note, print_json
 from linker.cli.columns import Names
-from linker.cli.common import AsJson, note, print_json
 from linker.review.options import MatchOptions
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
+from linker.base.datasets import is_name, open_dataset, rows
 from linker.base.errors import InputError
 from linker.corpora.records import BadLine, Columns, Records, UnusableError, make_document
-from linker.evaluation.formats.datasets import is_name, open_dataset, rows
 
 __all__ = ["documents", "is_name", "queries"]
 

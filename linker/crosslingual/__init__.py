@@ -1,3 +1,3 @@
-"""Linking pages to their counterparts in another language (the systems of BUCC 2015, and ours)."""
+"""Linking the texts of two collections, in one language or across two (the systems of BUCC 2015, and ours)."""
 
 __all__: list[str] = []

@@ -93,7 +93,7 @@ class _Attention(nn.Module):
 
     `hook`, if set, takes the weights and a broadcastable mask of the places that count, and returns the weights to use.
     The ring's are [places, B, L, h]; its places are −c … c, the relay and, where attended to, the token's own word
-    vector. The relay's are [B, 1 + L, h], with itself first. `linker.encoders.explain` uses it.
+    vector. The relay's are [B, 1 + L, h], with itself first. `linker.scoring.pairs.explaining` uses it.
     """
 
     def __init__(self, config: StarConfig, head_dim: int | None = None) -> None:

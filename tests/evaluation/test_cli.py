@@ -12,11 +12,12 @@ from typer.testing import CliRunner, Result
 
 from linker.base.errors import InputError
 from linker.cli.evaluate import compare, evaluate
+from linker.cli.found import register
 from linker.papers.commands import evaluate_pairs
 
 app = typer.Typer(rich_markup_mode=None)
 for command in (evaluate, compare, evaluate_pairs):
-    app.command()(command)
+    register(app, command)
 
 
 def invoke(*args: object, status: int = 0) -> Result:

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from linker.cli.commands.comparing import compare
     from linker.cli.commands.finding import find
     from linker.cli.commands.grouping import group
-    from linker.cli.commands.inducing import LearnedDictionary, learn_dictionary
-    from linker.cli.commands.linking import Links, link
+    from linker.cli.commands.linking import link
     from linker.cli.commands.training import train
     from linker.cli.commands.triangulating import Triangles, triangulate
     from linker.cli.commands.watching import Watched, watch
+    from linker.crosslingual.inducing import LearnedDictionary, learn_dictionary
+    from linker.crosslingual.linking import Links
     from linker.review.options import Question
 
 __all__ = [

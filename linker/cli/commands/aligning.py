@@ -10,13 +10,13 @@ from linker.base.errors import InputError
 from linker.base.files import check_outputs, read_json
 from linker.base.logs import logger
 from linker.base.progress import Progress, listening
-from linker.cli.commands.page_files import dictionary_of, pages_of
 from linker.crosslingual.aligned.aligning import PageLink, align_pages
 from linker.crosslingual.aligned.learning import learn_words
 from linker.crosslingual.aligned.units import Unit, unit_or_default
 from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
 from linker.crosslingual.aligned.writing import Writer
 from linker.crosslingual.lexicon.orientation import oriented
+from linker.crosslingual.pages.files import dictionary_of, pages_of
 from linker.crosslingual.pages.pages import Pages, split_languages
 from linker.crosslingual.runs import metadata_path
 from linker.evaluation.reading.trec import read_run

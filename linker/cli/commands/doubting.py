@@ -4,37 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.logs import logger
-from linker.cli.commands.sides import Side
+from linker.crosslingual.linking import Links
+from linker.crosslingual.sides import Side
 from linker.review.exporting.rows import Row
 from linker.review.exporting.writing import PAIRS, write_pairs
 from linker.review.interface import Judgement, Seed
 
 UNJUDGED: Any = ""
 Proposed = Sequence[tuple[str, str, float]]
-
-
-class Linked(Protocol):
-    """Links as `Links` holds them."""
-
-    @property
-    def run(self) -> Mapping[str, Mapping[str, float]]:
-        """The targets of each text with their scores, best first."""
-        ...
-
-    @property
-    def none(self) -> Mapping[str, float]:
-        """P(none) of each text."""
-        ...
-
-    @property
-    def copies(self) -> Mapping[str, Sequence[str]]:
-        """The near copies of first targets among the others."""
-        ...
 
 
 def check_doubts(path: Path, between: tuple[float, float]) -> None:
@@ -60,7 +42,7 @@ def write_doubts(
     return len(doubts)
 
 
-def write_linked(path: Path, links: Linked, source: Side, target: Side, *, probable: bool) -> None:
+def write_linked(path: Path, links: Links, source: Side, target: Side, *, probable: bool) -> None:
     """Write all links as a table, in the columns of `write_doubts` and with the rank of each target.
 
     `probable`: the scores are probabilities. Also, where they are known: P(none) of the text (`seed_none`) and near
@@ -69,7 +51,7 @@ def write_linked(path: Path, links: Linked, source: Side, target: Side, *, proba
     write_pairs(list(_linked_rows(links, source, target, probable)), path)
 
 
-def _linked_rows(links: Linked, source: Side, target: Side, probable: bool) -> Iterator[Row]:
+def _linked_rows(links: Links, source: Side, target: Side, probable: bool) -> Iterator[Row]:
     for one, of in links.run.items():
         none = {"none": round(links.none[one], 6)} if one in links.none else {}
         for rank, (other, score) in enumerate(of.items(), start=1):

@@ -18,10 +18,11 @@ from linker.base.logs import logger
 from linker.base.options import takes
 from linker.base.progress import listening
 from linker.cli.commands.given import paths
-from linker.cli.commands.sides import Side, judged_pairs, side_of
-from linker.cli.commands.together import indexed
+from linker.cli.commands.judged import judged_pairs
 from linker.corpora import Columns
 from linker.crosslingual.runs import explanations_path
+from linker.crosslingual.sides import Side, side_of
+from linker.crosslingual.together import indexed
 from linker.engine.grouping import Groups, draw
 from linker.engine.options import GroupOptions
 from linker.review.exporting.rows import Cell, Row, cell, headed

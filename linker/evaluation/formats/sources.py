@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from indexes.interface import Hits
+from linker.base import datasets
 from linker.base.errors import InputError
-from linker.evaluation.formats import datasets, files
+from linker.evaluation.formats import files
 from linker.evaluation.reading.columns import PathLike
 from linker.evaluation.reading.entries import Entries
 from linker.evaluation.reading.sources import Frame, as_qrels, as_run

@@ -10,7 +10,7 @@ import typer
 
 from indexes.cores import cores
 from linker.base.files import path_text
-from linker.cli.common import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json
 from linker.crosslingual.options import Languages
 
 
@@ -122,7 +122,7 @@ def dictionary(
 
     Example: linker bucc dictionary fr.jsonl en.jsonl --out fr-en.tsv
     """
-    from linker.cli.commands import learn_dictionary
+    from linker.crosslingual.inducing import learn_dictionary
 
     result = learn_dictionary(source, target, out, languages=languages, seed=seed)
     if as_json:

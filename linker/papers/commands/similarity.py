@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from linker.base.files import path_text
-from linker.cli.common import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json
 from linker.papers.commands.similarity_pairs import chosen, sampled_pairs, translated_pairs, translator_by
 
 if TYPE_CHECKING:

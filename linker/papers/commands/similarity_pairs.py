@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from linker.cli.common import note
+from linker.base.terminal import note
 
 if TYPE_CHECKING:
     from indexes.interface import TextIndex

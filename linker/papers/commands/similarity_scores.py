@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linker.base.printable import print_for_programs
-from linker.cli.common import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json
 from linker.papers.commands.similarity import (
     CacheOption,
     EntitiesOption,

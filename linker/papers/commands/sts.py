@@ -9,7 +9,7 @@ import typer
 
 from linker.base.files import check_outputs, path_text
 from linker.base.printable import print_for_programs
-from linker.cli.common import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json
 
 MEASURES = ("spearman", "pearson", "mse", "spearman_argmax", "pearson_argmax", "mse_argmax", "accuracy")
 Files = Annotated[

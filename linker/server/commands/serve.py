@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from linker.cli.common import note
+from linker.base.terminal import note
 
 
 def serve(

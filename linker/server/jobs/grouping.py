@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from linker.base.progress import Progress
-from linker.cli.commands.grouping import group
-from linker.server.jobs.linking import lines, side_of, written
+from linker.base.progress import Progress, listening
+from linker.crosslingual.sides import judged_between, side_of
+from linker.crosslingual.together import indexed
+from linker.server.jobs.linking import given
 
 
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
@@ -18,14 +19,16 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
     Raises InputError where an option lacks what it needs, IndexesError where an index cannot be read.
     """
-    verdicts = {"relevant": spec["same"], "not": spec["different"]}
-    judged = [
-        {"seed": a, "id": b, "verdict": verdict} for verdict, pairs in verdicts.items() for a, b in pairs
-    ]
-    with tempfile.TemporaryDirectory(prefix="linker-") as folder:
-        corpus = side_of(spec, "corpus", Path(folder) / "corpus.jsonl")
-        train = [written(Path(folder) / "judged.jsonl", lines(judged))] if judged else []
-        found = group(corpus, train=train, days=spec["days"], precision=spec["precision"], progress=tell)
+    judged = {
+        (one.strip(), other.strip()): together
+        for name, together in (("same", True), ("different", False))
+        for one, other in spec[name]
+    }
+    with tempfile.TemporaryDirectory(prefix="linker-") as folder, listening(tell):
+        corpus = side_of(given(spec, "corpus", Path(folder) / "corpus.jsonl"), None, None)
+        known = judged_between("same, different", judged, corpus.documents) if judged else {}
+        with indexed(corpus, corpus, None) as engine:
+            found = engine.group(known, days=spec["days"], precision=spec["precision"])
     return {
         "members": [dataclasses.asdict(member) for member in found.members],
         "groups": [dataclasses.asdict(group) for group in found.groups],

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from linker.base.errors import InputError
-from linker.base.progress import Progress
-from linker.cli.commands.linking import link
+from linker.base.progress import Progress, listening
+from linker.crosslingual.linking import link_sides, sides_of
+from linker.crosslingual.options import LinkOptions
+from linker.crosslingual.sides import links_between
 from linker.engine.engine import Engine
 
 # Options that a specification may have.
@@ -25,20 +27,22 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     IndexesError where an index cannot be read.
     """
     with tempfile.TemporaryDirectory(prefix="linker-") as folder:
-        given = Path(folder)
-        source, target = (side_of(spec, name, given / f"{name}.jsonl") for name in ("source", "target"))
+        place = Path(folder)
+        source, target = (given(spec, name, place / f"{name}.jsonl") for name in ("source", "target"))
         codes = [spec[name].get("language") for name in ("source", "target")]
-        known = [{"source": one, "target": other} for one, other in spec.get("links", ())]
+        known = [(one.strip(), other.strip()) for one, other in spec.get("links", ())]
         words = "".join(f"{_word(one)}\t{_word(other)}\n" for one, other in spec.get("dictionary", ()))
-        found = link(
+        options = LinkOptions(
             source,
             target,
             languages="-".join(codes) if all(codes) else None,
-            dictionary=[written(given / "dictionary.tsv", words.encode())] if words else (),
-            train=[written(given / "links.jsonl", lines(known))] if known else (),
-            progress=tell,
+            dictionary=[_written(place / "dictionary.tsv", words.encode())] if words else (),
             **{name: spec[name] for name in OPTIONS if name in spec},
         )
+        with listening(tell):
+            sides = sides_of(options)
+            pairs = links_between("links", known, *(side.documents for side in sides)) if known else []
+            found = link_sides(*sides, pairs, options).links
     links = []
     for id_, of in found.run.items():
         record: dict[str, Any] = {"source": id_, "targets": [{"id": t, "score": s} for t, s in of.items()]}
@@ -54,7 +58,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     }
 
 
-def side_of(spec: Mapping[str, Any], name: str, path: Path) -> Path:
+def given(spec: Mapping[str, Any], name: str, path: Path) -> Path:
     """Return the path of a side: its index or, of documents that were sent or filtered, a file that holds them.
 
     `spec["indexes"]` has the directories of sides that are an index, which the side itself calls by its public name.
@@ -73,19 +77,14 @@ def side_of(spec: Mapping[str, Any], name: str, path: Path) -> Path:
             raise InputError("two documents of one side have the same id: ids must be unique")
     if not texts:
         raise InputError("one side has no documents: nothing can be linked")
-    return written(path, lines(texts))
-
-
-def lines(records: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return records as lines of JSON."""
-    return b"".join(orjson.dumps(record) + b"\n" for record in records)
+    return _written(path, b"".join(orjson.dumps(text) + b"\n" for text in texts))
 
 
 def _word(text: str) -> str:
     return " ".join(text.split())
 
 
-def written(path: Path, content: bytes) -> Path:
+def _written(path: Path, content: bytes) -> Path:
     """Write a file and return its path."""
     path.write_bytes(content)
     return path

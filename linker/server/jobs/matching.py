@@ -12,8 +12,8 @@ import numpy as np
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.progress import Progress, listening
-from linker.cli.commands.sides import UNKNOWN, Side
-from linker.cli.commands.together import candidate_lists, ranked
+from linker.crosslingual.sides import UNKNOWN, Side
+from linker.crosslingual.together import candidate_lists, ranked
 from linker.engine.engine import Engine
 from linker.review.interface import Seed
 from linker.review.ledger import Ledger

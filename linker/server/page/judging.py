@@ -9,8 +9,8 @@ from typing import Any
 
 from indexes.interface import filter_values
 from linker.base.errors import InputError
-from linker.review.evidence import Evidence, evidence, rarest_words
-from linker.review.folding import copies
+from linker.engine.evidence import Evidence, evidence, rarest_words
+from linker.engine.folding import copies
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.server.page.reviews import Opened
 

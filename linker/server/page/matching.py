@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from fastapi import Query
 
-from linker.review.folding import fold
+from linker.engine.folding import fold
 from linker.review.interface import Candidate, Judgement
 from linker.review.rows.accepting import LEVEL, Check, Offer, offer
 from linker.review.rows.kept import Match, Matches, load, stamp

@@ -16,8 +16,8 @@ from indexes.interface import Document, Filter, IndexesError
 from indexes.text.analysis import Analysis
 from indexes.text.marking import excerpt, marked
 from linker.base.errors import InputError
+from linker.engine.folding import fold
 from linker.review.fields import Field, fields
-from linker.review.folding import fold
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.server.page.judging import Offer, offers, saw
 from linker.server.page.rendering import address, page

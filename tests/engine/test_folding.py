@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from indexes.interface import Document
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.review.folding import Fold, copies, fold
+from linker.engine.folding import Fold, copies, fold
 from linker.scoring.groups.copies import THRESHOLD, normalised_words, shingles
 
 

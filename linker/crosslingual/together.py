@@ -18,14 +18,14 @@ from indexes.errors import MissingExtraError
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
-from linker.cli.commands.sides import Side, analysis_of
 from linker.crosslingual.options import Cardinality, LinkOptions
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import Candidates
+from linker.crosslingual.sides import Side, analysis_of
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.review.evidence import evidence
-from linker.review.folding import fold
+from linker.engine.evidence import evidence
+from linker.engine.folding import fold
 from linker.scoring.probability.competition import Kind, Lists
 from linker.scoring.probability.deciding import FEWEST as FEWEST_HELD
 from linker.scoring.probability.deciding import Decision, Known, decide

@@ -13,14 +13,11 @@ from indexes.interface import Document
 from indexes.store import manifest as manifests
 from linker.base.errors import InputError
 from linker.base.logs import logger
-from linker.cli.commands.page_files import report_skipped
 from linker.corpora import BadLine, Columns
 from linker.corpora.languages import CODES, guess_language, script_language
+from linker.crosslingual.pages.files import report_skipped
 from linker.crosslingual.pages.pages import Pages, language_of, pages_from, read_documents
 from linker.engine.engine import Engine
-from linker.evaluation.reading.judgements import merged_qrels
-from linker.review.importing.columns import NAMES, WORDS
-from linker.review.importing.readers import read_records
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 UNKNOWN = "und"
@@ -31,9 +28,6 @@ SHARED = (
 )
 # Running words below which a side shows only its script, and below which it says nothing of what the other side knows.
 TOLD_BY_SCRIPT, ONE_WAY = 10, 500
-TABLES = (".csv", ".xlsx", ".jsonl")  # known links as a table; other files are qrels
-SOURCES = (*NAMES["seed"], "source", "qid", "query_id", "query-id", "post", "post_id", "id1")
-TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "article_id", "id2")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,76 +110,36 @@ def analysis_of(source: Side, target: Side) -> str:
     return guess_language(d.full_text for d in target.documents.values()) or "none"
 
 
-def known_links(
-    files: Sequence[Path], source: Mapping[str, object], target: Mapping[str, object]
+def links_between(
+    where: str | Path,
+    links: Sequence[tuple[str, str]],
+    source: Mapping[str, object],
+    target: Mapping[str, object],
 ) -> list[tuple[str, str]]:
-    """Return the links of qrels (and BEIR's TSV) and of tables, between ids that are on both sides.
+    """Return the known links between ids that are on both sides, each once; the log says how many are left out.
 
-    A table is CSV, XLSX or JSON lines: a column of each side's ids, by the usual names or the first two, and, if it has
-    one, a verdict, of which only "relevant" counts. Links with other ids are left out, which the log says. Raises
-    InputError where none of a file's links is between these texts.
+    `where`: what holds them. Raises InputError where none is between these texts.
     """
-    found: dict[tuple[str, str], None] = {}
-    for path in files:
-        links = _from_table(path) if path.suffix.lower() in TABLES else _from_qrels(path)
-        good = [(a, b) for a, b in links if a in source and b in target]
-        if not good:
-            raise InputError(f"{path}: none of its links is between these pages; do the ids agree?")
-        if missing := [(a, b) for a, b in links if a not in source or b not in target]:
-            logger.info(
-                f"{path}: {len(missing):,} of {len(links):,} links name a page that is not here, so they are left "
-                f"out; the first: {' '.join(missing[0])}"
-            )
-        found |= dict.fromkeys(good)
-    return list(found)
-
-
-def _from_qrels(path: Path) -> list[tuple[str, str]]:
-    judged = merged_qrels([path])
-    return [(one, other) for one, of in judged.items() for other, grade in of.items() if grade > 0]
-
-
-def judged_pairs(files: Sequence[Path], documents: Mapping[str, object]) -> dict[tuple[str, str], bool]:
-    """Return the judged pairs of one corpus' documents, and whether they belong together; files as `known_links` has.
-
-    A verdict that is neither relevant nor not is left out, and so are pairs with other ids. Raises InputError where no
-    pair of a file is between these documents.
-    """
-    found: dict[tuple[str, str], bool] = {}
-    for path in files:
-        pairs = (
-            _judged_in_table(path)
-            if path.suffix.lower() in TABLES
-            else [(one, other, "relevant") for one, other in _from_qrels(path)]
+    good = [(a, b) for a, b in links if a in source and b in target]
+    if not good:
+        raise InputError(f"{where}: none of its links is between these pages; do the ids agree?")
+    if missing := [(a, b) for a, b in links if a not in source or b not in target]:
+        logger.info(
+            f"{where}: {len(missing):,} of {len(links):,} links name a page that is not here, so they are left "
+            f"out; the first: {' '.join(missing[0])}"
         )
-        here = {
-            (one, other): verdict == "relevant"
-            for one, other, verdict in pairs
-            if one in documents and other in documents and verdict in ("relevant", "not")
-        }
-        if not here:
-            raise InputError(
-                f"{path}: none of its pairs is judged and between these documents; do the ids agree?"
-            )
-        found |= here
-    return found
+    return list(dict.fromkeys(good))
 
 
-def _from_table(path: Path) -> list[tuple[str, str]]:
-    return [(one, other) for one, other, verdict in _judged_in_table(path) if verdict == "relevant"]
-
-
-def _judged_in_table(path: Path) -> list[tuple[str, str, str | None]]:
-    """Return the pairs of ids in a table with their verdicts, "relevant" where it has no such column."""
-    links: list[tuple[str, str, str | None]] = []
-    for number, _, fields in read_records(path):
-        if isinstance(fields, str):
-            raise InputError(f"{path}:{number}: {fields}")
-        names = list(fields)
-        first = next((name for name in SOURCES if name in fields), names[0])
-        second = next((n for n in TARGETS if n in fields and n != first), names[1] if len(names) > 1 else "")
-        verdict = next((fields[n] for n in ("verdict", "label", "relevance", "relevant") if n in fields), "1")
-        one, other = (str(fields.get(name) or "").strip() for name in (first, second))
-        if one and other:
-            links.append((one, other, WORDS.get(str(verdict).strip().lower())))
-    return links
+def judged_between(
+    where: str | Path, judged: Mapping[tuple[str, str], bool], documents: Mapping[str, object]
+) -> dict[tuple[str, str], bool]:
+    """Return the judged pairs between ids of one corpus. Raises InputError where there are none; `where` has them."""
+    here = {
+        pair: together for pair, together in judged.items() if pair[0] in documents and pair[1] in documents
+    }
+    if not here:
+        raise InputError(
+            f"{where}: none of its pairs is judged and between these documents; do the ids agree?"
+        )
+    return here

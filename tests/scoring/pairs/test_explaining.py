@@ -17,10 +17,10 @@ from torch import Tensor
 from linker.encoders import folder as folders
 from linker.encoders.attention import hooked
 from linker.encoders.configs import BagConfig, StarConfig
-from linker.encoders.explain import Attention, explain
 from linker.encoders.star import StarTransformer
 from linker.encoders.text import TextEncoder, padded
 from linker.encoders.tokens import Vocabulary, WordTokenizer
+from linker.scoring.pairs.explaining import Attention, explain
 from tests.helpers import HashEncoder, linker
 
 STAR = StarConfig(dim=8, heads=3, head_dim=4, layers=2, alpha=1.7, window=1, residual=True, max_weight=0.3)

@@ -12,8 +12,8 @@ import pytest
 from indexes.text.analysis import Analysis
 from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
-from linker.review.evidence import MARKED, evidence, rarest_words
-from linker.review.folding import copies
+from linker.engine.evidence import MARKED, evidence, rarest_words
+from linker.engine.folding import copies
 from tests.helpers import sentence
 
 

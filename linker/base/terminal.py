@@ -1,0 +1,29 @@
+"""What commands of all rooms share: two option types, JSON on stdout, notes and warnings on stderr."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from linker.base.options import Opt
+from linker.base.printable import json_text, print_for_programs
+
+Index = Annotated[Path, Opt(
+    "Directory of the index, or elastic+https://HOST:PORT/NAME (or opensearch+…).", "", metavar="DIR")]  # fmt: skip
+AsJson = Annotated[bool, Opt("Print the result as JSON.", "--json")]
+
+
+def print_json(value: Any) -> None:
+    """Print a value as one line of JSON on stdout."""
+    print_for_programs(json_text(value) + "\n")
+
+
+def note(message: str) -> None:
+    """Print a message that is not a result, on stderr."""
+    print(message, file=sys.stderr)
+
+
+def warn(message: str) -> None:
+    """Print a warning on stderr."""
+    note(f"warning: {message}")

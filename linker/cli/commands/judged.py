@@ -1,0 +1,75 @@
+"""Known links and judged pairs of files that users name: qrels (and BEIR's TSV), or tables of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from linker.base.errors import InputError
+from linker.crosslingual.sides import judged_between, links_between
+from linker.evaluation.reading.judgements import merged_qrels
+from linker.review.importing.columns import NAMES, WORDS
+from linker.review.importing.readers import read_records
+
+TABLES = (".csv", ".xlsx", ".jsonl")  # known links as a table; other files are qrels
+SOURCES = (*NAMES["seed"], "source", "qid", "query_id", "query-id", "post", "post_id", "id1")
+TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "article_id", "id2")
+
+
+def known_links(
+    files: Sequence[Path], source: Mapping[str, object], target: Mapping[str, object]
+) -> list[tuple[str, str]]:
+    """Return the links of qrels (and BEIR's TSV) and of tables, between ids that are on both sides.
+
+    A table is CSV, XLSX or JSON lines: a column of each side's ids, by the usual names or the first two, and, if it has
+    one, a verdict, of which only "relevant" counts. Links with other ids are left out, which the log says. Raises
+    InputError where none of a file's links is between these texts.
+    """
+    found: dict[tuple[str, str], None] = {}
+    for path in files:
+        links = _from_table(path) if path.suffix.lower() in TABLES else _from_qrels(path)
+        found |= dict.fromkeys(links_between(path, links, source, target))
+    return list(found)
+
+
+def judged_pairs(files: Sequence[Path], documents: Mapping[str, object]) -> dict[tuple[str, str], bool]:
+    """Return the judged pairs of one corpus' documents, and whether they belong together; files as `known_links` has.
+
+    A verdict that is neither relevant nor not is left out, and so are pairs with other ids. Raises InputError where no
+    pair of a file is between these documents.
+    """
+    found: dict[tuple[str, str], bool] = {}
+    for path in files:
+        if path.suffix.lower() in TABLES:
+            judged = {
+                (a, b): verdict for a, b, verdict in _judged_in_table(path) if verdict in ("relevant", "not")
+            }
+        else:
+            judged = dict.fromkeys(_from_qrels(path), "relevant")
+        found |= judged_between(path, {pair: v == "relevant" for pair, v in judged.items()}, documents)
+    return found
+
+
+def _from_qrels(path: Path) -> list[tuple[str, str]]:
+    judged = merged_qrels([path])
+    return [(one, other) for one, of in judged.items() for other, grade in of.items() if grade > 0]
+
+
+def _from_table(path: Path) -> list[tuple[str, str]]:
+    return [(one, other) for one, other, verdict in _judged_in_table(path) if verdict == "relevant"]
+
+
+def _judged_in_table(path: Path) -> list[tuple[str, str, str | None]]:
+    """Return the pairs of ids in a table with their verdicts, "relevant" where it has no such column."""
+    links: list[tuple[str, str, str | None]] = []
+    for number, _, fields in read_records(path):
+        if isinstance(fields, str):
+            raise InputError(f"{path}:{number}: {fields}")
+        names = list(fields)
+        first = next((name for name in SOURCES if name in fields), names[0])
+        second = next((n for n in TARGETS if n in fields and n != first), names[1] if len(names) > 1 else "")
+        verdict = next((fields[n] for n in ("verdict", "label", "relevance", "relevant") if n in fields), "1")
+        one, other = (str(fields.get(name) or "").strip() for name in (first, second))
+        if one and other:
+            links.append((one, other, WORDS.get(str(verdict).strip().lower())))
+    return links

@@ -1,0 +1,189 @@
+"""Linking the texts of two sides, in one language or two: what `link` does between reading and writing tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from indexes.showing import SHOWN, brief
+from indexes.showing import table as shown_table
+from linker.base.errors import InputError
+from linker.base.files import write_atomically
+from linker.base.logs import logger
+from linker.base.options import options as options_of
+from linker.crosslingual.options import LinkOptions, Options
+from linker.crosslingual.pages.files import dictionary_of
+from linker.crosslingual.pages.pages import split_languages
+from linker.crosslingual.ranking.saved import LinkModel, load
+from linker.crosslingual.runs import explanations_path, holds_files_beside, linked, run_of, write_metadata
+from linker.crosslingual.sides import Side, same_language, side_of
+from linker.crosslingual.task import NO_LINKS, Task, read_links
+from linker.crosslingual.together import Together, link_together
+from linker.evaluation.reading.trec import write_run
+
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The links of texts: `run` holds the targets of each linked text with their scores, best first.
+
+    `pages` and `targets` count the texts on both sides, `metadata` says how the links were made. In one language,
+    the scores are P(link), `none` holds P(none) of each text that was to be linked, and `copies` the near copies of its
+    first target among the others. `evaluate` takes `run`.
+    """
+
+    run: Mapping[str, Mapping[str, float]]
+    method: str
+    pages: int
+    targets: int
+    metadata: Mapping[str, Any] = field(repr=False)
+    none: Mapping[str, float] = field(default_factory=dict, repr=False)
+    copies: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.run)
+
+    def __repr__(self) -> str:
+        first = brief([f"{page} → {next(iter(best))}" for page, best in self.run.items()], 3)
+        return f"<Links by {self.method}: {len(self)} of {self.pages} pages{': ' if first else ''}{first}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(page, *next(iter(best.items()))) for page, best in list(self.run.items())[:SHOWN]]
+        caption = f"{len(self):,} of {self.pages:,} pages linked, method {self.method}"
+        return shown_table(rows, ("page", "counterpart", "score"), caption)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Outcome:
+    """Links; the best document of each text with its probability, linked or not; and what was learned, if it was."""
+
+    links: Links
+    proposed: Sequence[tuple[str, str, float]]
+    model: Callable[[], LinkModel] | None = None
+
+
+def sides_of(options: LinkOptions) -> tuple[Side, Side]:
+    """Read both sides. Raises InputError as `side_of` does."""
+    codes = split_languages(options.languages) if options.languages else (None, None)
+    source = side_of(Path(options.source), codes[0], options.columns)
+    return source, side_of(Path(options.target), codes[1], options.columns, options.encoder)
+
+
+def link_sides(
+    source: Side, target: Side, pairs: Pairs, options: LinkOptions, path: Path | None = None
+) -> Outcome:
+    """Link the texts of `source` to documents of `target`, given known links (`pairs`), and write the run to `path`.
+
+    Of the options, the files of sides and of known links are not read. Raises InputError where a file cannot be read or
+    written, or the method lacks an input that it needs.
+    """
+    o = options
+    languages_only = o.dictionary or o.pivot or o.model or o.save_model or o.self_train
+    if o.method == "auto" and not languages_only and same_language(source, target):
+        if o.resume:
+            raise InputError("`resume` continues a run across languages; leave it out")
+        _warn_in_one_language(o)
+        return _together(source, target, pairs, o, path)
+    pages, others = source.pages, target.pages
+    pivot_pages = side_of(Path(o.pivot), None, o.columns).pages if o.pivot else None
+    rows = [(pages.position[one], others.position[other]) for one, other in pairs]
+    through = NO_LINKS
+    if pivot_pages and o.pivot_links:
+        through = read_links(Path(o.pivot_links), pivot_pages, others)
+    task = Task(
+        pages, others, tuple(map(dictionary_of, o.dictionary)), np.array(rows, np.int64) if rows else NO_LINKS,
+        pivot_pages, through, o.encoder, o.one_to_one, o, model=_model(o.model),
+    )  # fmt: skip
+    _warn_of_unused(o)
+    result = linked(task, o.method, path, k=o.k, name=o.run_name, resume=o.resume)
+    about = {"languages": [source.code, target.code], **result.metadata}
+    links = Links(run_of(pages, others, result.candidates), o.method, len(pages), len(others), about)
+    return Outcome(links, result.proposed, result.model)
+
+
+def _together(source: Side, target: Side, pairs: Pairs, options: LinkOptions, path: Path | None) -> Outcome:
+    """Link two collections of one language, and write the run."""
+    if options.explain and (path is None or not holds_files_beside(path)):
+        raise InputError(f"`explain` writes a file beside the run, and {path} is not a regular file")
+    answer = link_together(source, target, pairs, options)
+    if path:
+        topics = ((id_, list(of), list(of.values())) for id_, of in _decreasing(answer.run))
+        write_run(path, topics, options.run_name)
+        write_metadata(path, answer.metadata)
+    if path and options.explain:
+        records = (_explained(id_, answer) for id_ in answer.none)
+        write_atomically(explanations_path(path), b"".join(orjson.dumps(r) + b"\n" for r in records))
+    counts = len(source.documents), len(target.documents)
+    links = Links(answer.run, "auto", *counts, answer.metadata, answer.none, answer.copies)
+    return Outcome(links, answer.proposed)
+
+
+def _decreasing(run: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield a run with scores lowered as little as necessary to decrease: an evaluator orders equal ones by id."""
+    for id_, of in run.items():
+        last, lower = math.inf, {}
+        for name, score in of.items():
+            last = lower[name] = min(score, math.nextafter(last, -math.inf))
+        yield id_, lower
+
+
+def _explained(id_: str, answer: Together) -> dict[str, Any]:
+    of = answer.run.get(id_, {})
+    record: dict[str, Any] = {
+        "id": id_,
+        "link": next(iter(of), None),
+        "no_link_probability": answer.none[id_],
+    }
+    if of:
+        record |= {"probability": next(iter(of.values())), "matches": answer.matches[id_]}
+    return record | ({"group": answer.copies[id_]} if id_ in answer.copies else {})
+
+
+def _warn_of_unused(options: LinkOptions) -> None:
+    """Warn of options that the method does not use."""
+    only = {option.name: option.about.only for option in options_of(LinkOptions)}
+    if unused := [name for name in _changed(options) if only[name] and options.method not in only[name]]:
+        logger.warning("the method %r does not use %s", options.method, _listed(unused))
+
+
+def _warn_in_one_language(options: LinkOptions) -> None:
+    """Warn of options that two collections of one language have no use for."""
+    used = {"min_probability", "precision", "explain", "seed", "links"}
+    scoring = {field.name for field in fields(Options)}
+    if unused := [name for name in _changed(options) if name in scoring - used]:
+        logger.warning(
+            "both collections are in one language, where these options have no use: %s", _listed(unused)
+        )
+
+
+def _changed(options: LinkOptions) -> list[str]:
+    """Return the names of the options that are not at their defaults."""
+    return [
+        option.name for option in options_of(LinkOptions) if getattr(options, option.name) != option.default
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _model(folder: str | Path | None) -> LinkModel | None:
+    if folder is None:
+        return None
+    model = load(Path(folder))
+    pair = "-".join(one.code for one in model.languages)
+    logger.info(
+        "%s: a model of %s, method %s, %s links",
+        folder,
+        pair,
+        model.method,
+        f"{len(model.knowledge.links):,}",
+    )
+    return model
