@@ -20,9 +20,11 @@ from indexes.dtypes import AnyArray, Int64Array
 
 WORD = 8  # bytes hashed at a time
 BLOCK = 1 << 16  # ids decoded or hashed at a time
+FEW = 32  # ids that are found one by one sooner than by numpy
 SALT = np.uint64(secrets.randbits(64))
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, from the golden ratio
 HALF = np.uint64(32)
+WHOLE = (1 << 64) - 1
 # A word that ends after n bytes keeps these bits.
 KEPT = np.array([(1 << 8 * n) - 1 for n in range(WORD + 1)], dtype=np.uint64)
 
@@ -39,6 +41,10 @@ class _Block:
 
     def __len__(self) -> int:
         return len(self.starts) - 1
+
+    def __getitem__(self, row: int) -> bytes:
+        """Return the bytes of the id of a row."""
+        return bytes(self._view[self.starts[row] : self.starts[row + 1] - 1])
 
     def bytes_of(self, rows: AnyArray) -> list[bytes]:
         """Return the bytes of the ids of `rows` (integers [n])."""
@@ -76,6 +82,15 @@ class _Block:
         nth = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
         return which, order[low[which] + nth].astype(np.int64)
 
+    def rows(self, data: bytes, sought: int) -> Iterator[int]:
+        """Yield the rows whose id has these bytes, of which `sought` is the hash."""
+        hashes, order = self.order
+        for place in range(int(hashes.searchsorted(np.uint64(sought))), len(hashes)):
+            if int(hashes[place]) != sought:
+                return
+            if self[row := int(order[place])] == data:
+                yield row
+
 
 class PackedIds(Sequence[str]):
     """Strings in row order, for reading, in blocks; those of several files are joined without being copied."""
@@ -94,7 +109,7 @@ class PackedIds(Sequence[str]):
     @classmethod
     def of(cls, ids: Sequence[str]) -> PackedIds:
         """Return any strings; those that can be ids can also be read as strings again."""
-        encoded = [id_.encode("utf-8", "surrogatepass") for id_ in ids]
+        encoded = _encoded(ids)
         starts = np.cumsum([0, *(len(data) + 1 for data in encoded)])
         return cls([_Block(np.frombuffer(b"\n".join(encoded), dtype=np.uint8), starts)])
 
@@ -119,7 +134,7 @@ class PackedIds(Sequence[str]):
         if isinstance(row, slice):
             low, high, step = row.indices(len(self))
             return self._decoded(low, high) if step == 1 else [self[n] for n in range(low, high, step)]
-        return self.of_rows(np.array([range(len(self))[row]]))[0]
+        return self._bytes(range(len(self))[row]).decode()
 
     def of_rows(self, rows: AnyArray) -> list[str]:
         """Return the ids of `rows`, int64 [n], each of which exists."""
@@ -128,11 +143,11 @@ class PackedIds(Sequence[str]):
     def _bytes_of(self, rows: AnyArray) -> list[bytes]:
         if len(self._blocks) == 1:
             return self._blocks[0].bytes_of(rows)
-        found = []
-        for row in rows.tolist():
-            number = bisect.bisect_right(self._firsts, row) - 1
-            found += self._blocks[number].bytes_of(np.array([row - self._firsts[number]]))
-        return found
+        return [self._bytes(row) for row in rows.tolist()]
+
+    def _bytes(self, row: int) -> bytes:
+        number = bisect.bisect_right(self._firsts, row) - 1
+        return self._blocks[number][row - self._firsts[number]]
 
     def _decoded(self, low: int, high: int) -> list[str]:
         found: list[str] = []
@@ -161,6 +176,10 @@ class PackedIds(Sequence[str]):
 
     def find(self, ids: Sequence[str]) -> tuple[Int64Array, Int64Array]:
         """Return the places in `ids` and the rows that hold the same, both int64 [matches], in any order."""
+        if len(ids) <= FEW:
+            few = [(place, row) for place, id_ in enumerate(_encoded(ids)) for row in self._rows_of(id_)]
+            both = np.array(few, dtype=np.int64).reshape(-1, 2)
+            return both[:, 0], both[:, 1]
         sought = ids if isinstance(ids, PackedIds) else PackedIds.of(ids)
         hashes, places, rows = sought.hashes, [], []
         for first, block in zip(self._firsts, self._blocks, strict=False):
@@ -175,6 +194,11 @@ class PackedIds(Sequence[str]):
     def rows(self, id_: str) -> list[int]:
         """Return the rows that have an id, ascending."""
         return sorted(self.find([id_])[1].tolist())
+
+    def _rows_of(self, data: bytes) -> list[int]:
+        sought = _hash_of(data)
+        blocks = zip(self._firsts, self._blocks, strict=False)
+        return [first + row for first, block in blocks for row in block.rows(data, sought)]
 
 
 class GrownIds(Sequence[str]):
@@ -235,4 +259,19 @@ def _hashes(data: AnyArray, starts: Int64Array) -> AnyArray:
         word = words[at[rows] + begin] & KEPT[np.minimum(lengths[rows] - begin, WORD)]
         mixed = (found[rows] ^ word) * FACTOR
         found[rows] = mixed ^ mixed >> HALF
+    return found
+
+
+def _encoded(ids: Sequence[str]) -> list[bytes]:
+    if isinstance(ids, PackedIds):
+        return [ids._bytes(row) for row in range(len(ids))]
+    return [id_.encode("utf-8", "surrogatepass") for id_ in ids]
+
+
+def _hash_of(data: bytes) -> int:
+    """Return the hash of one string, as `_hashes` does."""
+    found = int(SALT) ^ len(data) * int(FACTOR) & WHOLE
+    for begin in range(0, len(data), WORD):
+        mixed = (found ^ int.from_bytes(data[begin : begin + WORD], "little")) * int(FACTOR) & WHOLE
+        found = mixed ^ mixed >> 32
     return found

@@ -71,10 +71,11 @@ def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
 
 def files(directory: Path, manifest: Manifest) -> dict[str, FileRecord]:
     """Return the files of the last generation, `manifest`, and of the older ones kept. Raises DamagedError."""
-    all_files: dict[str, FileRecord] = {}
-    for generation in (*kept(directory, manifest).values(), manifest):
-        all_files |= generation.files
-    return all_files
+    return _files_of((*kept(directory, manifest).values(), manifest))
+
+
+def _files_of(all_: Iterable[Manifest]) -> dict[str, FileRecord]:
+    return {name: record for manifest in all_ for name, record in manifest.files.items()}
 
 
 def with_kept(directory: Path) -> Manifest:
@@ -95,15 +96,14 @@ def sweep(directory: Path, manifest: Manifest, folders: Iterable[str] = storage.
 
     `manifest` is the last generation; only files in `folders` are deleted. Raises DamagedError.
     """
-    numbers = list(kept(directory, manifest))
-    most = limit(directory)
-    for number in numbers[: max(len(numbers) - most, 0)]:
+    older, most = kept(directory, manifest), limit(directory)
+    for number in list(older)[: max(len(older) - most, 0)]:
         (directory / _name(number)).unlink()
         # A manifest must not outlive its files.
         writing.sync(directory / storage.GENERATIONS)
-    remaining = kept(directory, manifest)
-    names = {_name(number) for number in remaining} | ({KEEP} if most else set())
-    ownership.sweep(directory, {*files(directory, manifest), *names}, folders)
+        del older[number]
+    names = {_name(number) for number in older} | ({KEEP} if most else set())
+    ownership.sweep(directory, {*_files_of((*older.values(), manifest)), *names}, folders)
 
 
 def checkout(directory: Path, generation: int) -> Manifest:

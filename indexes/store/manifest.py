@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -55,22 +56,30 @@ def read(data: bytes, path: Path | str) -> Manifest:
 
     Raises FormatVersionError, DamagedError.
     """
-    body = data.partition(b",")[2]
-    if data != _checked(body):
-        raise DamagedError(f"{path} is damaged (its checksum does not match): {REMEDY}")
     try:
-        values = parse(data)
-        version = values.get("format")
-        if type(version) is int and version != FORMAT:
-            raise FormatVersionError(
-                f"{path} has format {version}, this version reads {FORMAT}: build the index again with `linker index "
-                "build`, or use the linker that wrote it"
-            )
-        manifest_checks.check_values(values)
-        manifest = _from_json(values)
-        manifest_checks.check_consistent(manifest)
+        return _parsed(data)
+    except FormatVersionError as e:
+        raise FormatVersionError(f"{path} {e}") from None
     except SchemaError as e:
         raise DamagedError(f"{path} is damaged: {e}; {REMEDY}") from None
+
+
+# Between two commits each change and each reader read the same bytes several times.
+@functools.lru_cache(maxsize=8)
+def _parsed(data: bytes) -> Manifest:
+    """Return the manifest in `data`. Raises FormatVersionError, and SchemaError where a value is wrong."""
+    if data != _checked(data.partition(b",")[2]):
+        raise SchemaError("its checksum does not match")
+    values = parse(data)
+    version = values.get("format")
+    if type(version) is int and version != FORMAT:
+        raise FormatVersionError(
+            f"has format {version}, this version reads {FORMAT}: build the index again with `linker index build`, or "
+            "use the linker that wrote it"
+        )
+    manifest_checks.check_values(values)
+    manifest = _from_json(values)
+    manifest_checks.check_consistent(manifest)
     return manifest
 
 

@@ -161,16 +161,24 @@ def _lock_content(directory: Path) -> bytes:
 def refuse_links(directory: Path) -> None:
     """Raise IndexesError if a part of the index is a symbolic link: its target is not ours to change."""
     parts = (*storage.FOLDERS, storage.LOCK, manifests.NAME, f"{manifests.NAME}.tmp")
-    paths = [directory / part for part in parts]
-    for folder in storage.FOLDERS:
-        if not (directory / folder).is_symlink():
-            for root, inner, names in os.walk(directory / folder):
-                paths.extend(Path(root, name) for name in (*inner, *names))
-    if link := next((path for path in paths if path.is_symlink()), None):
+    if link := next(_links(directory, parts), None):
         raise IndexesError(
             f"{link} is a symbolic link, and an index must not leave its directory: put the target "
             "in its place, or move the whole directory and link that"
         )
+
+
+def _links(folder: str | Path, names: Collection[str] = ()) -> Iterator[str]:
+    """Yield the symbolic links in a folder, at any depth; `names` are all that count of the folder itself."""
+    # A writer may be deleting the folder.
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if names and entry.name not in names:
+                continue
+            if entry.is_symlink():
+                yield entry.path
+            elif entry.is_dir():
+                yield from _links(entry.path)
 
 
 def sweep(directory: Path, keep: Collection[str], folders: Iterable[str] = storage.FOLDERS) -> None:

@@ -32,6 +32,17 @@ def test_packed_ids_are_those_that_were_packed(ids: list[str], others: list[str]
             assert found.rows(id_) == [row for row, other in enumerate(ids) if other == id_]
 
 
+@given(st.lists(IDS, max_size=60), st.lists(IDS, max_size=5), st.sampled_from([0, packed.FEW]))
+def test_few_ids_are_found_as_many_are(ids: list[str], others: list[str], few: int) -> None:
+    sought = [*ids[::2], *others, "", "\ud800"]
+    expected = [(a, b) for a, id_ in enumerate(sought) for b, other in enumerate(ids) if other == id_]
+    with mock.patch.object(packed, "FEW", few):
+        for found in (pack(ids), PackedIds.joined([pack(ids[:1]), pack(ids[1:])])):
+            for form in (sought, pack(sought)):
+                places, rows = found.find(form)
+                assert sorted(zip(places.tolist(), rows.tolist(), strict=True)) == expected
+
+
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=12), st.data())
 def test_repeated_ids_are_found_among_live_rows(ids: list[str], data: st.DataObject) -> None:
     live = data.draw(st.lists(st.booleans(), min_size=len(ids), max_size=len(ids)))
@@ -44,11 +55,13 @@ def test_repeated_ids_are_found_among_live_rows(ids: list[str], data: st.DataObj
 
 
 def test_equal_hashes_are_not_taken_for_equal_ids() -> None:
-    with mock.patch.object(
-        packed, "_hashes", lambda data, starts: np.zeros(len(starts) - 1, dtype=np.uint64)
+    with (
+        mock.patch.object(packed, "_hashes", lambda data, starts: np.zeros(len(starts) - 1, dtype=np.uint64)),
+        mock.patch.object(packed, "_hash_of", lambda data: 0),
     ):
         ids = pack(["a", "b", "a"])
         assert (ids.rows("a"), ids.rows("b"), ids.rows("c")) == ([0, 2], [1], [])
+        assert len(ids.find(["a", "c"] * packed.FEW)[1]) == 2 * packed.FEW
         assert repeated([ids], [None]) == ["a"]
         assert repeated([ids], [np.array([True, True, False])]) == []
 
