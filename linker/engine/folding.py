@@ -88,11 +88,9 @@ def copies(
             text, k, mode="bm25", where=where, stored_ranker=False, probabilities=False
         ).hits
         others = [id_ for id_ in hits.ids if id_ != document.id]
-        alike = [
-            i
-            for i, id_ in enumerate(others)
-            if _is_copy(engine.document(id_).full_text, words, own, threshold)
-        ]
+        collection = engine.collection
+        texts = (collection.documents[row].full_text for row in collection.rows.locate(others).tolist())
+        alike = [i for i, text in enumerate(texts) if _is_copy(text, words, own, threshold)]
         if max(alike, default=-1) < len(others) // 2 or len(hits) < k:
             return tuple(others[i] for i in alike)
         k *= 2

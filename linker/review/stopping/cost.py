@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 EXPECTED = (15, 50, 100, 300)  # relevant documents, for the price before anything was found
 
 
+@functools.lru_cache(maxsize=256)
 def price(unread: int, found: int, target: float, *, alpha: float = 0.05, anytime: bool = False) -> int:
     """Return how many of the `unread` documents, read at random without a find, certify the recall `target`.
 

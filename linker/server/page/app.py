@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import AsyncIterator
 from types import ModuleType
 
@@ -75,6 +76,8 @@ def create_app(config: ServeConfig) -> FastAPI:
         openapi_url=None,
     )
     app.state.config, app.state.reviews = config, reviews
+    # A page holds some thirty addresses, and FastAPI goes through all routes for each.
+    app.state.path_for = functools.lru_cache(4096)(app.url_path_for)
     for module in PAGES:
         app.include_router(module.router)
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")

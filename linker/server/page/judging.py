@@ -27,7 +27,7 @@ KNOWN = 256  # documents whose copies are remembered
 class Shown:
     """A candidate with all that its page shows; `rest` is how many characters of its text are left out.
 
-    `seed_number` counts from 1, 0 where the seed is none of the review's any more.
+    `seed_number` counts from 1, 0 where the seed is none of the review's any more; `seed_text` is its whole text.
     """
 
     candidate: Candidate
@@ -38,12 +38,8 @@ class Shown:
     rest: int
     seed: Seed | None
     seed_number: int
+    seed_text: str
     copies: int = 0
-
-    @property
-    def seed_text(self) -> str:
-        """The seed's text, whole."""
-        return unwrapped(self.seed.text) if self.seed else ""
 
     @property
     def lead(self) -> str:
@@ -72,6 +68,7 @@ def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown
         len(document.text) - len(text),
         seed,
         number,
+        unwrapped(seed.text) if seed else "",
         0 if candidate.phase == "search" else len(group(opened, candidate.id)),
     )
 

@@ -119,7 +119,7 @@ def is_swap(request: Request) -> bool:
 
 def address(request: Request, route: str, **values: Any) -> str:
     """Return the path of a route by its name, without host: a proxy may show another one."""
-    return str(request.app.url_path_for(route, **values))
+    return str(request.app.state.path_for(route, **values))
 
 
 def address_if(request: Request, route: str, **values: Any) -> str:
