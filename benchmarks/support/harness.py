@@ -5,7 +5,8 @@
 
 In the module that is run, `python -m benchmarks.NAME`, this last definition reads the command line (`parse_options`),
 calls the function, and records what it returns in benchmarks/results/NAME.json, with commit, machine and seed. Two
-options are more than values: `work` is an open folder, and `rows` the rows of results that a file keeps between runs.
+options are more than values: `work` is an open folder (a temporary one, which is not asked for, where it is None), and
+`rows` the rows of results that a file keeps between runs; they are declared as KEPT, WORK or None, and as ROWS.
 """
 
 from __future__ import annotations
@@ -43,11 +44,13 @@ def benchmark(*, seed: int | None = None, **options: Any) -> Callable[[Measure],
 
 def _run(measure: Measure, seed: int | None, options: dict[str, Any]) -> None:
     main = sys.modules["__main__"]
-    given = parse_options(main.__doc__, **options)
+    given = parse_options(
+        main.__doc__, **{name: value for name, value in options.items() if value is not None}
+    )
     with contextlib.ExitStack() as stack:
-        if "work" in options:
-            given.work = stack.enter_context(work_folder(given.work))
-        if "rows" in options:
+        if options.get("work", "") in (KEPT, WORK, None):
+            given.work = stack.enter_context(work_folder(getattr(given, "work", None)))
+        if options.get("rows") is ROWS:
             given.rows = KeptRows(given.rows)
         results = measure(given)
     if results is not None:
