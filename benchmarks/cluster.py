@@ -10,10 +10,12 @@ of the dense search, against all vectors compared by numpy.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +24,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from benchmarks.support.common import parse_options, percentiles, record, work_folder
+from benchmarks.support.common import percentiles
+from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
 from indexes.address import Address
@@ -139,36 +142,28 @@ def figures(data: Given, out: Path, kind: str, server: int | None) -> dict[str, 
     return found
 
 
-def measure(work: Path, sentences: int, node: elastic_server.Node) -> dict[str, Any]:
-    """Return all figures."""
-    data, directory = given(work, sentences), work / f"{sentences}-cluster-rival.index"
-    shutil.rmtree(directory, ignore_errors=True)
-    cases: dict[str, tuple[Path, str, int | None]] = {
-        "directory, exact": (directory, "flat", None),
-        "cluster, HNSW": (Path(f"elastic+{node.url}/bench-hnsw"), "hnsw", node.pid),
-    }
-    found: dict[str, Any] = {}
-    for name, case in cases.items():
-        found[name] = figures(data, *case)
-        print(name, found[name], flush=True)
-    return found
-
-
-def main() -> None:
-    options = parse_options(
-        __doc__, work=(Path | None, "folder for the data, kept (otherwise temporary)"), sentences=20_000
-    )
-    with work_folder(options.work) as work, tempfile.TemporaryDirectory(prefix="cluster-") as disk:
+@contextlib.contextmanager
+def running(heap: str, product: Any = elastic_server.ELASTICSEARCH) -> Iterator[elastic_server.Node]:
+    """Run a server of its own with its data on the disk."""
+    with tempfile.TemporaryDirectory(prefix="cluster-") as disk:
         Path(disk).chmod(0o755)
-        node = elastic_server.Node(Path(disk) / "node", environment={"ES_JAVA_OPTS": HEAP})
+        environment = {f"{product.prefix}_JAVA_OPTS": heap}
+        node = elastic_server.Node(Path(disk) / "node", environment=environment, product=product)
         try:
             node.start()
-            found = measure(work, options.sentences, node)
+            yield node
         finally:
             node.stop()
-    about = {"sentences": options.sentences, "k": K, "queries": QUERIES, "heap": HEAP}
-    record("cluster", {**about, **found}, SEED)
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(seed=SEED, work=WORK, sentences=20_000)
+def measured(options: Arguments) -> Results:
+    work, sentences = options.work, options.sentences
+    found: Results = {"sentences": sentences, "k": K, "queries": QUERIES, "heap": HEAP}
+    with running(HEAP) as node:
+        data, directory = given(work, sentences), work / f"{sentences}-cluster-rival.index"
+        shutil.rmtree(directory, ignore_errors=True)
+        found["directory, exact"] = figures(data, directory, "flat", None)
+        url = Path(f"elastic+{node.url}/bench-hnsw")
+        found["cluster, HNSW"] = figures(data, url, "hnsw", node.pid)
+    return found

@@ -19,7 +19,7 @@ import psutil
 
 from benchmarks.cluster import Clock
 from benchmarks.encode import STARS, build
-from benchmarks.support.common import parse_options, record, work_folder
+from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.passages import SEED, prepare
 from indexes.address import Address
 from indexes.cluster import drop
@@ -102,30 +102,17 @@ def measure(corpus: Path, encoder: Path, node: elastic_server.Node, workers: int
     }
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        work=(Path | None, "folder for the data, kept (otherwise temporary)"),
-        sentences=20_000,
-        workers=([0, 1, 2, 4], "0: without Ray"),
-    )
-    with (
-        work_folder(options.work) as work,
-        elastic_server.folder() as disk,
-        contextlib.ExitStack() as stack,
-    ):
-        corpus = prepare(work, options.sentences).sentences
-        encoder = model(corpus, work / f"{options.sentences}-star")
+@benchmark(seed=SEED, work=WORK, sentences=20_000, workers=([0, 1, 2, 4], "0: without Ray"))
+def measured(options: Arguments) -> Results:
+    corpus = prepare(options.work, options.sentences).sentences
+    encoder = model(corpus, options.work / f"{options.sentences}-star")
+    rows = []
+    with elastic_server.folder() as disk, contextlib.ExitStack() as stack:
         node = elastic_server.Node(disk / "node")
         stack.callback(node.stop)
         node.start()
-        rows = []
         for workers in options.workers:
             rows.append({"workers": workers, **measure(corpus, encoder, node, workers)})
             print(rows[-1], flush=True)
-    about = {"sentences": options.sentences, "encoder": STAR, "heap": " ".join(elastic_server.HEAP[:2])}
-    record("cluster_build", {**about, "rows": rows}, SEED)
-
-
-if __name__ == "__main__":
-    main()
+    heap = " ".join(elastic_server.HEAP[:2])
+    return {"sentences": options.sentences, "encoder": STAR, "heap": heap, "rows": rows}

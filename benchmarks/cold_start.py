@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import cpu_time, parse_options, record, shared_data
+from benchmarks.support.common import cpu_time, shared_data
+from benchmarks.support.harness import Arguments, Results, benchmark
 
 CORPUS = shared_data() / "bbc-news" / "corpus.jsonl.gz"
 QUERY = "voters fear fraud in postal ballots before the general election"
@@ -88,9 +88,9 @@ def _named(by_torch: Any, by_onnx: Any) -> list[tuple[str, Any]]:
     return [("torch", by_torch), ("onnx", by_onnx)]
 
 
-def measure(work: Path) -> dict[str, Any]:
-    """Return all figures; files go to `work`."""
-    model, index = work / "model", work / "index"
+@benchmark(work=None)
+def measured(options: Arguments) -> Results:
+    model, index = options.work / "model", options.work / "index"
     texts = make_model(model)
     cost("index", "build", CORPUS, "--out", index, "--encoder", model)
     dense = ("search", index, "--mode", "dense", "--text", QUERY)
@@ -105,14 +105,3 @@ def measure(work: Path) -> dict[str, Any]:
     cost("export", model)
     size = (model / "model.onnx").stat().st_size
     return {**figures, "graph_kib": round(size / 1024), **compared(model, texts)}
-
-
-def main() -> None:
-    """Measure, print and record."""
-    parse_options(__doc__)
-    with tempfile.TemporaryDirectory() as folder:
-        record("cold_start", measure(Path(folder)))
-
-
-if __name__ == "__main__":
-    main()

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import direct
-from benchmarks.support.common import parse_options, record, recorded, shared_data
+from benchmarks.support.common import record, recorded, shared_data
+from benchmarks.support.harness import WORK, Arguments, Commas, benchmark
 from benchmarks.support.passages import SEED, statements
 from indexes.cluster.beside import ServerText
 from indexes.cluster.client import ElasticSettings
@@ -221,15 +222,14 @@ def _ratios(found: dict[str, Any]) -> dict[str, float]:
     return {kind: round(found["ours"][kind] / max(r[kind] for r in embedded), 3) for kind in kinds}
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        work=(Path | None, "folder for the indexes (otherwise temporary)"),
-        sizes="89000,740000",
-        without=("", "'elastic' leaves the server out, with its figures as they were"),
-    )
+@benchmark(
+    work=WORK,
+    sizes=Commas((89_000, 740_000)),
+    without=("", "'elastic' leaves the server out, with its figures as they were"),
+)
+def measured(options: Arguments) -> None:
     queries = statements()
-    for size in map(int, options.sizes.split(",")):
+    for size in options.sizes:
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.work)))
             node = None
@@ -248,7 +248,3 @@ def main() -> None:
             if node is None and "elasticsearch" in before:  # it stays as an earlier run found it
                 found["rivals"]["elasticsearch"] = before["elasticsearch"]
             record("elastic", data | {str(size): found}, SEED)  # the sizes may be measured one by one
-
-
-if __name__ == "__main__":
-    main()

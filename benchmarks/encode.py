@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.support.common import cpu_time, parse_options, record
+from benchmarks.support.common import cpu_time
+from benchmarks.support.harness import Arguments, Results, benchmark
 from linker.encoders.configs import PRESETS, ModelConfig, StarConfig
 from linker.encoders.interface import Encoder, Precision
 from linker.encoders.loading import load_encoder
@@ -87,21 +88,15 @@ def variants(words: list[str], wanted: list[str]) -> Iterator[tuple[str, dict[st
             yield f"{name}, {option}", {**speeds(encoder, words), "least cosine": round(float(cosine), 6)}
 
 
-def main() -> None:
-    wanted = parse_options(
-        __doc__, fast=(["star 4 x 32"], "models to encode compiled and in bfloat16 too")
-    ).fast
+@benchmark(seed=0, fast=(["star 4 x 32"], "models to encode compiled and in bfloat16 too"))
+def measured(options: Arguments) -> Results:
     torch.set_num_threads(1)
     minilm: Any = load_encoder(MINILM)
     words = sorted(w for w in minilm._model.tokenizer.get_vocab() if w.isalpha() and w.isascii())
-    results: dict[str, Any] = {MINILM: speeds(minilm, words, (256,), TOKENS // 4)}
+    results: Results = {MINILM: speeds(minilm, words, (256,), TOKENS // 4)}
     rival = results[MINILM]["256 tokens"]
     print(MINILM, results[MINILM], flush=True)
-    for name, figures in variants(words, wanted):
-        times = {"times MiniLM at 256 tokens": round(figures["256 tokens"] / rival, 1)}
-        results[name] = figures | times
-        print(name, results[name], record("encode", results, seed=0), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    for name, figures in variants(words, options.fast):
+        results[name] = figures | {"times MiniLM at 256 tokens": round(figures["256 tokens"] / rival, 1)}
+        print(name, results[name], flush=True)
+    return results

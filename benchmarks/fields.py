@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import cpu_time, shared_data
+from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.links import LinkSet, interval, link_set, reciprocal_ranks
 from indexes.dtypes import Float64Array
 from indexes.interface import Document
@@ -57,15 +57,11 @@ class Ranking:
 
     def speed(self, p: Bm25Parameters) -> float:
         """Return queries per CPU-second, the best of five rounds over train."""
-        queries, times = self._links.splits["train"][0], []
-        for _ in range(6):  # the first one fills the caches
-            start = time.process_time()
-            self.index.search_rows(queries, K, bm25=p)
-            times.append(time.process_time() - start)
-        return round(len(queries) / min(times[1:]))
+        queries = self._links.splits["train"][0]
+        return round(len(queries) / cpu_time(lambda: self.index.search_rows(queries, K, bm25=p), 6))
 
 
-def measured(ranking: Ranking, p: Bm25Parameters, base: Float64Array) -> dict[str, Any]:
+def row(ranking: Ranking, p: Bm25Parameters, base: Float64Array) -> dict[str, Any]:
     values = ranking.values("test", p)
     return {
         "dev_mrr": ranking.mrr(p),
@@ -78,7 +74,8 @@ def measured(ranking: Ranking, p: Bm25Parameters, base: Float64Array) -> dict[st
     }
 
 
-def main() -> None:
+@benchmark(seed=0)
+def measured(_: Arguments) -> Results:
     corpus, links = documents(), link_set(NAME)
     whole, divided = Bm25Index(), FieldsIndex.empty(AnalysisSettings(), parameters(1.0))
     whole.add([d.id for d in corpus], [d.full_text for d in corpus])
@@ -94,13 +91,7 @@ def main() -> None:
         "two fields, the title's weight chosen": (fields, fields.best(by_weight)),
         "two fields, weight, k1 and both b chosen": (fields, fields.best(everything)),
     }
-    results = {
-        "rows": {name: measured(ranking, p, base) for name, (ranking, p) in rows.items()},
+    return {
+        "rows": {name: row(ranking, p, base) for name, (ranking, p) in rows.items()},
         "dev_mrr_by_weight": {f"{w:g}": fields.mrr(p) for w, p in zip(WEIGHTS, by_weight, strict=True)},
     }
-    print(orjson.dumps(results, option=orjson.OPT_INDENT_2).decode())
-    record("fields", results, seed=0)
-
-
-if __name__ == "__main__":
-    main()

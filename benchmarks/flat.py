@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import real_vectors
-from benchmarks.support.common import in_child, parse_options, record, recorded
+from benchmarks.support.common import cpu_time, in_child, record, recorded
+from benchmarks.support.harness import KEPT, Arguments, Commas, benchmark
 from benchmarks.support.passages import SEED
 from indexes import kernels
 from indexes.interface import Matrix
@@ -166,12 +167,7 @@ def libraries(vectors: Matrix, queries: Matrix, rows: int) -> dict[str, Any]:
 
 
 def _least(search: Search, queries: Matrix) -> float:
-    times = []
-    for _ in range(4):
-        start = time.process_time()
-        search(queries, 5)
-        times.append(time.process_time() - start)
-    return round(min(times) * 1e3, 2)
+    return round(cpu_time(lambda: search(queries, 5), 4) * 1e3, 2)
 
 
 def gpu(vectors: Matrix, queries: Matrix) -> dict[str, Any]:
@@ -221,17 +217,15 @@ def keep(part: dict[str, Any]) -> None:
     print(record("flat", recorded("flat") | part, SEED), part, flush=True)
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        work=(Path, "folder of the vectors, kept"),
-        rows=1_000_000,
-        all_pairs=150_000,
-        parts="libraries,real,random,pairs,faiss-pairs",
-    )
+@benchmark(
+    work=KEPT,
+    rows=(1_000_000, "vectors"),
+    all_pairs=150_000,
+    parts=Commas(("libraries", "real", "random", "pairs", "faiss-pairs")),
+)
+def measured(options: Arguments) -> None:
     load_faiss().omp_set_num_threads(1)
-    options.work.mkdir(exist_ok=True)
-    path, parts = real_vectors.prepare(options.work, options.rows), options.parts.split(",")
+    path, parts = real_vectors.prepare(options.work, options.rows), options.parts
     keep({"rows": options.rows, "dim": real_vectors.DIM, "scan": kernels.status("scan")})
     if {"libraries", "real"} & {*parts}:
         vectors, queries = np.load(path), real_vectors.queries()
@@ -250,7 +244,3 @@ def main() -> None:
         if part in parts:
             cost = in_child(all_pairs, (path, options.all_pairs, scan))
             keep({f"all pairs of {options.all_pairs:,}, five best, {name}": asdict(cost)})
-
-
-if __name__ == "__main__":
-    main()

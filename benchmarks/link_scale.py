@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import KeptRows, commit, parse_options, record
+from benchmarks.support.common import _memory, commit
+from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
 from indexes.dtypes import Int64Array
 from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.methods import link
@@ -112,8 +113,7 @@ def measure(method: str, n: int, m: int) -> dict[str, Any]:
     result = link(given, method)
     seconds, cpu_seconds = time.perf_counter() - began, _cpu() - cpu
     candidates, load = result.candidates, os.getloadavg()[1]
-    with Path("/proc/self/status").open(encoding="ascii") as status:
-        peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 2**20
+    peak = _memory("VmHWM") / 1024
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     asked = np.setdiff1d(np.arange(n), given.train[:, 0])
     return {
@@ -152,22 +152,18 @@ def growth(rows: Sequence[dict[str, Any]], method: str, last: int = 0) -> float 
     return round(float(np.polyfit(pairs, seconds, 1)[0]), 3)
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__, largest=(20_000, "most source pages"), methods="hapax,dictionary,auto", rows=Path | None
-    )
-    rows = KeptRows(options.rows)
-    methods = options.methods.split(",")
-    for n, m in SIZES:
-        for method in methods:
-            if n > options.largest or rows.has(method=method, source_pages=n):
-                continue
+@benchmark(
+    seed=SEED,
+    largest=(20_000, "most source pages"),
+    methods=Commas(("hapax", "dictionary", "auto")),
+    rows=ROWS,
+)
+def linked(options: Arguments) -> Results:
+    rows = options.rows
+    for n, m in (sizes for sizes in SIZES if sizes[0] <= options.largest):
+        for row in rows.missing(method=options.methods, source_pages=[n]):
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                rows.keep(pool.submit(measure, method, n, m).result())
+                rows.keep(pool.submit(measure, row["method"], n, m).result())
     found = sorted({r["method"] for r in rows})
     exponents, at_end = ({method: growth(rows, method, last) for method in found} for last in (0, 2))
-    record("link_scale", {"rows": rows, "exponents": exponents, "exponents_at_end": at_end}, seed=SEED)
-
-
-if __name__ == "__main__":
-    main()
+    return {"rows": rows, "exponents": exponents, "exponents_at_end": at_end}

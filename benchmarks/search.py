@@ -12,6 +12,7 @@ index and answers all queries.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import time
@@ -24,7 +25,8 @@ import numpy as np
 
 from benchmarks import index_build
 from benchmarks.support import direct
-from benchmarks.support.common import in_child, parse_work_options, record, work_folder
+from benchmarks.support.common import in_child
+from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare, statements
 from indexes.interface import Matrix
@@ -166,40 +168,41 @@ def bm25s_speed(data: Data, queries: list[str], work: Path) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    options = parse_work_options(__doc__)
+@benchmark(
+    seed=SEED,
+    work=WORK,
+    sentences=200_000,
+    graph=(40_000, "sentences that the HNSW graph takes"),
+    only=("", "only the cases whose name holds this; nothing is recorded"),
+)
+def measured(options: Arguments) -> Results | None:
     os.environ["OMP_NUM_THREADS"] = "1"
     import faiss
 
     faiss.omp_set_num_threads(1)
-    with work_folder(options.work) as work:
-        data, queries = prepare(work, options.sentences), statements()
-        vectors = mean_vectors(queries)
-        for kind, corpus in (
-            ("articles", data.articles),
-            ("flat", data.sentences),
-            ("hnsw", first(data.sentences, options.graph)),
-        ):
-            if not (work / kind / "manifest.json").exists():
-                graph = ("none", None) if kind == "articles" else (kind, data.vectors)
-                index_build.engine(corpus, work / kind, *graph)
-        results: dict[str, Any] = {}
-        for name, sides in pairs(work, data, queries, vectors).items():
-            if options.only not in name:
-                continue
-            results[name] = {"same_hits": agreement(sides, queries, vectors)}
-            for batch, most in BATCHES.items():
-                for k in KS:
-                    found = compare(sides, queries[:most], vectors[:most], k, batch)
-                    results[name][f"batch={batch or 'all'}, k={k}"] = found
-                    print(f"{name:<28} batch {batch or 'all':>3} k {k:>3}", found, flush=True)
-        if options.only:
-            return
-        results["hnsw recall"] = recall(work, data, queries, vectors)
-        results["memory"] = memory(work, queries, vectors)
-        results["bm25s, articles, all queries at once, queries_per_cpu_s"] = bm25s_speed(data, queries, work)
-        print(record("search", results, SEED))
-
-
-if __name__ == "__main__":
-    main()
+    work = options.work
+    data, queries = prepare(work, options.sentences), statements()
+    vectors = mean_vectors(queries)
+    for kind, corpus in (
+        ("articles", data.articles),
+        ("flat", data.sentences),
+        ("hnsw", first(data.sentences, options.graph)),
+    ):
+        if not (work / kind / "manifest.json").exists():
+            graph = ("none", None) if kind == "articles" else (kind, data.vectors)
+            index_build.engine(corpus, work / kind, *graph)
+    results: dict[str, Any] = {}
+    for name, sides in pairs(work, data, queries, vectors).items():
+        if options.only not in name:
+            continue
+        results[name] = {"same_hits": agreement(sides, queries, vectors)}
+        for (batch, most), k in itertools.product(BATCHES.items(), KS):
+            found = compare(sides, queries[:most], vectors[:most], k, batch)
+            results[name][f"batch={batch or 'all'}, k={k}"] = found
+            print(f"{name:<28} batch {batch or 'all':>3} k {k:>3}", found, flush=True)
+    if options.only:
+        return None
+    results["hnsw recall"] = recall(work, data, queries, vectors)
+    results["memory"] = memory(work, queries, vectors)
+    results["bm25s, articles, all queries at once, queries_per_cpu_s"] = bm25s_speed(data, queries, work)
+    return results

@@ -29,7 +29,8 @@ import numpy as np
 import orjson
 import xxhash
 
-from benchmarks.support.common import parse_options, percentiles, record, work_folder
+from benchmarks.support.common import percentiles
+from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
 from indexes.interface import Matrix
@@ -134,8 +135,9 @@ def alone(directories: Sequence[Path], cores: int, queries: tuple[list[str], Mat
     return found
 
 
-def measure(indexes: dict[int, list[Path]]) -> dict[str, Any]:
-    """Return the figures of single queries by directories and cores."""
+@benchmark(seed=SEED, work=WORK, sentences=300_000)
+def measured(options: Arguments) -> Results:
+    indexes = build(options.work, options.sentences)
     cases = [(count, cores) for cores in CORES for count in SHARDS]
     texts = statements()[:QUERIES]
     queries = texts, mean_vectors(texts)
@@ -150,19 +152,5 @@ def measure(indexes: dict[int, list[Path]]) -> dict[str, Any]:
         }
         for name, figures in single.items()
     }
-    return {"single": single, "gain": gains, "same_answers": True}
-
-
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        work=(Path | None, "folder for data and indexes, kept (otherwise temporary)"),
-        sentences=300_000,
-    )
-    with work_folder(options.work) as work:
-        found = measure(build(work, options.sentences))
-    record("shards", {"sentences": options.sentences, "k": K, "queries": QUERIES, **found}, SEED)
-
-
-if __name__ == "__main__":
-    main()
+    about = {"sentences": options.sentences, "k": K, "queries": QUERIES}
+    return {**about, "single": single, "gain": gains, "same_answers": True}

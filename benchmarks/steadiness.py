@@ -13,20 +13,18 @@ all test pages.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from benchmarks.auto_link import judge, task_of
-from benchmarks.support.common import KeptRows, parse_options, record
+from benchmarks.auto_link import LANGUAGES, judge, task_of
+from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
 from linker.crosslingual.methods import link
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.task import LinkingResult, Task
 
-LANGUAGES = ("tr", "zh", "ru", "fr", "de")
 SYSTEMS = ("auto: both", "auto: links")
 MEASURES = ("success_1", "mrr", "ece")
 Row = dict[str, Any]
@@ -60,11 +58,6 @@ def with_old_rows(result: LinkingResult, source: Any, target: Any) -> LinkingRes
     return replace(result, candidates=replace(result.candidates, targets=targets, scores=scores))
 
 
-def runs(counts: dict[str, int]) -> Iterator[tuple[str, int]]:
-    for kind, count in counts.items():
-        yield from ((kind, number) for number in range(count))
-
-
 def run(code: str, system: str, kind: str, number: int) -> Row:
     start = time.process_time()
     method, task = task_of(system, "hard", code)
@@ -95,25 +88,13 @@ def spread(rows: list[Row]) -> list[Row]:
     return summary
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        languages=",".join(LANGUAGES),
-        systems=[*SYSTEMS],
-        renamings=10,
-        shuffles=10,
-        seeds=10,
-        rows=Path | None,
-    )
-    rows = KeptRows(options.rows)
-    counts = {"renaming": options.renamings, "shuffle": options.shuffles, "seed": options.seeds}
-    for code in options.languages.split(","):
-        for system in options.systems:
-            for kind, number in runs(counts):
-                if not rows.has(language=code, system=system, kind=kind, number=number):
-                    rows.keep(run(code, system, kind, number))
-    record("steadiness", {"spread": spread(rows), "runs": rows})
-
-
-if __name__ == "__main__":
-    main()
+@benchmark(languages=Commas(LANGUAGES), systems=[*SYSTEMS], renamings=10, shuffles=10, seeds=10, rows=ROWS)
+def steadiness(options: Arguments) -> Results:
+    for code, system in product(options.languages, options.systems):
+        counts = {"renaming": options.renamings, "shuffle": options.shuffles, "seed": options.seeds}
+        for kind, count in counts.items():
+            for row in options.rows.missing(
+                language=[code], system=[system], kind=[kind], number=range(count)
+            ):
+                options.rows.keep(run(code, system, kind, row["number"]))
+    return {"spread": spread(options.rows), "runs": options.rows}

@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import many_documents as many
-from benchmarks.support.common import parse_options, percentiles, record
+from benchmarks.support.common import percentiles
+from benchmarks.support.harness import KEPT, Arguments, Commas, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, statements
 from benchmarks.support.store_memory import in_child, memory
@@ -252,35 +253,30 @@ def growth(stages: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
     }
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        work=(Path, "folder for data and indexes, kept"),
-        shards=10,
-        size=(1_000_000, "documents in a shard"),
-        stages=("1,3,10", "how many shards are searched together"),
-        recode=(str | None, "shards, built by an earlier version, whose structures are made anew first"),
-        build_only=(False, "build what is missing; nothing is recorded"),
-    )
+@benchmark(
+    seed=SEED,
+    work=KEPT,
+    shards=10,
+    size=(1_000_000, "documents in a shard"),
+    stages=(Commas((1, 3, 10)), "how many shards are searched together"),
+    recode=(Commas((-1,)), "shards, built by an earlier version, whose structures are made anew first"),
+    build_only=(False, "build what is missing; nothing is recorded"),
+)
+def measured(options: Arguments) -> Results | None:
     work, shards, size = options.work, options.shards, options.size
-    work.mkdir(parents=True, exist_ok=True)
     real = many.prepare(work, shards * size // many.REAL, statements())[0]
     stages, built = [], []
-    again = [int(number) for number in options.recode.split(",")] if options.recode else []
     for number in range(shards):
         figures = kept(work / f"shard-{number}.json", build_shard, work, number, shards, size)
         recoded = work / f"recoded-{number}.json"
-        if number in again or recoded.exists():
+        if number in options.recode or recoded.exists():
             figures["recoded"] = kept(recoded, recode, work, number)
         built.append(figures)
-        if not options.build_only and number + 1 in map(int, options.stages.split(",")):
+        if not options.build_only and number + 1 in options.stages:
             stages.append(kept(work / f"stage-{number + 1}.json", stage, work, number + 1))
-    if not options.build_only:
-        about = {"size": size, "dimensions": DIM, "real": real.read_bytes().count(b"\n") + 1, "k": K}
-        tuned = kept(work / f"curve-{shards}.json", curve, work, shards)
-        found = {"shards": built, "stages": stages, "growth": growth(stages), "curve": tuned}
-        record("ten_million", {**about, "queries": QUERIES, **found}, SEED)
-
-
-if __name__ == "__main__":
-    main()
+    if options.build_only:
+        return None
+    about = {"size": size, "dimensions": DIM, "real": real.read_bytes().count(b"\n") + 1, "k": K}
+    tuned = kept(work / f"curve-{shards}.json", curve, work, shards)
+    found = {"shards": built, "stages": stages, "growth": growth(stages), "curve": tuned}
+    return {**about, "queries": QUERIES, **found}

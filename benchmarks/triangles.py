@@ -10,7 +10,6 @@ training through training pages only.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,15 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.auto_link import links_of, pages_of, task_of
-from benchmarks.support.absent import calibration_error
-from benchmarks.support.common import parse_options, record
+from benchmarks.auto_link import certainty, links_of, measures, pages_of, task_of
+from benchmarks.support.harness import WORK, Arguments, Commas, Results, benchmark
 from indexes.dtypes import Int64Array
 from linker.cli.commands import triangulate
 from linker.crosslingual.runs import linked
 from linker.crosslingual.task import Task
 
-SURE = 0.9
 Run = Mapping[str, Mapping[str, float]]
 
 
@@ -59,53 +56,37 @@ def judge(run: Run, pair: str) -> dict[str, Any]:
     code = pair.removesuffix("-en")
     _, task = task_of("auto: links", "hard", code)
     gold = links_of(code, "test", task.source, task.target)
-    ranks, first = np.zeros(len(gold)), np.zeros(len(gold))
+    hits, first = np.zeros((len(gold), 5), dtype=bool), np.zeros(len(gold))
     for i, (s, t) in enumerate(gold.tolist()):
         found = run.get(task.source.ids[s], {})
-        order = list(found)[:5]
-        if task.target.ids[t] in order:
-            ranks[i] = 1 / (1 + order.index(task.target.ids[t]))
+        for place, target in enumerate(list(found)[:5]):
+            hits[i, place] = target == task.target.ids[t]
         first[i] = next(iter(found.values()), 0.0)
-    right, sure = ranks == 1, first >= SURE
-    return {
-        "queries": len(gold),
-        "coverage": round(float((first > 0).mean()), 4),
-        "success_1": round(float(right.mean()), 4),
-        "mrr": round(float(ranks.mean()), 4),
-        "ece": round(calibration_error(first.clip(0, 1), right), 4),
-        "sure_share": round(float(sure.mean()), 4),
-        "sure_precision": round(float(right[sure].mean()), 4) if sure.any() else None,
-    }
+    row = measures(hits) | {"coverage": round(float((first > 0).mean()), 4)}
+    del row["success_5"]
+    return row | certainty(first.clip(0, 1), hits[:, 0])
 
 
-def main() -> None:
-    options = parse_options(__doc__, languages="de,fr", system="auto: links")
-    one, other = options.languages.split(",")
+@benchmark(languages=Commas(("de", "fr")), system="auto: links", work=WORK)
+def linked_both_ways(options: Arguments) -> Results:
+    one, other = options.languages
     pairs = (f"{one}-en", f"{other}-en", f"{one}-{other}")
     start = time.process_time()
-    rows = []
-    with tempfile.TemporaryDirectory() as name:
-        named = {pair: linked_pair(pair, options.system, Path(name)) for pair in pairs}
-        known = [named[pair][1] for pair in pairs]
-        systems = {
-            "direct": [triangulate([named[pair][0]], known=[named[pair][1]]).runs[pair] for pair in pairs],
-            "through": [
-                triangulate([named[pair][0] for pair in pairs[:2]], known=known[:2]).runs.get(pair, {})
-                for pair in pairs
-            ],
-        }
-        everything = triangulate([named[pair][0] for pair in pairs], known=known)
-        systems["both"] = [everything.runs[pair] for pair in pairs]
-        for system, runs in systems.items():
-            for pair, run in zip(pairs, runs, strict=True):
-                if system != "through" or pair == pairs[2]:
-                    rows.append({"system": system, "pair": pair, **judge(run, pair)})
-                    print(rows[-1], flush=True)
-        sizes = [len(c.pages) for c in everything.clusters]
+    named = {pair: linked_pair(pair, options.system, options.work) for pair in pairs}
+    runs, known = ([named[pair][i] for pair in pairs] for i in (0, 1))
+    everything = triangulate(runs, known=known)
+    direct = [
+        triangulate([run], known=[links]).runs[p] for p, run, links in zip(pairs, runs, known, strict=True)
+    ]
+    through = triangulate(runs[:2], known=known[:2]).runs.get(pairs[2], {})
+    answers = [
+        *(("direct", pair, run) for pair, run in zip(pairs, direct, strict=True)),
+        ("through", pairs[2], through),
+        *(("both", pair, everything.runs[pair]) for pair in pairs),
+    ]
+    rows = [{"system": system, "pair": pair, **judge(run, pair)} for system, pair, run in answers]
+    print(*rows, sep="\n", flush=True)
+    sizes = [len(c.pages) for c in everything.clusters]
     counts = {str(size): sizes.count(size) for size in sorted(set(sizes))}
     cpu = round(time.process_time() - start, 1)
-    record("triangles", {"system": options.system, "rows": rows, "clusters": counts, "cpu_s": cpu})
-
-
-if __name__ == "__main__":
-    main()
+    return {"system": options.system, "rows": rows, "clusters": counts, "cpu_s": cpu}

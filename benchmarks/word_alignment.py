@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 from benchmarks.auto_link import LANGUAGES, dictionaries_of, pages_of
-from benchmarks.support.common import parse_options, record
+from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
 from linker.crosslingual.lexicon.lexicon import from_pairs
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.unsupervised import AGREEMENT, aligned_words
@@ -42,13 +42,8 @@ def row_of(code: str) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    rows = []
-    for code in parse_options(__doc__, languages=",".join(LANGUAGES)).languages.split(","):
-        rows.append(row_of(code))
-        print(rows[-1], flush=True)
-    record("word_alignment", {"rows": rows})
-
-
-if __name__ == "__main__":
-    main()
+@benchmark(languages=Commas(LANGUAGES), rows=ROWS)
+def aligned(options: Arguments) -> Results:
+    for row in options.rows.missing(language=options.languages):
+        options.rows.keep(row_of(row["language"]))
+    return {"rows": options.rows}

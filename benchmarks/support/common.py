@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import datetime
 import importlib.metadata
+import itertools
 import json
 import multiprocessing
 import os
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,6 +161,13 @@ class KeptRows(list[dict[str, Any]]):
         """Return whether a row has all these values."""
         return any(all(row.get(key) == value for key, value in values.items()) for row in self)
 
+    def missing(self, **axes: Iterable[Any]) -> Iterator[dict[str, Any]]:
+        """Yield each combination of a value of every axis, the last of which varies fastest, that no row has yet."""
+        for values in itertools.product(*axes.values()):
+            named = dict(zip(axes, values, strict=True))
+            if not self.has(**named):
+                yield named
+
     def keep(self, *rows: dict[str, Any]) -> None:
         """Add rows, print them, and write them to the file."""
         print(*rows, sep="\n", flush=True)
@@ -174,20 +182,31 @@ def shared_data() -> Path:
     return Path(os.environ.get("LINKER_SHARED_DATA", ROOT.parent / "shared" / "data"))
 
 
+class Commas(tuple[Any, ...]):
+    """Values of an option that are written with commas between them; their type is that of the first."""
+
+    def read(self, text: str) -> Commas:
+        """Return the values that a text names."""
+        return Commas(map(type(self[0]), text.split(",")))
+
+
 def parse_options(description: str | None, **options: Any) -> argparse.Namespace:
     """Read the command line of a benchmark: `rows=10` is the option `--rows`, an int whose default is 10.
 
     A type in place of the default makes an option required, `Path | None` one without a default, False a switch, and a
-    list one of any number of values. A pair is all this and the option's help.
+    list one of any number of values, and `Commas` one of values with commas between them. A pair is all this and the
+    option's help.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     for name, given in options.items():
-        default, text = given if isinstance(given, tuple) else (given, None)
+        default, text = given if type(given) is tuple else (given, None)
         flag = f"--{name.replace('_', '-')}"
         if default is False:
             parser.add_argument(flag, action="store_true", help=text)
+        elif isinstance(default, Commas):
+            parser.add_argument(flag, type=default.read, default=default, help=text)
         elif isinstance(default, list):
             kind = type(default[0]) if default else str
             parser.add_argument(flag, nargs="*", type=kind, default=default, help=text)
