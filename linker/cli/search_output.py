@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indexes.interface import BackendUnavailableError
 from indexes.showing import one_line
 from linker.base.files import STDIO
 from linker.base.terminal import note, print_json, warn
@@ -77,6 +76,8 @@ def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[s
 def _checked(answer: Answer, whole: bool) -> Answer:
     """Return an answer after saying what is odd in it. Raises BackendUnavailableError where it is not `whole`."""
     if answer.degraded and whole:
+        from indexes.interface import BackendUnavailableError
+
         raise BackendUnavailableError(
             f"{answer.degraded}; to do with what there is, give --on-failure degrade"
         )
