@@ -30,3 +30,19 @@ class Encoder(Protocol):
     ) -> npt.NDArray[np.float32]:
         """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text."""
         ...
+
+
+@runtime_checkable
+class QueryEncoder(Encoder, Protocol):
+    """A model that reads queries otherwise than documents, for which `encode` stands."""
+
+    def encode_queries(
+        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
+    ) -> npt.NDArray[np.float32]:
+        """Return the vectors of queries as `encode` returns those of documents."""
+        ...
+
+
+def encode_queries(encoder: Encoder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Return the vectors of queries, float32 [n, dim], by a model of one side or two."""
+    return (encoder.encode_queries if isinstance(encoder, QueryEncoder) else encoder.encode)(texts)

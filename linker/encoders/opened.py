@@ -18,7 +18,7 @@ from indexes.store.files import ENCODER
 from indexes.store.records import EncoderRecord
 from indexes.writer import Writer
 from linker.base.errors import InputError, LinkerError
-from linker.encoders.interface import Encoder
+from linker.encoders.interface import Encoder, encode_queries
 from linker.encoders.loading import load_encoder, load_own
 from linker.encoders.model_folder import GRAPH
 from linker.encoders.onnx_checks import read_graph
@@ -151,9 +151,11 @@ class OwnEncoder:
             return encoder.encode(texts)
 
     def embed(self, directory: Path, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
-        """Do the same for a search: without an encoder that works, raise BackendUnavailableError."""
+        """Do the same for the queries of a search: without an encoder that works, raise BackendUnavailableError."""
         try:
-            return self.encode(directory, record, texts)
+            encoder = self.of(directory, record)
+            with self._turns.of(sum(map(len, texts))):
+                return encode_queries(encoder, texts)
         except LinkerError as e:
             raise BackendUnavailableError(str(e)) from e
 

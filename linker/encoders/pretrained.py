@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,34 @@ USEM3, E5 = "usem3", "e5"
 FOR_E5 = str.maketrans({"\0": " ", "\ufdfa": unicodedata.normalize("NFKC", "\ufdfa")})
 
 
+class Prompts(NamedTuple):
+    """What a model reads before a query and before a document."""
+
+    query: str = ""
+    document: str = ""
+
+
+NO_PROMPTS = Prompts()
+# Of models whose settings have none, by the end of their names: Wang et al. (2022, 2024) and Xiao et al. (2023).
+PUBLISHED = {
+    r"(multilingual-)?e5-(small|base|large)(-v2|-unsupervised)?": Prompts("query: ", "passage: "),
+    r"bge-(small|base|large)-en(-v1\.5)?": Prompts(
+        "Represent this sentence for searching relevant passages: "
+    ),
+    r"bge-(small|base|large)-zh(-v1\.5)?": Prompts("为这个句子生成表示以用于检索相关文章："),
+}
+
+
+def prompts_of(name: str, own: Mapping[str, str | None]) -> Prompts:
+    """Return the prompts in a model's settings, by sentence-transformers' names for them, or the published ones."""
+    named = next((own[key] for key in ("document", "passage", "corpus") if own.get(key)), "")
+    found = Prompts(own.get("query") or "", named or "")
+    if found != NO_PROMPTS:
+        return found
+    stem = Path(name).name.partition("@")[0].lower()
+    return next((prompts for known, prompts in PUBLISHED.items() if re.fullmatch(known, stem)), NO_PROMPTS)
+
+
 def load_pretrained(name: str, *, fetch: bool = True) -> Encoder:
     """Load `usem3`, `e5`, or a sentence-transformers model by name or path; NAME@256 cuts texts after 256 tokens.
 
@@ -46,13 +75,14 @@ def load_pretrained(name: str, *, fetch: bool = True) -> Encoder:
 
 
 class SentenceEncoder:
-    """A sentence-transformers model."""
+    """A sentence-transformers model; queries and documents follow the prompts in its settings, or published ones."""
 
     def __init__(self, name: str, max_length: int | None = None, *, fetch: bool = True) -> None:
         """Load a model by name or path; `max_length` (tokens) replaces the model's own. Raises as `load_pretrained`."""
         self._model = _open(name, fetch)
         if max_length is not None:
             self._model.max_seq_length = max_length
+        self._prompts = prompts_of(name, self._model.prompts)
         try:
             vector = self.encode([""])
         except Exception as e:  # modules that do not fit together raise almost anything
@@ -70,8 +100,10 @@ class SentenceEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the weights, the vocabulary, the pooling and the maximum length of texts."""
+        """Hash of the weights, the vocabulary, the pooling, the maximum length of texts and the prompts, if any."""
         digest = xxhash.xxh3_128()
+        if self._prompts != NO_PROMPTS:
+            digest.update(json.dumps(self._prompts).encode())
         for name, values in sorted(self._model.state_dict().items()):
             digest.update(f"{name} {values.dtype} {list(values.shape)}".encode())
             digest.update(values.detach().cpu().contiguous().float().numpy().tobytes())
@@ -83,11 +115,23 @@ class SentenceEncoder:
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, dim], L2-normalised, in the order of `texts`."""
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`, which are read as documents."""
+        return self._encoded(texts, self._prompts.document, batch_size, progress)
+
+    def encode_queries(
+        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
+    ) -> npt.NDArray[np.float32]:
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`, which are read as queries."""
+        return self._encoded(texts, self._prompts.query, batch_size, progress)
+
+    def _encoded(
+        self, texts: Sequence[str], prompt: str, batch_size: int, progress: bool
+    ) -> npt.NDArray[np.float32]:
         if not len(texts):
             return np.zeros((0, self._dim), dtype=np.float32)
         vectors = self._model.encode(
             list(texts),
+            prompt=prompt or None,
             batch_size=batch_size,
             show_progress_bar=False if not progress else None,
             normalize_embeddings=True,

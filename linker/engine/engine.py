@@ -546,7 +546,7 @@ class Engine:
         return self._current().encoder
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
+        """Return the vectors of queries, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
         return self._current().embed(texts)
 
 

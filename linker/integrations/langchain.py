@@ -48,8 +48,14 @@ class EmbeddingsEncoder:
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False) -> Matrix:
         """Return the vectors of texts, float32 [n, dim]."""
-        vectors = self.embeddings.embed_documents(list(texts))
-        return normalised(np.asarray(vectors, dtype=np.float32).reshape(len(texts), self.dim))
+        return self._normalised(self.embeddings.embed_documents(list(texts)))
+
+    def encode_queries(self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False) -> Matrix:
+        """Return the vectors of queries, float32 [n, dim]."""
+        return self._normalised([self.embeddings.embed_query(text) for text in texts])
+
+    def _normalised(self, vectors: Sequence[Sequence[float]]) -> Matrix:
+        return normalised(np.asarray(vectors, dtype=np.float32).reshape(len(vectors), self.dim))
 
 
 def to_langchain(document: Document, **more: Any) -> LangChainDocument:
@@ -190,8 +196,8 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         found = self.similarity_search(query, fetch_k, **options)
         if not found:
             return []
-        vectors = self.engine.embed([query, *(document.page_content for document in found)])
-        chosen = maximal_marginal_relevance(vectors[0], list(vectors[1:]), lambda_mult, k)
+        documents = self.engine.encoder.encode([document.page_content for document in found])
+        chosen = maximal_marginal_relevance(self.engine.embed([query])[0], list(documents), lambda_mult, k)
         return [found[number] for number in chosen]
 
 

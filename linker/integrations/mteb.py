@@ -16,7 +16,7 @@ from typing import Any
 from indexes.errors import importing
 from indexes.hybrid import Mode
 from indexes.interface import BackendUnavailableError, Document, Matrix
-from linker.encoders.interface import Encoder
+from linker.encoders.interface import Encoder, encode_queries
 from linker.encoders.loading import load_encoder
 from linker.engine.building import create
 from linker.engine.engine import Engine
@@ -25,13 +25,14 @@ with importing("MTEB", "mteb"):
     from mteb.models import ModelMeta
     from mteb.models.abs_encoder import AbsEncoder
     from mteb.models.model_meta import ScoringFunction
+    from mteb.types import PromptType
 
 Dataset = Any  # of the library datasets, which has no types
 BATCH = 256  # documents per batch of an index, queries per search
 
 
 class LinkerEncoder(AbsEncoder):  # type: ignore[misc]  # the library has no types that we follow
-    """An encoder as MTEB's EncoderProtocol; cosines are its similarity, and prompts are not used."""
+    """An encoder as MTEB's EncoderProtocol; cosines are its similarity, and the model's own prompts are used."""
 
     def __init__(
         self, model_name: str | Path, revision: str | None = None, *, device: str | None = None, **_: Any
@@ -40,9 +41,13 @@ class LinkerEncoder(AbsEncoder):  # type: ignore[misc]  # the library has no typ
         self.model: Encoder = load_encoder(model_name)
         self.mteb_model_meta = _described(Path(model_name).name, self.model, "dense")
 
-    def encode(self, inputs: Any, *, batch_size: int = 64, **_: Any) -> Matrix:
+    def encode(
+        self, inputs: Any, *, prompt_type: PromptType | None = None, batch_size: int = 64, **_: Any
+    ) -> Matrix:
         """Return the vectors of all texts of `inputs`, a DataLoader, float32 [n, dim], in its order."""
         texts = [text for batch in inputs for text in batch["text"]]
+        if prompt_type == PromptType.query:
+            return encode_queries(self.model, texts)
         return self.model.encode(texts, batch_size=batch_size)
 
 

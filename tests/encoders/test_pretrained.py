@@ -13,14 +13,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from indexes.interface import Document, MissingExtraError
+from indexes.interface import Document, Matrix, MissingExtraError
 from indexes.store import manifest as manifests
 from linker import Engine, create
 from linker.base.errors import InputError
 from linker.encoders import pretrained
-from linker.encoders.interface import Encoder
+from linker.encoders.interface import Encoder, encode_queries
 from linker.encoders.loading import load_encoder
 from linker.encoders.opened import name_for
+from linker.encoders.pretrained import prompts_of
 
 
 @pytest.fixture
@@ -46,6 +47,73 @@ def test_minilm_from_its_package(offline: None) -> None:
         short.encode(["a man sings"]), short.encode(["a man eats"]), atol=1e-6
     )  # [CLS] a man [SEP]
     assert not np.allclose(short.encode(["a man"]), short.encode(["a woman"]), atol=1e-3)
+
+
+def model_of_words(folder: Path, **settings: object) -> Path:
+    """Save a model that adds up random vectors of words, prompts among them, as sentence-transformers saves it."""
+    pytest.importorskip("sentence_transformers")
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+
+    words = ["[UNK]", "query", "passage", ":", "rain", "floods", "valencia"]
+    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    weights = np.random.default_rng(0).normal(size=(len(words), 16)).astype(np.float32)
+    static = StaticEmbedding(tokenizer, embedding_weights=weights)
+    SentenceTransformer(modules=[static], device="cpu", **settings).save(str(folder))
+    return folder
+
+
+def same(ours: Matrix, theirs: Matrix) -> bool:
+    return bool(np.allclose(ours, theirs, atol=1e-6))
+
+
+def test_queries_and_documents_are_read_after_the_prompts_of_the_model(tmp_path: Path) -> None:
+    plain = load_encoder(model_of_words(tmp_path / "plain"))
+    own = {"query": "query: ", "passage": "passage: "}
+    two = load_encoder(model_of_words(tmp_path / "two", prompts=own))
+    known = load_encoder(model_of_words(tmp_path / "multilingual-e5-small"))
+    for encoder in (two, known):
+        assert same(encoder.encode(["rain"]), plain.encode(["passage: rain"]))
+        assert same(encode_queries(encoder, ["rain"]), plain.encode(["query: rain"]))
+        assert encoder.fingerprint != plain.fingerprint
+    assert same(encode_queries(plain, ["rain"]), plain.encode(["rain"]))
+    one_side = load_encoder(model_of_words(tmp_path / "one", prompts={"query": "query: "}))
+    assert same(one_side.encode(["rain"]), plain.encode(["rain"]))
+    assert same(encode_queries(one_side, ["rain"]), plain.encode(["query: rain"]))
+
+
+def test_an_index_is_built_of_documents_and_searched_with_queries(tmp_path: Path) -> None:
+    model = model_of_words(tmp_path / "e5-small-v2")
+    create(tmp_path / "i", encoder=str(model))
+    plain = load_encoder(model_of_words(tmp_path / "plain"))
+    with Engine(tmp_path / "i") as engine:
+        engine.add([Document("a", "rain"), Document("b", "floods valencia")])
+        answer = engine.search("floods", mode="dense")
+        expected = (
+            plain.encode(["passage: rain", "passage: floods valencia"]) @ plain.encode(["query: floods"])[0]
+        )
+        scores = dict(zip(answer.hits[0].ids, answer.hits[0].scores.tolist(), strict=True))
+    assert [scores["a"], scores["b"]] == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("intfloat/e5-base-v2", "query: "),
+        ("intfloat/multilingual-e5-large@256", "query: "),
+        ("BAAI/bge-small-en-v1.5", "Represent this sentence for searching relevant passages: "),
+        ("BAAI/bge-m3", ""),
+        ("intfloat/multilingual-e5-large-instruct", ""),
+        ("someone/e5-small-finetuned", ""),
+    ],
+)
+def test_published_prompts_are_known_by_the_name(name: str, query: str) -> None:
+    assert prompts_of(name, {"query": "", "document": ""}).query == query
+    assert prompts_of(name, {"query": "Q "}) == ("Q ", "")  # the model's own go before
 
 
 def test_a_model_that_cannot_be_had_is_named_with_the_remedy(offline: None) -> None:
@@ -141,6 +209,7 @@ def test_a_misspelt_name_fails_before_libraries_are_loaded_and_names_its_neighbo
 import sys
 from linker.encoders.loading import load_encoder
 from linker.encoders.opened import name_for
+from linker.encoders.pretrained import prompts_of
 from linker.base.errors import InputError
 for name in sys.argv[1:]:
     try:

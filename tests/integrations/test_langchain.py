@@ -36,6 +36,29 @@ def made(folder: Path, **options: Any) -> LinkerVectorStore:
     )
 
 
+class Sided(DeterministicFakeEmbedding):  # type: ignore[misc]  # LangChain may be absent
+    """A model that reads queries otherwise than documents."""
+
+    def embed_query(self, text: str) -> list[float]:
+        vector: list[float] = super().embed_query(f"query: {text}")
+        return vector
+
+
+def test_queries_are_embedded_as_queries(tmp_path: Path) -> None:
+    texts = ["rain", "floods"]
+    store = LinkerVectorStore.from_texts(texts, Sided(size=SIZE), directory=tmp_path / "i", mode="dense")
+    plain = LinkerVectorStore.from_texts(
+        texts, DeterministicFakeEmbedding(size=SIZE), directory=tmp_path / "plain", mode="dense", name="plain"
+    )
+    asked, expected = (
+        s.similarity_search_with_score(q) for s, q in ((store, "rain"), (plain, "query: rain"))
+    )
+    assert [(d.page_content, round(score, 5)) for d, score in asked] == [
+        (d.page_content, round(score, 5)) for d, score in expected
+    ]
+    assert len(store.max_marginal_relevance_search("rain", 2)) == 2
+
+
 class TestStandardVectorStore(VectorStoreIntegrationTests):
     @pytest.fixture
     def vectorstore(self, tmp_path: Path) -> LinkerVectorStore:
