@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linker.server.api import logs, problems
 from linker.server.api.pool import OWNER
-from linker.server.api.problems import ProblemError
 from linker.server.api.served import Service
+from linker.server.errors import ProblemError, problem_of
 from linker.server.guard.admission import (
     SMALL,
     Admission,
@@ -93,8 +93,8 @@ class Guard:
                 await problems.response(ending, request_id)(scope, receive, sent)
             raise
         except Exception as e:
-            problem = problems.problem_of(e)
-            if problem.status == 500:
+            problem = problem_of(e)
+            if problem.status_code == 500:
                 logs.fault(request_id, e)
             if not sent.status:
                 await problems.response(problem, request_id)(scope, receive, sent)

@@ -23,9 +23,9 @@ from linker.engine.engine import Engine
 from linker.server.api import Limits, ServeConfig, children, evaluating, logs
 from linker.server.api.guard import HEADERS, Guard
 from linker.server.api.pool import OWNER, Pool
-from linker.server.api.problems import problem_of
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.served import Service
+from linker.server.errors import problem_of
 from linker.server.guard.access import TRIES, Access
 from linker.server.guard.admission import RefusedError
 from linker.server.guard.rates import MOST, Rates
