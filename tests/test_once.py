@@ -100,6 +100,10 @@ ONCE: dict[str, tuple[Told, set[str]]] = {
         errors_by_kind,
         {"linker/server/errors.py"},
     ),
+    "the layer around an application": (
+        called("Admission"),
+        {"linker/server/guard/gate.py"},
+    ),
     "the header of a cookie": (
         lambda node: isinstance(node, ast.Constant) and re.search("HttpOnly|SameSite", str(node.value)) is not None,
         {"linker/server/page/sessions.py"},
@@ -160,6 +164,7 @@ def test_it_has_one_home(what: str, homes: dict[str, set[str]]) -> None:
         ("the words of a text", "re.compile(r'\\w+')"),
         ("the packages of an extra", "importlib.metadata.requires('linker')"),
         ("what an error is to who asked", "{errors.LockedError: (503, 'locked')}"),
+        ("the layer around an application", "Admission(config.hosts)"),
         ("the header of a cookie", "f'{name}={value}; HttpOnly; Path=/'"),
         ("replacing a file", "os.replace(temporary, path)"),
         ("replacing a file", "temporary.replace(path)"),
