@@ -33,6 +33,13 @@ def written(kind: type[ast.expr], pattern: str) -> Told:
     return lambda node: isinstance(node, kind) and re.fullmatch(pattern, ast.unparse(node)) is not None
 
 
+def errors_by_kind(node: ast.AST) -> bool:
+    """Return whether a node is a dictionary with a kind of error among its keys."""
+    return isinstance(node, ast.Dict) and any(
+        key and re.fullmatch(r"[\w.]+Error", ast.unparse(key)) for key in node.keys
+    )
+
+
 def replaced(node: ast.AST) -> bool:
     """Return whether a node calls `os.replace`, or `Path.replace`, which has one argument."""
     if not isinstance(node, ast.Call) or node.keywords or not isinstance(node.func, ast.Attribute):
@@ -88,6 +95,14 @@ ONCE: dict[str, tuple[Told, set[str]]] = {
     "the reader of a token file": (
         defined("read_token", "read_tokens", "load_tokens", "digest_of"),
         {"linker/server/guard/tokens.py"},
+    ),
+    "what an error is to who asked": (
+        errors_by_kind,
+        {"linker/server/errors.py"},
+    ),
+    "the layer around an application": (
+        called("Admission"),
+        {"linker/server/guard/gate.py"},
     ),
     "the header of a cookie": (
         lambda node: isinstance(node, ast.Constant) and re.search("HttpOnly|SameSite", str(node.value)) is not None,
@@ -148,6 +163,8 @@ def test_it_has_one_home(what: str, homes: dict[str, set[str]]) -> None:
         ("the words of a text", "re.compile(r'[@#]?[^\\W_]+')"),
         ("the words of a text", "re.compile(r'\\w+')"),
         ("the packages of an extra", "importlib.metadata.requires('linker')"),
+        ("what an error is to who asked", "{errors.LockedError: (503, 'locked')}"),
+        ("the layer around an application", "Admission(config.hosts)"),
         ("the header of a cookie", "f'{name}={value}; HttpOnly; Path=/'"),
         ("replacing a file", "os.replace(temporary, path)"),
         ("replacing a file", "temporary.replace(path)"),

@@ -21,11 +21,12 @@ from linker.base.printable import on_one_line
 from linker.base.version import __version__
 from linker.server.api import logs, problems
 from linker.server.api.evaluating import EvaluateRequest
-from linker.server.api.guard import OPEN, Guard
+from linker.server.api.guard import OPEN, asked_by
 from linker.server.api.routes import documents, embeddings, evaluate, indexes, jobs, rerank, search, status
 from linker.server.api.routes.common import ProblemDetails
 from linker.server.api.served import Service
 from linker.server.config import ServeConfig
+from linker.server.guard.gate import Gate
 
 # One module per resource; each has a `router`.
 ROUTES: tuple[ModuleType, ...] = (search, embeddings, rerank, jobs, indexes, documents, evaluate, status)
@@ -50,7 +51,7 @@ def add_api(app: FastAPI, service: Service) -> FastAPI:
     app.router.lifespan_context = _lifespan
     for module in ROUTES:
         app.include_router(module.router)
-    app.add_middleware(Guard, service=service)
+    app.add_middleware(Gate, config=service.config, asked=asked_by(service))
     problems.register(app)
     app.openapi = lambda: described(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app

@@ -14,8 +14,8 @@ from indexes.store.documents import storable
 from linker.base.lines import MAX_LINE, Line
 from linker.corpora.records import Columns, UnusableError, make_document, too_long
 from linker.engine.engine import Engine
-from linker.server.api.problems import ProblemError
 from linker.server.api.served import Served
+from linker.server.errors import ProblemError
 
 BATCH_DOCUMENTS, BATCH_BYTES = 10_000, 16 << 20  # of one commit; nothing else of the body is held
 MOST_BAD = 10_000  # lines that cannot be used before the rest is refused

@@ -20,8 +20,8 @@ from typing import Any, Literal
 import orjson
 
 from linker.server.api import logs
-from linker.server.api.problems import ProblemError
 from linker.server.config import Limits
+from linker.server.errors import ProblemError
 from linker.server.guard.tokens import Principal
 from linker.server.jobs import Job, Step
 

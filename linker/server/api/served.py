@@ -27,8 +27,8 @@ from linker.server.api import batching, changing, logs
 from linker.server.api.jobs import Jobs
 from linker.server.api.metrics import Metrics
 from linker.server.api.pool import Pool
-from linker.server.api.problems import ProblemError
 from linker.server.config import ServeConfig
+from linker.server.errors import ProblemError
 
 T = TypeVar("T")
 FOLLOW = 1.0  # seconds

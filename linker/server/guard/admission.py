@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
 from linker.review.wording import message
+from linker.server.errors import ProblemError
 from linker.server.guard.hosts import Hosts, without_port
 
 IDLE = 20.0  # seconds between two pieces of a body, or of an answer that nobody fetches
@@ -34,16 +34,12 @@ KINDS = {
 }
 
 
-class RefusedError(HTTPException):
-    """A request that must not be answered: a code for programs, and a text with values."""
+class RefusedError(ProblemError):
+    """A request that must not be answered, by the code of its kind and the values of its text."""
 
     def __init__(self, code: str, *, retry: int | None = None, **values: Any) -> None:
-        status, self.text = KINDS[code]
-        headers = {} if retry is None else {"retry-after": str(retry)}
-        super().__init__(
-            status, self.text % values, headers
-        )  # FastAPI lets no other exception out of a body's reading
-        self.code, self.values, self.retry = code, values, retry
+        status, text = KINDS[code]
+        super().__init__(status, text % values, code, retry=retry, text=text, values=values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from starlette.staticfiles import StaticFiles
 from linker.base.version import __version__
 from linker.review.project import Workspace
 from linker.server.config import ServeConfig
+from linker.server.guard.gate import Gate
 from linker.server.page import (
     account,
     compare,
@@ -32,7 +33,7 @@ from linker.server.page import (
     start,
     stop,
 )
-from linker.server.page.guard import Guard, check_form
+from linker.server.page.guard import asked_by, check_form
 from linker.server.page.rendering import FOLDER
 from linker.server.page.reviews import Reviews
 
@@ -81,6 +82,6 @@ def create_app(config: ServeConfig) -> FastAPI:
     for module in PAGES:
         app.include_router(module.router)
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
-    app.add_middleware(Guard, config=config)
+    app.add_middleware(Gate, config=config, asked=asked_by(config))
     errors.register(app)
     return app

@@ -1,4 +1,4 @@
-"""Errors as pages: what was wrong and what to do, never a traceback."""
+"""Errors as pages: what was wrong and what to do, in the reader's language."""
 
 from __future__ import annotations
 
@@ -10,53 +10,29 @@ from starlette.responses import Response
 from indexes.errors import IndexesError
 from linker.base.errors import LinkerError
 from linker.base.printable import without_credentials
-from linker.review.interface import JudgedMeanwhileError
-from linker.server.guard.admission import RefusedError
+from linker.server.errors import NOT_YOURS, problem_of
 from linker.server.page.guard import protect
-from linker.server.page.rendering import MEANWHILE, NOT_READY, address, message, page, translate
+from linker.server.page.rendering import NOT_READY, address, message, page, translate
 from linker.server.page.reviews import NamelessError, NotReadyError
-
-TEXTS = {
-    403: message("This form is too old, or it did not come from this page. Load the page again, and repeat."),
-    404: message("There is no such page."),
-    405: message("This address takes another kind of request."),
-}
-WRONG = message("This request cannot be understood: %(field)s.")
-OURS = message("Something went wrong here that is not your fault. Nothing that was judged is lost.")
 
 
 def register(app: FastAPI) -> None:
     """Add the handlers of all errors."""
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    for kind in (HTTPException, RequestValidationError, LinkerError, IndexesError):
+        app.add_exception_handler(kind, _known)
     app.add_exception_handler(NotReadyError, _not_ready)
     app.add_exception_handler(NamelessError, _nameless)
-    app.add_exception_handler(JudgedMeanwhileError, _meanwhile)
-    app.add_exception_handler(LinkerError, _mistake)
-    app.add_exception_handler(IndexesError, _mistake)
     app.add_exception_handler(Exception, _ours)
 
 
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    known = TEXTS.get(error.status_code)
-    if isinstance(error, RefusedError):
-        text = translate(request).text(error.text, **error.values)
-    else:
-        text = translate(request).text(known) if known else str(error.detail)
-    answer = page(request, "error.html", error=text, status=error.status_code)
-    answer.headers.update(error.headers or {})
+async def _known(request: Request, error: Exception) -> Response:
+    problem = problem_of(error)
+    if isinstance(error, LinkerError | IndexesError) and not problem.text:
+        return page(request, "error.html", error=without_credentials(str(error)), status=400)
+    text = translate(request).text(problem.text, **problem.values) if problem.text else str(problem.detail)
+    answer = page(request, "error.html", error=text, status=problem.status_code)
+    answer.headers.update(problem.headers or {})
     return answer
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    fields = ", ".join(dict.fromkeys(str(e["loc"][-1]) for e in error.errors()))
-    return page(request, "error.html", error=translate(request).text(WRONG, field=fields), status=422)
-
-
-async def _mistake(request: Request, error: Exception) -> Response:
-    return page(request, "error.html", error=without_credentials(str(error)), status=400)
 
 
 async def _not_ready(request: Request, error: Exception) -> Response:
@@ -72,11 +48,7 @@ async def _nameless(request: Request, error: Exception) -> Response:
     return page(request, "name.html", {"back": back}, error=text, status=403)
 
 
-async def _meanwhile(request: Request, error: Exception) -> Response:
-    return page(request, "error.html", error=translate(request).text(MEANWHILE), status=409)
-
-
 async def _ours(request: Request, error: Exception) -> Response:
-    response = page(request, "error.html", error=translate(request).text(OURS), status=500)
+    response = page(request, "error.html", error=translate(request).text(NOT_YOURS), status=500)
     protect(response.headers)  # this handler runs outside the guard
     return response

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from linker.server.config import ServeConfig
 from linker.server.guard.access import is_same
-from linker.server.guard.admission import SAFE, SMALL, Admission, Bounds, RefusedError, bounded, patient
+from linker.server.guard.admission import IDLE, SAFE, SMALL, Bounds, RefusedError
+from linker.server.guard.gate import Asked
 from linker.server.page import sessions
 from linker.server.page.rendering import message
 
@@ -31,79 +32,53 @@ HEADERS: Mapping[str, str] = {
 }
 
 
-class Guard:
-    """The outermost layer of the application; it puts the request's `Session` into its state."""
+def asked_by(config: ServeConfig) -> Callable[[Scope], Asked]:
+    """Return what makes of a request what the page knows of it; its `Session` is put into its state."""
+    return lambda scope: _Asked(scope, config)
 
-    def __init__(self, app: ASGIApp, config: ServeConfig) -> None:
-        self._app, self._config = app, config
-        self._admission = Admission(config.hosts, proxied=bool(config.proxy_header))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that is refused here, or hand it on."""
-        if scope["type"] != "http":  # there are no WebSockets; "lifespan" has no sender
-            return await (self._app(scope, receive, send) if scope["type"] == "lifespan" else _closed(send))
-        request = Request(scope)
-        session = sessions.read(request, self._config)
+class _Asked:
+    idle, timed = IDLE, False
+
+    def __init__(self, scope: Scope, config: ServeConfig) -> None:
+        self._request, self._config, self._begun = Request(scope), config, time.perf_counter()
+        self._session = sessions.read(self._request, config)
         state = scope.setdefault("state", {})
-        state["session"], state["known"] = session, session.signed_in
-        sent = _Sent(send, request, session)
-        try:
-            self._admission.check(scope)
-            answer = self._asked_to_sign_in(request, session) or self._app
-            await answer(scope, bounded(scope, receive, self._bounds(request, session)), sent)
-        except (RefusedError, TimeoutError) as e:
-            if not sent.started:
-                await _refusal(e, session)(scope, receive, sent)
-        return None
+        state["session"], state["known"] = self._session, self._session.signed_in
 
-    def _bounds(self, request: Request, session: sessions.Session) -> Bounds:
-        path = request.url.path
-        if path.startswith(OPEN) or not session.signed_in:
+    def admit(self) -> Response | None:
+        if self._session.signed_in or self._request.url.path.startswith(OPEN):
+            return None
+        if self._config.proxy_header:
+            nobody = message("The proxy did not say who you are: it must set the header %(name)s.")
+            return PlainTextResponse(self._session.language.text(nobody, name=self._config.proxy_header), 401)
+        return RedirectResponse("/login", 303)
+
+    def bounds(self) -> Bounds:
+        path = self._request.url.path
+        if path.startswith(OPEN) or not self._session.signed_in:
             return SMALL
         limits = self._config.limits
         return Bounds(limits.upload, None) if path.endswith(UPLOAD) else Bounds(limits.form)
 
-    def _asked_to_sign_in(self, request: Request, session: sessions.Session) -> Response | None:
-        """Return the answer to one who must sign in first, or None."""
-        if session.signed_in or request.url.path.startswith(OPEN):
-            return None
-        if self._config.proxy_header:
-            nobody = message("The proxy did not say who you are: it must set the header %(name)s.")
-            return PlainTextResponse(session.language.text(nobody, name=self._config.proxy_header), 401)
-        return RedirectResponse("/login", 303)
-
-
-class _Sent:
-    """`send` with the headers of every answer."""
-
-    def __init__(self, send: Send, request: Request, session: sessions.Session) -> None:
-        self._send, self._request, self._session = patient(send), request, session
-        self._begun, self.started = time.perf_counter(), False
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            self._add(MutableHeaders(scope=message))
-        await self._send(message)
-
-    def _add(self, headers: MutableHeaders) -> None:
+    def dress(self, headers: MutableHeaders) -> None:
         is_static = self._request.url.path.startswith("/static/")
         protect(headers, is_static=is_static)
         headers["server-timing"] = f"page;dur={1000 * (time.perf_counter() - self._begun):.1f}"
         name, cookie = sessions.cookie_name(self._request), self._session.cookie
-        if (
-            cookie
-            and not is_static
-            and not any(v.startswith(f"{name}=") for v in headers.getlist("set-cookie"))
-        ):
+        given = any(value.startswith(f"{name}=") for value in headers.getlist("set-cookie"))
+        if cookie and not is_static and not given:
             headers.append("set-cookie", sessions.header(name, cookie, self._request))
 
+    def refusal(self, error: BaseException) -> Response | None:
+        if not isinstance(error, RefusedError | TimeoutError):
+            return None  # the application answers with a page
+        refused = error if isinstance(error, RefusedError) else RefusedError("slow-body")
+        text = self._session.language.text(refused.text, **refused.values)
+        return PlainTextResponse(text, refused.status_code, refused.headers)
 
-def _refusal(error: RefusedError | TimeoutError, session: sessions.Session) -> Response:
-    refused = error if isinstance(error, RefusedError) else RefusedError("slow-body")
-    return PlainTextResponse(
-        session.language.text(refused.text, **refused.values), refused.status_code, refused.headers
-    )
+    def ended(self, status: int) -> None:
+        pass  # the page keeps no log
 
 
 def protect(headers: MutableHeaders, *, is_static: bool = False) -> None:
@@ -130,7 +105,3 @@ async def check_form(request: Request) -> AsyncIterator[None]:
         yield
     finally:
         await request.close()
-
-
-async def _closed(send: Send) -> None:
-    await send({"type": "websocket.close", "code": 1000})

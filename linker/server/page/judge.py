@@ -12,9 +12,10 @@ from starlette.responses import RedirectResponse, Response
 from linker.review.interface import Candidate, JudgedMeanwhileError, Judgement, Verdict
 from linker.review.learning.doubts import LOOKED
 from linker.review.session.together import made_together
+from linker.server.errors import MEANWHILE
 from linker.server.page.judging import group, saw, seed_of, seen, shown
 from linker.server.page.matching import is_rows
-from linker.server.page.rendering import MEANWHILE, address, is_swap, message, page, translate
+from linker.server.page.rendering import address, is_swap, message, page, translate
 from linker.server.page.reviews import InReview, Opened, Reader
 from linker.server.page.sessions import Session
 from linker.server.page.stop import is_due, stop_page

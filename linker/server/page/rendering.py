@@ -34,10 +34,6 @@ NAMES = {
     "skip": message("skipped"),
     "mixed": message("reviewers disagree"),
 }
-MEANWHILE = message(
-    "This document was judged meanwhile, in another window or by somebody else: your verdict was not stored. Look at "
-    "the verdict that stands, and judge again if you see it otherwise."
-)
 
 
 @dataclass(frozen=True, slots=True)

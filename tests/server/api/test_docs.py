@@ -12,10 +12,10 @@ from linker.server.api import children
 from linker.server.api.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD
 from linker.server.api.guard import OPEN
 from linker.server.api.metrics import Metrics
-from linker.server.api.problems import KNOWN
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.routes.search import MOST_HITS, MOST_K, MOST_TEXTS
 from linker.server.config import Limits
+from linker.server.errors import KNOWN
 from linker.server.guard.protocol import SECONDS
 from tests.helpers import ROOT
 from tests.site.transcripts import run

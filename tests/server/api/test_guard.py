@@ -21,13 +21,14 @@ from starlette.testclient import TestClient
 from linker.base.errors import InputError
 from linker.engine.engine import Engine
 from linker.server.api import Limits, ServeConfig, children, evaluating, logs
-from linker.server.api.guard import HEADERS, Guard
+from linker.server.api.guard import HEADERS, asked_by
 from linker.server.api.pool import OWNER, Pool
-from linker.server.api.problems import problem_of
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.served import Service
+from linker.server.errors import problem_of
 from linker.server.guard.access import TRIES, Access
 from linker.server.guard.admission import RefusedError
+from linker.server.guard.gate import Gate
 from linker.server.guard.rates import MOST, Rates
 from linker.server.guard.tokens import Tokens
 from tests.server.api.support import BASE, check_problem, client, ended
@@ -65,7 +66,8 @@ def test_a_request_that_the_end_of_the_server_cancels_may_be_asked_again(folder:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        guard = Guard(forever, Service(ServeConfig((folder / "news",))))
+        service = Service(ServeConfig((folder / "news",)))
+        guard = Gate(forever, service.config, asked_by(service))
         scope = {"type": "http", "method": "GET", "path": "/v1/indexes", "raw_path": b"/v1/indexes",
                  "headers": [(b"host", b"127.0.0.1")], "client": ("127.0.0.1", 1)}  # fmt: skip
         task = asyncio.create_task(guard(scope, forever, send))

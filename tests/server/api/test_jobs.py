@@ -19,7 +19,7 @@ from linker.review.population import Population
 from linker.review.settings import Settings
 from linker.server.api import Limits
 from linker.server.api.jobs import Jobs
-from linker.server.api.problems import ProblemError
+from linker.server.errors import ProblemError
 from linker.server.guard.tokens import Principal
 from tests.server.api.support import check_problem, client, ended
 

@@ -66,7 +66,7 @@ def messages() -> set[str | tuple[str, ...]]:
                 ROOT / "linker" / folder, methods, options_map=JINJA, keywords=keywords
             )
         }
-        for folder in ("server/page", "server/guard", "review/stopping", "review/session")
+        for folder in ("server", "review/stopping", "review/session")
     }
     return set().union(*found.values()) | {
         twin for m in found["review/stopping"] if (twin := of_pairs(m)) != m

@@ -14,8 +14,9 @@ from starlette.responses import Response
 
 from linker.server.api import children
 from linker.server.api.pool import OWNER
-from linker.server.api.problems import MEDIA_TYPE, ProblemError
+from linker.server.api.problems import MEDIA_TYPE
 from linker.server.api.served import Served, Service
+from linker.server.errors import ProblemError
 
 IndexName = Annotated[
     str | None,

@@ -12,8 +12,8 @@ from indexes.interface import Document, check_id
 from linker.corpora.records import Columns, UnusableError, make_document
 from linker.server.api.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD, Bulk
 from linker.server.api.guard import require
-from linker.server.api.problems import ProblemError, problem_of
 from linker.server.api.routes.common import InIndex, Mapping, Model, examples, json, problems, routes
+from linker.server.errors import ProblemError, problem_of
 
 router = routes("documents")
 NDJSON = ("application/x-ndjson", "application/jsonl", "application/json-lines")
@@ -175,7 +175,7 @@ async def bulk(
         report = await task.take(stream)
     except Exception as error:
         problem = problem_of(error)
-        if problem.status == 500:
+        if problem.status_code == 500:
             raise
         async for _ in stream:  # a client that still sends would not read the answer
             pass

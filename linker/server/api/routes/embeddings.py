@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from indexes.interface import Matrix
 from linker.server.api.guard import require
-from linker.server.api.problems import ProblemError
 from linker.server.api.routes.common import InService, Model, answered, examples, json, problems, routes
 from linker.server.api.served import Served, Service
+from linker.server.errors import ProblemError
 
 router = routes("models")
 MOST_INPUTS, LONGEST = 2048, 100_000

@@ -6,8 +6,8 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import Response
 
 from linker.server.api.guard import require
-from linker.server.api.problems import ProblemError
 from linker.server.api.routes.common import InService, Model, json, problems, routes
+from linker.server.errors import ProblemError
 
 router = routes("status")
 
