@@ -22,6 +22,7 @@ from indexes.store.documents import mapped_vectors
 from indexes.store.files import SEGMENTS
 from indexes.store.records import Manifest, Segment
 
+BATCH = 256  # documents written at a time
 MERGED_ROWS = 1 << 16  # larger segments are not merged
 Parts = Iterable[bytes | memoryview]
 
@@ -131,14 +132,17 @@ def _blocks(folders: Sequence[Path], name: str) -> Iterator[bytes]:
 
 
 def _lines(documents: Sequence[Document], lengths: list[int]) -> Iterator[bytes]:
-    """Yield each document's line and append its length: holding all lines would take as much memory as the corpus."""
-    for d in documents:
-        line = orjson.dumps(
-            {"id": d.id, "text": d.text, "title": d.title, "metadata": d.metadata},
-            option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS,
-        )
-        lengths.append(len(line))
-        yield line
+    """Yield documents' lines and append their lengths: holding all lines would take as much memory as the corpus."""
+    option = orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
+    for start in range(0, len(documents), BATCH):
+        lines = [
+            orjson.dumps(
+                {"id": d.id, "text": d.text, "title": d.title, "metadata": d.metadata}, option=option
+            )
+            for d in documents[start : start + BATCH]
+        ]
+        lengths += map(len, lines)
+        yield b"".join(lines)
 
 
 def _offsets(earlier: Sequence[Path], lengths: Iterable[int]) -> Iterator[memoryview]:

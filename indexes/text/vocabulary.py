@@ -75,9 +75,9 @@ class Vocabulary:
         return [self._number_of(terms) for terms in self._analysis.terms_of_each(pieces)]
 
     def _number_of(self, terms: Sequence[str]) -> int:
+        if len(terms) == 1:
+            return self._numbered(terms[0])
         numbers = [self._numbered(term) for term in terms]
-        if len(numbers) == 1:
-            return numbers[0]
         self._several.append(numbers)
         self._held += len(numbers)
         return -len(self._several)
