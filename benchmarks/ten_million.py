@@ -38,6 +38,7 @@ from indexes.arrays import normalised
 from indexes.interface import Matrix
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
+from indexes.stored_vectors import write_graph
 from indexes.writer import Writer
 from linker.engine import Engine, building
 from linker.engine.options import BuildOptions
@@ -93,7 +94,7 @@ def recode(work: Path, number: int) -> dict[str, Any]:
         files = {name: file for name, file in old.files.items() if not name.startswith(f"{storage.GRAPH}/")}
         before = dataclasses.replace(old, files=files, generation=old.generation + 1)
         start = time.process_time()
-        made = writer._write_graph(f"{before.generation:06d}", before)
+        made = write_graph(writer.directory, f"{before.generation:06d}", before, writer.rows)
         seconds = time.process_time() - start
         writer._replace_manifest(before, files | made)
     return {"cpu_s": round(seconds, 1), "bytes": sum(file.bytes for file in made.values())}

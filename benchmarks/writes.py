@@ -12,6 +12,7 @@ anonymous memory grew from before the first change to after the last.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import tempfile
@@ -113,31 +114,48 @@ def searches(service: Service, seconds: float) -> list[float]:
     return took
 
 
+def put(service: Service, first: str) -> tuple[list[threading.Thread], list[int]]:
+    """Start clients that put documents with ids that begin with `first`; return them and how many each has put."""
+    done, end = [0] * WRITERS, time.monotonic() + SECONDS
+
+    def write(number: int) -> None:
+        while time.monotonic() < end:
+            body = {"text": f"w{number} w{done[number]} new"}
+            status, _ = service.request("PUT", f"/v1/documents/{first}-{number}-{done[number]}", body)
+            assert status == 201, status
+            done[number] += 1
+
+    threads = [threading.Thread(target=write, args=[number]) for number in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    return threads, done
+
+
 def writers(directory: Path) -> dict[str, Any]:
-    """Return how many documents per second several clients put, and how long searches take without and beside them."""
+    """Return how many documents per second clients put, alone and beside searches, and how long searches take."""
+    rates, took = {}, {}
     with serving(directory) as service:
-        quiet, put, end = searches(service, SECONDS / 2), [0] * WRITERS, time.monotonic() + SECONDS
-
-        def write(number: int) -> None:
-            while time.monotonic() < end:
-                body = {"text": f"w{number} w{put[number]} new"}
-                status, _ = service.request("PUT", f"/v1/documents/new-{number}-{put[number]}", body)
-                assert status == 201, status
-                put[number] += 1
-
-        threads = [threading.Thread(target=write, args=[number]) for number in range(WRITERS)]
-        start = time.monotonic()
-        for thread in threads:
-            thread.start()
-        beside = searches(service, SECONDS)
-        for thread in threads:
-            thread.join()
-        rate = sum(put) / (time.monotonic() - start)
+        searches(service, SECONDS / 2)  # meanwhile the libraries of the page are loaded
+        took["quiet"] = searches(service, SECONDS / 2)
+        for name in ("alone", "beside"):
+            start = time.monotonic()
+            threads, done = put(service, name)
+            if name == "beside":
+                took[name] = searches(service, SECONDS)
+            for thread in threads:
+                thread.join()
+            rates[name] = sum(done) / (time.monotonic() - start)
     tail = {
-        name: {"p50_ms": round(float(np.quantile(took, 0.5)), 1), "p99_ms": round(float(np.quantile(took, 0.99)), 1)}
-        for name, took in (("quiet", quiet), ("beside", beside))
+        name: {"p50_ms": round(float(np.quantile(ms, 0.5)), 1), "p99_ms": round(float(np.quantile(ms, 0.99)), 1)}
+        for name, ms in took.items()
     }  # fmt: skip
-    return {"writers": WRITERS, "documents_per_s": round(rate, 1), "searches": tail}
+    return {
+        "writers": WRITERS,
+        "documents_per_s": round(rates["beside"], 1),
+        "documents_per_s_alone": round(rates["alone"], 1),
+        "searches": tail,
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
 def claims() -> dict[str, Any]:

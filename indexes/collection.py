@@ -5,14 +5,14 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from indexes.anywhere import search_settings
-from indexes.disk.reading import REMEDY, give_back, is_whole, mapping_of
+from indexes.disk.reading import is_whole, mapping_of
 from indexes.dtypes import Float32Array
 from indexes.filters import unknown_field
 from indexes.hybrid import HybridIndex, OnFailure, Unavailable
@@ -32,6 +32,7 @@ from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store.documents import DocumentStore, StoredSegment, read_rows
 from indexes.store.records import Manifest, Segment
+from indexes.stored_vectors import MakeScan, open_vectors
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.forward import ForwardSegment
@@ -40,30 +41,6 @@ from indexes.text.linear import FULL_TEXT, LinearText
 from indexes.text.phrases import PhraseSearch
 from indexes.text.postings import PostingsSegment
 from indexes.text.search import TextSearch
-from indexes.vectors.certified import ExactScan
-from indexes.vectors.faiss_index import FaissIndex
-
-CHECKED = 1 << 22  # floats checked at a time: 16 MiB
-MakeScan = Callable[[], ExactScan | None]
-
-
-def check_unit(directory: Path, blocks: Sequence[Matrix], first: int = 0) -> None:
-    """Raise DamagedError unless each vector in `blocks` (float32 [n, dim]), from `first` on, is of length 1 or 0.
-
-    The pages of a mapped file are released as they are read.
-    """
-    for block in blocks:
-        mapped, step = mapping_of(block), max(1, CHECKED // block.shape[1])
-        for start in range(first, len(block), step):
-            part = block[start : start + step]
-            squares = np.einsum("ij,ij->i", part, part)
-            # NaN compares false, so it counts as wrong.
-            wrong = ~((np.abs(squares - 1) < 1e-2) | (squares == 0))
-            if wrong.any():
-                row = start + int(np.argmax(wrong))
-                raise DamagedError(f"{directory}: the vector of row {row} is not of length 1: {REMEDY}")
-            if mapped is not None:
-                give_back(mapped)
 
 
 def text_folder(directory: Path, manifest: Manifest) -> Path | None:
@@ -74,28 +51,6 @@ def text_folder(directory: Path, manifest: Manifest) -> Path | None:
 
 def _files_of(segment: Segment, files: Iterable[str]) -> list[str]:
     return [name for name in files if name.startswith(f"{storage.SEGMENTS}/{segment.name}/")]
-
-
-def open_vectors(
-    directory: Path,
-    manifest: Manifest,
-    rows: Rows,
-    blocks: Sequence[Matrix],
-    dim: int,
-    scan: MakeScan | None = None,
-    checked: int = 0,
-) -> FaissIndex:
-    """Return the vector index over normalised `blocks` (float32 [n, dim] each), with its stored graph, if any.
-
-    The first `checked` vectors are known to be sound. Raises DamagedError where a vector or the graph cannot be right,
-    MissingExtraError where FAISS is not installed.
-    """
-    check_unit(directory, blocks, checked)
-    index = FaissIndex(dim, manifest.vectors, settings=manifest.search.get("vectors"), scan=scan)
-    index.restore(rows, *blocks)
-    if graph := manifest.only_file(storage.GRAPH):
-        index.load_graph(directory / graph)
-    return index
 
 
 class Opened(NamedTuple):

@@ -4,62 +4,37 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from indexes import text_backend
 from indexes.address import Address
 from indexes.anywhere import AnyWriter
-from indexes.collection import NOTHING, Collection, Opened, open_vectors
-from indexes.disk import faults, writing
-from indexes.disk.reading import REMEDY
+from indexes.collection import NOTHING, Collection, Opened
+from indexes.committing import Committing, replace
+from indexes.disk import faults
 from indexes.disk.writing import FileRecord
-from indexes.interface import DamagedError, Document, IndexesError, Matrix
-from indexes.kinds import AUTO, IN_DIRECTORY, kinds_on, may_have_structure
+from indexes.interface import Document, IndexesError, Matrix
+from indexes.kinds import IN_DIRECTORY, kinds_on
 from indexes.rows import Rows
 from indexes.store import files as storage
 from indexes.store import generations, ownership
 from indexes.store import manifest as manifests
-from indexes.store.documents import (
-    DocumentStore,
-    copy_segment,
-    own_vectors,
-    read_rows,
-    storable,
-    write_segment,
-)
+from indexes.store.documents import DocumentStore
 from indexes.store.records import BuildRecord, Manifest, Segment
+from indexes.store.segments import copy_segment, own_vectors, split, storable
+from indexes.stored_vectors import has_graph, write_graph
 from indexes.text.parameters import Bm25Parameters
-from indexes.vectors.kinds import AUTO_EXACT
 
-MERGED_ROWS = 1 << 16  # larger segments are not merged
 BATCH = 1024  # documents read at a time when all texts are indexed again
-COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
 
 
-class Writer(AnyWriter):
+class Writer(Committing):
     """The only writer of a collection. Nothing is visible to readers, or survives a crash, before `commit`."""
 
     takes_back = True  # whether changes that are not committed leave no trace
-
-    def __init__(
-        self, directory: Path, manifest: Manifest, building: bool = False, known: Opened = NOTHING
-    ) -> None:
-        self.directory, self.manifest, self._building = directory, manifest, building
-        generations.sweep(directory, manifest)
-        documents = DocumentStore(directory, manifest.segments, known.documents)
-        self.rows = read_rows(directory, manifest, documents, known.rows)
-        self._text = text_backend.resume(directory, manifest, self.rows, known)
-        self._clear()
-
-    def _clear(self) -> None:
-        self._documents: list[Document] = []
-        self._vectors: list[Matrix] = []
-        self._quarantine: list[bytes] = []
-        self._removed = False
 
     @classmethod
     @contextlib.contextmanager
@@ -197,7 +172,7 @@ class Writer(AnyWriter):
             bm25 = dataclasses.replace(bm25, fields=old.bm25.fields)
         name = f"{old.generation + 1:06d}"
         completes = build is not None and build.complete > old.build.complete
-        untouched, merged = ((), old.segments) if completes else _split(old.segments, self.pending)
+        untouched, merged = ((), old.segments) if completes else split(old.segments, self.pending)
         if self._documents or (completes and len(merged) > 1):
             rows = self.pending + sum(s.rows for s in merged)
             segments = (*untouched, Segment(name, rows))
@@ -216,33 +191,6 @@ class Writer(AnyWriter):
         faults.point("commit.begun")
         return self._replace_manifest(manifest, self._write_files(name, manifest, merged))
 
-    def store_encoder(self, name: str, folder: Path) -> Manifest:
-        """Commit a copy of the encoder in `folder` under `encoder/name`: the model of the index, in other files.
-
-        Raises IndexesError where `name` is in use.
-        """
-        old, name = self.manifest, f"{storage.ENCODER}/{name}"
-        if old.encoder is None or old.encoder.name == name:
-            raise IndexesError(f"{self.directory / name} is in use, or the index has no encoder")
-        files = dict(old.files)
-        _replace(files, storage.ENCODER, storage.copy_folder(self.directory, name, folder))
-        faults.point("stored.copied")
-        encoder = dataclasses.replace(old.encoder, name=name)
-        manifest = dataclasses.replace(old, generation=old.generation + 1, encoder=encoder)
-        return self._replace_manifest(manifest, files)
-
-    def _store(self, kind: str, name: str, folder: Path) -> Manifest:
-        old, name = self.manifest, f"{kind}/{name}"
-        files = dict(old.files)
-        _replace(files, kind, storage.copy_folder(self.directory, name, folder))
-        faults.point("stored.copied")
-        manifest = dataclasses.replace(
-            old,
-            generation=old.generation + 1,
-            search={**old.search, kind: name},
-        )
-        return self._replace_manifest(manifest, files)
-
     def compact(self) -> Manifest:
         """Commit a generation of one segment without the removed documents, as if they had never been added.
 
@@ -258,7 +206,7 @@ class Writer(AnyWriter):
         segments = (Segment(name, documents),) if documents else ()
         manifest = dataclasses.replace(old, generation=old.generation + 1, segments=segments)
         files = dict(old.files)
-        _replace(files, storage.SEGMENTS, {})
+        replace(files, storage.SEGMENTS, {})
         faults.point("compact.begun")
         if documents:
             mask = np.ones(documents, dtype=bool) if live is None else live
@@ -271,12 +219,12 @@ class Writer(AnyWriter):
     def _renumber(self, name: str, manifest: Manifest, files: dict[str, FileRecord]) -> None:
         """Rebuild everything that refers to documents by row, and replace its entries in `files`."""
         for folder in (storage.TEXT, storage.DELETED, storage.GRAPH):
-            _replace(files, folder, {})
+            replace(files, folder, {})
         self._restart_text(DocumentStore(self.directory, manifest.segments))
         if manifest.segments:
             files |= self._text.write(name)
-        if self._has_graph(manifest):
-            files |= self._write_graph(name, dataclasses.replace(manifest, files=files))
+        if has_graph(manifest):
+            files |= write_graph(self.directory, name, dataclasses.replace(manifest, files=files), self.rows)
 
     def _restart_text(self, documents: DocumentStore) -> None:
         """Index the texts of all `documents` from scratch; from now on rows are numbered in their order."""
@@ -288,80 +236,6 @@ class Writer(AnyWriter):
             faults.point("compact.text")
             batch = [documents[row] for row in range(start, min(start + BATCH, documents.rows))]
             self._text.add_documents(batch, blocks[0][start : start + BATCH] if blocks else None)
-
-    def _replace_manifest(self, manifest: Manifest, files: Mapping[str, FileRecord]) -> Manifest:
-        """Commit a manifest whose files are written, and delete the files that it does not list."""
-        manifest = dataclasses.replace(
-            manifest,
-            files=files,
-            elastic=self._text.elastic,
-        )
-        writing.sync(self.directory)
-        faults.point("commit.prepared")
-        generations.retain(self.directory, self.manifest)
-        storage.replace_manifest(self.directory, manifest)
-        self.manifest = manifest
-        self._text.settle()
-        self._clear()
-        generations.sweep(self.directory, manifest, COMMITTED)
-        faults.point("commit.ended")
-        return manifest
-
-    def _write_files(self, name: str, manifest: Manifest, merged: Sequence[Segment]) -> dict[str, FileRecord]:
-        """Write what changed and return all files of the coming generation."""
-        files = dict(self.manifest.files)
-        if self._documents or merged:
-            earlier = [segment.name for segment in merged]
-            self._check_content(earlier)
-            for segment in earlier:
-                _replace(files, f"{storage.SEGMENTS}/{segment}", {})
-            files |= write_segment(self.directory, name, self._documents, self._vectors, earlier)
-        if self._documents:
-            _replace(files, storage.TEXT, self._text.write(name))
-        faults.point("commit.text")
-        if self._removed:
-            dead = np.ascontiguousarray(self.rows.dead, dtype="<i8")
-            _replace(files, storage.DELETED, self._write(storage.DELETED, f"{name}.i64", [dead.data]))
-        if self._quarantine:
-            lines = (line + b"\n" for line in self._quarantine)
-            files |= self._write(storage.QUARANTINE, f"{name}.jsonl", lines)
-        graph_is_old = self._documents or manifest.build.complete > self.manifest.build.complete
-        if graph_is_old and self._has_graph(manifest):
-            base = dataclasses.replace(manifest, files=self.manifest.files)
-            _replace(files, storage.GRAPH, self._write_graph(name, base))
-        return files
-
-    def _check_content(self, segments: Sequence[str]) -> None:
-        """Raise DamagedError where files that are about to be copied have changed since they were opened."""
-        folders = tuple(f"{storage.SEGMENTS}/{segment}/" for segment in segments)
-        listed = {name: record for name, record in self.manifest.files.items() if name.startswith(folders)}
-        if lines := storage.damage(self.directory, dataclasses.replace(self.manifest, files=listed)):
-            raise DamagedError("; ".join(lines) + f": {REMEDY}")
-
-    def _has_graph(self, manifest: Manifest) -> bool:
-        """Return whether the generation needs an approximate structure; an unfinished build does not yet."""
-        exact = manifest.vectors == AUTO and manifest.rows < AUTO_EXACT
-        approximate = may_have_structure(manifest.vectors) and not exact
-        return manifest.build.complete and approximate and manifest.encoder is not None
-
-    def _write(self, folder: str, name: str, parts: Iterable[bytes | memoryview]) -> dict[str, FileRecord]:
-        path = self.directory / folder / name
-        path.parent.mkdir(exist_ok=True)
-        record = writing.write_durably(path, parts)
-        writing.sync(path.parent)
-        return {f"{folder}/{name}": record}
-
-    def _write_graph(self, name: str, manifest: Manifest) -> dict[str, FileRecord]:
-        """Store the approximate index over all vectors, extending the graph that `manifest` lists, if any."""
-        assert manifest.encoder is not None
-        dim = manifest.encoder.dim
-        blocks = DocumentStore(self.directory, manifest.segments).vectors(dim)
-        path = self.directory / storage.GRAPH / f"{name}.faiss"
-        path.parent.mkdir(exist_ok=True)
-        record = open_vectors(self.directory, manifest, self.rows, blocks, dim).save_graph(path)
-        faults.point("graph.written")
-        writing.sync(path.parent)
-        return {f"{storage.GRAPH}/{path.name}": record} if record else {}
 
 
 def writer_of(
@@ -376,22 +250,3 @@ def writer_of(
 
         return RemoteWriter.change(address, keep)
     return Writer.open(directory, keep, wait=wait, before=before)
-
-
-def _split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:
-    """Return the segments that a commit of `pending` rows leaves alone, and the last ones, which it merges.
-
-    It merges segments no larger than itself, as a binary counter carries: thousands of small additions make few
-    segments, and each document is rewritten at most a logarithmic number of times.
-    """
-    first, total = len(segments), pending
-    while first and segments[first - 1].rows <= min(total, MERGED_ROWS - total):
-        first -= 1
-        total += segments[first].rows
-    return segments[:first], segments[first:]
-
-
-def _replace(files: dict[str, FileRecord], folder: str, new: Mapping[str, FileRecord]) -> None:
-    for old in [f for f in files if f.startswith(f"{folder}/")]:
-        del files[old]
-    files.update(new)

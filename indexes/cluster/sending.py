@@ -12,8 +12,8 @@ from indexes.cluster.index import ClusterIndex
 from indexes.cluster.mapping import stored_vectors, written, written_alone
 from indexes.interface import Document, Matrix
 from indexes.kinds import KINDS, on_server
-from indexes.store.documents import own_vectors
 from indexes.store.records import Manifest
+from indexes.store.segments import own_vectors
 from indexes.text.analysis import Analysis
 
 

@@ -24,8 +24,8 @@ from indexes.cluster.states import state_at, stored_manifest
 from indexes.disk import faults
 from indexes.interface import Document, IndexesError, Matrix, UnknownIdError, check_id
 from indexes.rows import already_present, name_some
-from indexes.store.documents import storable
 from indexes.store.records import BuildRecord, Manifest
+from indexes.store.segments import storable
 from indexes.text.parameters import Bm25Parameters
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from indexes.anywhere import search_settings
-from indexes.collection import Collection, MakeScan
+from indexes.collection import Collection
 from indexes.cores import cores
 from indexes.hybrid import HybridIndex, OnFailure, Unavailable
 from indexes.interface import DuplicateIdError, IndexesError, RowSearch
@@ -19,6 +19,7 @@ from indexes.rows import Rows, name_some
 from indexes.sharded import agreement
 from indexes.sharded.retrievers import Lanes, ShardedBm25, ShardedVectors
 from indexes.store.documents import DocumentStore
+from indexes.stored_vectors import MakeScan
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.forward_index import ForwardIndex

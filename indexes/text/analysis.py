@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
@@ -83,6 +83,14 @@ class Analysis:
     def terms(self, prepared: str) -> list[str]:
         """Return the terms of a document's prepared text, or of one of its pieces."""
         return self._analysed(self._for_documents, prepared)
+
+    def terms_of_each(self, pieces: Sequence[str]) -> list[list[str]]:
+        """Return what `terms` returns for each of several pieces; plain words are analysed in one call."""
+        plain = [piece for piece in pieces if len(piece) < LONGEST and piece.isascii() and piece.isalnum()]
+        together = self.terms(" ".join(plain))
+        # A plain word makes one term or none, so that equal numbers mean one each.
+        known = dict(zip(plain, together, strict=True)) if len(plain) == len(together) else {}
+        return [[known[piece]] if piece in known else self.terms(piece) for piece in pieces]
 
     def content_terms(self, prepared: str) -> list[str]:
         """Return the terms without stop words of a query's prepared text, or of one of its pieces."""

@@ -57,7 +57,7 @@ class Vocabulary:
 
     def _of_part(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
         if self._table is not None:
-            numbers, ends = self._table.look_up(texts, self._number_of)
+            numbers, ends = self._table.look_up(texts, self._numbers_of)
         else:
             cut = [self._analysis.pieces(text) for text in texts]
             ends = np.cumsum([len(c) for c in cut], dtype=np.int64)
@@ -67,13 +67,17 @@ class Vocabulary:
     def _known(self, piece: str) -> int:
         number = self._pieces.get(piece)
         if number is None:
-            number = self._pieces[piece] = self._number_of(piece)
+            (number,) = self._numbers_of([piece])
+            self._pieces[piece] = number
         return number
 
-    def _number_of(self, piece: str) -> int:
-        numbers = [self._numbered(term) for term in self._analysis.terms(piece)]
-        if len(numbers) == 1:
-            return numbers[0]
+    def _numbers_of(self, pieces: Sequence[str]) -> list[int]:
+        return [self._number_of(terms) for terms in self._analysis.terms_of_each(pieces)]
+
+    def _number_of(self, terms: Sequence[str]) -> int:
+        if len(terms) == 1:
+            return self._numbered(terms[0])
+        numbers = [self._numbered(term) for term in terms]
         self._several.append(numbers)
         self._held += len(numbers)
         return -len(self._several)
@@ -134,10 +138,12 @@ class Table:
         self._hashes, self._numbers = np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.int32)
         self.entries = 0
 
-    def look_up(self, texts: Sequence[str], number_of: Callable[[str], int]) -> tuple[Int32Array, Int64Array]:
+    def look_up(
+        self, texts: Sequence[str], numbers_of: Callable[[Sequence[str]], list[int]]
+    ) -> tuple[Int32Array, Int64Array]:
         """Return the numbers of all pieces (int32 [pieces]), and how many end with each text or before (int64 [texts]).
 
-        `number_of` gives the number of a piece that is not in the table yet.
+        `numbers_of` gives the numbers of pieces that are not in the table yet.
         """
         data = b"".join([text.encode("utf-8", "replace") + b"\xff" for text in texts])
         most = len(data) // 2 + 1
@@ -150,7 +156,7 @@ class Table:
         position, hashes, begin, end = unknown[: unknowns[0]].T
         new, first, which = np.unique(hashes, return_index=True, return_inverse=True)
         spans = zip(begin[first].tolist(), end[first].tolist(), strict=True)
-        numbers = np.array([number_of(data[a:b].decode()) for a, b in spans], dtype=np.int32)
+        numbers = np.array(numbers_of([data[a:b].decode() for a, b in spans]), dtype=np.int32)
         piece_numbers[position] = numbers[which]
         self._enter(new.view(np.uint64), numbers)
         return piece_numbers[:count], ends

@@ -193,7 +193,7 @@ def _metadata(fields: dict[str, Any]) -> dict[str, Any]:
     if isinstance(inner, dict):
         del fields["metadata"]
         fields = {**fields, **inner} if fields else inner
-    if any(_deeper_than(value, MAX_DEPTH) for value in fields.values()):
+    if any(_deeper_than(value, MAX_DEPTH) for value in fields.values() if isinstance(value, dict | list)):
         raise UnusableError(f"metadata nested deeper than {MAX_DEPTH} levels")
     return fields
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indexes import collection
+from indexes import stored_vectors
 from indexes.collection import Collection
 from indexes.interface import Document, Filter, IndexesError
 from indexes.store import files as storage
@@ -150,7 +150,7 @@ def test_nothing_to_compact_commits_nothing(tmp_path: Path) -> None:
 def test_approximate_structures_are_built_again(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collection, "FaissIndex", functools.partial(FaissIndex, exact_below=100))
+    monkeypatch.setattr(stored_vectors, "FaissIndex", functools.partial(FaissIndex, exact_below=100))
     rng = np.random.default_rng(4)
     count, manifest = 1200, Manifest(vectors=kind, encoder=EMPTY.encoder)
     documents = [Document(f"d{n}", "word") for n in range(count)]

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes.collection import Collection, check_unit
+from indexes.collection import Collection
 from indexes.interface import DamagedError, Document, IndexesError
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store import records
 from indexes.store.records import Manifest
+from indexes.stored_vectors import check_unit
 from indexes.writer import Writer
 from tests.faults import hostile
 from tests.golden.make_index import ENCODER

@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from indexes import collection
+from indexes import stored_vectors
 from indexes.disk import faults
 from indexes.interface import Document
 from indexes.text.parameters import Bm25Parameters, Field
@@ -27,7 +27,7 @@ from tests.helpers import HashEncoder
 
 # replaced by name for mypy's sake too; a graph is built from 50 rows on, so that small indexes have one
 setattr(building, "load_encoder", lambda name, **_: HashEncoder())  # noqa: B010
-setattr(collection, "FaissIndex", functools.partial(FaissIndex, exact_below=50))  # noqa: B010
+setattr(stored_vectors, "FaissIndex", functools.partial(FaissIndex, exact_below=50))  # noqa: B010
 OPTIONS = building.BuildOptions("hash", "hnsw", batch_size=32, commit_every=64)
 
 

@@ -10,7 +10,7 @@ import orjson
 
 from indexes.errors import IndexesError
 from indexes.interface import Document
-from indexes.store.documents import storable
+from indexes.store.segments import storable
 from linker.corpora import BadLine, read_corpus, read_queries
 from tests.fuzz.files import file_target
 

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from indexes import collection
+from indexes import stored_vectors
 from indexes.collection import Collection
 from indexes.interface import Document, Filter
 from indexes.store import records
@@ -65,7 +65,7 @@ def answers(index: Path) -> dict[str, Any]:
 def make(out: Path) -> None:
     all_documents = documents()
     record = EncoderRecord("golden", ENCODER.fingerprint, ENCODER.dim)
-    setattr(collection, "FaissIndex", functools.partial(FaissIndex, exact_below=10))  # noqa: B010 - for mypy's sake
+    setattr(stored_vectors, "FaissIndex", functools.partial(FaissIndex, exact_below=10))  # noqa: B010 - for mypy's sake
     with Writer.create(out, Manifest(vectors="hnsw", encoder=record)) as writer:
         for part in (all_documents[:30], all_documents[30:]):
             writer.add(part, ENCODER.encode([d.full_text for d in part]))

@@ -14,7 +14,7 @@ from unittest import mock
 
 import xxhash
 
-from indexes import collection
+from indexes import stored_vectors
 from indexes.dropping import drop
 from indexes.store import backup as backups
 from indexes.store import files as storage
@@ -73,7 +73,7 @@ def _small(step: Step) -> Step:
         graphs = functools.partial(FaissIndex, exact_below=20)
         with (
             mock.patch.object(building, "load_encoder", lambda _name, **_: HashEncoder()),
-            mock.patch.object(collection, "FaissIndex", graphs),
+            mock.patch.object(stored_vectors, "FaissIndex", graphs),
         ):
             step(box)
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from indexes.interface import BadDocumentError, Document, DuplicateIdError
-from indexes.store.documents import storable
+from indexes.store.segments import storable
 from linker.base.lines import MAX_LINE, Line
 from linker.corpora.records import Columns, UnusableError, make_document, too_long
 from linker.engine.engine import Engine

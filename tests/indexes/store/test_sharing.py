@@ -18,15 +18,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from indexes import writer as writers
 from indexes.collection import Collection
 from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, Document, DuplicateIdError, UnknownIdError
 from indexes.store import files as storage
-from indexes.store import generations
-from indexes.store.documents import DocumentStore, read_rows, write_segment
+from indexes.store import generations, segments
+from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.growing import Growing
 from indexes.store.records import EncoderRecord, Manifest, Segment
+from indexes.store.segments import write_segment
 from indexes.text.bm25 import Bm25Index
 from indexes.text.parameters import Bm25Parameters, Field
 from indexes.writer import Writer
@@ -72,7 +72,7 @@ class SharedAgainstOpenedAgain(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.patches: list[Any] = [
             mock.patch.object(os, "fsync"),
-            mock.patch.object(writers, "MERGED_ROWS", 6),
+            mock.patch.object(segments, "MERGED_ROWS", 6),
         ]
         for patch in self.patches:
             patch.start()

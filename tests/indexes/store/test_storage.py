@@ -15,10 +15,10 @@ from indexes.disk.writing import FileRecord, record_of
 from indexes.interface import DamagedError, Document, FormatVersionError, IndexesError, LockedError
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
-from indexes.store.documents import DocumentStore, write_segment
+from indexes.store.documents import DocumentStore
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest, Segment
+from indexes.store.segments import MERGED_ROWS, split, write_segment
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
-from indexes.writer import MERGED_ROWS, _split
 
 FULL = Manifest(
     vectors="hnsw",
@@ -163,7 +163,7 @@ def test_a_segment_written_behind_others_holds_theirs_first(tmp_path: Path) -> N
 def test_segments_stay_few_and_keep_every_row(batches: list[int]) -> None:
     segments: tuple[Segment, ...] = ()
     for number, pending in enumerate(batches):
-        kept, merged = _split(segments, pending)
+        kept, merged = split(segments, pending)
         assert (*kept, *merged) == segments
         segments = (*kept, Segment(str(number), pending + sum(s.rows for s in merged)))
     rows = [s.rows for s in segments]
@@ -174,8 +174,8 @@ def test_segments_stay_few_and_keep_every_row(batches: list[int]) -> None:
 
 def test_large_segments_are_left_alone() -> None:
     segments = [Segment("a", MERGED_ROWS), Segment("b", MERGED_ROWS // 2)]
-    assert _split(segments, MERGED_ROWS)[1] == []
-    assert _split(segments, MERGED_ROWS // 2)[1] == segments[1:]
+    assert split(segments, MERGED_ROWS)[1] == []
+    assert split(segments, MERGED_ROWS // 2)[1] == segments[1:]
 
 
 def test_the_way_to_a_new_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

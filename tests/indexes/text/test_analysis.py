@@ -92,6 +92,27 @@ def test_the_words_of_a_tag_are_its_letters(tag: str) -> None:
     assert "".join(words_of(tag)) == tag.replace("_", "")
 
 
+@given(
+    st.lists(
+        st.sampled_from(["the", "Running", "AT", "x" * 119, "x" * 120, "4,250", "it's", "#Tag", "é", "", "٣"])
+    ),
+    st.lists(st.from_regex(re.compile(r"[a-z0-9]{1,9}", re.ASCII), fullmatch=True)),
+    st.sampled_from(["none", "english", "german", "turkish", "chinese", "tamil"]),
+    st.sampled_from(["words", "posts"]),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_pieces_that_are_analysed_together_have_the_terms_of_each(
+    odd: list[str], plain: list[str], language: str, tokenizer: str, shortest: int, drops: bool
+) -> None:
+    drops &= language in ("english", "german")
+    analysis = Analysis(
+        AnalysisSettings(language, tokenizer, drops, shortest)  # type: ignore[arg-type]  # one of its names
+    )
+    for pieces in (plain, [*plain, *odd, *plain]):
+        assert analysis.terms_of_each(pieces) == [analysis.terms(piece) for piece in pieces]
+
+
 def test_short_terms_and_stop_words_are_dropped_from_documents() -> None:
     text = "The cat is in a 7 box"
     assert terms(text, "english") == ["the", "cat", "is", "in", "a", "7", "box"]
