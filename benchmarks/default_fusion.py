@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import parse_options, record, shared_data
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.rank_data import documents_of, read_qrels
 from indexes.fusion import Fusion, Ranking, fuse
@@ -196,12 +197,12 @@ def shown(split: Split, dev: Split | None, chosen: str) -> dict[str, dict[str, f
     return {name: figures(rows, relevant) for name, (rows, _) in ways.items()}
 
 
-def main() -> None:
-    cache: Path = parse_options(__doc__, cache=Path).cache
-    cache.mkdir(exist_ok=True)
+@benchmark(seed=SEED, cache=(Path, "folder of both retrievers' answers, kept"))
+def measured(options: Arguments) -> Results:
+    options.cache.mkdir(exist_ok=True)
     splits = {}
     for name in PAIRS:
-        splits[name] = answers(name, cache)
+        splits[name] = answers(name, options.cache)
         print(name, {s: len(v[2]) for s, v in splits[name].items()}, flush=True)
     table = {name: leads(split["dev"]) for name, split in splits.items() if "dev" in split}
     chosen, summary = choose(table)
@@ -211,9 +212,4 @@ def main() -> None:
     for name, ways in test.items():
         print(name, *(f"  {way:<34} {values}" for way, values in ways.items()), sep="\n")
     queries = {name: {s: len(v[2]) for s, v in split.items()} for name, split in splits.items()}
-    results = {"chosen": chosen, "queries": queries, "dev": summary, "dev_leads": table, "test": test}
-    print(record("default_fusion", results, SEED))
-
-
-if __name__ == "__main__":
-    main()
+    return {"chosen": chosen, "queries": queries, "dev": summary, "dev_leads": table, "test": test}

@@ -10,7 +10,8 @@ import entmax as reference
 import torch
 from torch import Tensor
 
-from benchmarks.support.common import cpu_time, record
+from benchmarks.support.common import cpu_time
+from benchmarks.support.harness import Arguments, Results, benchmark
 from linker.encoders.entmax import entmax
 
 # The star's scores of 16,384 tokens, 4 heads. With heads last, compiled loops are 4 long: the star avoids it.
@@ -122,24 +123,17 @@ def alpha_gradients() -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    results = {"errors": errors(), "alpha gradients": alpha_gradients(), "speed": {}}
-    for name, (shape, dim, heads) in SHAPES.items():
-        results["speed"][name] = compare(shape, dim, heads)
-        print(
-            name,
-            {a: round(v["compiled_times_faster"], 1) for a, v in results["speed"][name].items()},
-            flush=True,
-        )
-    print(record("entmax", _rounded(results), seed=0))
-
-
 def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _rounded(v) for k, v in value.items()}
     return round(value, 3 - math.floor(math.log10(abs(value)))) if value else value
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(seed=0)
+def measured(_: Arguments) -> Results:
+    torch.set_num_threads(1)
+    results: Results = {"errors": errors(), "alpha gradients": alpha_gradients(), "speed": {}}
+    for name, shape in SHAPES.items():
+        results["speed"][name] = found = compare(*shape)
+        print(name, {a: round(v["compiled_times_faster"], 1) for a, v in found.items()}, flush=True)
+    return {key: _rounded(value) for key, value in results.items()}
