@@ -17,7 +17,6 @@ import numpy as np
 
 from benchmarks import default_fusion
 from benchmarks.default_fusion import Encode, Split, Task
-from benchmarks.support.common import shared_data
 from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.dtypes import Float64Array, Int64Array
@@ -84,7 +83,7 @@ def gains(trials: Trials, size: int) -> dict[str, dict[str, float]]:
 
 def load_trials(name: str, cache: Path) -> Trials:
     folder, encode = PAIRS[name]
-    task: Task = default_fusion.beir(shared_data() / folder, SPLITS)
+    task: Task = default_fusion.task_of(folder, **{split: split for split in SPLITS})
     path = cache / f"{name}, tuning.npz"
     if not path.exists():
         np.savez(path, **dict(default_fusion.search(task, encode)))
