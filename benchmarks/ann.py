@@ -28,9 +28,9 @@ from benchmarks.support.common import record, recorded
 from benchmarks.support.harness import KEPT, Arguments, Commas, benchmark
 from benchmarks.support.passages import SEED
 from indexes.interface import Matrix, RowArray
+from indexes.vectors.certified import ByteScan
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.faiss_index import FaissIndex
-from indexes.vectors.flat import FlatScan
 from indexes.vectors.kinds import GENERATORS
 from indexes.vectors.recall import Point, choose, measure
 
@@ -78,9 +78,7 @@ PEERS = {"hnswlib": hnswlib_index, "usearch": usearch_index}
 
 def peer(name: str, vectors: Matrix, queries: Matrix) -> dict[str, Any]:
     """Build a peer's graph and measure its curve."""
-    flat = load_faiss().IndexFlatIP(vectors.shape[1])
-    flat.add(vectors)
-    truth = FlatScan(flat).search(vectors, queries, K, None)[0]
+    truth = ByteScan().search(vectors, queries, K, None)[0]
     start = time.process_time()
     ask, _ = PEERS[name](vectors)
     found: dict[str, Any] = {"build_cpu_s": time.process_time() - start}

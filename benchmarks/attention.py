@@ -8,7 +8,6 @@ ranking stage, and `--report` only records.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -22,7 +21,7 @@ import torch
 from benchmarks.support.attention_lists import learn_lists, teach
 from benchmarks.support.attention_stage import stage
 from benchmarks.support.attention_training import Data, Recipe, judge, learn, read
-from benchmarks.support.common import record
+from benchmarks.support.harness import Arguments, Results, benchmark
 from linker.encoders.configs import PRESETS
 from linker.evaluation.significance import randomisation
 from linker.training.compact_star import CompactStar
@@ -109,29 +108,6 @@ ATTEMPTS = {
         statements=SHORT,
     ),
 }  # fmt: skip
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder that keeps data, models and ranks")
-    parser.add_argument("--trials", nargs="*", help="DATA/ATTEMPT/SEED: run these and record nothing")
-    parser.add_argument(
-        "--stage", nargs="*", choices=SETS, help="the ranking stage of these; records nothing"
-    )
-    parser.add_argument("--report", action="store_true", help="record what is there, run nothing")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    if not arguments.report and not arguments.stage:
-        wanted = arguments.trials or [f"{data}/{name}/0" for data in SETS for name in ATTEMPTS]
-        run_trials(wanted, arguments.work)
-    if arguments.stage:
-        for name in arguments.stage:
-            figures = stage(*_half(name, arguments.work), arguments.work, "second")
-            (arguments.work / name / "stage.json").write_text(json.dumps(figures))
-            print(json.dumps(figures, indent=1), file=sys.stderr, flush=True)
-    if arguments.trials is None and not arguments.stage:
-        record("attention", report(arguments.work), seed=0)
 
 
 def run_trials(wanted: list[str], work: Path) -> None:
@@ -228,5 +204,20 @@ def _told(folder: Path, name: str, seeds: list[int], splits: tuple[str, ...]) ->
     return row
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(
+    seed=0,
+    work=(Path, "folder that keeps data, models and ranks"),
+    trials=([], "DATA/ATTEMPT/SEED: run these and record nothing"),
+    stage=([], "the ranking stage of these sets; records nothing"),
+    report=(False, "record what is there, run nothing"),
+)
+def measured(options: Arguments) -> Results | None:
+    torch.set_num_threads(1)
+    work = options.work
+    if not options.report and not options.stage:
+        run_trials(options.trials or [f"{data}/{name}/0" for data in SETS for name in ATTEMPTS], work)
+    for name in options.stage:
+        figures = stage(*_half(name, work), work, "second")
+        (work / name / "stage.json").write_text(json.dumps(figures))
+        print(json.dumps(figures, indent=1), file=sys.stderr, flush=True)
+    return None if options.trials or options.stage else report(work)

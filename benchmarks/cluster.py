@@ -11,7 +11,6 @@ of the dense search, against all vectors compared by numpy.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 import time
@@ -28,6 +27,7 @@ from benchmarks.support.common import percentiles
 from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
+from benchmarks.support.service import cpu_seconds
 from indexes.address import Address
 from indexes.cluster import size_of
 from indexes.interface import Matrix
@@ -48,11 +48,8 @@ class Clock:
         self._start = self._now()
 
     def _now(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        ticks = 0
-        if self._server is not None:
-            fields = Path(f"/proc/{self._server}/stat").read_text().rpartition(")")[2].split()
-            ticks = int(fields[11]) + int(fields[12])
-        return np.array([time.perf_counter(), time.process_time(), ticks / os.sysconf("SC_CLK_TCK")])
+        server = 0.0 if self._server is None else cpu_seconds(self._server)
+        return np.array([time.perf_counter(), time.process_time(), server])
 
     def read(self) -> dict[str, float]:
         """Return the seconds that have passed."""

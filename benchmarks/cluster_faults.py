@@ -29,7 +29,7 @@ import orjson
 from benchmarks.support import cluster_judge as judging
 from benchmarks.support.cluster_clients import DIM, standing
 from benchmarks.support.cluster_nodes import DISK, HEAP, NODES, Cluster, cluster
-from benchmarks.support.common import record
+from benchmarks.support.common import parse_options, record
 from indexes.address import Address
 from indexes.cluster import RemoteWriter, open_remote
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
@@ -144,15 +144,8 @@ def clients(
     c: Cluster, folder: Path, address: str, name: str, *inside: str
 ) -> Iterator[subprocess.Popen[str]]:
     """Run two writers and two readers until the end of the block; raise if they write anything to stderr."""
-    command = [
-        *inside,
-        sys.executable,
-        "-m",
-        "benchmarks.support.cluster_clients",
-        address,
-        str(folder),
-        name,
-    ]
+    clients = "benchmarks.support.cluster_clients"
+    command = [*inside, sys.executable, "-m", clients, address, str(folder), name]
     process = subprocess.Popen([*command, "2", "2"], stderr=subprocess.PIPE, text=True)
     try:
         while not (folder / f"turn-{name}w1").exists() and process.poll() is None:
@@ -251,14 +244,15 @@ def inside(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="one case; needs --print")
-    parser.add_argument("--work", type=Path, help="an empty folder for the clients' logs, kept")
-    parser.add_argument("--short", action="store_true", help="a few seconds of each; needs --print")
-    parser.add_argument("--print", action="store_true", help="write to stdout, and record nothing")
-    options = parser.parse_args()
+    options = parse_options(
+        __doc__,
+        only=("", "one case; needs --print"),
+        work=(Path | None, "an empty folder for the clients' logs, kept"),
+        short=(False, "a few seconds of each; needs --print"),
+        print=(False, "write to stdout, and record nothing"),
+    )
     if (options.only or options.short) and not options.print:
-        parser.error("--only and --short record nothing: give --print, too")
+        sys.exit("error: --only and --short record nothing: give --print, too")
     if INSIDE in os.environ:
         inside(options)
         return

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import rank_data
-from benchmarks.support.common import parse_options, record
+from benchmarks.support.harness import Arguments, Results, benchmark
 from indexes.dtypes import AnyArray, Float64Array
 from indexes.fusion import zscores
 from linker.engine.engine import Engine
@@ -55,46 +55,6 @@ class Task:
             [np.take_along_axis(self.relevant, order, 1), self.all_relevant[:, TOP:]], axis=1
         )
         return np.where(found.any(axis=1), 1 / (1 + found.argmax(axis=1)), 0.0)
-
-
-def main() -> None:
-    arguments = parse_options(
-        __doc__,
-        work=(Path, "folder with the indexes of benchmarks.rank"),
-        learn=(600, "training statements of the cross-encoder"),
-        judge=(250, "statements of dev, and of test"),
-    )
-    record("cross_encoder", run(arguments.work, arguments.learn, arguments.judge), seed=0)
-
-
-def run(work: Path, learn: int, judge: int) -> dict[str, Any]:
-    tasks = _tasks(work, learn, judge)
-    start = time.process_time()
-    model = _trained(tasks["train"])
-    learned = time.process_time() - start
-    start = time.process_time()
-    scores = {n: _scored(model, tasks[n]) for n in ("dev", "test")}
-    each = (time.process_time() - start) / sum(s.size for s in scores.values())
-    dev = {w: float(tasks["dev"].reciprocal(_mixed(tasks["dev"], scores["dev"], w)).mean()) for w in WEIGHTS}
-    weight, task = max(dev, key=lambda w: dev[w]), tasks["test"]
-    before, after = (task.reciprocal(_mixed(task, scores["test"], w)) for w in (0.0, weight))
-    low, high = bootstrap(after - before)
-    found = {"ranker": before, "cross-encoder": task.reciprocal(scores["test"]), "mixed": after}
-    return {
-        "dev": {str(w): round(v, 4) for w, v in dev.items()},
-        "weight": weight,
-        "test": {
-            n: {"mrr": round(float(r.mean()), 4), "s1": round(float((r == 1).mean()), 4)}
-            for n, r in found.items()
-        },
-        "lead": [round(float((after - before).mean()), 4), round(low, 4), round(high, 4)],
-        "queries": judge,
-        "learned_from": learn,
-        "cpu_s_training": round(learned),
-        "cpu_s_per_pair": round(each, 4),
-        "tokens": TOKENS,
-        "threads": 1,
-    }
 
 
 def _tasks(work: Path, learn: int, judge: int) -> dict[str, Task]:
@@ -194,5 +154,37 @@ def _scored(trained: Any, task: Task) -> Float64Array:
     return out
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(
+    seed=0,
+    work=(Path, "folder with the indexes of benchmarks.rank"),
+    learn=(600, "training statements of the cross-encoder"),
+    judge=(250, "statements of dev, and of test"),
+)
+def measured(options: Arguments) -> Results:
+    tasks = _tasks(options.work, options.learn, options.judge)
+    start = time.process_time()
+    model = _trained(tasks["train"])
+    learned = time.process_time() - start
+    start = time.process_time()
+    scores = {n: _scored(model, tasks[n]) for n in ("dev", "test")}
+    each = (time.process_time() - start) / sum(s.size for s in scores.values())
+    dev = {w: float(tasks["dev"].reciprocal(_mixed(tasks["dev"], scores["dev"], w)).mean()) for w in WEIGHTS}
+    weight, task = max(dev, key=lambda w: dev[w]), tasks["test"]
+    before, after = (task.reciprocal(_mixed(task, scores["test"], w)) for w in (0.0, weight))
+    low, high = bootstrap(after - before)
+    found = {"ranker": before, "cross-encoder": task.reciprocal(scores["test"]), "mixed": after}
+    return {
+        "dev": {str(w): round(v, 4) for w, v in dev.items()},
+        "weight": weight,
+        "test": {
+            n: {"mrr": round(float(r.mean()), 4), "s1": round(float((r == 1).mean()), 4)}
+            for n, r in found.items()
+        },
+        "lead": [round(float((after - before).mean()), 4), round(low, 4), round(high, 4)],
+        "queries": options.judge,
+        "learned_from": options.learn,
+        "cpu_s_training": round(learned),
+        "cpu_s_per_pair": round(each, 4),
+        "tokens": TOKENS,
+        "threads": 1,
+    }

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import parse_options, record, shared_data
+from benchmarks.support import rank_data
+from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
-from benchmarks.support.rank_data import documents_of, read_qrels
 from indexes.fusion import Fusion, Ranking, fuse
 from indexes.interface import Document, Matrix
 from indexes.text.bm25 import Bm25Index
 from indexes.vectors.faiss_index import FaissIndex
-from linker.corpora import read_queries
 from linker.encoders.loading import load_encoder
 from linker.engine.tuning import MEASURES, find_relevant, fusions, tune
 
@@ -40,39 +39,27 @@ class Task:
     splits: dict[str, list[tuple[str, list[str]]]]
 
 
+def task_of(name: str, **splits: str) -> Task:
+    """Return a set; `splits` are ours with the names of its own, `train` standing in where dev's queries are few."""
+    judged = rank_data.links(name)
+    asked = {
+        ours: [(q.text, [*judged[own].qrels[q.id]]) for q in judged[own].queries]
+        for ours, own in splits.items()
+    }
+    return Task(rank_data.documents_for(name), asked)
+
+
 def statements(keep: int | None = None) -> Task:
     """Statement → article; `keep` documents only: the wanted ones, then others at random."""
-    task = beir(shared_data() / "statements2articles", ("dev", "test"))
+    task = task_of("statements2articles", dev="dev", test="test")
     return task if keep is None else _thinned(task, keep)
-
-
-def tweets() -> Task:
-    """Tweet → claim; 200 dev queries are few, so train stands in for dev."""
-    task = beir(shared_data() / "tweets2claims", ("train", "test"))
-    return Task(task.documents, {"dev": task.splits["train"], "test": task.splits["test"]})
 
 
 def headlines() -> Task:
     """Headline → story; every other story's headline is a dev query."""
-    found = documents_of(shared_data() / "bbc-news" / "corpus.jsonl.gz")
-    queries = [(d.title, [d.id]) for d in found]
-    return Task([Document(d.id, d.text) for d in found], {"dev": queries[::2], "test": queries[1::2]})
-
-
-def descriptions() -> Task:
-    """One-line description → manual page; there is no dev split, so it is shown only."""
-    folder = shared_data() / "descriptions"
-    documents = documents_of(shared_data() / "linked-pages" / "masked" / "en.jsonl.gz")
-    return Task(documents, {"test": _judged(folder, "test")})
-
-
-def beir(folder: Path, splits: Sequence[str]) -> Task:
-    return Task(documents_of(folder), {split: _judged(folder, split) for split in splits})
-
-
-def _judged(folder: Path, split: str) -> list[tuple[str, list[str]]]:
-    wanted = read_qrels(folder / "qrels" / f"{split}.tsv")
-    return [(q.text, [*wanted[q.id]]) for q in read_queries(folder / "queries.jsonl.gz") if q.id in wanted]
+    task = task_of("bbc-news", test="test")
+    queries = task.splits["test"]
+    return Task(task.documents, {"dev": queries[::2], "test": queries[1::2]})
 
 
 def _thinned(task: Task, keep: int) -> Task:
@@ -93,12 +80,14 @@ def _minilm() -> Any:
     return load_encoder("minilm@128")
 
 
+TWEETS = functools.partial(task_of, "tweets2claims", dev="train", test="test")
+DESCRIPTIONS = functools.partial(task_of, "descriptions", test="test")  # no dev: shown only
 PAIRS: dict[str, tuple[Callable[[], Task], Encode]] = {
     "statements2articles, mean vectors": (statements, mean_vectors),
-    "tweets2claims, mean vectors": (tweets, mean_vectors),
+    "tweets2claims, mean vectors": (TWEETS, mean_vectors),
     "bbc headlines, mean vectors": (headlines, mean_vectors),
-    "descriptions, mean vectors": (descriptions, mean_vectors),
-    "tweets2claims, MiniLM": (tweets, minilm),
+    "descriptions, mean vectors": (DESCRIPTIONS, mean_vectors),
+    "tweets2claims, MiniLM": (TWEETS, minilm),
     "bbc headlines, MiniLM": (headlines, minilm),
     "statements2articles (4,000), MiniLM": (functools.partial(statements, 4000), minilm),
 }
@@ -196,12 +185,12 @@ def shown(split: Split, dev: Split | None, chosen: str) -> dict[str, dict[str, f
     return {name: figures(rows, relevant) for name, (rows, _) in ways.items()}
 
 
-def main() -> None:
-    cache: Path = parse_options(__doc__, cache=Path).cache
-    cache.mkdir(exist_ok=True)
+@benchmark(seed=SEED, cache=(Path, "folder of both retrievers' answers, kept"))
+def measured(options: Arguments) -> Results:
+    options.cache.mkdir(exist_ok=True)
     splits = {}
     for name in PAIRS:
-        splits[name] = answers(name, cache)
+        splits[name] = answers(name, options.cache)
         print(name, {s: len(v[2]) for s, v in splits[name].items()}, flush=True)
     table = {name: leads(split["dev"]) for name, split in splits.items() if "dev" in split}
     chosen, summary = choose(table)
@@ -211,9 +200,4 @@ def main() -> None:
     for name, ways in test.items():
         print(name, *(f"  {way:<34} {values}" for way, values in ways.items()), sep="\n")
     queries = {name: {s: len(v[2]) for s, v in split.items()} for name, split in splits.items()}
-    results = {"chosen": chosen, "queries": queries, "dev": summary, "dev_leads": table, "test": test}
-    print(record("default_fusion", results, SEED))
-
-
-if __name__ == "__main__":
-    main()
+    return {"chosen": chosen, "queries": queries, "dev": summary, "dev_leads": table, "test": test}

@@ -1,26 +1,24 @@
 """How fast is the evaluation of a run, reading the file included? Compared with pytrec_eval-terrier and ranx.
 
 `python -m benchmarks.evaluate` → benchmarks/results/evaluate.json; `--quick` for small sizes, `--variants` for more
-cases, `--pairs` for the pair evaluation at full size instead. Speed is CPU time, the least of several runs in one
+cases. Speed is CPU time, the least of several runs in one
 process; ranx compiles before the clock starts. Memory is by how much one evaluation raises the peak of a fresh process.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import cpu_time, record
+from benchmarks.support.common import _memory, cpu_time, record
+from benchmarks.support.harness import Arguments, Results, benchmark
 
 MEASURES = ["map", "recip_rank", "success.1,5", "ndcg_cut.10"]
 RANX = ["map", "mrr", "hit_rate@1", "hit_rate@5", "ndcg@10"]
@@ -88,25 +86,13 @@ TOOLS: dict[str, Callable[[Path, Path], dict[str, float]]] = {
 }
 
 
-def memory(tool: str, qrels: Path, run: Path) -> float:
-    """Return MiB that a fresh process's peak grows by in one evaluation."""
-    command = [sys.executable, "-m", "benchmarks.evaluate", "--one", tool, str(qrels), str(run)]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(json.loads(answer.stdout.splitlines()[-1])["mib"])
-
-
-def peak_mib() -> float:
-    """Return the process's peak memory; ru_maxrss would include the parent's before exec."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
-
-def one(tool: str, qrels: str, run: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # import and compile first
+def growth(tool: str, qrels: Path, run: Path) -> float:
+    """Return MiB that this process's peak grows by in one evaluation, with all imported and compiled before."""
+    with tempfile.TemporaryDirectory() as folder:
         TOOLS[tool](*write_case(Path(folder), 20, 5))
-    before = peak_mib()
-    TOOLS[tool](Path(qrels), Path(run))
-    print(json.dumps({"mib": round(peak_mib() - before, 1)}))
+    before = _memory("VmHWM")
+    TOOLS[tool](qrels, run)
+    return round(_memory("VmHWM") - before, 1)
 
 
 def measure(qrels: Path, run: Path, repeats: int, tools: list[str], peaks: bool = True) -> dict[str, Any]:
@@ -119,7 +105,8 @@ def measure(qrels: Path, run: Path, repeats: int, tools: list[str], peaks: bool 
             "cpu_s": round(cpu_time(evaluate, min(repeats, 2) if tool == "ranx" else repeats), 3)
         }
         if peaks:
-            results[tool]["growth_mib"] = memory(tool, qrels, run)
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                results[tool]["growth_mib"] = pool.submit(growth, tool, qrels, run).result()
         print(run.parent.name, tool, results[tool], flush=True)
     for tool in tools[1:]:
         results[f"times_faster_than_{tool}"] = round(results[tool]["cpu_s"] / results["linker"]["cpu_s"], 2)
@@ -128,47 +115,6 @@ def measure(qrels: Path, run: Path, repeats: int, tools: list[str], peaks: bool 
         mine = figures["linker"]
         results["largest_difference_to_pytrec_eval"] = max(abs(v - theirs[k]) for k, v in mine.items())
     return results
-
-
-def pairs(articles: int, tweets: int, dim: int) -> dict[str, Any]:
-    """Time the AST tables on random unit vectors, each tweet linked to one article."""
-    from linker.papers.all_pairs.evaluate import evaluate_vectors
-
-    rng = np.random.default_rng(SEED)
-    a = rng.normal(size=(articles, dim)).astype(np.float32)
-    link = rng.integers(0, articles, tweets)
-    t = a[link] + 3 * rng.normal(size=(tweets, dim)).astype(np.float32)
-    before = peak_mib()
-    wall, cpu = time.perf_counter(), time.process_time()
-    result = evaluate_vectors(a, t, np.column_stack((link, np.arange(tweets))))
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return {
-        "articles": articles, "tweets": tweets, "dim": dim, "wall_s": round(wall, 1), "cpu_s": round(cpu, 1),
-        "growth_mib": round(peak_mib() - before), "peak_mib": round(peak_mib()),
-        "figures": result.to_dict(),
-    }  # fmt: skip
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument(
-        "--pairs", action="store_true", help="only the pair evaluation, 50,000 × 50,000 × 768"
-    )
-    parser.add_argument("--variants", action="store_true", help="also other scores, orders and judgements")
-    parser.add_argument("--cases", type=Path, help="keep the generated files here for the next time")
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        one(*options.one)
-        return
-    if options.pairs:
-        size = (2000, 3000, 64) if options.quick else (50_000, 50_000, 768)
-        print(record("evaluate_pairs", pairs(*size), SEED))
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        results = sizes(options.cases or Path(folder), options.quick, options.variants)
-    print(record("evaluate" if not options.quick else "evaluate_quick", results, SEED))
 
 
 def sizes(folder: Path, quick: bool, variants: bool) -> dict[str, Any]:
@@ -183,5 +129,16 @@ def sizes(folder: Path, quick: bool, variants: bool) -> dict[str, Any]:
     return results
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(
+    seed=SEED,
+    quick=False,
+    variants=(False, "also other scores, orders and judgements"),
+    cases=(Path | None, "keep the generated files here for the next time"),
+)
+def measured(options: Arguments) -> Results | None:
+    with tempfile.TemporaryDirectory() as folder:
+        results = sizes(options.cases or Path(folder), options.quick, options.variants)
+    if options.quick:
+        print(record("evaluate_quick", results, SEED))
+        return None
+    return results

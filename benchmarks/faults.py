@@ -24,7 +24,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.common import parse_options, record, recorded
+from benchmarks.support.common import recorded
+from benchmarks.support.harness import Arguments, Commas, Results, benchmark
 from benchmarks.support.store_memory import LENGTH, SEED, WORDS, measure_memory
 from indexes.collection import Collection
 from indexes.interface import DamagedError
@@ -176,28 +177,27 @@ def _fingerprint(folder: Path) -> str:
     return folders.load(folder).fingerprint
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        work=(Path | None, "folder for the corpus, kept (otherwise temporary)"),
-        documents=1_000_000,
-        kinds=("flat,auto", "of vectors; auto is what a build does by itself"),
-        parts=(",".join(PARTS), "which to run; the others stay as recorded"),
-        random=(25, "kills of each change at random moments"),
-        states=(2000, "of each change, that a power cut may leave"),
-        again=(50, "of these, after which the change is made again"),
-        changes=([*CHANGES], "for the part power; others stay"),
-        corruptions=2000,
-        hostile=(2500, "folders of each kind"),
-        fuzz_seconds=(60.0, "for each target of the part fuzz"),
-    )
+@benchmark(
+    seed=SEED,
+    work=(Path | None, "folder for the corpus, kept (otherwise temporary)"),
+    documents=1_000_000,
+    kinds=(Commas(("flat", "auto")), "of vectors; auto is what a build does by itself"),
+    parts=(Commas(PARTS), "which to run; the others stay as recorded"),
+    random=(25, "kills of each change at random moments"),
+    states=(2000, "of each change, that a power cut may leave"),
+    again=(50, "of these, after which the change is made again"),
+    changes=([*CHANGES], "for the part power; others stay"),
+    corruptions=2000,
+    hostile=(2500, "folders of each kind"),
+    fuzz_seconds=(60.0, "for each target of the part fuzz"),
+)
+def measured(options: Arguments) -> Results:
+    results = recorded("faults")
     with tempfile.TemporaryDirectory() as temporary:
         scratch = Path(temporary)
-        work = options.work or scratch
-        work.mkdir(exist_ok=True)
-        measure: dict[str, Callable[[], dict[str, Any]]] = {
+        measure: dict[str, Callable[[], Results]] = {
             "memory": lambda: {
-                kind: measure_memory(work, options.documents, kind) for kind in options.kinds.split(",")
+                kind: measure_memory(options.work, options.documents, kind) for kind in options.kinds
             },
             "kills": lambda: measure_kills(scratch, options.random),
             "power": lambda: measure_power(scratch, options.changes, options.states, options.again),
@@ -205,19 +205,12 @@ def main() -> None:
             "hostile": lambda: measure_hostile(scratch, options.hostile),
             "fuzz": lambda: fuzzing.counts("--seconds", str(options.fuzz_seconds)),
         }
-        assert tuple(measure) == PARTS
-        results = recorded("faults")
-        for part in options.parts.split(","):
-            results[part] = (
-                {**results.get(part, {}), **measure[part]()} if part in GROWING else measure[part]()
-            )
+        for part in options.parts:
+            before = results.get(part, {}) if part in GROWING else {}
+            results[part] = {**before, **measure[part]()}
     results["about"] = {
         "texts": f"{LENGTH} words of {WORDS}, by Zipf's law",
         "encoder": "a stand-in: normal vectors, seeded by the hash of each text",
         "targets_mib": {"build": 2560, "query": 1536},
     }
-    print(record("faults", results, SEED))
-
-
-if __name__ == "__main__":
-    main()
+    return results

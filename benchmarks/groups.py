@@ -11,8 +11,8 @@ categories, not stories. `promise`: the share of simulations in which a promise 
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
+import functools
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import group_data
-from benchmarks.support.common import RESULTS, in_child, record
+from benchmarks.support.common import in_child
 from benchmarks.support.group_data import Grouped, lead, measured, per_document
 from benchmarks.support.group_rivals import VECTORS, WORDS, vectors_of
+from benchmarks.support.harness import run_parts
 from indexes.dtypes import BoolArray, Int64Array
 from linker.engine.building import create
 from linker.engine.engine import Engine
@@ -50,26 +51,6 @@ TAUGHT = (2000, 4000)  # statements and other articles that the shipped model le
 JUDGED, TRIALS, PROMISED = 150, 1000, (0.8, 0.9)
 SIZES = (10_000, 30_000)
 TARGET = 100_000
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder for indexes and vectors, kept")
-    parser.add_argument(
-        "--only", nargs="+", default=[*CORPORA, "promise", "cost"], help="parts; others stay as recorded"
-    )
-    arguments = parser.parse_args()
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    if arguments.only == ["learn"]:
-        print(learn(arguments.work))
-        return
-    path = RESULTS / "groups.json"
-    for name in arguments.only:
-        part = promises if name == "promise" else cost if name == "cost" else None
-        found = part(arguments.work) if part else compared(name, arguments.work)
-        before = json.loads(path.read_text())["results"] if path.exists() else {}
-        record("groups", {**before, name: found}, seed=0)
-        print(json.dumps({name: found}, indent=2), flush=True)
 
 
 def evidence_of(corpus: Grouped, directory: Path, encoder: str = "none") -> Evidence:
@@ -239,4 +220,8 @@ def _grouped(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_parts(
+        {name: functools.partial(compared, name) for name in CORPORA}
+        | {"promise": promises, "cost": cost, "learn": lambda work: print(learn(work))},
+        "learn",
+    )

@@ -10,20 +10,20 @@ documents, nothing known, one to one. FOLDER is kept.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.support import rank_data, rivals
-from benchmarks.support.common import record, recorded, shared_data
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import run_parts
 from benchmarks.support.rank_data import Judged
 from indexes.dtypes import Float64Array
 from indexes.interface import Document
@@ -50,22 +50,6 @@ finally:
     used = resource.getrusage(resource.RUSAGE_SELF)
     print("COST", used.ru_utime + used.ru_stime, used.ru_maxrss)
 """
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder for indexes, kept")
-    parser.add_argument(
-        "--only", choices=[*PARTS], help="only this part; the others stay as they were recorded"
-    )
-    arguments = parser.parse_args()
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    results = recorded("joint")
-    for name, part in PARTS.items():
-        if arguments.only in (None, name):
-            results[name] = part(arguments.work)
-            record("joint", results, seed=SEEDS[0])
-            print(json.dumps({name: results[name]}, indent=2), flush=True)
 
 
 def statements(work: Path) -> dict[str, Any]:
@@ -258,11 +242,6 @@ def _competition(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {name: metadata[name] for name in ("competition", "capacity", "competition_leads")}
 
 
-PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "tweets": tweets,
-    "equal": equal,
-    "statements": statements,
-}
-
 if __name__ == "__main__":
-    main()
+    parts = (tweets, equal, statements)
+    run_parts({part.__name__: part for part in parts}, seed=SEEDS[0])

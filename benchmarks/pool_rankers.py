@@ -16,18 +16,17 @@ languages; benchmarks/auto_link.py judges each language by these.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from benchmarks.support.common import ROOT, shared_data
+from benchmarks.support.common import ROOT, shared_data, work_folder
+from benchmarks.support.harness import Arguments, benchmark
 from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.corpora.dictionaries import read_dictionary
 from linker.crosslingual.pages.pages import Pages, read_pages
@@ -243,33 +242,25 @@ def fitted(samples: Mapping[tuple[Taught, bool], Mapping[str, Sample]]) -> tuple
     return everyone, without
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--lists", type=Path, help="folder that keeps lists and encodings between runs")
-    parser.add_argument("--only", nargs="+", choices=LANGUAGES, help="make these lists, and stop")
-    options = parser.parse_args()
-    with TemporaryDirectory() as temporary:
-        store = Samples(options.lists or Path(temporary))
-        kinds = list(product(TAUGHT, (False, True)))
-        samples = {
-            kind: {language: store.of(language, *kind) for language in options.only or LANGUAGES}
-            for kind in sorted(kinds, key=lambda kind: kind[0] == "pseudo-links")
-        }
-    if options.only:
-        return
-    everyone, without = fitted(samples)
-    _write(
-        ROOT / "linker" / "crosslingual" / "ranking" / "pooled.json",
-        {"languages": list(LANGUAGES), **everyone},
-    )
-    _write(WITHOUT, without)
-
-
 def _write(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(
+    lists=(Path | None, "folder that keeps lists and encodings between runs"),
+    only=([], "make the lists of these languages, and stop"),
+)
+def pooled(options: Arguments) -> None:
+    kinds = sorted(product(TAUGHT, (False, True)), key=lambda kind: kind[0] == "pseudo-links")
+    with work_folder(options.lists) as folder:
+        store = Samples(folder)
+        samples = {
+            kind: {language: store.of(language, *kind) for language in options.only or LANGUAGES}
+            for kind in kinds
+        }
+    if options.only:
+        return
+    everyone, without = fitted(samples)
+    shipped = ROOT / "linker" / "crosslingual" / "ranking" / "pooled.json"
+    _write(shipped, {"languages": list(LANGUAGES), **everyone})
+    _write(WITHOUT, without)

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import cpu_time, parse_options, record
+from benchmarks.support.common import cpu_time
+from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from benchmarks.support.hit_data import SETS, hits_of, joined, open_index
 from benchmarks.support.rank_data import links
 from indexes.dtypes import BoolArray, Float64Array
@@ -162,17 +163,9 @@ def alarms(sets: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
         out[name] = {"the same": [round(float(np.mean(rows)), 4), *wilson(float(np.mean(rows)), BATCHES)]}
         for other, strange in sets.items():
             if other != name:
-                found = [
-                    bool(
-                        drift.warning(
-                            seen,
-                            strange.features[random.choice(len(strange.rows), BATCH, False), 0],
-                            names(vectors),
-                        )
-                    )
-                    for _ in range(100)
-                ]
-                out[name][other] = round(float(np.mean(found)), 4)
+                batches = (random.choice(len(strange.rows), BATCH, False) for _ in range(100))
+                found = [drift.warning(seen, strange.features[batch, 0], names(vectors)) for batch in batches]
+                out[name][other] = round(float(np.mean([bool(warning) for warning in found])), 4)
     return out
 
 
@@ -181,33 +174,23 @@ def cost(work: Path, vectors: bool) -> dict[str, float]:
     engine = open_index(SETS[0], work, vectors=vectors)
     judged = links(SETS[0])["dev"]
     calibration = engine.calibrate(judged.queries, judged.qrels)
-    engine.store_calibration(_saved(calibration, work / "calibration"))
+    folder.save(calibration, work / "calibration")
+    engine.store_calibration(work / "calibration")
     texts = [q.text for q in judged.queries[:300]]
     out = {}
     for name, told in (("with", True), ("without", False)):
         engine.search(texts[:10], probabilities=told)
         find = functools.partial(engine.search, probabilities=told)
-        out[f"alone_{name}"] = cpu_time(functools.partial(_each, find, texts), 3)
+        out[f"alone_{name}"] = cpu_time(lambda find=find: [find(text) for text in texts], 3)  # type: ignore[misc]
         out[f"batch_{name}"] = cpu_time(functools.partial(find, texts), 3)
     return {key: round(value / len(texts) * 1e3, 3) for key, value in out.items()}
 
 
-def _each(find: Callable[[str], object], texts: list[str]) -> None:
-    for text in texts:
-        find(text)
-
-
-def _saved(calibration: Calibration, path: Path) -> Path:
-    folder.save(calibration, path)
-    return path
-
-
-def main() -> None:
-    work: Path = parse_options(__doc__, work=(Path, "folder for indexes and hits, kept")).work
-    work.mkdir(parents=True, exist_ok=True)
-    results: dict[str, Any] = {"splits": {}, "measures": {}, "shift": {}, "drift": {}, "cost": {}}
+@benchmark(seed=0, work=KEPT)
+def measured(options: Arguments) -> Results:
+    results: Results = {"splits": {}, "measures": {}, "shift": {}, "drift": {}, "cost": {}}
     for kind, vectors in (("BM25", False), ("word vectors", True)):
-        parts = {name: hits_of(name, work, vectors=vectors) for name in SETS}
+        parts = {name: hits_of(name, options.work, vectors=vectors) for name in SETS}
         whole = {name: joined(list(p.values())) for name, p in parts.items()}
         results["splits"][kind] = {
             f"{name}, {size:,}": splits(hits, vectors, size)
@@ -217,10 +200,6 @@ def main() -> None:
         results["measures"][kind] = {name: measures(p, vectors) for name, p in parts.items()}
         results["shift"][kind] = shift(parts["tweets2claims"], vectors)
         results["drift"][kind] = alarms(whole, vectors)
-        results["cost"][kind] = cost(work, vectors)
+        results["cost"][kind] = cost(options.work, vectors)
         print(json.dumps({part: found[kind] for part, found in results.items()}, indent=1), flush=True)
-    print(record("precision", results, 0))
-
-
-if __name__ == "__main__":
-    main()
+    return results

@@ -8,13 +8,13 @@ real articles of its test data are parsed too: long ones, of the English Wikiped
 from __future__ import annotations
 
 import importlib.util
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.common import cpu_time, in_child, parse_options, record
+from benchmarks.support.common import cpu_time, in_child
+from benchmarks.support.harness import Arguments, Commas, Results, benchmark
 from benchmarks.support.wikis import write_langlinks, write_wikis
 from linker.papers.bucc.dumps import Counts, Site, read_dump
 from linker.papers.bucc.langlinks import read_langlinks
@@ -70,41 +70,31 @@ def whole(files: Files, out: Path) -> None:
     prepare(raw[0], raw[1], out, ("de", "en"))
 
 
-def main() -> None:
-    options = parse_options(__doc__, sizes=("500,2000", "linked articles of each wiki"))
-    sizes = [int(size) for size in options.sizes.split(",")]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        wikis: dict[int, Files] = {}
-        for size in sizes:
-            (folder / str(size)).mkdir()
-            wikis[size] = write_wikis(folder / str(size), size)
-        dump = wikis[sizes[0]]["en"][0]
-        rows = [timed("pages of a dump, read", lambda: read(dump))]
-        rows += parsing(dump, "articles")
-        links = folder / "links.sql.gz"
-        write_langlinks(links, [(n, "en" if n % 10 else "fr", f"L'article {n}") for n in range(300_000)])
-        rows.append(timed("rows of langlinks", lambda: sum(1 for _ in read_langlinks(links))))
-        spec = importlib.util.find_spec("gensim")
-        if spec and spec.origin and (real := Path(spec.origin).parents[1] / REAL).exists():
-            rows += parsing(real, "real articles")
-        runs = []
-        for size, files in wikis.items():
-            pages = sum(read(dump) for dump, _ in files.values())
-            start = time.perf_counter()
-            cost = in_child(whole, (files, folder / f"out{size}"), (wikis[sizes[0]], folder / "warm"))
-            runs.append(
-                {
-                    "pages": pages,
-                    "parsed": 2 * (size + size // 10),
-                    "per_cpu_s": round(pages / cost.cpu_s),
-                    "peak_mib": cost.peak_mib,
-                    "wall_s": round(time.perf_counter() - start, 1),
-                }
-            )
-            print(runs[-1], flush=True)
-    record("prepare", {"rows": rows, "runs": runs})
-
-
-if __name__ == "__main__":
-    main()
+@benchmark(work=None, sizes=(Commas((500, 2000)), "linked articles of each wiki"))
+def measured(options: Arguments) -> Results:
+    folder, sizes = options.work, options.sizes
+    wikis: dict[int, Files] = {}
+    for size in sizes:
+        (folder / str(size)).mkdir()
+        wikis[size] = write_wikis(folder / str(size), size)
+    dump = wikis[sizes[0]]["en"][0]
+    rows = [timed("pages of a dump, read", lambda: read(dump)), *parsing(dump, "articles")]
+    links = folder / "links.sql.gz"
+    write_langlinks(links, [(n, "en" if n % 10 else "fr", f"L'article {n}") for n in range(300_000)])
+    rows.append(timed("rows of langlinks", lambda: sum(1 for _ in read_langlinks(links))))
+    spec = importlib.util.find_spec("gensim")
+    if spec and spec.origin and (real := Path(spec.origin).parents[1] / REAL).exists():
+        rows += parsing(real, "real articles")
+    runs = []
+    for size, files in wikis.items():
+        pages = sum(read(dump) for dump, _ in files.values())
+        start = time.perf_counter()
+        cost = in_child(whole, (files, folder / f"out{size}"), (wikis[sizes[0]], folder / "warm"))
+        runs.append(
+            {
+                "pages": pages, "parsed": 2 * (size + size // 10), "per_cpu_s": round(pages / cost.cpu_s),
+                "peak_mib": cost.peak_mib, "wall_s": round(time.perf_counter() - start, 1),
+            }
+        )  # fmt: skip
+        print(runs[-1], flush=True)
+    return {"rows": rows, "runs": runs}

@@ -9,9 +9,7 @@ statements2articles, the ranker on the others; MiniLM saw none. Indexes and mode
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
 import os
 import time
 from collections.abc import Callable
@@ -21,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import absent, rank_data
-from benchmarks.support.common import record, recorded, shared_data
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import run_parts
 from benchmarks.support.rank_data import Gathered, Judged
 from indexes.dtypes import Float64Array
 from linker.base.config import load
@@ -48,22 +47,6 @@ CURVE = (150, 300, 1000, 3000)
 STATEMENTS, TWEETS = "statements2articles", "tweets2claims"
 SETS = (STATEMENTS, TWEETS, "descriptions", "bbc-news")
 DATED = PoolSettings(date_field="date", direction="after")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder for indexes and models, kept")
-    parser.add_argument(
-        "--only", choices=[*PARTS], help="only this part; the others stay as they were recorded"
-    )
-    arguments = parser.parse_args()
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    results = recorded("rank")
-    for name, part in PARTS.items():
-        if arguments.only in (None, name):
-            results[name] = part(arguments.work)
-            record("rank", results, seed=SEEDS[0])
-            print(json.dumps({name: results[name]}, indent=2), flush=True)
 
 
 def statements(work: Path) -> dict[str, Any]:
@@ -266,15 +249,8 @@ def _train_bag(model: Path, work: Path) -> None:
     train_encoder(load(Path(__file__).parent / "configs" / "statements.toml", TrainConfig, settings))
 
 
-PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "tweets": tweets,
-    "statements": statements,
-    "star": star,
-    "transfer": transfer,
-    "absence": absence,
-    "cost": cost,
-    "ship": ship,
-}
-
 if __name__ == "__main__":
-    main()
+    run_parts(
+        {part.__name__: part for part in (tweets, statements, star, transfer, absence, cost, ship)},
+        seed=SEEDS[0],
+    )

@@ -8,16 +8,14 @@ on the training links, the dense retriever alone, the untuned hybrid, and what `
 
 from __future__ import annotations
 
-import argparse
-import json
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks import bm25
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import Arguments, Results, benchmark
 from indexes.text.parameters import Bm25Parameters
 from linker.base.config import load
 from linker.corpora import Query, read_queries
@@ -32,19 +30,35 @@ MEASURES = ("recip_rank", "success_1", "success_5", "map")
 DEPTH = 100
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, help="use this encoder instead of training one")
-    parser.add_argument("--set", action="append", default=[], help="override a key of the training file")
-    arguments = parser.parse_args()
-    data = shared_data() / "statements2articles"
-    with tempfile.TemporaryDirectory() as folder:
-        results = measure(data, Path(folder), arguments.model, arguments.set)
-    record("retrieval", results, seed=0)
-    print(json.dumps(results, indent=2))
+def build_seconds(seconds: dict[str, float], name: str, run: Callable[[], object]) -> None:
+    start = time.perf_counter()
+    run()
+    seconds[name] = round(time.perf_counter() - start, 1)
 
 
-def measure(data: Path, folder: Path, model: Path | None, overrides: list[str]) -> dict[str, Any]:
+def score(
+    engine: Engine,
+    queries: list[Query],
+    qrels: Any,
+    folder: Path,
+    mode: Any,
+    parameters: Bm25Parameters | None = None,
+) -> dict[str, Any]:
+    """Search, write the run, evaluate it from the file."""
+    answer = engine.search([q.text for q in queries], DEPTH, mode=mode, bm25=parameters)
+    write_run(folder / "run", ((q.id, h.ids, h.scores) for q, h in zip(queries, answer.hits, strict=True)))
+    result = evaluate(qrels, folder / "run", MEASURES, intervals=Resampling(1000, seed=0))
+    return {name: [result[name], *result.intervals[name]] for name in MEASURES}
+
+
+@benchmark(
+    seed=0,
+    work=None,
+    model=(Path | None, "use this encoder instead of training one"),
+    set=([], "override keys of the training file"),
+)
+def measured(options: Arguments) -> Results:
+    data, folder, model = shared_data() / "statements2articles", options.work, options.model
     queries = {q.id: q for q in read_queries(data / "queries.jsonl.gz")}
     qrels = {split: read_qrels(data / "qrels" / f"{split}.tsv") for split in ("dev", "test")}
     asked = {split: [queries[q] for q in sorted(qrels[split])] for split in qrels}
@@ -71,12 +85,12 @@ def measure(data: Path, folder: Path, model: Path | None, overrides: list[str]) 
             "data.word_vectors": shared_data() / "word-vectors-en",
             "output.path": model,
         }
-        settings = [f"{key}={str(path)!r}" for key, path in paths.items()] + overrides
+        settings = [f"{key}={str(path)!r}" for key, path in paths.items()] + options.set
         config = load(Path(__file__).parent / "configs" / "statements.toml", TrainConfig, settings)
         build_seconds(seconds, "train", lambda: train(config))
-    options = BuildOptions(encoder=str(model))
+    hybrid = BuildOptions(encoder=str(model))
     build_seconds(
-        seconds, "build_hybrid", lambda: build([data / "corpus.jsonl.gz"], folder / "hybrid", options)
+        seconds, "build_hybrid", lambda: build([data / "corpus.jsonl.gz"], folder / "hybrid", hybrid)
     )
     engine = Engine(folder / "hybrid")
     rows["trained bag of vectors alone"] = score(engine, asked["test"], qrels["test"], folder, "dense")
@@ -92,28 +106,3 @@ def measure(data: Path, folder: Path, model: Path | None, overrides: list[str]) 
         "reason": tuning.reason,
         "wall_seconds": seconds,
     }
-
-
-def build_seconds(seconds: dict[str, float], name: str, run: Callable[[], object]) -> None:
-    start = time.perf_counter()
-    run()
-    seconds[name] = round(time.perf_counter() - start, 1)
-
-
-def score(
-    engine: Engine,
-    queries: list[Query],
-    qrels: Any,
-    folder: Path,
-    mode: Any,
-    parameters: Bm25Parameters | None = None,
-) -> dict[str, Any]:
-    """Search, write the run, evaluate it from the file."""
-    answer = engine.search([q.text for q in queries], DEPTH, mode=mode, bm25=parameters)
-    write_run(folder / "run", ((q.id, h.ids, h.scores) for q, h in zip(queries, answer.hits, strict=True)))
-    result = evaluate(qrels, folder / "run", MEASURES, intervals=Resampling(1000, seed=0))
-    return {name: [result[name], *result.intervals[name]] for name in MEASURES}
-
-
-if __name__ == "__main__":
-    main()

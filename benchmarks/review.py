@@ -15,7 +15,6 @@ import gzip
 import json
 import math
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.review_pairs import pairs
-from benchmarks.support import common
-from benchmarks.support.common import parse_options
-from benchmarks.support.meanvectors import mean_vectors
-from indexes.interface import Document, Matrix
+from benchmarks.support.common import recorded, shared_data
+from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
+from benchmarks.support.hit_data import MeanVectors
+from indexes.interface import Document
 from linker.engine import Engine, building
 from linker.review.interface import Judgement, Order, Seed
 from linker.review.learning import FeedbackOrder
@@ -38,16 +37,6 @@ from linker.review.settings import Settings
 
 SHARES, MOST, RESAMPLED = (0.8, 0.9, 0.95), 1200, 2000
 SCRIPT = Path(__file__).with_name("support") / "asreview_reading.py"
-
-
-class MeanEncoder:
-    """The mean of word-piece vectors, as an index's encoder."""
-
-    dim, fingerprint = 128, "mean-word-vectors".ljust(64, "0")
-
-    def encode(self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False) -> Matrix:
-        """Return float32 [n, 128]."""
-        return mean_vectors(list(texts))
 
 
 @dataclass(frozen=True)
@@ -67,7 +56,7 @@ class Topic:
 
 def topics() -> list[Topic]:
     """Return the topics by size."""
-    folder, relevant = common.shared_data() / "news-topics", collections.defaultdict(set)
+    folder, relevant = shared_data() / "news-topics", collections.defaultdict(set)
     for line in (folder / "qrels" / "topics.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         name, id_, score = line.split("\t")
         if int(score) > 0:
@@ -84,12 +73,12 @@ def corpus_engine(work: Path, copies: int = 1) -> Engine:
     """Return an engine of the corpus, so many times over, with mean vectors."""
     directory = work / f"news-{copies}"
     # "mean" is no model's name.
-    building.load_encoder = lambda name, **_: MeanEncoder()  # type: ignore[attr-defined]
+    building.load_encoder = lambda name, **_: MeanVectors()  # type: ignore[attr-defined]
     if directory.exists():
-        return Engine(directory, encoder=MeanEncoder())
+        return Engine(directory, encoder=MeanVectors())
     building.create(directory, encoder="mean")
-    engine = Engine(directory, encoder=MeanEncoder())
-    with gzip.open(common.shared_data() / "news-topics" / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
+    engine = Engine(directory, encoder=MeanVectors())
+    with gzip.open(shared_data() / "news-topics" / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     engine.add(
         Document(f"{r['_id']}" + (f"-{copy}" if copy else ""), r["text"], r.get("title", ""))
@@ -221,33 +210,26 @@ def updates(engine: Engine, topic: Topic, reads: int) -> dict[str, float]:
     return {"rows": len(engine), "reads": reads, "cpu_ms": round(1000 * float(np.median(times)), 2)}
 
 
-def main() -> None:
-    """Measure, and write benchmarks/results/review.json."""
-    given = parse_options(
-        __doc__,
-        asreview=(Path | None, "python of an environment that has asreview"),
-        work=(Path, "folder for indexes and ASReview's readings, kept"),
-        copies=(0, "of the corpus, for the time of an update (86: a million)"),
-        pairs=(False, "add the orders of pairs to the record (benchmarks/review_pairs.py)"),
-        kept=(False, "add the comparison with what ASReview has read to the record"),
-    )
+@benchmark(
+    seed=0,
+    asreview=(Path | None, "python of an environment that has asreview"),
+    work=KEPT,
+    copies=(0, "of the corpus, for the time of an update (86: a million)"),
+    pairs=(False, "add the orders of pairs to the record (benchmarks/review_pairs.py)"),
+    kept=(False, "add the comparison with what ASReview has read to the record"),
+)
+def measured(given: Arguments) -> Results:
     if given.pairs:
-        results = common.recorded("review")
-        results["pairs"] = pairs(given.work)
-        print(common.record("review", results, seed=0), file=sys.stderr)
-        return
+        return recorded("review") | {"pairs": pairs(given.work)}
     engine, chosen = corpus_engine(given.work), topics()[1::2]
     if given.kept:
         kept = (given.work / "asreview.jsonl").read_text(encoding="utf-8").splitlines()
-        results = common.recorded("review")
-        results["ASReview"] = beside(engine, chosen, [json.loads(line) for line in kept])
-        print(common.record("review", results, seed=0), file=sys.stderr)
-        return
+        return recorded("review") | {"ASReview": beside(engine, chosen, [json.loads(line) for line in kept])}
     ours = {t.name: read(feedback(engine, t), t) for t in chosen}
     flags = {name: f for name, (f, _) in ours.items()}
     before = {t.name: read(headlines(engine, t), t)[0] for t in chosen}
     needs = {t.name: math.ceil(0.95 * t.others) for t in chosen}
-    results = {
+    results: Results = {
         "feedback": {
             "reads per relevant document at .95": interval([len(flags[t.name]) / needs[t.name] for t in chosen]),
             "cpu_ms per judgement": round(1000 * sum(s for _, s in ours.values()) / sum(map(len, flags.values())), 3),
@@ -267,8 +249,4 @@ def main() -> None:
     if given.asreview:
         results["ASReview"] = beside(engine, chosen, asreview(given.asreview, given.work, engine, chosen))
     results["topics"] = [{"topic": t.name, "relevant": t.others, "reads": len(flags[t.name])} for t in chosen]
-    print(common.record("review", results, seed=0), file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()
+    return results

@@ -6,18 +6,17 @@ is chosen on articles linked in train.tsv and reported on those of test.tsv.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import itertools
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.support import common
+from benchmarks.support import rank_data
+from benchmarks.support.common import in_child, shared_data
 from indexes.interface import Document
+from linker.corpora import read_queries
 from linker.engine import Engine, building
 from linker.review.interface import Seed
 from linker.review.orders import MergedOrder
@@ -25,33 +24,21 @@ from linker.review.population import Population
 from linker.review.settings import OrderName, Settings
 
 SEEDS, DEPTH, FOUND, MOST = 3000, 1000, (1, 100, 1000), 100_000
+SET = "statements2articles"
 Links = set[tuple[str, str]]
-
-
-def _records(name: str) -> Iterator[dict[str, Any]]:
-    with gzip.open(_data() / name, "rt", encoding="utf-8") as file:
-        yield from map(json.loads, file)
-
-
-def _data() -> Path:
-    return common.shared_data() / "statements2articles"
 
 
 def links(split: str) -> Links:
     """Return the pairs of an article and a statement about which it is."""
-    with (_data() / "qrels" / f"{split}.tsv").open(encoding="utf-8") as file:
-        rows = list(csv.reader(file, delimiter="\t"))[1:]
-    return {(article, statement) for statement, article, score in rows if int(score) > 0}
+    judged = rank_data.links(SET)[split].qrels
+    return {(article, one) for one, of in judged.items() for article, grade in of.items() if grade > 0}
 
 
 def seeds_of(split: str, count: int) -> list[Seed]:
     """Return articles that are linked in a split, at most `count`, drawn at random."""
     linked = {article for article, _ in links(split)}
-    found = [
-        Seed(r["_id"], r["text"], r.get("title", ""))
-        for r in _records("corpus.jsonl.gz")
-        if r["_id"] in linked
-    ]
+    articles = rank_data.documents_of(shared_data() / SET)
+    found = [Seed(d.id, d.text, d.title) for d in articles if d.id in linked]
     chosen = np.random.default_rng(0).permutation(len(found))[:count]
     return [found[i] for i in chosen.tolist()]
 
@@ -63,7 +50,7 @@ def statements(work: Path) -> Engine:
         return Engine(directory)
     building.create(directory, encoder="none")
     engine = Engine(directory)
-    engine.add(Document(r["_id"], r["text"]) for r in _records("queries.jsonl.gz"))
+    engine.add(Document(q.id, q.text) for q in read_queries(shared_data() / SET / "queries.jsonl.gz"))
     return engine
 
 
@@ -119,6 +106,6 @@ def pairs(work: Path) -> dict[str, Any]:
             order: reads(by(work, split, SEEDS, order), right) for order in ("z", "rank", "raw score")
         }
     for order in ("z", "rank", "raw score"):
-        cost = common.in_child(first_thousand, (work, "train", SEEDS, order))
+        cost = in_child(first_thousand, (work, "train", SEEDS, order))
         out["train"][order] |= {"peak_mib": round(cost.peak_mib), "cpu_s": round(cost.cpu_s, 1)}
     return out

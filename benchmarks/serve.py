@@ -1,6 +1,6 @@
 """How many searches does the service answer, and how fast, beside what one would otherwise run?
 
-`python -m benchmarks.serve [--work FOLDER] [--without elastic]` → benchmarks/results/serve.json. Targets at 64
+`python -m benchmarks.serve [--work FOLDER] [--only PART,…]` → benchmarks/results/serve.json. Targets at 64
 connections, compared with a plain FastAPI server over the same encoder and a flat FAISS index: throughput at least
 2 times, p99 at most 1.1 times.
 
@@ -32,7 +32,8 @@ from typing import Any
 
 import orjson
 
-from benchmarks.support.common import parse_options, record, recorded, work_folder
+from benchmarks.support.common import record, recorded
+from benchmarks.support.harness import WORK, Arguments, Commas, benchmark
 from benchmarks.support.load import load, write_bodies
 from benchmarks.support.mix import attack, waits
 from benchmarks.support.passages import SEED, statements
@@ -225,21 +226,11 @@ def _body(text: str, mode: str) -> dict[str, Any]:
 PARTS = {"dense": dense, "commands": commands, "bm25": bm25, "mix": mix}
 
 
-def main() -> None:
+@benchmark(work=WORK, sentences=100_000, only=(Commas(PARTS), "some of dense,commands,bm25,mix"))
+def measured(options: Arguments) -> None:
     """Measure the parts and record each; parts may be measured one by one."""
-    options = parse_options(
-        __doc__,
-        work=(Path | None, "folder for the index, kept (otherwise temporary)"),
-        sentences=100_000,
-        only=(",".join(PARTS), "some of dense,commands,bm25,mix"),
-    )
-    with work_folder(options.work) as work:
-        directory, queries = make_index(work, options.sentences), statements()
-        for part in options.only.split(","):
-            name = "serve_mix" if part == "mix" else "serve"
-            before, found = recorded(name), PARTS[part](directory, work, queries)
-            print(record(name, {**before, "documents": options.sentences, **found}, SEED))
-
-
-if __name__ == "__main__":
-    main()
+    directory, queries = make_index(options.work, options.sentences), statements()
+    for part in options.only:
+        name = "serve_mix" if part == "mix" else "serve"
+        before, found = recorded(name), PARTS[part](directory, options.work, queries)
+        print(record(name, {**before, "documents": options.sentences, **found}, SEED))

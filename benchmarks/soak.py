@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import parse_options, record
+from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.passages import statements
 from benchmarks.support.serve_data import make_index
 from benchmarks.support.service import Service, memory_mib, serving
@@ -210,18 +210,13 @@ class Soak:
 
 def summary(tally: Tally, seconds: float) -> dict[str, Any]:
     """Return what is recorded."""
-    counts = {name: tally.counts[name] for name in COUNTED}
     third = max(1, len(tally.memory) // 3)
     oldest = [look["oldest"]["pss"] for look in tally.memory]
     waits = np.array(tally.waits or [np.nan]) * 1000
     return {
         "minutes": round(seconds / 60, 1),
         "kills": len(tally.kills),
-        **counts,
-        **{
-            name: tally.counts[name]
-            for name in ("failed_under_way_at_a_kill", "changes", "compactions", "kills_put_off")
-        },
+        **{name: tally.counts[name] for name in COUNTED},
         "ms": {f"p{p}": round(float(np.percentile(waits, p)), 1) for p in (50, 99, 100)},
         "oldest_worker_pss_mib": {
             "second_third": round(statistics.median(oldest[third : 2 * third] or [0]), 1),
@@ -246,22 +241,13 @@ def soak(
         return Soak(service, directory, modes, texts, pace).run(seconds)
 
 
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        minutes=30.0,
-        sentences=20_000,
-        work=(Path | None, "folder for the index (otherwise temporary)"),
-        kill_every=60.0,
-    )
+@benchmark(seed=SEED, minutes=30.0, sentences=20_000, work=WORK, kill_every=60.0)
+def measured(options: Arguments) -> Results:
+    seconds = 60 * options.minutes
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         directory = make_index(Path(folder), options.sentences)
-        texts = statements()[:QUERIES]
-        tally = soak(directory, 60 * options.minutes, ("bm25", "dense"), texts, Pace(kill=options.kill_every))
-    results = summary(tally, 60 * options.minutes)
+        pace = Pace(kill=options.kill_every)
+        tally = soak(directory, seconds, ("bm25", "dense"), statements()[:QUERIES], pace)
+    results = summary(tally, seconds)
     print({name: value for name, value in results.items() if name != "memory"}, file=sys.stderr)
-    print(record("soak", results, SEED))
-
-
-if __name__ == "__main__":
-    main()
+    return results

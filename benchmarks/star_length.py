@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from benchmarks.report.star_tables import MEASURES, laws
-from benchmarks.support.common import cpu_time, parse_options, record, recorded
+from benchmarks.support.common import cpu_time, recorded
+from benchmarks.support.harness import Arguments, Results, benchmark
 from linker.encoders.configs import PRESETS
 from linker.encoders.star import StarTransformer
 
@@ -58,26 +59,6 @@ def step(model: nn.Module, ids: Tensor) -> int:
     return sum(kept.values())
 
 
-def main() -> None:
-    plot = parse_options(__doc__, plot=(Path | None, "draw what is recorded, and measure nothing")).plot
-    if plot:
-        draw(recorded("star_length")["rows"], plot)
-        return
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    rows: list[dict[str, Any]] = []
-    for name, model in (("star", StarTransformer(CONFIG, WORDS)), ("Transformer layer", _Layer())):
-        for length in LENGTHS:
-            ids = torch.randint(1, WORDS, (TEXTS, length))
-            kept = step(model, ids)
-            seconds = cpu_time(lambda m=model, x=ids: step(m, x), REPEATS)  # type: ignore[misc]
-            rows.append(
-                {"model": name, "tokens": length, "cpu_s": round(seconds, 4), "mib": round(kept / 2**20, 1)}
-            )
-            print(rows[-1], flush=True)
-    record("star_length", {"rows": rows}, seed=0)
-
-
 def draw(rows: list[dict[str, Any]], out: Path) -> None:
     """Draw time and memory by length on logarithmic axes, with the law of each as a line; needs Matplotlib."""
     from matplotlib.figure import Figure
@@ -97,5 +78,21 @@ def draw(rows: list[dict[str, Any]], out: Path) -> None:
     figure.savefig(out)
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(seed=0, plot=(Path | None, "draw what is recorded, and measure nothing"))
+def measured(options: Arguments) -> Results | None:
+    if options.plot:
+        draw(recorded("star_length")["rows"], options.plot)
+        return None
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    rows: list[dict[str, Any]] = []
+    for name, model in (("star", StarTransformer(CONFIG, WORDS)), ("Transformer layer", _Layer())):
+        for length in LENGTHS:
+            ids = torch.randint(1, WORDS, (TEXTS, length))
+            kept = step(model, ids)
+            seconds = cpu_time(lambda m=model, x=ids: step(m, x), REPEATS)  # type: ignore[misc]
+            rows.append(
+                {"model": name, "tokens": length, "cpu_s": round(seconds, 4), "mib": round(kept / 2**20, 1)}
+            )
+            print(rows[-1], flush=True)
+    return {"rows": rows}

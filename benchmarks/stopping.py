@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import parse_options, record, shared_data
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.review_order import Topics, read_topics
 from benchmarks.support.review_runs import QUICK, SLOW, TARGETS, Case, Records, clustered, run
 
@@ -202,22 +203,14 @@ def chosen(records: Records) -> dict[str, Any]:
     return {"urn": cheapest, "rules": {u: rows[u] for u in URNS if u in rows}}
 
 
-def main() -> None:
-    """Simulate, then write benchmarks/results/stopping.json."""
-    options = parse_options(
-        __doc__,
-        cpu_minutes=(28.0, "no further reviews after so much CPU time"),
-        partial=Path(tempfile.gettempdir()) / "stopping.jsonl",
-        summarise=(False, "only summarise what --partial holds"),
-    )
+@benchmark(
+    seed=0,
+    cpu_minutes=(28.0, "no further reviews after so much CPU time"),
+    partial=Path(tempfile.gettempdir()) / "stopping.jsonl",
+    summarise=(False, "only summarise what --partial holds"),
+)
+def measured(options: Arguments) -> Results:
     spent = None if options.summarise else simulate(options.partial, options.cpu_minutes * 60)
     records = [json.loads(line) for line in options.partial.read_text(encoding="utf-8").splitlines()]
-    about = {
-        **({"cpu_seconds": round(spent)} if spent else {}),
-        "learner": "linear SVM over BM25 rows, trained at 15 %",
-    }
-    print(record("stopping", {**about, **summary(records)}, seed=0), file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()
+    about = {"cpu_seconds": round(spent)} if spent else {}
+    return {**about, "learner": "linear SVM over BM25 rows, trained at 15 %", **summary(records)}

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks import default_fusion
 from benchmarks.default_fusion import Encode, Split, Task
-from benchmarks.support.common import parse_options, record, shared_data
+from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.dtypes import Float64Array, Int64Array
 from indexes.fusion import Ranking
@@ -83,7 +83,7 @@ def gains(trials: Trials, size: int) -> dict[str, dict[str, float]]:
 
 def load_trials(name: str, cache: Path) -> Trials:
     folder, encode = PAIRS[name]
-    task: Task = default_fusion.beir(shared_data() / folder, SPLITS)
+    task: Task = default_fusion.task_of(folder, **{split: split for split in SPLITS})
     path = cache / f"{name}, tuning.npz"
     if not path.exists():
         np.savez(path, **dict(default_fusion.search(task, encode)))
@@ -96,20 +96,16 @@ def joined(parts: Sequence[Split], side: int) -> Ranking:
     return np.concatenate([r for r, _ in rankings]), np.concatenate([s for _, s in rankings])
 
 
-def main() -> None:
-    cache: Path = parse_options(__doc__, cache=Path).cache
-    cache.mkdir(exist_ok=True)
-    results: dict[str, Any] = {}
+@benchmark(seed=0, cache=(Path, "folder of both retrievers' answers, kept"))
+def measured(options: Arguments) -> Results:
+    options.cache.mkdir(exist_ok=True)
+    results: Results = {}
     for name in PAIRS:
-        trials = load_trials(name, cache)
+        trials = load_trials(name, options.cache)
         default = trials.values(SETTINGS[0])
         results[name] = {
             "queries": len(default), "default_mrr": round(float(default.mean()), 4),
             "gains": {str(size): gains(trials, size) for size in SIZES},
         }  # fmt: skip
         print(name, results[name], flush=True)
-    print(record("tuning", {"draws": DRAWS, "pairs": results}, 0))
-
-
-if __name__ == "__main__":
-    main()
+    return {"draws": DRAWS, "pairs": results}

@@ -18,13 +18,13 @@ import multiprocessing
 import os
 import random
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.common import cpu_time, parse_options, percentiles, record, shared_data
+from benchmarks.support.common import cpu_time, percentiles, shared_data
+from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.hit_data import MeanVectors
 from indexes.interface import Document
 from indexes.store.records import EncoderRecord, Manifest
@@ -136,23 +136,17 @@ def firehose(engine: Engine, folder: Path, made: Sequence[dict[str, str]]) -> di
     }  # fmt: skip
 
 
-def main() -> None:
-    parse_options(__doc__)
-    rows = []
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        made, source = posts(POSTS), folder / "posts.jsonl"
-        source.write_text("".join(json.dumps(post) + "\n" for post in made), encoding="utf-8")
-        for name, encoder in (("BM25", None), ("hybrid, word vectors", MeanVectors())):
-            for count in SEEDS:
-                with seeds(folder, count, encoder) as engine:
-                    row = {"search": name, "seeds": count, **throughput(engine, source, folder)}
-                    if row["posts_per_cpu_s"] > RATE:
-                        row["firehose"] = firehose(engine, folder, made)
-                rows.append(row)
-                print(row, file=sys.stderr, flush=True)
-    record("watch", {"posts": POSTS, "changed": CHANGED, "offered_per_s": RATE, "rows": rows}, SEED)
-
-
-if __name__ == "__main__":
-    main()
+@benchmark(seed=SEED, work=None)
+def measured(options: Arguments) -> Results:
+    rows, folder = [], options.work
+    made, source = posts(POSTS), folder / "posts.jsonl"
+    source.write_text("".join(json.dumps(post) + "\n" for post in made), encoding="utf-8")
+    for name, encoder in (("BM25", None), ("hybrid, word vectors", MeanVectors())):
+        for count in SEEDS:
+            with seeds(folder, count, encoder) as engine:
+                row = {"search": name, "seeds": count, **throughput(engine, source, folder)}
+                if row["posts_per_cpu_s"] > RATE:
+                    row["firehose"] = firehose(engine, folder, made)
+            rows.append(row)
+            print(row, file=sys.stderr, flush=True)
+    return {"posts": POSTS, "changed": CHANGED, "offered_per_s": RATE, "rows": rows}

@@ -18,7 +18,6 @@ from benchmarks.support.late_interaction import (
     pooled,
     query_weights,
     relay_sim,
-    state_sim,
     unit_table,
 )
 from indexes.text import features
@@ -170,10 +169,3 @@ def _figures(found: dict[str, Array], before: dict[str, Array] | None) -> dict[s
                 "p": round(randomisation(ranks, before[split]), 4),
             }
     return row
-
-
-def states(model: CompactStar, data: Data, rows: Array, texts: list[int]) -> Array:
-    """Return MaxSim over states of the first dev queries, to be compared with that over tokens."""
-    return state_sim(
-        [data.texts[t] for t in texts[:STATES]], rows[:STATES], data.documents, unit_table(model)
-    )

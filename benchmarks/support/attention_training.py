@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -253,11 +251,3 @@ def judge(
     documents = encode(model, data.documents)
     texts = {s: encode(model, [data.texts[t] for t in data.case.linked[s]]) for s in splits}
     return {s: reciprocal(data, s, texts[s], documents) for s in splits}
-
-
-def timed(message: str, start: float) -> None:
-    print(f"{message}: {time.process_time() - start:.0f} CPU s", file=sys.stderr, flush=True)
-
-
-def replaced(recipe: Recipe, **changes: Any) -> Recipe:
-    return dataclasses.replace(recipe, **changes)

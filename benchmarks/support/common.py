@@ -143,10 +143,11 @@ def record(name: str, data: dict[str, Any], seed: int | None = None) -> Path:
     return path
 
 
-def recorded(name: str) -> Any:
+def recorded(name: str) -> dict[str, Any]:
     """Return the results that benchmarks/results/NAME.json holds, {} without the file."""
     path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8"))["results"] if path.exists() else {}
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["results"] if path.exists() else {}
+    return found
 
 
 class KeptRows(list[dict[str, Any]]):

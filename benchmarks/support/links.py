@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.support import rank_data
 from benchmarks.support.common import shared_data
-from benchmarks.support.direct import read
-
-SPLITS = ("train", "dev", "test")
+from linker.corpora import read_queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +20,6 @@ class LinkSet:
 
     documents: tuple[str, ...]
     splits: dict[str, tuple[list[str], list[set[int]]]]
-
-
-def _qrels(path: Path) -> list[tuple[str, str]]:
-    lines = path.read_text(encoding="utf-8").splitlines()[1:]
-    return [
-        (query, document) for query, document, grade in (line.split("\t") for line in lines) if int(grade)
-    ]
 
 
 def _linked(
@@ -47,33 +38,22 @@ def _linked(
 @functools.cache
 def link_set(name: str) -> LinkSet:
     """Return a set by its name in `NAMES`."""
-    data = shared_data()
-    if name == "bbc-news":  # headline → article
-        fields = list(_fields(data / name / "corpus.jsonl.gz"))
-        documents = {id_: text for id_, _, text in fields}
-        return _linked(documents, {i: title for i, title, _ in fields}, {"test": [(i, i) for i in documents]})
-    folder = data / name.replace("articles2statements", "statements2articles")
-    corpus = (
-        data / "linked-pages" / "masked" / "en.jsonl.gz"
-        if name == "descriptions"
-        else folder / "corpus.jsonl.gz"
+    reverse = name == "articles2statements"
+    of = "statements2articles" if reverse else name
+    judged = rank_data.links(of)
+    documents = {d.id: d.full_text for d in rank_data.documents_for(of)}
+    every = (
+        judged["test"].queries if of == "bbc-news" else read_queries(shared_data() / of / "queries.jsonl.gz")
     )
-    documents = {id_: text for id_, text, _ in read(corpus)}
-    queries = {id_: text for id_, text, _ in read(folder / "queries.jsonl.gz")}
-    links = {s: _qrels(path) for s in SPLITS if (path := folder / "qrels" / f"{s}.tsv").exists()}
-    if name == "articles2statements":
+    queries = {query.id: query.text for query in every}
+    links = {
+        split: [(q, d) for q, grades in part.qrels.items() for d, grade in grades.items() if grade > 0]
+        for split, part in judged.items()
+    }
+    if reverse:
         links = {s: [(document, query) for query, document in pairs] for s, pairs in links.items()}
         documents, queries = queries, documents
     return _linked(documents, queries, links)
-
-
-def _fields(corpus: Path) -> list[tuple[str, str, str]]:
-    """Return id, title and text of each document."""
-    found = []
-    for id_, text, _ in read(corpus):
-        title, _, body = text.partition("\n")
-        found.append((id_, title, body))
-    return found
 
 
 NAMES = ("tweets2claims", "statements2articles", "articles2statements", "descriptions", "bbc-news")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Sequence
@@ -11,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.support import rank_data
 from benchmarks.support.common import shared_data
 from benchmarks.support.direct import read
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.interface import Matrix
-from linker.corpora import read_queries
 
 SEED, SHORTEST = 0, 40
 
@@ -69,10 +68,7 @@ def _write(path: Path, documents: Sequence[tuple[str, str]]) -> None:
 
 def statements() -> list[str]:
     """Return the texts of the test queries."""
-    folder = shared_data() / "statements2articles"
-    with (folder / "qrels" / "test.tsv").open() as file:
-        judged = {line["query-id"] for line in csv.DictReader(file, delimiter="\t")}
-    return [q.text for q in read_queries(folder / "queries.jsonl.gz") if q.id in judged]
+    return [query.text for query in rank_data.links("statements2articles")["test"].queries]
 
 
 class Precomputed:

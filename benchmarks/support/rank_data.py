@@ -79,6 +79,12 @@ def _corpus(name: str) -> Path:
     )
 
 
+def documents_for(name: str) -> list[Document]:
+    """Return the documents of a set; without the headlines of `bbc-news`, which are its queries."""
+    found = documents_of(_corpus(name))
+    return [Document(d.id, d.text) for d in found] if name == "bbc-news" else found
+
+
 def documents_of(path: Path) -> list[Document]:
     """Return the documents of a corpus; no line of the shared data is unusable."""
     return [record for record in read_corpus(path) if isinstance(record, Document)]
@@ -93,9 +99,9 @@ def make_index(name: str, directory: Path, encoder: str = "none", positions: boo
     """Build the index of a set, unless it is there; return its CPU seconds and MiB."""
     start = time.process_time()
     if not (directory / "manifest.json").exists():
-        if name == "bbc-news":  # without the headlines, which are the queries
+        if name == "bbc-news":
             create(directory, encoder=encoder, positions=positions)
-            Engine(directory).add(Document(d.id, d.text) for d in documents_of(_corpus(name)))
+            Engine(directory).add(documents_for(name))
         else:
             build([_corpus(name)], directory, BuildOptions(encoder=encoder, positions=positions))
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
