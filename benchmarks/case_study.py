@@ -36,7 +36,8 @@ def main() -> None:
         seed=(0, "of the model"),
         articles=(3, "how many, those with the most links first"),
     )
-    encoder = folders.load(options.work / options.data / "models" / f"{MODEL}-{options.seed}")
+    (model,) = (options.work / options.data / "models").glob(f"*/{MODEL}-{options.seed}")
+    encoder = folders.load(model)
     rows = []
     for article in most_linked(options.data, options.work, options.articles):
         rows.append(study(encoder, *article))

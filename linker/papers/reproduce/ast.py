@@ -77,7 +77,8 @@ def _study(posts: Posts, work: Path, changes: Sequence[str]) -> Study:
     test = test_pairs(posts, first)
     _, vectors = start_vectors(first.data, joined(pairs), 0)
     dim, training = int(vectors.shape[1]), first.training
-    run_of = partial(_cell, posts, dim, work / posts.name / "models", changes, test)
+    stamp = fingerprint(posts.files, changes, dim)  # so that no model of other data is taken for one of these
+    run_of = partial(_cell, posts, dim, work / posts.name / "models" / stamp, changes, test)
     systems = [System(name, partial(run_of, model), chance=True) for model, name in MODELS.items()]
     title = (
         f"{posts.name}: {len(test.links):,} test links, {len(pairs.links):,} training links; "
@@ -88,7 +89,7 @@ def _study(posts: Posts, work: Path, changes: Sequence[str]) -> Study:
         [(title, MEASURES), (STUDY_TITLE, STUDY)],
         systems,
         _reasons(posts, dim, len(test.links)),
-        made_of=fingerprint(posts.files, changes, dim),
+        made_of=stamp,
     )
 
 

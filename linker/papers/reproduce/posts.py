@@ -13,7 +13,7 @@ import orjson
 from linker.base.errors import InputError
 from linker.base.files import nonempty_lines, write_atomically
 from linker.encoders.tokens import Vocabulary, load_word_vectors
-from linker.papers.reproduce.cells import QUICK
+from linker.papers.reproduce.cells import QUICK, fingerprint
 from linker.scoring.pairs.data import filled_lines, json_object
 
 NAMES = ("tweets2claims", "statements2articles")  # retrieval sets that stand for the paper's
@@ -131,7 +131,7 @@ def _vectors(folders: Sequence[Path], documents: Path, queries: Path, work: Path
             return str(path)
     for folder in folders:
         if (folder / VECTORS).is_dir():
-            out = work / "vectors.txt"
+            out = work / f"vectors-{fingerprint((documents, queries))}.txt"
             if not out.exists():
                 texts = [
                     " ".join(str(v) for k, v in json_object(line, where).items() if k in ("title", "text"))

@@ -61,6 +61,11 @@ def test_ast_reads_the_authors_lines_and_continues(tmp_path: Path) -> None:
     assert again == [shown, study]
     assert len(first) == 8
     assert not second
+    lines = (data / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    (data / "test.jsonl").write_text("\n".join(lines[:4]), encoding="utf-8")
+    (other, _), third = reproduced("ast", data, tmp_path / "work")
+    assert len(third) == 8, "other data make other cells, by models of their own"
+    assert other["title"].startswith("posts: 4 test links")
 
 
 def test_semeval_reads_the_tasks_table_and_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
