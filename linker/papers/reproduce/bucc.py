@@ -189,5 +189,5 @@ def _by_words(one: Collection, weighting: str) -> Task:
 
 def _learning(one: Collection, topics: str) -> Task:
     """Return the task with the training half, whose links are known."""
-    options = Options(topics=topics, self_train=False)  # type: ignore[arg-type]
+    options = Options(topics=topics)  # type: ignore[arg-type]
     return Task(*one.whole, train=one.links("train", one.whole), options=options)
