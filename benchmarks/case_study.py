@@ -1,6 +1,6 @@
 """Danovitch's case study on real posts: a cosine of .7 and more, reading until N links, and the words of the attention.
 
-`python -m benchmarks.case_study --work FOLDER` takes a star that `python -m benchmarks.published_star --work FOLDER`
+`python -m benchmarks.case_study --work FOLDER` takes a star that `linker reproduce ast --work FOLDER`
 trained, the articles of a test set that most posts are linked to, and all posts of that set, in the order of their
 cosine. Beside each article stand the words to which its relay gives the most weight, and those of the posts that are
 accepted. Texts are not recorded, single words are. `linker evaluate-pairs` and `linker explain` do the same for
@@ -9,7 +9,6 @@ articles of your own.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.published_star import ACCEPTED, UNTIL, settings
 from benchmarks.support.common import parse_options, record, shared_data
 from linker.encoders import folder as folders
 from linker.encoders.interface import Encoder
 from linker.papers.all_pairs.evaluate import evaluate_vectors
+from linker.papers.reproduce.ast import ACCEPTED, UNTIL, settings, test_pairs
+from linker.papers.reproduce.posts import sets
 from linker.scoring.pairs.explaining import TextExplanation, explain
-from linker.training.run import read_pairs
 
 MODEL, WORDS = "ast-paper", 6  # how many words are shown
 
@@ -32,26 +31,24 @@ MODEL, WORDS = "ast-paper", 6  # how many words are shown
 def main() -> None:
     options = parse_options(
         __doc__,
-        work=(Path, "folder of benchmarks.published_star"),
-        budget=("own", "folder, under FOLDER, of the model"),
+        work=(Path, "folder of `linker reproduce ast`"),
         data=("tweets2claims", "a set of the shared data"),
         seed=(0, "of the model"),
         articles=(3, "how many, those with the most links first"),
     )
-    work = options.work / options.budget
-    encoder = folders.load(work / options.data / f"{MODEL}-{options.seed}")
+    (model,) = (options.work / options.data / "models").glob(f"*/{MODEL}-{options.seed}")
+    encoder = folders.load(model)
     rows = []
-    for article in most_linked(options.data, options.seed, work, options.articles):
+    for article in most_linked(options.data, options.work, options.articles):
         rows.append(study(encoder, *article))
         print(json.dumps(rows[-1], ensure_ascii=False), flush=True)
     record("case_study", {"accepted": ACCEPTED, "data": options.data, "rows": rows}, options.seed)
 
 
-def most_linked(data: str, seed: int, work: Path, count: int) -> Iterator[tuple[str, list[str], list[int]]]:
+def most_linked(data: str, work: Path, count: int) -> Iterator[tuple[str, list[str], list[int]]]:
     """Yield the text of each article, all posts of the test set, and the rows of those linked to it."""
-    config = settings(data, MODEL, seed, [], work)
-    test = dataclasses.replace(config.data, train=shared_data() / data / "qrels/test.tsv", dev=None)
-    asked, _ = read_pairs(dataclasses.replace(config, data=test))
+    (one,) = sets(shared_data() / data, work, quick=False)
+    asked = test_pairs(one, settings(one, MODEL, 0, 1, work, []))
     posts = sorted({post for post, _ in asked.links})
     linked = defaultdict(list)
     for post, article in asked.links:

@@ -15,11 +15,11 @@ import numpy as np
 
 from benchmarks.news_similarity import _pairs
 from benchmarks.support.common import record
-from benchmarks.support.published import Value, row, table
 from linker.evaluation.correlation import pearson
 from linker.papers.news.articles import NewsPair, targets
 from linker.papers.news.entities import GROUPS, entity_cosines, group_counts
 from linker.papers.news.recognise import DEFAULT, Recogniser, read_pipelines
+from linker.papers.reproduce.frame import Value, row, table
 
 ENGLISH = "the English pipeline reads another language"
 OWN = "its labels are PER, LOC, ORG and MISC: it finds neither dates nor quantities"

@@ -78,6 +78,7 @@ RUNS = {
     "encode": ("minilm texts.txt --out v.npy", "pretrained"),
     "export": ("model", "train"),
     "explain": ("model --text a --text b", "train"),
+    "reproduce": ("ast --data . --work again", "train"),
     "similarity train": ("pairs.jsonl --out s", "train"),
     "similarity predict": ("model pairs.jsonl", "train"),
     "similarity evaluate": ("pairs.jsonl predictions.tsv", ""),

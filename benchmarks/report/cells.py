@@ -54,6 +54,6 @@ def spread(value: Any, digits: int = 3) -> str:
     if value is None:
         return ""
     if isinstance(value, dict):
-        deviation = "" if value["sd"] is None else f" ± {value['sd']:.{digits}f}".replace("0.", ".")
+        deviation = "" if value["sd"] is None else " ± " + f"{value['sd']:.{digits}f}".removeprefix("0")
         return f"{value['mean']:.{digits}f}{deviation}"
     return f"{value:.{digits}f}"

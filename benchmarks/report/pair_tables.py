@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.report.cells import bracketed, renders, spread
+from benchmarks.report.cells import bracketed, renders
+from linker.papers.reproduce.frame import cells, remarks
 
 RESOURCES = {"msrpar": "MSRpar", "msrvid": "MSRvid", "smteuroparl": "SMTeuroparl"}
 ROWS = {
@@ -122,28 +123,12 @@ SYSTEMS = ("published_star", "published_bucc", "published_news", "published_sts"
 
 @renders(*SYSTEMS, "same_event", "news_pipelines")
 def systems(results: Any) -> Iterator[str]:
-    """Tables of benchmarks.support.published: two lines per system, published and ours, and why they differ."""
+    """Tables of `linker reproduce`: two lines per system, published and ours, and why they differ."""
     for table in results["tables"]:
-        measures, each = table["measures"], any(row["why"] for row in table["rows"])
         yield f"**{table['title']}**"
-        yield f"| | | {' | '.join(measures)} |" + (" why they differ |" if each else "")
-        for row in table["rows"]:
-            lines = [("published", row["published"], "")] if row["published"] else []
-            for n, (label, values, why) in enumerate([*lines, (row["label"], row["here"], row["why"])]):
-                cells = [
-                    "" if n else row["system"],
-                    label,
-                    *(_cell(values.get(m)) for m in measures),
-                    *([why] if each else []),
-                ]
-                yield f"| {' | '.join(cells)} |"
-        if table["why"]:
-            yield f"Why they differ: {table['why']}."
-        yield ""
-
-
-def _cell(value: Any) -> str:
-    """Return a figure with three decimals and its deviation over seeds; an integer is a count, None is empty."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return spread(value) if isinstance(value, float | dict | None) else str(value)
+        yield from (f"| {' | '.join(line)} |" for line in cells(table))
+        for remark in remarks(table):
+            yield remark
+            yield ""
+        if not remarks(table):
+            yield ""

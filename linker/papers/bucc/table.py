@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from linker.base.errors import InputError
+from linker.base.files import read_bytes
 from linker.evaluation import Entries, Evaluation, evaluate, read_qrels, read_run
 from linker.evaluation.comparison import compare
 from linker.evaluation.evaluator import Resampling
@@ -110,12 +111,14 @@ def evaluate_runs(qrels: Sequence[Path], runs: Sequence[Path], settings: Setting
     """Evaluate every run on all qrels that it has lines for; qrels named fr.test.txt are for the language "fr".
 
     In each language, the first run is the baseline of the others. Pages of a run that no qrels judge have no
-    counterpart, so that their links are false. Raises InputError where a run has no line for any of the qrels.
+    counterpart, so that their links are false. A run whose file is empty answers no page: it scores 0 in all languages,
+    and is compared with no other. Raises InputError where a run has no line for any of the qrels.
     """
     how = settings or Settings()
     gold = {path: read_qrels(path) for path in qrels}
     results: dict[Path, list[_Result]] = {path: [] for path in qrels}
-    for path in runs:
+    silent = [path for path in runs if not read_bytes(path).strip()]
+    for path in (path for path in runs if path not in silent):
         run = read_run(path)
         matching = [name for name, judged in gold.items() if not judged.keys().isdisjoint(run)]
         if not matching:
@@ -126,7 +129,18 @@ def evaluate_runs(qrels: Sequence[Path], runs: Sequence[Path], settings: Setting
             foreign = _of_other_languages(run, gold[name], others)
             results[name].append(_result(name, gold[name], run, how, foreign))
     rows = [row for name, found in results.items() for row in _compared(gold[name], found, how)]
+    rows += [_nothing(name, gold[name], path.stem, how) for path in silent for name in qrels]
     return sorted(rows, key=lambda row: (row.language, -row.complete[0], row.run))
+
+
+def _nothing(path: Path, qrels: Entries[int], run: str, how: Settings) -> Row:
+    """Return the row of a run that answers no page."""
+    zeros = (0.0,) * len(MEASURES)
+    return Row(
+        language=path.name.partition(".")[0], run=run, pages=len(qrels), coverage=0.0, complete=zeros, answered=zeros,
+        links=0, unjudged=0, precision=0.0, recall=0.0, f1=0.0, threshold=how.threshold, best_threshold=False,
+        intervals=dict.fromkeys((*MEASURES, "precision", "recall", "f1"), (0.0, 0.0)),
+    )  # fmt: skip
 
 
 def _of_other_languages(run: Collection[str], own: Collection[str], others: Collection[str]) -> set[str]:

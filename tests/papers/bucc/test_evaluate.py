@@ -128,3 +128,16 @@ def test_a_run_is_compared_only_in_its_languages(files: Path) -> None:
     ]  # fmt: skip
     assert found[2].precision == 1
     assert found[2].recall == pytest.approx(0.1)
+
+
+def test_a_run_without_any_answer_scores_zero(files: Path) -> None:
+    """A system that finds nothing has a row, as in the overview of the task, and the others keep theirs."""
+    before = rows(files)
+    (files / "silent.run").write_text("")
+    found = rows(files, runs=("good", "bad", "silent"))
+    assert {key: row for key, row in found.items() if key[1] != "silent"} == before
+    for code in ("fr", "de"):
+        row = found[code, "silent"]
+        assert (row["pages"], row["coverage"], row["f1"], row["links"]) == (10, 0, 0, 0)
+        assert {*row["complete"].values()} == {0}
+    assert "silent" in linker("bucc", "evaluate", files / "fr.test.txt", "--run", files / "silent.run").stdout

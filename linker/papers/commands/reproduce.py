@@ -1,0 +1,81 @@
+"""`linker reproduce`: a paper's tables, computed again beside its published figures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from linker.base.files import write_atomically
+from linker.base.printable import print_for_programs
+from linker.base.terminal import AsJson, note, print_json
+
+DATA = "LINKER_SHARED_DATA"
+
+
+def reproduce(
+    paper: Annotated[
+        Literal["ast", "semeval", "bucc", "cbg"],
+        typer.Argument(
+            metavar="PAPER",
+            help="ast: posts to articles by a star transformer; semeval: similar news; bucc: pages across languages; "
+            "cbg: similar sentences.",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help=f"The paper's own data, or a set in its place. Default: the folder in {DATA}.",
+            show_default=False,
+        ),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keeps models and figures; an interrupted run continues. Default: reproduce-PAPER.",
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each system that depends on chance.")] = 3,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="A small part of the data, once: shows that it runs, measures nothing."),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write the tables: .md, .tex (booktabs) or .json.", show_default=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute a paper's tables: the authors' systems and ours, each beside its published figures.
+
+    Prints the tables in Markdown, with the reasons why figures differ.
+
+    Example: linker reproduce bucc --data pages --out bucc.tex
+    """
+    from linker.papers.reproduce.frame import FORMATS, as_markdown
+    from linker.papers.reproduce.run import run
+
+    if out is not None and out.suffix not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise typer.BadParameter(f"{out}: the suffix says the format, one of {known}", param_hint="--out")
+    folder = data or (Path(os.environ[DATA]) if os.environ.get(DATA) else None)
+    if folder is None:
+        raise typer.BadParameter(f"name the folder of the data, or set {DATA}", param_hint="--data")
+    kept = work or Path(f"reproduce-{paper}")
+    note(f"{kept}: keeps every finished cell")
+    found = run(paper, folder, kept, 1 if quick else seeds, quick=quick, log=note)
+    if out is not None:
+        write_atomically(out, FORMATS[out.suffix](found).encode())
+        note(f"{out}: written")
+    if as_json:
+        print_json(found)
+    else:
+        print_for_programs(as_markdown(found))

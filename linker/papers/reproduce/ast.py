@@ -1,0 +1,141 @@
+"""Danovitch's tables (methods H): his star and his baselines, one budget; every pair of a test article and a test post.
+
+All models train with the settings of the ready configuration `ast-paper`; only [encoder] differs from model to model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from linker.base.config import load
+from linker.encoders import folder as folders
+from linker.papers.all_pairs.evaluate import evaluate_vectors
+from linker.papers.all_pairs.result import RANKS
+from linker.papers.reproduce.cells import Outcome, Study, System, fingerprint
+from linker.papers.reproduce.posts import Posts, sets
+from linker.training import ready
+from linker.training.batches import Pairs
+from linker.training.config import TrainConfig
+from linker.training.run import joined, read_pairs, run
+from linker.training.vectors import start_vectors
+
+# The baselines as the paper and its author's code have them, then as linker has them, and the mean as a control.
+MODELS = {
+    "gru-author": "GRU, last state",
+    "bigru-author": "Bi-GRU, last states",
+    "cnn-author": "CNN, widths 1 to 4",
+    "ast-paper": "AST",
+    "gru": "GRU, mean of states",
+    "bigru": "Bi-GRU, mean of states",
+    "cnn": "CNN, widths 3 to 5",
+    "bag": "mean of word vectors",
+}
+LAST = ("encoder.pooling=last", "encoder.hidden={dim}", "encoder.projection=0")
+FORMS = {
+    "gru-author": ("gru", LAST),
+    "bigru-author": ("bigru", LAST),
+    "cnn-author": ("cnn", ("encoder.widths=[1, 2, 3, 4]", "encoder.filters={dim}")),
+}  # base and settings of the author's baselines, in which the states have the dimension of the word vectors
+ACCEPTED, UNTIL = 0.7, (1, 3, 5)  # the study's cosine; links of an article until which posts are read
+MEASURES = ("mAP", "AUC", "mRP", *(f"P@{r}" for r in RANKS))
+STUDY = ("links", "others", "precision", "recall", *(f"until {n}" for n in UNTIL))
+STUDY_TITLE = (
+    f"the same models: pairs with a cosine of {ACCEPTED} or more, and how many posts are read per article"
+)
+QUICK = ("training.epochs=1",)
+
+
+def studies(data: Path, work: Path, quick: bool) -> list[Study]:
+    """Return a study per set of posts and articles in the folder `data`."""
+    return [_study(posts, work, QUICK if quick else ()) for posts in sets(data, work, quick)]
+
+
+def settings(posts: Posts, model: str, seed: int, dim: int, out: Path, changes: Sequence[str]) -> TrainConfig:
+    """Return the settings of `ast-paper` on a set, with another model's [encoder]; `dim` is that of word vectors."""
+    paths = [
+        f"data.queries={posts.queries}",
+        f"data.documents={posts.documents}",
+        f"data.train={posts.links['train']}",
+        *([f"data.dev={posts.links['dev']}"] if "dev" in posts.links else []),
+        f"output.path={out}",
+        f"data.word_vectors={posts.vectors}",
+        f"training.seed={seed}",
+    ]
+    base, form = FORMS.get(model, (model, ()))
+    other_settings = [*paths, *(setting.format(dim=dim) for setting in form)]
+    own = load(ready.find(Path("ast-paper"), paths), TrainConfig, [*paths, *changes])
+    other = load(ready.find(Path(base), other_settings), TrainConfig, other_settings)
+    return own if model == "ast-paper" else dataclasses.replace(own, encoder=other.encoder)
+
+
+def _study(posts: Posts, work: Path, changes: Sequence[str]) -> Study:
+    first = settings(posts, "ast-paper", 0, 1, work / "none", changes)
+    pairs, _ = read_pairs(first)
+    test = test_pairs(posts, first)
+    _, vectors = start_vectors(first.data, joined(pairs), 0)
+    dim, training = int(vectors.shape[1]), first.training
+    stamp = fingerprint(posts.files, changes, dim)  # so that no model of other data is taken for one of these
+    run_of = partial(_cell, posts, dim, work / posts.name / "models" / stamp, changes, test)
+    systems = [System(name, partial(run_of, model), chance=True) for model, name in MODELS.items()]
+    title = (
+        f"{posts.name}: {len(test.links):,} test links, {len(pairs.links):,} training links; "
+        f"{training.epochs} epochs, {training.max_length:,} tokens in training"
+    )
+    return Study(
+        posts.name,
+        [(title, MEASURES), (STUDY_TITLE, STUDY)],
+        systems,
+        _reasons(posts, dim, len(test.links)),
+        made_of=stamp,
+    )
+
+
+def _reasons(posts: Posts, dim: int, links: int) -> list[str]:
+    """Return why figures differ from the paper's: what of the data and the protocol is not the same."""
+    most = sum(min(1.0, links / rank) for rank in RANKS) / len(RANKS)
+    return [
+        *([] if posts.official else ["other data and fewer links"]),
+        *(
+            []
+            if "glove" in posts.vectors
+            else [f"word vectors of {dim} dimensions in place of GloVe's of the paper"]
+        ),
+        "the first tokens of a text where the author's code keeps the last 1,000",
+        f"{links:,} links allow an mRP of {most:.3f} at most",
+    ]
+
+
+def test_pairs(posts: Posts, config: TrainConfig) -> Pairs:
+    """Return the test links with all texts and documents."""
+    data = dataclasses.replace(config.data, train=posts.links["test"], dev=None)
+    return read_pairs(dataclasses.replace(config, data=data))[0]
+
+
+def _cell(
+    posts: Posts, dim: int, models: Path, changes: Sequence[str], test: Pairs, model: str, seed: int
+) -> Outcome:
+    """Train one model, unless an interrupted run did, and return its figures on test."""
+    config = settings(posts, model, seed, dim, models / f"{model}-{seed}", changes)
+    encoder = folders.load(run(config, resume=True))
+    texts, documents = (sorted({link[side] for link in test.links}) for side in (0, 1))
+    links = [(documents.index(d), texts.index(t)) for t, d in test.links]
+    articles = encoder.encode([test.documents[d] for d in documents])
+    tweets = encoder.encode([test.texts[t] for t in texts])
+    found = evaluate_vectors(articles, tweets, links, ranks=RANKS, thresholds=[ACCEPTED], until=UNTIL)
+    (accepted,) = found.thresholds
+    return Outcome(
+        {
+            "mAP": found.map_micro,
+            "AUC": found.auc_micro,
+            "mRP": found.mrp,
+            **{f"P@{rank}": value for rank, value in found.precision_at.items()},
+            "links": accepted.true_positives,
+            "others": accepted.false_positives,
+            "precision": accepted.precision,
+            "recall": accepted.recall,
+            **{f"until {r.links}": r.mean_tweets for r in found.until},
+        }
+    )

@@ -1,0 +1,159 @@
+"""Posts linked to articles, as files that a training reads: the AST author's lines, or a retrieval set as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from linker.base.errors import InputError
+from linker.base.files import nonempty_lines, write_atomically
+from linker.encoders.tokens import Vocabulary, load_word_vectors
+from linker.papers.reproduce.cells import QUICK, fingerprint
+from linker.scoring.pairs.data import filled_lines, json_object
+
+NAMES = ("tweets2claims", "statements2articles")  # retrieval sets that stand for the paper's
+FIELDS = ("url", "article", "text")
+SPLITS = ("train", "dev", "test")
+VECTORS = "word-vectors-en"
+MIN_COUNT, MOST = 2, 50_000  # of words, as in [data] of a training file
+
+
+@dataclass(frozen=True, slots=True)
+class Posts:
+    """Files of a set: texts, documents, links per split, and word vectors (a path, or what a training file names)."""
+
+    name: str
+    queries: Path
+    documents: Path
+    links: dict[str, Path]
+    vectors: str
+    official: bool
+
+    @property
+    def files(self) -> list[Path]:
+        """What the figures depend on."""
+        vectors = Path(self.vectors)
+        found = [self.queries, self.documents, *self.links.values()]
+        return [*found, *([vectors] if vectors.is_file() else [])]
+
+
+def sets(data: Path, work: Path, quick: bool) -> list[Posts]:
+    """Return the sets in a folder. Raises InputError where it holds neither form, or a line is malformed."""
+    lines = sorted(data.glob("*.jsonl"))
+    if lines and _is_linked(lines[0]):
+        return [_converted(data, lines, work, quick)]
+    folders = [f for f in (data, *(data / name for name in NAMES)) if (f / "qrels" / "train.tsv").exists()]
+    found = [_retrieval(folder, work, quick) for folder in folders if list(folder.glob("corpus.jsonl*"))]
+    if not found:
+        raise InputError(
+            f"{data} holds no posts linked to articles: expected JSON lines of {', '.join(FIELDS)} (train.jsonl, "
+            "dev.jsonl, test.jsonl, or one file), as the paper's author read them, or a folder with queries.jsonl, "
+            "corpus.jsonl and qrels/train.tsv, dev.tsv, test.tsv"
+        )
+    return found
+
+
+def _is_linked(path: Path) -> bool:
+    _, where, line = next(filled_lines(path), (0, str(path), "{}"))
+    return {*FIELDS} <= {*json_object(line, where)}
+
+
+def _retrieval(folder: Path, work: Path, quick: bool) -> Posts:
+    """Return a retrieval set; of a quick one, the first links of each split, in copies of its qrels."""
+    (queries, documents) = (next(folder.glob(f"{name}.jsonl*")) for name in ("queries", "corpus"))
+    links = {split: folder / "qrels" / f"{split}.tsv" for split in SPLITS}
+    for split, path in links.items() if quick else ():
+        links[split] = work / "quick" / folder.name / f"{split}.tsv"
+        links[split].parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(links[split], "".join(f"{x}\n" for x in nonempty_lines(path)[: QUICK + 1]).encode())
+    vectors = _vectors((folder, folder.parent), documents, queries, work / folder.name)
+    return Posts(folder.name, queries, documents, links, vectors, official=False)
+
+
+def _converted(data: Path, lines: Sequence[Path], work: Path, quick: bool) -> Posts:
+    """Write lines of url, article and text as a retrieval set into `work`; an article is known by its url."""
+    rows = {path.stem: list(_rows(path)) for path in lines}
+    if not {"train", "test"} <= {*rows}:
+        if len(rows) > 1:
+            raise InputError(
+                f"{data}: expected train.jsonl and test.jsonl, or one file, not {', '.join(rows)}"
+            )
+        rows = _split(next(iter(rows.values())))
+    folder = work / "posts"
+    folder.mkdir(parents=True, exist_ok=True)
+    articles: dict[str, str] = {}
+    posts: dict[str, str] = {}
+    links: dict[str, list[str]] = {split: ["query-id\tcorpus-id\tscore"] for split in SPLITS if split in rows}
+    for split, lines_of in links.items():
+        for url, article, text in rows[split][: QUICK if quick else None]:
+            id_, post = (sha256(value.encode()).hexdigest()[:16] for value in (url, text))
+            articles.setdefault(id_, article)
+            posts.setdefault(post, text)
+            lines_of.append(f"{post}\t{id_}\t1")
+    for name, texts in (("queries", posts), ("corpus", articles)):
+        content = (orjson.dumps({"_id": id_, "text": text}) + b"\n" for id_, text in texts.items())
+        write_atomically(folder / f"{name}.jsonl", b"".join(content))
+    for split, written in links.items():
+        write_atomically(folder / f"{split}.tsv", "".join(f"{x}\n" for x in dict.fromkeys(written)).encode())
+    files = {split: folder / f"{split}.tsv" for split in links}
+    corpus, queries = folder / "corpus.jsonl", folder / "queries.jsonl"
+    return Posts(
+        "posts", queries, corpus, files, _vectors((data, data.parent), corpus, queries, folder), official=True
+    )
+
+
+def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
+    for _, where, line in filled_lines(path):
+        fields = json_object(line, where)
+        url, article, text = (fields.get(name) for name in FIELDS)
+        if not all(isinstance(value, str) and value.strip() for value in (url, article, text)):
+            raise InputError(f"{where}: expected {', '.join(FIELDS)}, each a text that is not empty")
+        yield str(url), str(article), str(text)
+
+
+def _split(rows: list[tuple[str, str, str]]) -> dict[str, list[tuple[str, str, str]]]:
+    """Split pairs at random, eight tenths, one and one, as the paper splits by pair."""
+    order = np.random.default_rng(0).permutation(len(rows)).tolist()
+    first, second = round(0.8 * len(rows)), round(0.9 * len(rows))
+    parts = (order[:first], order[first:second], order[second:])
+    return {split: [rows[row] for row in part] for split, part in zip(SPLITS, parts, strict=True)}
+
+
+def _vectors(folders: Sequence[Path], documents: Path, queries: Path, work: Path) -> str:
+    """Return word vectors that lie with the data: GloVe's text, or other vectors exported as that; else gensim's."""
+    for folder in folders:
+        for path in sorted(folder.glob("glove*.txt*")):
+            return str(path)
+    for folder in folders:
+        if (folder / VECTORS).is_dir():
+            out = work / f"vectors-{fingerprint((documents, queries))}.txt"
+            if not out.exists():
+                texts = [
+                    " ".join(str(v) for k, v in json_object(line, where).items() if k in ("title", "text"))
+                    for path in (documents, queries)
+                    for _, where, line in filled_lines(path)
+                ]
+                work.mkdir(parents=True, exist_ok=True)
+                export(folder / VECTORS, texts, out)
+            return str(out)
+    return "gensim"
+
+
+def export(source: Path, texts: Sequence[str], path: Path) -> None:
+    """Write a line `word x x …` for each word of `texts` to which the vectors in `source` give one.
+
+    A word of several pieces gets their mean; the words of the texts stand for GloVe's own 400,000.
+    """
+    vocabulary = Vocabulary.build(texts, min_count=MIN_COUNT, max_size=MOST)
+    vectors = load_word_vectors(source, vocabulary)
+    lines = [
+        f"{word} {' '.join(f'{x:.5g}' for x in vector)}\n"
+        for word, vector, known in zip(vocabulary.tokens, vectors.matrix, vectors.known, strict=True)
+        if known
+    ]
+    write_atomically(path, "".join(lines).encode())
