@@ -34,11 +34,11 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import NOTHING, Solution, describe_unlinked
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.fitting import learn_ranker
 from linker.crosslingual.ranking.folds import divisions_of
 from linker.crosslingual.ranking.interface import Evidence, Learned
 from linker.crosslingual.ranking.learning import out_of_fold
 from linker.crosslingual.thresholds import least_probability
+from linker.scoring.ranking.fitting import learn_ranker
 
 ORPHANS = (0.0, 0.5, 0.9)
 SYSTEMS = ("auto: both", "auto: both, noise", "cascade: links")

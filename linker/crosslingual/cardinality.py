@@ -10,10 +10,10 @@ from linker.base.errors import InputError
 from linker.crosslingual.options import Cardinality
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution
-from linker.crosslingual.ranking.fitting import aligned
 from linker.crosslingual.scoring.assignment import greedy, promote
 from linker.crosslingual.scoring.candidates import DECIMALS, Candidates, hashes, rank, tie_breaks
 from linker.crosslingual.task import Task
+from linker.scoring.ranking.described import aligned
 
 LEARNED = ("auto", "cascade")
 

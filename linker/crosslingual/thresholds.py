@@ -11,8 +11,8 @@ import numpy as np
 from indexes.dtypes import Float64Array
 from linker.base.logs import logger
 from linker.crosslingual.options import Options
-from linker.crosslingual.ranking.fitting import Fitted
 from linker.scoring.probability.promise import promise
+from linker.scoring.ranking.fitting import Fitted
 
 
 def least_probability(fitted: Fitted, options: Options) -> tuple[float, dict[str, Any]]:

@@ -26,7 +26,7 @@ SEEN_WITHOUT = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Ranker:
+class LinearRanker:
     """A linear ranker: `centre`, `scale` and `weights`, each [f], of the features; `none` is the score of "no link"."""
 
     names: tuple[str, ...]
@@ -46,7 +46,7 @@ class Ranker:
         out = (features - self.centre.astype(np.float32)) / self.scale.astype(np.float32)
         return np.asarray(np.clip(out, -CLIP, CLIP), np.float32)
 
-    def restandardised(self, features: Features) -> Ranker:
+    def restandardised(self, features: Features) -> LinearRanker:
         """Return the ranker with the centre and scale of the lists `features` [n, c, f], and its own as of 20 lists.
 
         The same score is larger with one dictionary or language than with another, wherever a page has its counterpart.
@@ -81,14 +81,14 @@ def fit_ranker(
     right: Int64Array,
     *,
     penalty: float = PENALTY,
-    prior: Ranker | None = None,
-) -> Ranker:
+    prior: LinearRanker | None = None,
+) -> LinearRanker:
     """Return a ranker fitted on `features` [n, c, f]; `right` [n] is the correct candidate's position, −1 for none.
 
     `penalty` is the ridge penalty, towards zero or the weights of a `prior`, whose standardisation is used as well.
     """
     flat = features.reshape(-1, features.shape[-1])
-    start = Ranker(
+    start = LinearRanker(
         tuple(names),
         flat.mean(0, dtype=np.float64),
         flat.std(0, dtype=np.float64) + 1e-6,
@@ -101,15 +101,17 @@ def fit_ranker(
     return replace(start, weights=weights, none=none)
 
 
-def _towards(start: Ranker, prior: Ranker) -> Ranker:
+def _towards(start: LinearRanker, prior: LinearRanker) -> LinearRanker:
     centre, scale, weights = start.centre.copy(), start.scale.copy(), start.weights.copy()
     for i, name in enumerate(start.names):
         if (j := prior.position.get(name)) is not None:
             centre[i], scale[i], weights[i] = prior.centre[j], prior.scale[j], prior.weights[j]
-    return Ranker(start.names, centre, scale, weights, prior.none)
+    return LinearRanker(start.names, centre, scale, weights, prior.none)
 
 
-def _minimise(x: Features, right: Int64Array, penalty: float, start: Ranker) -> tuple[Float64Array, float]:
+def _minimise(
+    x: Features, right: Int64Array, penalty: float, start: LinearRanker
+) -> tuple[Float64Array, float]:
     from scipy.optimize import minimize
 
     objective = _Objective(x, right, penalty, start.weights)
