@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -11,6 +12,7 @@ from scipy.special import logsumexp
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.base.errors import InputError
 from linker.scoring.probability.competition import ANY, ONE, compete, softmax, spread
+from linker.scoring.probability.promise import best_f1, least_probability
 from linker.scoring.probability.verification import first_candidates, fit_calibrated, names_of
 from linker.scoring.ranking.calibrated import Calibrated
 from linker.scoring.ranking.described import Described, Fold, aligned
@@ -63,6 +65,20 @@ class Fitted:
     quality: float = float("nan")
     held: Held | None = None
     contradicted: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def least_probability(
+        self, at_least: float, precision: float | None, expected: float | None
+    ) -> tuple[float, dict[str, Any]]:
+        """Return the P(link) that is needed to keep a link, and what the metadata say of it and of the share linked.
+
+        The promise is tested on links that were held out, mixed with lists without their targets so that the share of
+        linked pages is that of the pages to link; `expected` is this share, if it was given.
+        """
+        held = self.held.mixture(self.share) if self.held and precision else None
+        threshold, promised = least_probability(at_least, precision, held)
+        share = {"estimated" if expected is None else "expected": round(self.share, 4)}
+        best = best_f1(self.probabilities[:, :-1].max(axis=1, initial=0), self.share)
+        return threshold, {"min_probability": at_least, "linked_share": share, "best_f1": best, **promised}
 
 
 def learn_ranker(

@@ -17,8 +17,8 @@ from linker.crosslingual.ranking.auto import Solution, describe_unlinked, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.learning import out_of_fold
 from linker.crosslingual.task import Task
-from linker.crosslingual.thresholds import best_f1, least_probability
 from linker.scoring.probability.measures import calibration_error
+from linker.scoring.probability.promise import best_f1
 from linker.scoring.probability.verification import (
     Verifier,
     first_candidates,
@@ -124,7 +124,7 @@ def promised(share: float, wrong: float, options: Options) -> tuple[float, dict[
     right = rng.random(400) >= wrong
     held = Held(np.where(right, 0.95, 0.3), right, np.full(400, 0.2))
     model = Fitted(None, np.empty((0, 1)), share, held=held)  # type: ignore[arg-type]  # the model is not used
-    return least_probability(model, options)
+    return model.least_probability(options.min_probability, options.precision, options.expected_linked)
 
 
 def test_a_promise_is_tested_at_the_share_of_linked_pages() -> None:
