@@ -19,7 +19,6 @@ import orjson
 import xxhash
 
 from linker.base.errors import InputError
-from linker.base.files import read_regular
 from linker.corpora.dictionaries import Pair
 from linker.crosslingual.pages.languages import Language
 from linker.crosslingual.ranking.knowledge import HalfSpace, Knowledge, Topics
@@ -30,6 +29,7 @@ from linker.encoders.model_folder import (
     CONFIG,
     card,
     check_replaceable,
+    read_part,
     read_settings,
     replacing,
     write_part,
@@ -105,7 +105,10 @@ def load(folder: Path) -> LinkModel:
     """
     settings = read_settings(folder, [FORMAT], MAKER)
     sums = settings.get("files")
-    contents = {name: _read(folder / name, sums) for name in (WORDS, DICTIONARY, ARRAYS)}
+    sums = sums if isinstance(sums, dict) else {}
+    contents = {
+        name: read_part(folder / name, MOST_BYTES, sums.get(name)) for name in (WORDS, DICTIONARY, ARRAYS)
+    }
     try:
         words = {(str(a), str(b)): float(g) for a, b, g in orjson.loads(contents[WORDS])}
         pairs = tuple((str(a), str(b)) for a, b in orjson.loads(contents[DICTIONARY]))
@@ -132,17 +135,6 @@ def load(folder: Path) -> LinkModel:
             f"{folder} is no linking model of this version ({e!r}): copy it again, or train it again "
             f"(`{MAKER}`)"
         ) from None
-
-
-def _read(path: Path, sums: Any) -> bytes:
-    """Return the content of a file whose checksum is among `sums`. Raises InputError where it is missing or damaged."""
-    try:
-        content = read_regular(path, MOST_BYTES)
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror}; copy the whole model again") from e
-    if not isinstance(sums, dict) or sums.get(path.name) != xxhash.xxh3_128_hexdigest(content):
-        raise InputError(f"{path} is damaged: it is not the one that was saved; copy the model again")
-    return content
 
 
 def _arrays(knowledge: Knowledge) -> dict[str, Any]:
