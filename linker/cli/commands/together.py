@@ -19,7 +19,7 @@ from linker.base.logs import logger
 from linker.base.progress import bar
 from linker.cli.commands.sides import Side, analysis_of
 from linker.crosslingual.options import Cardinality, LinkOptions
-from linker.crosslingual.scoring.assignment import greedy, promote
+from linker.crosslingual.scoring.assignment import one_to_one
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.engine.building import create
 from linker.engine.engine import Engine
@@ -247,10 +247,7 @@ def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[
     ranking = Candidates(rows, np.where(rows >= 0, scores, -np.inf).astype(np.float32))
     if decision.choice.kind != "one-to-one":
         return ranking
-    candidates = promote(ranking, greedy(ranking, left, ids))
-    promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
-    confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
-    return Candidates(candidates.targets, np.minimum(candidates.scores, confidence[:, None]))
+    return one_to_one(ranking, left, ids)[0]
 
 
 def _said(decision: Decision) -> str:
