@@ -17,7 +17,7 @@ from scipy.special import expit, logit, logsumexp
 from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
 from linker.scoring.probability import logistic
 from linker.scoring.probability.shares import estimate_share
-from linker.scoring.ranking.linear import LinearRanker
+from linker.scoring.ranking.linear import LinearRanker, inherited
 
 EDGE = 1e-4  # probabilities are clipped to at least this distance from 0 and 1
 CLIP = 4.0  # standard deviations
@@ -179,11 +179,6 @@ def fit_verifier(
 
 def _towards(start: Verifier, prior: Verifier) -> Verifier:
     """Return `prior` with the features of `start`; features that it does not have keep their weight of 0."""
-    values = {k: getattr(start, k).copy() for k in ("centre", "scale", "linked", "right")}
-    position = {name: i for i, name in enumerate(prior.names)}
-    for i, name in enumerate(start.names):
-        if (j := position.get(name)) is not None:
-            for key, value in values.items():
-                value[i] = getattr(prior, key)[j]
+    values = inherited(start, prior, ("centre", "scale", "linked", "right"))
     values["linked"][-1], values["right"][-1] = prior.linked[-1], prior.right[-1]
     return Verifier(start.names, **values)

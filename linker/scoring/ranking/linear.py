@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +35,6 @@ class LinearRanker:
     weights: Float64Array
     none: float
     temperature: float = 1.0
-
-    @cached_property
-    def position(self) -> dict[str, int]:
-        """Column of each feature."""
-        return {name: i for i, name in enumerate(self.names)}
 
     def standard(self, features: Features) -> Features:
         """Return features [n, c, f] with mean 0 and deviation 1 on the training lists, clipped: float32 [n, c, f]."""
@@ -96,17 +91,20 @@ def fit_ranker(
         0.0,
     )
     if prior is not None:
-        start = _towards(start, prior)
+        start = replace(start, **inherited(start, prior, ("centre", "scale", "weights")), none=prior.none)
     weights, none = _minimise(start.standard(features), right, penalty, start)
     return replace(start, weights=weights, none=none)
 
 
-def _towards(start: LinearRanker, prior: LinearRanker) -> LinearRanker:
-    centre, scale, weights = start.centre.copy(), start.scale.copy(), start.weights.copy()
+def inherited(start: Any, prior: Any, keys: Sequence[str]) -> dict[str, Float64Array]:
+    """Return the arrays `keys` of `start`, in which the features that `prior` has, too, have its values."""
+    position = {name: i for i, name in enumerate(prior.names)}
+    values = {key: getattr(start, key).copy() for key in keys}
     for i, name in enumerate(start.names):
-        if (j := prior.position.get(name)) is not None:
-            centre[i], scale[i], weights[i] = prior.centre[j], prior.scale[j], prior.weights[j]
-    return LinearRanker(start.names, centre, scale, weights, prior.none)
+        if (j := position.get(name)) is not None:
+            for key, value in values.items():
+                value[i] = getattr(prior, key)[j]
+    return values
 
 
 def _minimise(

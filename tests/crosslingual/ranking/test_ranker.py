@@ -111,6 +111,7 @@ def test_a_pooled_ranker_survives_json() -> None:
     for part in ("centre", "scale", "linked", "right"):
         np.testing.assert_allclose(getattr(back.verifier, part), getattr(verifier, part), rtol=1e-4)
     assert back.verifier.names == names
-    for damage in ({"temperature": 0}, {"none": float("nan")}, {"weights": [1.0]}, {"scale": [0.0] * 4}):
+    damages = ("temperature", 0), ("none", float("nan")), ("weights", [1.0]), ("scale", [0.0] * 4)
+    for key, value in damages:
         with pytest.raises(ValueError, match="its ranker"):
-            from_json(to_json(Calibrated(ranker, verifier)) | damage)
+            from_json({**to_json(Calibrated(ranker, verifier)), key: value})
