@@ -96,7 +96,7 @@ def fit_ranker(
     return replace(start, weights=weights, none=none)
 
 
-def inherited(start: Any, prior: Any, keys: Sequence[str]) -> dict[str, Float64Array]:
+def inherited(start: Any, prior: Any, keys: Sequence[str]) -> dict[str, Any]:
     """Return the arrays `keys` of `start`, in which the features that `prior` has, too, have its values."""
     position = {name: i for i, name in enumerate(prior.names)}
     values = {key: getattr(start, key).copy() for key in keys}
