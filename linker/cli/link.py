@@ -31,6 +31,6 @@ def link(options: LinkOptions, tables: Tables, as_json: AsJson = False) -> None:
         }
         print_json({"run": path_text(Path(options.out or "")), **counts})
     note(
-        f"{options.out}: {len(links):,} of {links.pages:,} pages linked, each to at most {options.k} of "
-        f"{links.targets:,} pages, method {options.method}"
+        f"{options.out}: {len(links):,} of {links.pages:,} texts linked, each to at most {options.k} of "
+        f"{links.targets:,}, method {options.method}"
     )

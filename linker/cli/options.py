@@ -18,6 +18,7 @@ from linker.cli import completion
 
 EMPTY, BY_NAME = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
 ARGUMENT = re.compile(r"`([a-z][a-z0-9_]*)`")
+OF_TABLES = {"id_column", "text_column", "title_column", "make_ids", "header_row"}
 FLAGS: dict[str, str] = {}  # of the command that runs, by the names of its parameters
 
 
@@ -107,5 +108,11 @@ def flags(command: Any) -> dict[str, str]:
 
 
 def flagged(text: str) -> str:
-    """Return a message of the library as the command line says it: with flags for the `arguments` that it names."""
+    """Return a message of the library as the command line says it: with flags for the `arguments` that it names.
+
+    Advice, after a semicolon, on options of tables is left out where the command that runs has none.
+    """
+    if FLAGS and not FLAGS.keys() & OF_TABLES:
+        first, *advice = text.split("; ")
+        text = "; ".join([first, *(one for one in advice if not OF_TABLES & {*ARGUMENT.findall(one)})])
     return ARGUMENT.sub(lambda match: FLAGS.get(match[1], f"--{match[1].replace('_', '-')}"), text)

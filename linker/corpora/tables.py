@@ -109,8 +109,8 @@ def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
         if names and not set(names) & set(header):
             raise InputError(
                 f"{path}: no column {' or '.join(names)}: the header has {', '.join(header)}; "
-                "name the right ones (`id_column`, `text_column`, `title_column`)"
-                + (", or have ids made (`make_ids`)" if names == columns.ids else "")
+                "rename one in the file; or name the right ones (`id_column`, `text_column`, `title_column`)"
+                + ("; or have ids made (`make_ids`)" if names == columns.ids else "")
                 + "; if these are no names, say which row has them (`header_row`)"
             )
 

@@ -10,10 +10,10 @@ from linker.base.errors import InputError
 from linker.crosslingual.options import Cardinality
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution
-from linker.crosslingual.ranking.fitting import aligned
-from linker.crosslingual.scoring.assignment import greedy, promote
+from linker.crosslingual.scoring.assignment import one_to_one
 from linker.crosslingual.scoring.candidates import DECIMALS, Candidates, hashes, rank, tie_breaks
 from linker.crosslingual.task import Task
+from linker.scoring.ranking.described import aligned
 
 LEARNED = ("auto", "cascade")
 
@@ -66,16 +66,10 @@ def linked(
     ranking: Candidates, cardinality: Cardinality, source: Pages, target: Pages
 ) -> tuple[Candidates, Float32Array]:
     """Return the candidates [n, k] as links, and each page's probability of the first, float32 [n]."""
-    candidates = ranking
     if cardinality == "one-to-one":
-        candidates = promote(ranking, greedy(ranking, source.keys, target.keys))
-    elif cardinality == "one-to-many":
-        candidates = _each_target_once(ranking, source, target)
-        return candidates, np.maximum(candidates.scores[:, 0], 0)
-    # A promoted target keeps its probability; those that it overtook are lowered to it.
-    promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
-    confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
-    return Candidates(candidates.targets, np.minimum(candidates.scores, confidence[:, None])), confidence
+        return one_to_one(ranking, source.keys, target.keys)
+    candidates = _each_target_once(ranking, source, target) if cardinality == "one-to-many" else ranking
+    return candidates, np.maximum(candidates.scores[:, 0], 0)
 
 
 def _each_target_once(ranking: Candidates, source: Pages, target: Pages) -> Candidates:

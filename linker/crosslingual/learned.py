@@ -18,7 +18,6 @@ from linker.crosslingual.ranking.cascade import CascadeEvidence
 from linker.crosslingual.ranking.copies import groups_of
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.explain import Explainer
-from linker.crosslingual.ranking.fitting import FEWEST
 from linker.crosslingual.ranking.folds import divisions_of
 from linker.crosslingual.ranking.interface import Evidence
 from linker.crosslingual.ranking.knowledge import Knowledge
@@ -27,7 +26,7 @@ from linker.crosslingual.remembered import encoder_of, layout_of, model_of_pair,
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.task import LinkingResult, Task, encoded
-from linker.crosslingual.thresholds import least_probability
+from linker.scoring.ranking.fitting import FEWEST
 
 NOTHING_GIVEN = "no `dictionary`, `train` or `encoder`: linking by shared strings"
 SELF_TRAINING = "learning from the surest links, as long as it helps (--no-self-train leaves this step out)"
@@ -145,7 +144,10 @@ def _solved(task: Task, evidence: Evidence) -> Solution:
 
 
 def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str, Any]) -> LinkingResult:
-    threshold, thresholds = least_probability(answer.fitted, task.options)
+    wishes = task.options
+    threshold, thresholds = answer.fitted.least_probability(
+        wishes.min_probability, wishes.precision, wishes.expected_linked
+    )
     cardinality = cardinality_of(task, "auto")
     ranking = _candidates(task, answer, chances(answer, cardinality))
     candidates, confidence = linked(ranking, cardinality, task.source, task.target)

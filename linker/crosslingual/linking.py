@@ -52,12 +52,12 @@ class Links:
 
     def __repr__(self) -> str:
         first = brief([f"{page} → {next(iter(best))}" for page, best in self.run.items()], 3)
-        return f"<Links by {self.method}: {len(self)} of {self.pages} pages{': ' if first else ''}{first}>"
+        return f"<Links by {self.method}: {len(self)} of {self.pages} texts{': ' if first else ''}{first}>"
 
     def _repr_html_(self) -> str:
         rows = [(page, *next(iter(best.items()))) for page, best in list(self.run.items())[:SHOWN]]
-        caption = f"{len(self):,} of {self.pages:,} pages linked, method {self.method}"
-        return shown_table(rows, ("page", "counterpart", "score"), caption)
+        caption = f"{len(self):,} of {self.pages:,} texts linked, method {self.method}"
+        return shown_table(rows, ("text", "counterpart", "score"), caption)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

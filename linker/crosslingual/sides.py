@@ -64,7 +64,8 @@ def side_of(path: Path, code: str | None, columns: Columns | None, encoder: str 
         found, skipped = read_documents(path, columns)
         side = Side(path, found, code or language_of(path, found), None, skipped)
         report_skipped(skipped)
-    logger.info("%s: %s texts, language %s", path, f"{len(side.documents):,}", side.code)
+    language = "" if side.code == UNKNOWN else f", language {side.code}"
+    logger.info("%s: %s texts%s", path, f"{len(side.documents):,}", language)
     return side
 
 

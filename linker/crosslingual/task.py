@@ -16,12 +16,12 @@ from linker.base.progress import bar
 from linker.corpora.dictionaries import Dictionary
 from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.pooled import Pooled
 from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS
 from linker.crosslingual.scoring.candidates import DEPTH, Candidates, Neighbours, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
 from linker.crosslingual.scoring.dense import encode_pages
+from linker.scoring.ranking.calibrated import Calibrated
 
 NO_LINKS = np.empty((0, 2), np.int64)
 
@@ -45,7 +45,7 @@ class Task:
     one_to_one: bool = False
     options: Options = field(default_factory=Options)
     checkpoint: Checkpoint | None = None
-    rankers: Mapping[str, Pooled] | None = None
+    rankers: Mapping[str, Calibrated] | None = None
     model: LinkModel | None = None
 
     def fingerprint(self, method: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
 from linker.crosslingual.options import Cardinality, LinkOptions
-from linker.crosslingual.scoring.assignment import greedy, promote
+from linker.crosslingual.scoring.assignment import one_to_one
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.sides import Side, analysis_of
 from linker.engine.building import create
@@ -29,7 +28,7 @@ from linker.engine.folding import fold
 from linker.scoring.probability.competition import Kind, Lists
 from linker.scoring.probability.deciding import FEWEST as FEWEST_HELD
 from linker.scoring.probability.deciding import Decision, Known, decide
-from linker.scoring.probability.promise import promise
+from linker.scoring.probability.promise import least_probability
 from linker.scoring.ranking import pooled
 from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
 from linker.scoring.ranking.ranker import BATCH, Ranker
@@ -200,7 +199,9 @@ def _result(
 ) -> Together:
     ids = engine.collection.rows.ids
     candidates = ranked(lists, decision, left, ids)
-    threshold, thresholds = _threshold(decision, wishes)
+    threshold, promised = least_probability(
+        wishes.min_probability, wishes.precision, (decision.held, decision.right)
+    )
     first = candidates.scores[:, 0]
     proposed = [
         (id_, ids[row], float(p))
@@ -222,7 +223,8 @@ def _result(
         "capacity": dataclasses.asdict(choice.capacity),
         "competition_leads": {kind: list(lead) for kind, lead in choice.leads.items()},
         **about,
-        **thresholds,
+        "min_probability": wishes.min_probability,
+        **promised,
         "transductive": choice.kind != "none",
         "no_link": [id_ for id_ in left if id_ not in run],
     }
@@ -245,28 +247,7 @@ def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[
     ranking = Candidates(rows, np.where(rows >= 0, scores, -np.inf).astype(np.float32))
     if decision.choice.kind != "one-to-one":
         return ranking
-    candidates = promote(ranking, greedy(ranking, left, ids))
-    promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
-    confidence = np.where(promoted, ranking.scores, 0).max(axis=1)
-    return Candidates(candidates.targets, np.minimum(candidates.scores, confidence[:, None]))
-
-
-def _threshold(decision: Decision, wishes: LinkOptions) -> tuple[float, dict[str, Any]]:
-    """Return the least P(link) of a text's first document by the options, and a record of it."""
-    record: dict[str, Any] = {"min_probability": wishes.min_probability}
-    if wishes.precision is None:
-        return wishes.min_probability, record
-    certified = promise(decision.held, decision.right, wishes.precision)
-    if certified is None:
-        logger.warning(
-            "no threshold on P(link) is certain to keep a precision of %g with these known links, so no text is "
-            "linked: lower `precision`, pass more links with `train`, or use `min_probability`",
-            wishes.precision,
-        )
-        return math.inf, record | {"promise": {"precision": wishes.precision, "threshold": None}}
-    logger.info("%s", certified)
-    least = max(wishes.min_probability, certified.threshold)
-    return least, record | {"promise": dataclasses.asdict(certified)}
+    return one_to_one(ranking, left, ids)[0]
 
 
 def _said(decision: Decision) -> str:

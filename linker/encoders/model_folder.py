@@ -15,11 +15,13 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import xxhash
+
 from indexes.disk import faults
 from indexes.disk.writing import link_or_copy, sync, write_durably
 from linker.base.config import build
 from linker.base.errors import ConfigError, InputError
-from linker.base.files import read_json
+from linker.base.files import read_json, read_regular
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "README.md"
 MODULES = "modules.json"  # what sentence-transformers reads first
@@ -91,6 +93,20 @@ def check_replaceable(folder: Path, formats: Collection[str], kind: str) -> None
 def write_part(path: Path, content: bytes) -> None:
     """Write one file of a model and flush it to the disk."""
     write_durably(path, [content])
+
+
+def read_part(path: Path, limit: int, checksum: object) -> bytes:
+    """Return one file of a model, of at most `limit` bytes and with this XXH3 `checksum`.
+
+    Raises InputError where it is missing or another one.
+    """
+    try:
+        content = read_regular(path, limit)
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror}; copy the whole model again") from e
+    if checksum != xxhash.xxh3_128_hexdigest(content):
+        raise InputError(f"{path} is damaged: it is not the one that was saved; copy the model again")
+    return content
 
 
 def format_of(folder: Path) -> str:

@@ -14,11 +14,11 @@ from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.learning import once_per_target
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import Task
 from linker.scoring.probability.competition import ANY, compete, softmax
+from linker.scoring.ranking.described import Described
 from tests.crosslingual.synthetic import Twin, twin
 from tests.crosslingual.tiny import numbered
 
@@ -105,7 +105,7 @@ def test_one_of_several_targets_per_page_is_first_by_default(several: Task) -> N
 def test_a_page_is_listed_once_per_target() -> None:
     """Page 7 has the targets 3 and 5, page 8 the target 4, page 9 none in its list."""
     targets = np.array([[3, 1, 5, 2], [0, 4, 1, 2], [0, 1, 2, 3]])
-    lists = Lists(np.array([7, 8, 9]), targets, targets[:, :, None].astype(np.float32), ("id",))
+    lists = Described(np.array([7, 8, 9]), targets, targets[:, :, None].astype(np.float32), ("id",))
     without = replace(lists, targets=targets + 10)
     links = np.array([[7, 3], [7, 5], [8, 4], [9, 9]])
     fold = once_per_target(lists, without, links)

@@ -358,3 +358,15 @@ def test_a_page_of_many_chunks_is_their_mean() -> None:
     assert vectors[0] == pytest.approx(np.array([0.5] * 4 + [0] * 22, np.float32), abs=1e-6)
     assert not vectors[1].any()
     assert np.linalg.norm(vectors[2]) == pytest.approx(1)
+
+
+def test_a_table_without_its_columns_is_explained_with_options_that_the_command_has(
+    raw: Path, tmp_path: Path
+) -> None:
+    table, out = tmp_path / "pages.csv", tmp_path / "out.tsv"
+    table.write_text("number,words\n1,some words\n", encoding="utf-8")
+    for command in (("align", raw / "q", table, table), ("bucc", "dictionary", table, raw / "q")):
+        said = fails(*command, "--out", out)
+        assert "no column _id or id" in said and said.rstrip().endswith("rename one in the file")
+    said = fails("link", table, table, "--out", out)
+    assert "(--id-column, --text-column, --title-column)" in said and "--header-row" in said

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 
 from tests.crosslingual.synthetic import twin
 from tests.golden.make_index import queries
-from tests.helpers import linker, write_corpus
+from tests.helpers import linker, sentence, write_corpus
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "commands"
@@ -26,7 +27,7 @@ TREC = HERE / "trec_eval"
 def outputs(work: Path) -> dict[str, str]:
     """Run the commands in `work`; return what each wrote by a file name."""
     with contextlib.chdir(work):
-        return {**_searches(), **_links(), **_evaluations()}
+        return {**_searches(), **_links(), **_links_in_one_language(), **_evaluations()}
 
 
 def _searches() -> dict[str, str]:
@@ -65,14 +66,33 @@ def _links() -> dict[str, str]:
         "pivot": ["--pivot", "source.jsonl", "--pivot-links", "pivot.txt", "-k", "2"],
         "cascade": [*words, *links],
         "auto": [*words, *links],
+        "nothing": ["-k", "1"],
     }
     written = {}
     for method, options in given.items():
         out = Path(f"{method}.links")
-        linker("link", "source.jsonl", "target.jsonl", "--languages", "und-und", "--method", method, *options,
-               "--out", out)  # fmt: skip
+        linker("link", "source.jsonl", "target.jsonl", "--languages", "und-und", *options,
+               "--method", "auto" if method == "nothing" else method, "--out", out)  # fmt: skip
         written[out.name] = out.read_text(encoding="utf-8")
     return written
+
+
+def _links_in_one_language() -> dict[str, str]:
+    """Link texts to documents in which two of five words are others: half of the links are known."""
+    rng = np.random.default_rng(1)
+    texts = [sentence(random.Random(number), 25).split() for number in range(120)]
+    for name, kept in (("posts", 1.0), ("articles", 0.6)):
+        lines = []
+        for number, words in enumerate(texts):
+            other = texts[rng.integers(len(texts))]
+            mixed = [w if rng.random() < kept else o for w, o in zip(words, other, strict=True)]
+            lines.append(json.dumps({"id": f"{name[0]}{number}", "text": " ".join(mixed)}) + "\n")
+        Path(f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+    known = "".join(f"p{n} 0 a{n} 1\n" for n in range(60))
+    Path("known.txt").write_text(known, encoding="utf-8")
+    linker("link", "posts.jsonl", "articles.jsonl", "--languages", "en-en", "--train", "known.txt", "-k", "2",
+           "--out", "within.links")  # fmt: skip
+    return {"within.links": Path("within.links").read_text(encoding="utf-8")}
 
 
 def _evaluations() -> dict[str, str]:

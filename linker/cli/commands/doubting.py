@@ -10,7 +10,7 @@ from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.crosslingual.linking import Links
-from linker.crosslingual.sides import Side
+from linker.crosslingual.sides import UNKNOWN, Side
 from linker.review.exporting.rows import Row
 from linker.review.exporting.writing import PAIRS, write_pairs
 from linker.review.interface import Judgement, Seed
@@ -78,7 +78,9 @@ def _row(
 ) -> Row:
     """Return a pair with its score and probability `said`, and what is known of the text and of the target."""
     first, second = source.documents[one], target.documents[other]
-    metadata = {"language": source.code, **more, **first.metadata}
+    named = source.code != target.code and UNKNOWN not in (source.code, target.code)  # else it says nothing
+    codes = [{"language": side.code} if named else {} for side in (source, target)]
+    metadata = {**codes[0], **more, **first.metadata}
     seed = Seed(one, first.full_text, metadata=metadata)
-    document = Document(other, second.full_text, "", {"language": target.code, **others, **second.metadata})
+    document = Document(other, second.full_text, "", {**codes[1], **others, **second.metadata})
     return Row(Judgement(one, other, UNJUDGED, score=said[0], probability=said[1]), seed, document)

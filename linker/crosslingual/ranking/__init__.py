@@ -1,3 +1,3 @@
-"""Learned rankers over all available evidence, with calibrated probabilities."""
+"""What the methods `auto` and `cascade` know of two languages: evidence, what links teach, self-training, models."""
 
 __all__: list[str] = []

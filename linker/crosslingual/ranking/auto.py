@@ -13,11 +13,11 @@ import numpy as np
 
 from indexes.dtypes import Float64Array, Int64Array
 from linker.crosslingual.ranking.describing import describe
-from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.fitting import FEWEST, Fitted, learn_ranker
 from linker.crosslingual.ranking.folds import FOLDS, divisions_of, folds_of
 from linker.crosslingual.ranking.interface import Evidence, Learned
-from linker.crosslingual.ranking.learning import Fold, list_size, out_of_fold
+from linker.crosslingual.ranking.learning import list_size, out_of_fold
+from linker.scoring.ranking.described import Described, Fold
+from linker.scoring.ranking.fitting import FEWEST, Fitted, learn_ranker
 
 CROSS_FITS = 3
 NOTHING = np.empty((0, 2), np.int64)
@@ -31,7 +31,7 @@ class Solution:
     among the candidates.
     """
 
-    lists: Lists
+    lists: Described
     learned: Learned
     fitted: Fitted
     extra: Int64Array
@@ -115,7 +115,7 @@ def describe_unlinked(
     taken: Int64Array,
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
-) -> tuple[Lists, Learned]:
+) -> tuple[Described, Learned]:
     """Describe the source rows `unlinked`, each without what its own pseudo-link in `extra` taught.
 
     The targets `taken` are not candidates. Returns the lists, and what `links` and all of `extra` teach.

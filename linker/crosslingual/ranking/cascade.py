@@ -19,7 +19,7 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.knowledge import Knowledge, Topics
-from linker.crosslingual.ranking.pooled import Pooled, Taught
+from linker.crosslingual.ranking.pooled import Taught
 from linker.crosslingual.scoring.gibbs import sample_topics
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.names import shared_names
@@ -28,6 +28,7 @@ from linker.crosslingual.scoring.retrieval import Pass
 from linker.crosslingual.scoring.scores import cosine, coverage, one_way
 from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
+from linker.scoring.ranking.calibrated import Calibrated
 
 CANDIDATES = 200
 TOPICS = 50
@@ -81,7 +82,7 @@ class CascadeEvidence:
         nothing = np.empty(0, np.int64)
         return Graph(nothing, nothing, (len(self.source), len(self.target)))
 
-    def start(self, taught: Taught) -> Pooled | None:
+    def start(self, taught: Taught) -> Calibrated | None:
         """Return the saved ranker, if there is one: none was pooled for the cascade."""
         return self.all.begun
 

@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
-from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.fitting import Fitted, aligned
-from linker.crosslingual.ranking.verification import first_candidates
 from linker.scoring.probability.competition import compete
+from linker.scoring.probability.verification import first_candidates
+from linker.scoring.ranking.described import Described, aligned
+from linker.scoring.ranking.fitting import Fitted
 
 SAME = 0.8  # least Jaccard similarity of the words of near copies
 
@@ -29,7 +29,9 @@ class Group:
     probability: float
 
 
-def groups_of(present: sp.csr_array, lists: Lists, fitted: Fitted, linked: Int64Array) -> dict[int, Group]:
+def groups_of(
+    present: sp.csr_array, lists: Described, fitted: Fitted, linked: Int64Array
+) -> dict[int, Group]:
     """Return the groups of the pages whose linked target has a near copy among their candidates, by source row.
 
     `present`: 0/1 CSR [m, v], the terms of the target pages; `fitted`: the ranker and the probabilities of the n
@@ -54,7 +56,7 @@ def _members(present: sp.csr_array, targets: Int64Array, page: int) -> BoolArray
     return np.asarray(near_copies(present, page, targets) | (targets == page))
 
 
-def _together(lists: Lists, fitted: Fitted, copies: Mapping[int, BoolArray]) -> Float64Array:
+def _together(lists: Described, fitted: Fitted, copies: Mapping[int, BoolArray]) -> Float64Array:
     """Return the probability that each group would have if it were a single candidate: [groups].
 
     Copies are each other's rivals, and a list whose first candidates hardly differ looks like one without the right
@@ -73,8 +75,7 @@ def _together(lists: Lists, fitted: Fitted, copies: Mapping[int, BoolArray]) -> 
         logits[i, others], won[i, others], won[i, best] = -np.inf, 0, total
         inside[n] = won[i, :-1].argmax() == best
     rows = np.array(list(copies), np.int64)
-    chosen = Lists(lists.rows[rows], lists.targets[rows], features[rows], model.ranker.names)
-    x = first_candidates(model.ranker, chosen, logits[rows], won[rows])
+    x = first_candidates(model.ranker, features[rows], logits[rows], won[rows])
     return np.asarray(np.where(inside, model.verifier(x, fitted.share), 0.0))
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from indexes.dtypes import AnyArray, BoolArray, Int64Array
-from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
+from linker.crosslingual.ranking.features import candidate_lists, with_pairs
 from linker.crosslingual.ranking.interface import Evidence, Learned
 from linker.crosslingual.scoring.candidates import hashes
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.retrieval import filled, retrieve
 from linker.crosslingual.scoring.stages import Arrays, digest
+from linker.scoring.ranking.described import Described
 
 
 def describe(
@@ -24,8 +25,8 @@ def describe(
     size: int,
     advance: Callable[[int], object] = lambda done: None,
     retrieved: Graph | None = None,
-) -> list[Lists]:
-    """Return `size` candidates of each source page in `rows`, with all features: one `Lists` for each of `taken`.
+) -> list[Described]:
+    """Return `size` candidates of each source page in `rows`, with all features: one `Described` for each of `taken`.
 
     `competitors`: other source rows that compete for the same targets; `taken`: targets that are excluded, each time
     all of those before and more. All of them are int64. `retrieved`: pairs that learned scores retrieved for some of
@@ -46,7 +47,7 @@ def describe(
     advance(len(rows))
     names = tuple(kept["names"].tolist())
     return [
-        Lists(rows, kept[f"targets{i}"], kept[f"features{i}"], names, evidence.exclusive)
+        Described(rows, kept[f"targets{i}"], kept[f"features{i}"], names, evidence.exclusive)
         for i in range(len(taken))
     ]
 
@@ -78,7 +79,7 @@ def _described(
     graph: Graph,
     free: Sequence[Int64Array],
     size: int,
-) -> Iterator[Lists]:
+) -> Iterator[Described]:
     values = {name: score.pairs(graph) for name, score in (evidence.fixed | learned.scores).items()}
     # Equal sums are ranked by a hash of the content, so that the order of input decides nothing.
     order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))

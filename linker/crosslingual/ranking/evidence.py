@@ -20,7 +20,7 @@ from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.knowledge import Knowledge, fingerprints, joined, latent_space, word_pairs
-from linker.crosslingual.ranking.pooled import Pooled, Setting, Taught, rankers
+from linker.crosslingual.ranking.pooled import Setting, Taught, rankers
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.passages import Passages, match_passages, passages_of
@@ -37,6 +37,7 @@ from linker.crosslingual.scoring.scores import (
     translation_model,
 )
 from linker.crosslingual.scoring.stages import Stages
+from linker.scoring.ranking.calibrated import Calibrated
 
 COMPONENTS = 300
 INDUCED_WEIGHT = 5.0  # of a word pair learned from links; pairs of dictionaries have weight 1
@@ -75,10 +76,10 @@ class AllEvidence:
     size: int = LIST
     stages: Stages = field(default_factory=Stages)
     layout: bool = True
-    rankers: Mapping[str, Pooled] | None = None
+    rankers: Mapping[str, Calibrated] | None = None
     exclusive: bool = True
     memory: Knowledge = field(default_factory=Knowledge)
-    begun: Pooled | None = None
+    begun: Calibrated | None = None
 
     @cached_property
     def target_language(self) -> Language:
@@ -180,7 +181,7 @@ class AllEvidence:
             passages_of(target, self.target_language.terms, self.target_terms),
         )
 
-    def start(self, taught: Taught) -> Pooled:
+    def start(self, taught: Taught) -> Calibrated:
         """Return the saved ranker, or the one pooled over other pairs for this evidence and what teaches words."""
         if self.begun:
             return self.begun

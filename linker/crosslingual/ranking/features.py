@@ -7,43 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from indexes.cores import cores
-from indexes.dtypes import BoolArray, Float32Array, Int64Array
+from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.scoring.graph import Graph, Statistics, column_statistics, row_statistics
+from linker.scoring.ranking.described import Described
 
 LIST = 50  # candidates per page
 TINY = np.float32(1e-6)
 FEWER = 4
 PARTS = ("z", "row", "column", "margin")
-
-
-@dataclass(frozen=True, eq=False)
-class Lists:
-    """Candidates of n source pages: `rows` [n], `targets` [n, c], best guess first; float32 `features` [n, c, f].
-
-    `exclusive`: whether a target can be linked to one of the pages only.
-    """
-
-    rows: Int64Array
-    targets: Int64Array
-    features: Float32Array
-    names: tuple[str, ...]
-    exclusive: bool = True
-
-    def only(self, kept: BoolArray) -> Lists:
-        """Return the lists that `kept` [n] marks."""
-        chosen = {key: getattr(self, key)[kept] for key in ("rows", "targets", "features")}
-        return replace(self, **chosen)
-
-    def right(self, gold: Mapping[int, int]) -> Int64Array:
-        """Return the position of each row's linked target in its list: int64 [n], −1 if it is not there."""
-        linked = np.array([gold.get(int(row), -1) for row in self.rows], np.int64)
-        hit = self.targets == linked[:, None]
-        return np.where(hit.any(axis=1), hit.argmax(axis=1), -1)
 
 
 def candidate_lists(
@@ -54,7 +30,7 @@ def candidate_lists(
     choosing: Sequence[str],
     order: Int64Array,
     size: int = LIST,
-) -> Lists:
+) -> Described:
     """Return the `size` best candidates of each source page in `rows` (int64 [n]), with features.
 
     `values`: the scores of the graph's pairs, float32 [pairs]. Each of these pages has at least `size` pairs in the
@@ -86,7 +62,7 @@ def candidate_lists(
     columns.append(total[best] - total[best[:, :1]])
     names = (*(f"{name}.{part}" for name in values for part in PARTS), "chosen.gap")
     targets = graph.columns[described[best]]
-    return Lists(rows, targets, np.stack(columns, axis=2, dtype=np.float32), names)
+    return Described(rows, targets, np.stack(columns, axis=2, dtype=np.float32), names)
 
 
 def _z(values: Float32Array, row: Statistics) -> Float32Array:
@@ -114,7 +90,7 @@ def _best(
     return np.asarray(ranked[places], np.int64)
 
 
-def with_pairs(lists: Lists, similar: Float32Array, names: Sequence[str]) -> Lists:
+def with_pairs(lists: Described, similar: Float32Array, names: Sequence[str]) -> Described:
     """Return the lists with more features: scores `similar` [n, c, p], their z-values, and gaps to the best other."""
     mean, deviation = (
         similar.mean(axis=1, keepdims=True),

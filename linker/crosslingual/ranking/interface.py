@@ -9,11 +9,12 @@ import scipy.sparse as sp
 
 from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.ranking.pooled import Pooled, Taught
+from linker.crosslingual.ranking.pooled import Taught
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.products import Scores
 from linker.crosslingual.scoring.retrieval import Pass
 from linker.crosslingual.scoring.stages import Stages
+from linker.scoring.ranking.calibrated import Calibrated
 
 
 class PairScores(Protocol):
@@ -92,7 +93,7 @@ class Evidence(Protocol):
         """Whether a target can be linked to one source page only."""
         ...
 
-    def start(self, taught: Taught) -> Pooled | None:
+    def start(self, taught: Taught) -> Calibrated | None:
         """Return the pooled ranker for tasks that learn words from this; None if there is none."""
         ...
 

@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from indexes.dtypes import BoolArray, Int64Array
+from indexes.dtypes import Int64Array
 from linker.base.errors import InputError
 from linker.crosslingual.ranking.describing import describe, free_targets, retrieve_taught
-from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.folds import FOLDS, divisions_of, held_out
 from linker.crosslingual.ranking.interface import Evidence, Learned
+from linker.scoring.ranking.described import Described, Fold
 
 ONCE = (
     1 << 27
 )  # pairs of pages from which on the folds share the retrieval of competitors, which takes longest
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Lists of n held-out linked pages, and the position of the linked target in each: int64 [n], −1 if missing.
-
-    A page with several targets has a list for each, without the other targets.
-
-    `without`: lists of the same pages where the targets of all of them are missing, as if they had no counterpart.
-    """
-
-    lists: Lists
-    right: Int64Array
-    without: Lists
-
-    def only(self, kept: BoolArray) -> Fold:
-        """Return the fold with those of its pages that `kept` [n] marks."""
-        return Fold(self.lists.only(kept), self.right[kept], self.without.only(kept))
-
-    def without_pages(self, rows: Int64Array) -> Fold:
-        """Return the fold without the source pages `rows`; itself, not a copy, where none of them is in it."""
-        kept = ~np.isin(self.lists.rows, rows)
-        return self if kept.all() else self.only(kept)
 
 
 def out_of_fold(
@@ -88,7 +65,7 @@ def out_of_fold(
     return parts
 
 
-def once_per_target(lists: Lists, without: Lists, links: Int64Array) -> Fold:
+def once_per_target(lists: Described, without: Described, links: Int64Array) -> Fold:
     """Return a fold in which a page with several targets among `links` (int64 [l, 2]) has a list for each of them.
 
     The place of the other targets is taken by the last candidate that is none.

@@ -14,13 +14,7 @@ from importlib.resources import files
 from itertools import product
 from typing import Literal
 
-import numpy as np
-
-from indexes.dtypes import Float64Array
-from linker.crosslingual.ranking.ranker import Ranker
-from linker.crosslingual.ranking.verification import Verifier, names_of
-
-VERIFIER = ("centre", "scale", "linked", "right")
+from linker.scoring.ranking.calibrated import Calibrated, from_json
 
 Taught = Literal["nothing", "pseudo-links", "links"]
 TAUGHT: tuple[Taught, ...] = ("nothing", "pseudo-links", "links")
@@ -65,55 +59,17 @@ SETTINGS = tuple(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Pooled:
-    """A ranker and what makes probabilities of its scores; `elsewhere`: both were learned on other languages."""
-
-    ranker: Ranker
-    verifier: Verifier
-    elsewhere: bool = False
-
-
 @cache
-def rankers() -> Mapping[str, Pooled]:
+def rankers() -> Mapping[str, Calibrated]:
     """Return the package's rankers by the names of their settings."""
     text = files("linker.crosslingual.ranking").joinpath("pooled.json").read_text(encoding="utf-8")
     return all_from_json(json.loads(text))
 
 
-def all_from_json(values: Mapping[str, object]) -> Mapping[str, Pooled]:
+def all_from_json(values: Mapping[str, object]) -> Mapping[str, Calibrated]:
     """Return the rankers of pooled.json, or of another mapping like it, by name."""
     return {
         name: replace(from_json(value), elsewhere=True)
         for name, value in values.items()
         if isinstance(value, dict)
     }
-
-
-def from_json(value: dict[str, object]) -> Pooled:
-    """Return the ranker of one entry of pooled.json."""
-    names = value["names"]
-    numbers = {key: np.array(value[key], np.float64) for key in ("centre", "scale", "weights")}
-    assert isinstance(names, list)
-    none, temperature = float(str(value["none"])), float(str(value["temperature"]))
-    ranker = Ranker(tuple(names), numbers["centre"], numbers["scale"], numbers["weights"], none, temperature)
-    parts = value["verifier"]
-    assert isinstance(parts, dict)
-    verifier = Verifier(names_of(ranker), **{key: np.array(parts[key], np.float64) for key in VERIFIER})
-    return Pooled(ranker, verifier)
-
-
-def to_json(pooled: Pooled) -> dict[str, object]:
-    """Return an entry of pooled.json; five digits are enough."""
-    ranker, verifier = pooled.ranker, pooled.verifier
-    return {
-        "names": list(ranker.names),
-        **{key: _short(getattr(ranker, key)) for key in ("centre", "scale", "weights")},
-        "none": ranker.none,
-        "temperature": ranker.temperature,
-        "verifier": {key: _short(getattr(verifier, key)) for key in VERIFIER},
-    }
-
-
-def _short(values: Float64Array) -> list[float]:
-    return [float(f"{x:.5g}") for x in values]

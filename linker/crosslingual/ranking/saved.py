@@ -19,12 +19,9 @@ import orjson
 import xxhash
 
 from linker.base.errors import InputError
-from linker.base.files import read_regular
 from linker.corpora.dictionaries import Pair
 from linker.crosslingual.pages.languages import Language
 from linker.crosslingual.ranking.knowledge import HalfSpace, Knowledge, Topics
-from linker.crosslingual.ranking.pooled import Pooled, from_json, to_json
-from linker.crosslingual.ranking.verification import LIST
 from linker.crosslingual.scoring.checkpoint import DAMAGE
 from linker.crosslingual.scoring.topics import PolylingualTopics
 from linker.encoders.model_folder import (
@@ -32,10 +29,12 @@ from linker.encoders.model_folder import (
     CONFIG,
     card,
     check_replaceable,
+    read_part,
     read_settings,
     replacing,
     write_part,
 )
+from linker.scoring.ranking.calibrated import Calibrated, from_json, to_json
 
 FORMAT, KIND, MAKER = "linker-links-1", "linking model", "linker link --save-model"
 WORDS, DICTIONARY, ARRAYS = "words.json", "dictionary.json", "spaces.npz"
@@ -53,7 +52,7 @@ class LinkModel:
 
     method: str
     languages: tuple[Language, Language]
-    start: Pooled
+    start: Calibrated
     knowledge: Knowledge
     pairs: tuple[Pair, ...] = ()
     encoder: str | None = None
@@ -106,7 +105,10 @@ def load(folder: Path) -> LinkModel:
     """
     settings = read_settings(folder, [FORMAT], MAKER)
     sums = settings.get("files")
-    contents = {name: _read(folder / name, sums) for name in (WORDS, DICTIONARY, ARRAYS)}
+    sums = sums if isinstance(sums, dict) else {}
+    contents = {
+        name: read_part(folder / name, MOST_BYTES, sums.get(name)) for name in (WORDS, DICTIONARY, ARRAYS)
+    }
     try:
         words = {(str(a), str(b)): float(g) for a, b, g in orjson.loads(contents[WORDS])}
         pairs = tuple((str(a), str(b)) for a, b in orjson.loads(contents[DICTIONARY]))
@@ -114,7 +116,8 @@ def load(folder: Path) -> LinkModel:
             knowledge = _knowledge(words, arrays)
         first, second = (Language(str(v["code"]), int(v["stem"])) for v in settings["languages"])
         start, encoder = from_json(settings["ranker"]), settings["encoder"]
-        _check_finite(start, words)
+        if not all(map(math.isfinite, words.values())):
+            raise ValueError("the strength of a word pair is out of range")
         digest = xxhash.xxh3_128_hexdigest(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS))
         return LinkModel(
             str(settings["method"]),
@@ -127,37 +130,11 @@ def load(folder: Path) -> LinkModel:
             dict(settings["about"]),
             digest,
         )
-    except (*DAMAGE, TypeError, AssertionError) as e:
+    except (*DAMAGE, TypeError) as e:
         raise InputError(
             f"{folder} is no linking model of this version ({e!r}): copy it again, or train it again "
             f"(`{MAKER}`)"
         ) from None
-
-
-def _read(path: Path, sums: Any) -> bytes:
-    """Return the content of a file whose checksum is among `sums`. Raises InputError where it is missing or damaged."""
-    try:
-        content = read_regular(path, MOST_BYTES)
-    except OSError as e:
-        raise InputError(f"cannot read {path}: {e.strerror}; copy the whole model again") from e
-    if not isinstance(sums, dict) or sums.get(path.name) != xxhash.xxh3_128_hexdigest(content):
-        raise InputError(f"{path} is damaged: it is not the one that was saved; copy the model again")
-    return content
-
-
-def _check_finite(start: Pooled, words: Mapping[tuple[str, str], float]) -> None:
-    ranker = start.ranker
-    sizes = {len(ranker.names), *(values.size for values in (ranker.centre, ranker.scale, ranker.weights))}
-    verifier = start.verifier
-    sizes |= {verifier.linked.size - 1 - len(LIST), verifier.right.size - 1 - len(LIST)}
-    sizes |= {verifier.centre.size - len(LIST), verifier.scale.size - len(LIST)}
-    parts = (ranker.centre, ranker.scale, ranker.weights, [ranker.none, ranker.temperature])
-    numbers = np.concatenate([*parts, verifier.centre, verifier.scale, verifier.linked, verifier.right])
-    scales = np.append(ranker.scale, verifier.scale)
-    if len(sizes) > 1 or not np.isfinite(numbers).all() or not (scales > 0).all() or ranker.temperature <= 0:
-        raise ValueError("its ranker has features without a number, or a number out of range")
-    if not all(math.isfinite(strength) for strength in words.values()):
-        raise ValueError("the strength of a word pair is out of range")
 
 
 def _arrays(knowledge: Knowledge) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import numpy as np
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.crosslingual.ranking.auto import Solution, relearn
-from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.fitting import FEWEST
 from linker.crosslingual.ranking.folds import FOLDS
 from linker.crosslingual.ranking.interface import Evidence
+from linker.scoring.ranking.described import Described
+from linker.scoring.ranking.fitting import FEWEST
 
 SURE = 0.7  # least probability of a link that self-training learns from; learning words forgives a few wrong ones
 ROUNDS = 3  # of self-training, at most
@@ -74,7 +74,7 @@ def _clearly_better(after: Float64Array, before: Float64Array) -> bool:
     return bool(gain.mean() > ERRORS * gain.std() / np.sqrt(len(gain)))
 
 
-def retrieval(lists: Lists, held_out: Int64Array) -> Float64Array:
+def retrieval(lists: Described, held_out: Int64Array) -> Float64Array:
     """Return the reciprocal ranks [e] of the targets of `held_out` (int64 [e, 2]) by the score that only links teach.
 
     A target that is not among the candidates has 0; equal scores are in random order, so without the score the result

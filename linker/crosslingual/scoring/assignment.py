@@ -61,6 +61,19 @@ def promote(candidates: Candidates, partner: Int64Array) -> Candidates:
     return Candidates(targets, np.take_along_axis(candidates.scores, order, axis=1))
 
 
+def one_to_one(
+    ranking: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]
+) -> tuple[Candidates, Float32Array]:
+    """Return the candidates with each target first at most once, and the score of the first, float32 [n], 0 for none.
+
+    A promoted target keeps its score; those that it overtook are lowered to it.
+    """
+    candidates = promote(ranking, greedy(ranking, source_ids, target_ids))
+    promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
+    first = np.where(promoted, ranking.scores, 0).max(axis=1)
+    return Candidates(candidates.targets, np.minimum(candidates.scores, first[:, None])), first
+
+
 def _greedy(
     rows: Int64Array,
     columns: Int64Array,

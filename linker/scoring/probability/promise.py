@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from indexes.dtypes import BoolArray, Float64Array
+from linker.base.logs import logger
 
 DELTA = 0.05
 FEWEST = 40  # links at which the first sequence starts
@@ -79,6 +81,42 @@ def promise(
             if best is None or size > best.links:
                 best = Promise(precision, float(scores[size - 1]), size, hits, count, delta)
     return best
+
+
+def least_probability(
+    at_least: float, precision: float | None, held: tuple[Float64Array, BoolArray] | None
+) -> tuple[float, dict[str, Any]]:
+    """Return the P(link) that is needed to keep a link, and what the metadata say of a promised `precision`.
+
+    It is `at_least`, or more where the promise needs it, which is tested on links that were `held` out: P(link) [n] and
+    which are right [n]; None: there are none, and nothing is promised. Where no threshold passes, none is kept.
+    """
+    if precision is None or held is None:
+        return at_least, {}
+    certified = promise(*held, precision)
+    if certified is None:
+        logger.warning(
+            "no threshold on P(link) is certain to keep a precision of %g with these known links, so no text is "
+            "linked: lower `precision`, pass more links with `train`, or use `min_probability`",
+            precision,
+        )
+        return math.inf, {"promise": {"precision": precision, "threshold": None}}
+    logger.info("%s", certified)
+    return max(at_least, certified.threshold), {"promise": asdict(certified)}
+
+
+def best_f1(p: Float64Array, share: float) -> dict[str, float]:
+    """Return the threshold on the probabilities `p` [n] of links that has the highest expected F1, and this F1.
+
+    `share` of the n pages have a counterpart. The expected F1 of the k most probable links is twice the sum of their
+    probabilities, divided by k plus the number of links that exist (Nan, Chai, Lee and Chieu 2012).
+    """
+    if not len(p):
+        return {"threshold": 0.0, "expected": 0.0}
+    ordered = np.sort(p)[::-1]
+    expected = 2 * np.cumsum(ordered) / (np.arange(1, len(p) + 1) + share * len(p))
+    k = int(expected.argmax())
+    return {"threshold": round(float(ordered[k]), 4), "expected": round(float(expected[k]), 4)}
 
 
 def fewest(precision: float, delta: float) -> int:

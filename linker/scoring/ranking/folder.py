@@ -12,13 +12,13 @@ import orjson
 import xxhash
 
 from linker.base.errors import InputError
-from linker.base.files import read_regular
 from linker.encoders.model_folder import (
     CARD,
     CONFIG,
     card,
     configured,
     format_of,
+    read_part,
     read_settings,
     replacing,
     write_part,
@@ -67,12 +67,7 @@ def load(folder: Path) -> Ranker:
     Raises InputError where a file is missing, damaged or of another version.
     """
     path, settings = folder / CONFIG, read_settings(folder, FORMATS, "linker rank train")
-    try:
-        data = read_regular(folder / TREES, MOST_BYTES)
-    except OSError as e:
-        raise InputError(f"cannot read {folder / TREES}: {e.strerror}; copy the ranker again") from e
-    if settings.get("trees") != xxhash.xxh3_128_hexdigest(data):
-        raise InputError(f"{folder / TREES} is damaged: it is not the one that was saved; copy it again")
+    data = read_part(folder / TREES, MOST_BYTES, settings.get("trees"))
     try:
         names = _names(settings["names"])
         fitted = _calibration(settings["calibration"], names)

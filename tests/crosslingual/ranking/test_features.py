@@ -3,13 +3,14 @@
 import numpy as np
 
 from indexes.dtypes import Float32Array, Int64Array
-from linker.crosslingual.ranking.features import Lists, candidate_lists, with_pairs
+from linker.crosslingual.ranking.features import candidate_lists, with_pairs
 from linker.crosslingual.scoring.graph import NEAREST, Graph
+from linker.scoring.ranking.described import Described
 
 RNG = np.random.default_rng(5)
 
 
-def listed(values: Float32Array, graph: Graph, rows: Int64Array, size: int) -> Lists:
+def listed(values: Float32Array, graph: Graph, rows: Int64Array, size: int) -> Described:
     order = np.arange(values.shape[1])
     return candidate_lists(
         {"a": values[graph.rows, graph.columns]}, graph, rows, choosing=("a",), order=order, size=size

@@ -11,11 +11,11 @@ from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import NOTHING, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.features import Lists
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.pooled import SETTINGS, Setting, rankers
 from linker.crosslingual.ranking.self_training import ROUNDS, retrieval, self_train
 from linker.crosslingual.task import LinkingResult, Task
+from linker.scoring.ranking.described import Described
 from tests.crosslingual.synthetic import LETTERS, Twin, twin
 
 
@@ -119,11 +119,11 @@ def test_the_name_of_a_setting() -> None:
     assert Setting(layout=False).name == "strings"
 
 
-def lists(names: tuple[str, ...]) -> Lists:
+def lists(names: tuple[str, ...]) -> Described:
     """Two pages with three candidates each; one feature."""
     targets = np.array([[5, 6, 7], [8, 9, 5]])
     features = np.array([[[3.0], [1.0], [1.0]], [[0.0], [2.0], [1.0]]], np.float32)
-    return Lists(np.array([0, 4]), targets, features, names)
+    return Described(np.array([0, 4]), targets, features, names)
 
 
 @pytest.mark.parametrize(

@@ -15,19 +15,19 @@ from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import Solution, describe_unlinked, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
-from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.fitting import Fitted, Held, learn_ranker
 from linker.crosslingual.ranking.learning import out_of_fold
-from linker.crosslingual.ranking.ranker import Ranker
-from linker.crosslingual.ranking.verification import (
+from linker.crosslingual.task import Task
+from linker.scoring.probability.measures import calibration_error
+from linker.scoring.probability.promise import best_f1
+from linker.scoring.probability.verification import (
     Verifier,
     first_candidates,
     fit_calibrated,
     fit_verifier,
 )
-from linker.crosslingual.task import Task
-from linker.crosslingual.thresholds import best_f1, least_probability
-from linker.scoring.probability.measures import calibration_error
+from linker.scoring.ranking.described import Described
+from linker.scoring.ranking.fitting import Fitted, Held, learn_ranker
+from linker.scoring.ranking.linear import LinearRanker
 from tests.crosslingual.synthetic import Twin, twin
 
 NAMES = ("a", "b")
@@ -98,11 +98,13 @@ def test_nothing_becomes_certain_from_a_few_pages_that_are_all_right() -> None:
 
 
 def test_features_of_a_worked_list() -> None:
-    ranker = Ranker(("f",), np.zeros(1), np.ones(1), np.ones(1), 0.0)
-    lists = Lists(np.array([0]), np.array([[5, 6, 7]]), np.array([[[1.0], [3.0], [2.0]]], np.float32), ("f",))
+    ranker = LinearRanker(("f",), np.zeros(1), np.ones(1), np.ones(1), 0.0)
+    lists = Described(
+        np.array([0]), np.array([[5, 6, 7]]), np.array([[[1.0], [3.0], [2.0]]], np.float32), ("f",)
+    )
     logits = np.array([[1.0, 3.0, 2.0, 0.0]])
     won = np.array([[0.1, 0.2, 0.6, 0.1]])  # competition made the third the most probable
-    (row,) = first_candidates(ranker, lists, logits, won)
+    (row,) = first_candidates(ranker, lists.features, logits, won)
     rest = np.log(np.exp(1) + np.exp(3))
     np.testing.assert_allclose(row, [2, 2 - 3, 2 - rest, logit(0.6), 2])
 
@@ -122,7 +124,7 @@ def promised(share: float, wrong: float, options: Options) -> tuple[float, dict[
     right = rng.random(400) >= wrong
     held = Held(np.where(right, 0.95, 0.3), right, np.full(400, 0.2))
     model = Fitted(None, np.empty((0, 1)), share, held=held)  # type: ignore[arg-type]  # the model is not used
-    return least_probability(model, options)
+    return model.least_probability(options.min_probability, options.precision, options.expected_linked)
 
 
 def test_a_promise_is_tested_at_the_share_of_linked_pages() -> None:
@@ -242,7 +244,7 @@ def test_wrong_links_are_noticed_and_teach_no_probabilities(corpus: Twin) -> Non
 
 
 def test_a_part_of_the_lists_keeps_what_they_say_about_targets() -> None:
-    lists = Lists(
+    lists = Described(
         np.arange(2), np.array([[5], [6]]), np.zeros((2, 1, 1), np.float32), ("f",), exclusive=False
     )
     part = lists.only(np.array([False, True]))

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from benchmarks.support.absent import calibration_error
-from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.fitting import adapted, temperature
-from linker.crosslingual.ranking.pooled import Pooled, from_json, to_json
-from linker.crosslingual.ranking.ranker import Ranker, _Objective, fit_ranker
-from linker.crosslingual.ranking.verification import Verifier, names_of
 from linker.scoring.probability.competition import compete, softmax
+from linker.scoring.probability.verification import Verifier, names_of
+from linker.scoring.ranking.calibrated import Calibrated, from_json, to_json
+from linker.scoring.ranking.described import Described
+from linker.scoring.ranking.fitting import adapted, temperature
+from linker.scoring.ranking.linear import LinearRanker, _Objective, fit_ranker
 
 RNG = np.random.default_rng(2)
 
@@ -44,14 +44,14 @@ def test_it_learns_what_made_the_lists() -> None:
 
 def test_a_heavy_penalty_keeps_the_prior() -> None:
     x, right = lists(50)
-    prior = Ranker(("b", "a"), np.array([0.5, 0.0]), np.array([2.0, 1.0]), np.array([-1.0, 3.0]), 0.0)
+    prior = LinearRanker(("b", "a"), np.array([0.5, 0.0]), np.array([2.0, 1.0]), np.array([-1.0, 3.0]), 0.0)
     ranker = fit_ranker(list("abcd"), x, right, penalty=1e9, prior=prior)
     np.testing.assert_allclose(ranker.weights, [3, -1, 0, 0], atol=1e-3)
     assert ranker.centre[1] == 0.5 and ranker.scale[1] == 2.0
 
 
 def test_standardisation_counts_as_twenty_lists() -> None:
-    ranker = Ranker(("a",), np.zeros(1), np.ones(1), np.ones(1), 0.0)
+    ranker = LinearRanker(("a",), np.zeros(1), np.ones(1), np.ones(1), 0.0)
     lists = np.repeat(np.array([0.0, 4.0], np.float32), 10).reshape(20, 1, 1)
     there = ranker.restandardised(lists)
     assert there.centre == 1 and there.scale**2 == pytest.approx((4 + 1 + 1 + 1) / 2)
@@ -64,9 +64,9 @@ def test_only_what_was_learned_elsewhere_takes_on_the_standardisation_of_the_lis
     ranker = fit_ranker(list("abcd"), x, right)
     names = names_of(ranker)
     verifier = Verifier(names, *(np.ones(len(names) + more) for more in (0, 0, 1, 1)))
-    other = Lists(np.arange(50), np.zeros((50, 6), np.int64), 3 * x + 1, ("a", "b", "c", "d"))
-    assert adapted(Pooled(ranker, verifier), other).ranker is ranker
-    stranger = Pooled(ranker, verifier, elsewhere=True)
+    other = Described(np.arange(50), np.zeros((50, 6), np.int64), 3 * x + 1, ("a", "b", "c", "d"))
+    assert adapted(Calibrated(ranker, verifier), other).ranker is ranker
+    stranger = Calibrated(ranker, verifier, elsewhere=True)
     there = adapted(stranger, other)
     assert there.ranker.centre == pytest.approx(ranker.restandardised(other.features).centre)
     assert not there.elsewhere
@@ -105,9 +105,13 @@ def test_a_pooled_ranker_survives_json() -> None:
     x, right = lists(50)
     ranker = fit_ranker(list("abcd"), x, right)
     names = names_of(ranker)
-    verifier = Verifier(names, *(RNG.normal(size=len(names) + more) for more in (0, 0, 1, 1)))
-    back = from_json(to_json(Pooled(ranker, verifier)))
+    verifier = Verifier(names, *(np.abs(RNG.normal(size=len(names) + more)) for more in (0, 0, 1, 1)))
+    back = from_json(to_json(Calibrated(ranker, verifier)))
     np.testing.assert_allclose(back.ranker.logits(x), ranker.logits(x), atol=1e-2)
     for part in ("centre", "scale", "linked", "right"):
         np.testing.assert_allclose(getattr(back.verifier, part), getattr(verifier, part), rtol=1e-4)
     assert back.verifier.names == names
+    damages = ("temperature", 0), ("none", float("nan")), ("weights", [1.0]), ("scale", [0.0] * 4)
+    for key, value in damages:
+        with pytest.raises(ValueError, match="its ranker"):
+            from_json({**to_json(Calibrated(ranker, verifier)), key: value})

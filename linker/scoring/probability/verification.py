@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, logit, logsumexp
 
-from indexes.dtypes import BoolArray, Float64Array, Int64Array
-from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.ranker import Ranker
+from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
 from linker.scoring.probability import logistic
 from linker.scoring.probability.shares import estimate_share
+from linker.scoring.ranking.linear import LinearRanker, inherited
 
 EDGE = 1e-4  # probabilities are clipped to at least this distance from 0 and 1
 CLIP = 4.0  # standard deviations
@@ -61,15 +60,18 @@ class Verifier:
         return np.asarray(linked * expit(self.right_odds(features)))
 
 
-def names_of(ranker: Ranker) -> tuple[str, ...]:
+def names_of(ranker: LinearRanker) -> tuple[str, ...]:
     """Return the names of the features of `first_candidates`."""
     return LIST + ranker.names
 
 
-def first_candidates(ranker: Ranker, lists: Lists, logits: Float64Array, won: Float64Array) -> Float64Array:
+def first_candidates(
+    ranker: LinearRanker, features: Float32Array, logits: Float64Array, won: Float64Array
+) -> Float64Array:
     """Return the features [n, 4 + f] of each list and of its most probable candidate.
 
-    `logits` [n, c + 1] are the ranker's scores of the `lists`, `won` [n, c + 1] the probabilities after competition.
+    `logits` [n, c + 1] are the ranker's scores of the lists with `features` [n, c, f], `won` [n, c + 1] the
+    probabilities after competition.
     The list's own: the candidate's score, its distance to the next best and to all others together, and its
     probability. Then come the features of the candidate, standardised as the ranker does.
     """
@@ -81,7 +83,7 @@ def first_candidates(ranker: Ranker, lists: Lists, logits: Float64Array, won: Fl
     best = np.maximum(scores.max(axis=1, initial=-np.inf), -1 / EDGE)
     rest = np.maximum(logsumexp(scores, axis=1), -1 / EDGE)
     own = np.stack([score, score - best, score - rest, logit(_inside(p))], axis=1)
-    return np.concatenate([own, ranker.standard(lists.features[n, top])], axis=1)
+    return np.concatenate([own, ranker.standard(features[n, top])], axis=1)
 
 
 def _inside(p: Float64Array | float) -> Float64Array:
@@ -177,11 +179,6 @@ def fit_verifier(
 
 def _towards(start: Verifier, prior: Verifier) -> Verifier:
     """Return `prior` with the features of `start`; features that it does not have keep their weight of 0."""
-    values = {k: getattr(start, k).copy() for k in ("centre", "scale", "linked", "right")}
-    position = {name: i for i, name in enumerate(prior.names)}
-    for i, name in enumerate(start.names):
-        if (j := position.get(name)) is not None:
-            for key, value in values.items():
-                value[i] = getattr(prior, key)[j]
+    values = inherited(start, prior, ("centre", "scale", "linked", "right"))
     values["linked"][-1], values["right"][-1] = prior.linked[-1], prior.right[-1]
     return Verifier(start.names, **values)

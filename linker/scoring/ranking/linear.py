@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ SEEN_WITHOUT = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Ranker:
+class LinearRanker:
     """A linear ranker: `centre`, `scale` and `weights`, each [f], of the features; `none` is the score of "no link"."""
 
     names: tuple[str, ...]
@@ -36,17 +36,12 @@ class Ranker:
     none: float
     temperature: float = 1.0
 
-    @cached_property
-    def position(self) -> dict[str, int]:
-        """Column of each feature."""
-        return {name: i for i, name in enumerate(self.names)}
-
     def standard(self, features: Features) -> Features:
         """Return features [n, c, f] with mean 0 and deviation 1 on the training lists, clipped: float32 [n, c, f]."""
         out = (features - self.centre.astype(np.float32)) / self.scale.astype(np.float32)
         return np.asarray(np.clip(out, -CLIP, CLIP), np.float32)
 
-    def restandardised(self, features: Features) -> Ranker:
+    def restandardised(self, features: Features) -> LinearRanker:
         """Return the ranker with the centre and scale of the lists `features` [n, c, f], and its own as of 20 lists.
 
         The same score is larger with one dictionary or language than with another, wherever a page has its counterpart.
@@ -81,14 +76,14 @@ def fit_ranker(
     right: Int64Array,
     *,
     penalty: float = PENALTY,
-    prior: Ranker | None = None,
-) -> Ranker:
+    prior: LinearRanker | None = None,
+) -> LinearRanker:
     """Return a ranker fitted on `features` [n, c, f]; `right` [n] is the correct candidate's position, −1 for none.
 
     `penalty` is the ridge penalty, towards zero or the weights of a `prior`, whose standardisation is used as well.
     """
     flat = features.reshape(-1, features.shape[-1])
-    start = Ranker(
+    start = LinearRanker(
         tuple(names),
         flat.mean(0, dtype=np.float64),
         flat.std(0, dtype=np.float64) + 1e-6,
@@ -96,20 +91,25 @@ def fit_ranker(
         0.0,
     )
     if prior is not None:
-        start = _towards(start, prior)
+        start = replace(start, **inherited(start, prior, ("centre", "scale", "weights")), none=prior.none)
     weights, none = _minimise(start.standard(features), right, penalty, start)
     return replace(start, weights=weights, none=none)
 
 
-def _towards(start: Ranker, prior: Ranker) -> Ranker:
-    centre, scale, weights = start.centre.copy(), start.scale.copy(), start.weights.copy()
+def inherited(start: Any, prior: Any, keys: Sequence[str]) -> dict[str, Any]:
+    """Return the arrays `keys` of `start`, in which the features that `prior` has, too, have its values."""
+    position = {name: i for i, name in enumerate(prior.names)}
+    values = {key: getattr(start, key).copy() for key in keys}
     for i, name in enumerate(start.names):
-        if (j := prior.position.get(name)) is not None:
-            centre[i], scale[i], weights[i] = prior.centre[j], prior.scale[j], prior.weights[j]
-    return Ranker(start.names, centre, scale, weights, prior.none)
+        if (j := position.get(name)) is not None:
+            for key, value in values.items():
+                value[i] = getattr(prior, key)[j]
+    return values
 
 
-def _minimise(x: Features, right: Int64Array, penalty: float, start: Ranker) -> tuple[Float64Array, float]:
+def _minimise(
+    x: Features, right: Int64Array, penalty: float, start: LinearRanker
+) -> tuple[Float64Array, float]:
     from scipy.optimize import minimize
 
     objective = _Objective(x, right, penalty, start.weights)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.base.errors import InputError
-from linker.crosslingual.ranking.features import Lists
-from linker.crosslingual.ranking.learning import Fold
-from linker.crosslingual.ranking.pooled import Pooled
-from linker.crosslingual.ranking.ranker import PENALTY, Ranker, fit_ranker
-from linker.crosslingual.ranking.verification import first_candidates, fit_calibrated, names_of
 from linker.scoring.probability.competition import ANY, ONE, compete, softmax, spread
+from linker.scoring.probability.promise import best_f1, least_probability
+from linker.scoring.probability.verification import first_candidates, fit_calibrated, names_of
+from linker.scoring.ranking.calibrated import Calibrated
+from linker.scoring.ranking.described import Described, Fold, aligned
+from linker.scoring.ranking.linear import PENALTY, LinearRanker, fit_ranker
 
 FEWEST = 20  # links; with fewer, no ranker is learned
 # A link is contradicted where another candidate has at least this log odds against all others, and the linked target
@@ -59,18 +59,32 @@ class Fitted:
     `contradicted` int64 [k]: source rows whose known links look wrong, and taught no probabilities.
     """
 
-    model: Pooled
+    model: Calibrated
     probabilities: Float64Array
     share: float
     quality: float = float("nan")
     held: Held | None = None
     contradicted: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
 
+    def least_probability(
+        self, at_least: float, precision: float | None, expected: float | None
+    ) -> tuple[float, dict[str, Any]]:
+        """Return the P(link) that is needed to keep a link, and what the metadata say of it and of the share linked.
+
+        The promise is tested on links that were held out, mixed with lists without their targets so that the share of
+        linked pages is that of the pages to link; `expected` is this share, if it was given.
+        """
+        held = self.held.mixture(self.share) if self.held and precision else None
+        threshold, promised = least_probability(at_least, precision, held)
+        share = {"estimated" if expected is None else "expected": round(self.share, 4)}
+        best = best_f1(self.probabilities[:, :-1].max(axis=1, initial=0), self.share)
+        return threshold, {"min_probability": at_least, "linked_share": share, "best_f1": best, **promised}
+
 
 def learn_ranker(
-    lists: Lists,
+    lists: Described,
     parts: Sequence[Fold],
-    start: Pooled | None,
+    start: Calibrated | None,
     expected: float | None = None,
     divisions: int = 1,
 ) -> Fitted:
@@ -107,7 +121,7 @@ def learn_ranker(
 
     rows = [part.lists.rows for part in parts]
     verifier, checks = fit_calibrated(names, rows, x, right, y, prior, divisions)
-    fitted = _applied(Pooled(ranker, verifier), pages, expected)
+    fitted = _applied(Calibrated(ranker, verifier), pages, expected)
     first = slice(len(parts) // divisions)  # a test counts each page once
     held = Held(
         np.concatenate([check(v, fitted.share) for check, v in zip(checks[first], x[first], strict=True)]),
@@ -122,12 +136,12 @@ def learn_ranker(
 class _Scored:
     """Lists with the ranker's `logits` and the probabilities `won` after competition: float64 [n, c + 1]."""
 
-    lists: Lists
+    lists: Described
     logits: Float64Array
     won: Float64Array
 
     @classmethod
-    def of(cls, lists: Lists, logits: Float64Array) -> _Scored:
+    def of(cls, lists: Described, logits: Float64Array) -> _Scored:
         return cls(lists, logits, compete(logits, lists.targets, ONE if lists.exclusive else ANY))
 
     def against(self, others: _Scored) -> _Scored:
@@ -136,17 +150,17 @@ class _Scored:
         won = compete(np.concatenate(logits), np.concatenate(targets), ONE if self.lists.exclusive else ANY)
         return replace(self, won=won[: len(self.won)])
 
-    def features(self, ranker: Ranker) -> Float64Array:
-        return first_candidates(ranker, self.lists, self.logits, self.won)
+    def features(self, ranker: LinearRanker) -> Float64Array:
+        return first_candidates(ranker, self.lists.features, self.logits, self.won)
 
 
 def _cross_fitted(
-    parts: Sequence[Fold], start: Pooled | None, divisions: int
-) -> tuple[Ranker, list[_Scored], list[_Scored]]:
+    parts: Sequence[Fold], start: Calibrated | None, divisions: int
+) -> tuple[LinearRanker, list[_Scored], list[_Scored]]:
     """Return the ranker, and each fold scored by the ranker of the other pages: with its own's targets and without."""
     names, prior = parts[0].lists.names, start.ranker if start else None
 
-    def fit(some: Sequence[Fold]) -> Ranker:
+    def fit(some: Sequence[Fold]) -> LinearRanker:
         features = np.concatenate([p.lists.features for p in some])
         right = np.concatenate([p.right for p in some])
         return fit_ranker(names, features, right, penalty=divisions * PENALTY, prior=prior)
@@ -172,7 +186,7 @@ def _contradicted(scored: _Scored, part: Fold) -> BoolArray:
     return np.asarray(clear & (linked - best <= HOPELESS))
 
 
-def _applied(model: Pooled, pages: _Scored, expected: float | None) -> Fitted:
+def _applied(model: Calibrated, pages: _Scored, expected: float | None) -> Fitted:
     x = pages.features(model.ranker)
     share = model.verifier.share(x) if expected is None else expected
     return Fitted(model, spread(pages.won, model.verifier(x, share)), share)
@@ -184,29 +198,12 @@ def _quality(linked: Sequence[_Scored], parts: Sequence[Fold]) -> float:
     return float(np.log(chosen + 1e-6).mean())
 
 
-def adapted(start: Pooled, lists: Lists) -> Pooled:
+def adapted(start: Calibrated, lists: Described) -> Calibrated:
     """Return `start` with the standardisation of the `lists` to link, if it was learned elsewhere."""
     if not start.elsewhere:
         return start
     features = aligned(lists, start.ranker.names, start.ranker.centre)
-    return Pooled(start.ranker.restandardised(features), start.verifier)
-
-
-def aligned(
-    lists: Lists, names: tuple[str, ...], missing: Float64Array | None = None
-) -> npt.NDArray[np.float32]:
-    """Return the features `names` of the lists, in this order: float32 [n, c, names].
-
-    `missing`: the values of features that the lists do not have, [names], such as a ranker's centre; by default 0.
-    """
-    values = np.zeros(len(names)) if missing is None else missing
-    position = {name: i for i, name in enumerate(lists.names)}
-    n, c, _ = lists.features.shape
-    columns = [
-        lists.features[:, :, position[name]] if name in position else np.full((n, c), centre, np.float32)
-        for name, centre in zip(names, values.tolist(), strict=True)
-    ]
-    return np.stack(columns, axis=2)
+    return Calibrated(start.ranker.restandardised(features), start.verifier)
 
 
 def temperature(logits: Float64Array, right: Int64Array) -> float:

@@ -1,0 +1,63 @@
+"""A linear ranker with what makes probabilities of its scores, and both as JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from indexes.dtypes import Float64Array
+from linker.scoring.probability.verification import LIST, Verifier, names_of
+from linker.scoring.ranking.linear import LinearRanker
+
+RANKER = ("centre", "scale", "weights")
+VERIFIER = ("centre", "scale", "linked", "right")
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """A ranker and what makes probabilities of its scores; `elsewhere`: both were learned on other languages."""
+
+    ranker: LinearRanker
+    verifier: Verifier
+    elsewhere: bool = False
+
+
+def from_json(value: Mapping[str, Any]) -> Calibrated:
+    """Return the ranker that `to_json` wrote. Raises KeyError, TypeError or ValueError where it cannot be one."""
+    ranker = LinearRanker(
+        tuple(map(str, value["names"])),
+        **{key: np.array(value[key], np.float64) for key in RANKER},
+        none=float(value["none"]),
+        temperature=float(value["temperature"]),
+    )
+    parts = {key: np.array(value["verifier"][key], np.float64) for key in VERIFIER}
+    arrays = [getattr(ranker, key) for key in RANKER], list(parts.values())
+    f, v = len(ranker.names), len(LIST) + len(ranker.names)
+    if [part.shape for group in arrays for part in group] != [
+        (size,) for size in (f, f, f, v, v, v + 1, v + 1)
+    ]:
+        raise ValueError("its ranker has features without a number")
+    numbers = np.concatenate([*arrays[0], *arrays[1], [ranker.none, ranker.temperature]])
+    positive = np.concatenate([ranker.scale, parts["scale"], [ranker.temperature]])
+    if not np.isfinite(numbers).all() or not (positive > 0).all():
+        raise ValueError("a number of its ranker is out of range")
+    return Calibrated(ranker, Verifier(names_of(ranker), **parts))
+
+
+def to_json(calibrated: Calibrated) -> dict[str, Any]:
+    """Return a ranker as JSON values; five digits are enough."""
+    ranker, verifier = calibrated.ranker, calibrated.verifier
+    return {
+        "names": list(ranker.names),
+        **{key: _short(getattr(ranker, key)) for key in RANKER},
+        "none": ranker.none,
+        "temperature": ranker.temperature,
+        "verifier": {key: _short(getattr(verifier, key)) for key in VERIFIER},
+    }
+
+
+def _short(values: Float64Array) -> list[float]:
+    return [float(f"{x:.5g}") for x in values]
