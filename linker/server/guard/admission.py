@@ -20,7 +20,7 @@ from linker.server.guard.hosts import Hosts, without_port
 IDLE = 20.0  # seconds between two pieces of a body, or of an answer that nobody fetches
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Of each refusal: its status, and what is said of it.
-UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Start it with --allow-host.")
+UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Whoever runs linker can allow it.")
 FOREIGN = message("This request came from another site, so nothing was done.")
 LARGE = message("This is more than the server takes at once.")
 SLOW = message("The request came too slowly. Try again.")
@@ -32,6 +32,7 @@ KINDS = {
     "slow-body": (408, SLOW),
     "too-many-requests": (429, OFTEN),
 }
+FLAGS = {"unknown-host": " The option is --allow-host."}  # for programs and logs; a page names no option
 
 
 class RefusedError(HTTPException):
@@ -41,7 +42,7 @@ class RefusedError(HTTPException):
         status, self.text = KINDS[code]
         headers = {} if retry is None else {"retry-after": str(retry)}
         super().__init__(
-            status, self.text % values, headers
+            status, self.text % values + FLAGS.get(code, ""), headers
         )  # FastAPI lets no other exception out of a body's reading
         self.code, self.values, self.retry = code, values, retry
 
