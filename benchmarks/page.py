@@ -161,8 +161,9 @@ def news(browser: Any, folder: Path, topic: str, least: int, most: int) -> dict[
         page, address = reader.page, reader.make("News", posts)
         for id_ in seeds:
             page.goto(f"{address}/seeds")
-            page.get_by_role("searchbox").fill(titles[id_])
-            page.keyboard.press("Enter")
+            seek = page.locator("main").get_by_role("searchbox")
+            seek.fill(titles[id_])
+            seek.press("Enter")
             page.locator(f'li:has(input[name=id][value="{id_}"]) button').press("Enter")
             page.get_by_role("link", name="judging").or_(
                 page.get_by_role("link", name="Start reviewing")
