@@ -44,23 +44,29 @@ def reads(results: Any) -> Iterator[str]:
 def page(results: Any) -> Iterator[str]:
     """How long a reviewer waits for the page."""
     posts, news = results["statements_xlsx"], results["news"]
-    rows = results["rows"]
-    yield (
-        f"| | one story: {posts['posts']:,} posts, {posts['articles']:,} articles (XLSX) | one story: "
-        f"{news['documents']:,} news | {rows['rows']:,} rows among {rows['claims']:,} claims (XLSX) |"
-    )
+    rows = results.get("rows", {})
+    head = [
+        f"one story: {posts['posts']:,} posts, {posts['articles']:,} articles (XLSX)",
+        f"one story: {news['documents']:,} news",
+        *([f"{rows['rows']:,} rows among {rows['claims']:,} claims (XLSX)"] if rows else []),
+    ]
+    yield f"| | {' | '.join(head)} |"
     for key, name in STEPS.items():
-        figures = (f"{of[key]:g}" if key in of else "" for of in (posts, news, rows))
-        yield f"| {name} | {' | '.join(figures)} |"
-    yield (
-        f"Of the rows, {rows['checked']} were drawn for the check; then {rows['accepted']} were accepted unread "
-        f"(“{rows['offered']}”), of which {rows['wrong']} are wrong by the judgements of the data set."
-    )
-    yield ""
-    yield "| from the first file to the first verdict | seconds | clicks | words of the page |"
-    for job, name in JOBS.items():
-        row = results["first_verdict"][job]
-        yield f"| {name} | {row['seconds']:g} | {row['clicks']} | {row['words']} |"
+        if any(key in of for of in (posts, news, rows)):
+            figures = (f"{of[key]:g}" if key in of else "" for of in (posts, news, rows)[: len(head)])
+            yield f"| {name} | {' | '.join(figures)} |"
+    if rows:
+        yield ""
+        yield (
+            f"A check of {rows['checked']} rows drawn at random, then {rows['accepted']} accepted unread "
+            f"(“{rows['offered']}”): {rows['wrong']} are wrong by the judgements of the data set."
+        )
+    if "first_verdict" in results:
+        yield ""
+        yield "| from the first file to the first verdict | seconds | clicks | words of the page |"
+        for job, name in JOBS.items():
+            row = results["first_verdict"][job]
+            yield f"| {name} | {row['seconds']:g} | {row['clicks']} | {row['words']} |"
 
 
 def _ratio(row: Any) -> str:
