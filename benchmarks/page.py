@@ -5,158 +5,32 @@ the news of news-topics as JSON Lines with the seeds of one topic, read until th
 `next_ms` is the time from the key to the next document in the browser; `server_ms` its part on the server. Wall-clock
 times: other work on the machine counts.
 
-Before them, both jobs are gone through as a stranger does, by the mouse: seconds, clicks and words of the page from the
-first file to the first verdict. Words of the user's own files are not counted.
+In the second job, the posts of tweets2claims (test) look for their match among its 14,231 claims: the time to the
+first row (with the job that finds all candidates), to the next one, and to accept what a check at random allows. Of the
+links accepted unread, how many are wrong is counted by the judgements of the data set.
 """
 
 from __future__ import annotations
 
 import csv
-import functools
 import gzip
 import json
-import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import openpyxl
 
 from benchmarks.support.common import parse_options, record, shared_data
-from tests.server.page.chromium import Server, chromium, served
+from benchmarks.support.page_readers import Reader, Stranger
+from linker.review.ledger import Ledger
+from linker.review.project import Workspace
+from tests.server.page.chromium import chromium, served
 
-PATIENCE = 600_000.0  # milliseconds for a job
 STATE = "p.state[lang=en]"  # why the queue may end
-ENDED = re.compile(r"/p/[\w-]+(/judge)?$")  # where the end of a job leads
-POSTS, ARTICLES = 10_000, 2_000
-# Visible words of a page, without those of the files that it shows.
-WORDS = """() => {
-  const theirs = ".preview, .doc, .lead, .rows, .others, .title, bdi, dd, option, [lang]:not(html)";
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  let count = 0;
-  while (walker.nextNode()) {
-    const parent = walker.currentNode.parentElement;
-    if (parent.checkVisibility({ visibilityProperty: true }) && !parent.closest(theirs + ", .hidden, .skip, script"))
-      count += (walker.currentNode.data.match(/[\\p{L}\\p{N}][^\\s]*/gu) ?? []).length;
-  }
-  return count;
-}"""
-
-
-class Reader:
-    """One reviewer's window, and what it took to answer them."""
-
-    def __init__(self, browser: Any, server: Server, relevant: set[str]) -> None:
-        context = browser.new_context(viewport={"width": 1100, "height": 800}, locale="en-GB")
-        context.add_cookies([{"name": "linker-reviewer", "value": "ana", "url": server.address}])
-        self.page, self.relevant, self.faults = context.new_page(), relevant, []  # type: Any, set[str], list[str]
-        self.times: dict[str, float] = {}
-        self.next_ms: list[float] = []
-        self.server_ms: list[float] = []
-        self.address = server.address
-        self.page.set_default_timeout(PATIENCE)
-        self.page.on(
-            "console", lambda m: self.faults.append(m.text) if m.type in ("error", "warning") else None
-        )
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-
-    def timed(self, name: str, do: Callable[[], object]) -> None:
-        """Do something and keep its seconds."""
-        start = time.perf_counter()
-        do()
-        self.times[f"{name}_s"] = round(time.perf_counter() - start, 2)
-
-    def make(self, name: str, posts: Path, articles: Path | None = None) -> str:
-        """Upload and index files in the page; return the address of the review."""
-        page = self.page
-        page.goto(f"{self.address}/new/story")
-        page.set_input_files("#posts", posts)
-        if articles:
-            page.set_input_files("#articles", articles)
-        page.fill("#name", name)
-
-        def send() -> None:
-            page.get_by_role("button", name="Upload").press("Enter")
-            page.wait_for_url("**/setup")
-
-        def index() -> None:
-            with page.expect_request(lambda request: ENDED.search(request.url)):
-                page.locator("main form button.main").press("Enter")
-
-        self.timed("upload", send)
-        self.timed("index", index)
-        if articles:  # with seeds, the end of the job leads on to the first document
-            self.timed("first_document", lambda: page.wait_for_selector("#verdict"))
-        else:
-            page.wait_for_url(ENDED)
-        return str(page.url).removesuffix("/judge")
-
-    def judge(self) -> None:
-        """Judge what is shown by a key, and wait for what comes next."""
-        document = self.page.get_attribute("#verdict", "data-document")
-        start = time.perf_counter()
-        with self.page.expect_response(
-            lambda r: r.url.endswith("/judge") and r.request.method == "POST"
-        ) as got:
-            self.page.keyboard.press("y" if document in self.relevant else "n")
-        self.page.wait_for_selector(f'#verdict:not([data-document="{document}"]), main:not(:has(#verdict))')
-        self.next_ms.append(1000 * (time.perf_counter() - start))
-        self.server_ms.append(float(got.value.headers["server-timing"].partition("dur=")[2]))
-
-    def begin(self, address: str) -> None:
-        """Open the judging page for the first time and give the first verdict."""
-        if "first_document_s" not in self.times:
-            self.timed(
-                "first_document",
-                lambda: (self.page.goto(f"{address}/judge"), self.page.wait_for_selector("#verdict")),
-            )
-        self.judge()
-        self.times["first_judgement_s"] = round(self.next_ms.pop() / 1000, 2)
-        self.server_ms.pop()
-
-    def open(self, address: str, *names: str) -> None:
-        """Open pages of the review and keep how long each takes."""
-        for name in names:
-            self.timed(name.partition("?")[0], functools.partial(self.page.goto, f"{address}/{name}"))
-
-    def results(self) -> dict[str, Any]:
-        """Return all times and what the console complained of."""
-        numbers = {"next_ms": self.next_ms, "server_ms": self.server_ms}
-        quantiles = {
-            f"{k}_p{p}": round(float(np.percentile(v, p)), 1) for k, v in numbers.items() for p in (50, 95)
-        }
-        return {**self.times, "judged": len(self.next_ms) + 1, **quantiles, "console": self.faults}
-
-
-class Stranger:
-    """Somebody's first visit: every click and every word of the page counts."""
-
-    def __init__(self, browser: Any, address: str) -> None:
-        self.page = browser.new_context(viewport={"width": 1280, "height": 800}, locale="en-GB").new_page()
-        self.page.set_default_timeout(PATIENCE)
-        self.clicks = self.words = 0
-        self.start = 0.0
-        self.page.goto(address)
-        self.read()
-
-    def read(self) -> None:
-        """Read the page once."""
-        self.words += self.page.evaluate(WORDS)
-
-    def click(self, target: Any) -> None:
-        """Click, as soon as there is something to click on."""
-        target.click()
-        self.clicks += 1
-
-    def choose(self, field: str, path: Path) -> None:
-        """Choose a file: a click on its field; with the first one, the clock starts."""
-        self.start = self.start or time.perf_counter()
-        self.page.set_input_files(field, path)
-        self.clicks += 1
+POSTS, ARTICLES, CLAIMS = 10_000, 2_000, 14_231
 
 
 def first_verdict(browser: Any, folder: Path, job: str, posts: Path, articles: Path) -> dict[str, Any]:
@@ -186,15 +60,13 @@ def first_verdict(browser: Any, folder: Path, job: str, posts: Path, articles: P
 
 
 def first_verdicts(browser: Any, folder: Path) -> dict[str, Any]:
-    """Go through both jobs: statements beside articles as one story, and the check of each post."""
+    """Go through both jobs: statements and articles as one story, and a claim for each post."""
     data = shared_data()
-    statements, tweets = data / "statements2articles", data / "tweets2claims"
+    statements, claims, tweets = data / "statements2articles", *match_files(folder)
     posts = sheet(folder / "statements.xlsx", records(statements / "queries.jsonl.gz")[:POSTS])
     articles = sheet(folder / "checks.xlsx", records(statements / "corpus.jsonl.gz")[:ARTICLES])
-    claims = sheet(folder / "claims.xlsx", records(tweets / "corpus.jsonl.gz"))
-    rows = sheet(folder / "tweets.xlsx", records(tweets / "queries.jsonl.gz"))
     found = {"story": first_verdict(browser, folder, "story", posts, articles)}
-    return found | {"rows": first_verdict(browser, folder, "rows", claims, rows)}
+    return found | {"rows": first_verdict(browser, folder, "rows", claims, tweets)}
 
 
 def records(path: Path) -> list[dict[str, Any]]:
@@ -212,6 +84,47 @@ def sheet(path: Path, rows: list[dict[str, Any]]) -> Path:
         table.append([row["_id"], openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("", row["text"])])
     book.save(path)
     return path
+
+
+def match_rows(browser: Any, folder: Path, rows: int) -> dict[str, Any]:
+    """Check at random, accept what that certifies, count what is wrong of it, and decide some of the other rows."""
+    links, (claims, posts) = match_links(), match_files(folder)
+    with served(folder / "matching") as server:
+        reader = Reader(browser, server, set())
+        page, address = reader.page, reader.make("Matches", claims, posts, "rows")
+        page.locator(".more summary").click()
+        page.get_by_role("button", name="at random").click()
+        checked = 0
+        while page.locator(".more[open] strong").count():  # rows of the check are still to be read
+            reader.decide(links)
+            checked += 1
+        accept = page.locator(".accept")
+        offered = " ".join(accept.inner_text().split())
+        reader.timed("accept", lambda: (accept.locator("button").click(), accept.wait_for(state="detached")))
+        for _ in range(rows):
+            reader.decide(links)
+        reader.open(address, "judge/rows", "export")
+        with Ledger(Workspace(folder / "matching").project("matches").ledger) as ledger:
+            accepted = [(j.seed, j.id) for j in ledger.judgements(rows=True) if j.phase == "accepted"]
+    wrong = sum(pair not in links for pair in accepted)
+    found = {"checked": checked, "offered": offered, "accepted": len(accepted), "wrong": wrong}
+    return {"rows": len({row for row, _ in links}), "claims": CLAIMS, **found, **reader.results()}
+
+
+def match_links() -> set[tuple[str, str]]:
+    """Return which claims the posts to match repeat: pairs of post and claim."""
+    path = shared_data() / "tweets2claims" / "qrels" / "test.tsv"
+    with path.open(encoding="utf-8") as rows:
+        return {(row[0], row[1]) for row in csv.reader(rows, delimiter="\t") if row[2] == "1"}
+
+
+def match_files(folder: Path) -> tuple[Path, Path]:
+    """Write the claims and the posts to match as XLSX files, and return their paths."""
+    data, wanted = shared_data() / "tweets2claims", {post for post, _ in match_links()}
+    posts = [r for r in records(data / "queries.jsonl.gz") if r["_id"] in wanted]
+    claims = records(data / "corpus.jsonl.gz")
+    assert len(claims) == CLAIMS
+    return sheet(folder / "claims.xlsx", claims), sheet(folder / "tweets.xlsx", posts)
 
 
 def statements(browser: Any, folder: Path, reads: int) -> dict[str, Any]:
@@ -248,8 +161,9 @@ def news(browser: Any, folder: Path, topic: str, least: int, most: int) -> dict[
         page, address = reader.page, reader.make("News", posts)
         for id_ in seeds:
             page.goto(f"{address}/seeds")
-            page.get_by_role("searchbox").fill(titles[id_])
-            page.keyboard.press("Enter")
+            seek = page.locator("main").get_by_role("searchbox")
+            seek.fill(titles[id_])
+            seek.press("Enter")
             page.locator(f'li:has(input[name=id][value="{id_}"]) button').press("Enter")
             page.get_by_role("link", name="judging").or_(
                 page.get_by_role("link", name="Start reviewing")
@@ -283,6 +197,7 @@ def main() -> None:
     options = parse_options(
         __doc__,
         reads=(60, "of the statements, and the least of the news"),
+        rows=(40, "of the posts that look for a match, decided after what could be accepted"),
         topic="ship",
         most=(2000, "reads of the news, at most"),
     )
@@ -290,6 +205,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         results["first_verdict"] = first_verdicts(browser, Path(folder))
         print(json.dumps(results), file=sys.stderr)
+        results["rows"] = match_rows(browser, Path(folder), options.rows)
+        print(json.dumps(results["rows"]), file=sys.stderr)
         results["statements_xlsx"] = statements(browser, Path(folder), options.reads)
         print(json.dumps(results), file=sys.stderr)
         results["news"] = news(browser, Path(folder), options.topic, options.reads, options.most)

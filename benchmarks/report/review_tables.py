@@ -11,18 +11,16 @@ RATIOS = ("reads to 10, ratio", "reads to 0.8, ratio", "reads to 0.9, ratio", "r
 STEPS = {
     "upload_s": "upload, s",
     "index_s": "index, s",
-    "first_document_s": "first document, s",
-    "next_ms_p50": "next document, ms (median)",
-    "next_ms_p95": "next document, ms (95 %)",
+    "first_document_s": "first document or row, s",
+    "next_ms_p50": "next document or row, ms (median)",
+    "next_ms_p95": "next document or row, ms (95 %)",
+    "accept_s": "accept what a check certifies, s",
     "search_s": "search, s",
     "export_s": "export, s",
 }
 
 
-JOBS = {
-    "story": "one story: 10,000 posts, 2,000 articles",
-    "rows": "a match for each of 209 posts among 14,231 claims",
-}
+JOBS = {"story": "one story", "rows": "a match for each row"}
 
 
 @renders("review")
@@ -46,9 +44,23 @@ def reads(results: Any) -> Iterator[str]:
 def page(results: Any) -> Iterator[str]:
     """How long a reviewer waits for the page."""
     posts, news = results["statements_xlsx"], results["news"]
-    yield f"| | {posts['posts']:,} posts, {posts['articles']:,} articles (XLSX) | {news['documents']:,} news |"
+    rows = results.get("rows", {})
+    head = [
+        f"one story: {posts['posts']:,} posts, {posts['articles']:,} articles (XLSX)",
+        f"one story: {news['documents']:,} news",
+        *([f"{rows['rows']:,} rows among {rows['claims']:,} claims (XLSX)"] if rows else []),
+    ]
+    yield f"| | {' | '.join(head)} |"
     for key, name in STEPS.items():
-        yield f"| {name} | {posts[key]:g} | {news[key]:g} |"
+        if any(key in of for of in (posts, news, rows)):
+            figures = (f"{of[key]:g}" if key in of else "" for of in (posts, news, rows)[: len(head)])
+            yield f"| {name} | {' | '.join(figures)} |"
+    if rows:
+        yield ""
+        yield (
+            f"A check of {rows['checked']} rows drawn at random, then {rows['accepted']} accepted unread "
+            f"(“{rows['offered']}”): {rows['wrong']} are wrong by the judgements of the data set."
+        )
     if "first_verdict" in results:
         yield ""
         yield "| from the first file to the first verdict | seconds | clicks | words of the page |"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ import orjson
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.lines import read_lines
+from linker.corpora import asreview
 from linker.corpora.dates import ISO, date_formats, iso_date
 from linker.corpora.dialects import (
     DELIMITERS,
@@ -132,11 +133,25 @@ def preview(
     sheet: str | None = None,
     header_row: int | None = None,
 ) -> Preview:
-    """Return what a CSV, TSV, XLSX or JSONL file seems to hold, from its first thousand rows.
+    """Return what a CSV, TSV, XLSX, JSONL, RIS or NBIB file seems to hold, from its first thousand records.
 
-    What is given is not guessed. Raises InputError where the file cannot be read, or is of another kind.
+    What is given is not guessed. Of an ASReview project, it is its dataset. Raises InputError where the file cannot be
+    read, or is of another kind.
     """
     kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
+    if kind == "references":
+        return _of_references(path, rows)
+    if kind == "asreview":
+        with asreview.opened(path) as project:
+            inner = preview(
+                project.dataset,
+                rows,
+                encoding=encoding,
+                delimiter=delimiter,
+                sheet=sheet,
+                header_row=header_row,
+            )
+            return replace(inner, path=path)
     if kind not in ("csv", "tsv", "xlsx", "jsonl"):
         raise InputError(f"{path} is no table: give a .csv, .tsv, .xlsx or .jsonl file")
     if not path.is_file():
@@ -163,6 +178,19 @@ def preview(
     return Preview(
         path, kind, names, roles, records[:rows], formats, encoding, delimiter, sheet, sheets, header_row
     )
+
+
+def _of_references(path: Path, rows: int) -> Preview:
+    """Return what a RIS or NBIB file holds: its tags say what is what, so that nothing is to be chosen."""
+    read = itertools.islice(read_corpus(path), SAMPLE)
+    documents = [record for record in read if isinstance(record, Document)]
+    if not documents:
+        raise InputError(f"{path} holds no records that can be read")
+    fields = [{"id": d.id, "title": d.title, "text": d.text, **d.metadata} for d in documents]
+    records = [{name: _text(value) for name, value in record.items()} for record in fields]
+    names = list(dict.fromkeys(name for record in records for name in record))
+    roles: dict[str, Role] = {"id": "id", "title": "title", "text": "text"}
+    return Preview(path, "references", names, roles, records[:rows])
 
 
 def describe(path: Path) -> str:

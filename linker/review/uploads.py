@@ -12,10 +12,11 @@ from typing import BinaryIO
 
 from indexes.disk.writing import NO_LINKS, sync
 from linker.base.errors import InputError
+from linker.corpora.reading import KINDS
 from linker.review.project import Project
 
-SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".ndjson", ".json")
-_KIND = re.compile(r"\.(?:xlsx|(?:csv|tsv|jsonl|ndjson|json)(?:\.gz)?)$", re.IGNORECASE)
+SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".ndjson", ".json", ".ris", ".nbib", ".asreview")
+_KIND = re.compile(r"\.(?:xlsx|asreview|(?:csv|tsv|jsonl|ndjson|json|ris|nbib)(?:\.gz)?)$", re.IGNORECASE)
 _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -62,7 +63,7 @@ def safe_name(name: str) -> tuple[str, str]:
     kind = _KIND.search(name)
     if kind is None:
         raise InputError(
-            f"{name}: linker reads CSV, TSV, XLSX and JSON Lines ({', '.join(SUFFIXES)}): "
+            f"{name}: linker reads CSV, TSV, XLSX, JSON Lines, RIS, NBIB and ASReview ({', '.join(SUFFIXES)}): "
             "save the table in one of these forms"
         )
     last = name[: kind.start()].replace("\\", "/").rpartition("/")[2]
@@ -99,6 +100,11 @@ def remove(project: Project, name: str) -> None:
     if path is None:
         raise InputError(f"this review has no file {name!r}: it may have been deleted already")
     path.unlink(missing_ok=True)
+
+
+def is_table(path: Path) -> bool:
+    """Return whether a file has rows to which columns can be added: RIS, NBIB and ASReview's projects have none."""
+    return KINDS.get(Path(path.name.removesuffix(".gz")).suffix) not in ("references", "asreview")
 
 
 def stored(project: Project) -> list[Path]:

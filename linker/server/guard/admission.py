@@ -20,7 +20,7 @@ from linker.server.guard.hosts import Hosts, without_port
 IDLE = 20.0  # seconds between two pieces of a body, or of an answer that nobody fetches
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Of each refusal: its status, and what is said of it.
-UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Start it with --allow-host.")
+UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Whoever runs linker can allow it.")
 FOREIGN = message("This request came from another site, so nothing was done.")
 LARGE = message("This is more than the server takes at once.")
 SLOW = message("The request came too slowly. Try again.")
@@ -32,6 +32,7 @@ KINDS = {
     "slow-body": (408, SLOW),
     "too-many-requests": (429, OFTEN),
 }
+FLAGS = {"unknown-host": " The option is --allow-host."}  # for programs and logs; a page names no option
 
 
 class RefusedError(ProblemError):
@@ -39,7 +40,9 @@ class RefusedError(ProblemError):
 
     def __init__(self, code: str, *, retry: int | None = None, **values: Any) -> None:
         status, text = KINDS[code]
-        super().__init__(status, text % values, code, retry=retry, text=text, values=values)
+        super().__init__(
+            status, text % values + FLAGS.get(code, ""), code, retry=retry, text=text, values=values
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from linker.review.exporting.own import ADDED, LINE, Added, of_judgements, of_ro
 from linker.review.interface import VERDICTS, Verdict
 from linker.review.rows.states import counts
 from linker.review.session import note_of, note_of_rows
-from linker.review.uploads import stored
+from linker.review.uploads import is_table, stored
 from linker.server.jobs.indexing import Source
 from linker.server.page import matching
 from linker.server.page.rendering import NAMES, message, page, translate
@@ -48,7 +48,11 @@ COLUMNS = {
 def show(request: Request, opened: InReview) -> Response:
     """Offer the formats, and show the sentence."""
     about, progress = opened.project.about, opened.review.progress()
-    uploads = [path.name for path in stored(opened.project) if path.name in about.get("indexed", ())]
+    uploads = [
+        path.name
+        for path in stored(opened.project)
+        if path.name in about.get("indexed", ()) and is_table(path)
+    ]
     rows = matching.rows_of(opened) if matching.is_rows(opened) else []
     documents = len(opened.review.population.rows)
     values = {

@@ -153,11 +153,10 @@ def current(row: Row, id_: str = "") -> str:
 
 def options(opened: Opened, row: Row, ids: Sequence[str] = ()) -> list[Option]:
     """Return the row's candidates and the documents `ids` that a search found, near copies folded into one."""
-    matches = [m for m in row.candidates if m.id in opened.engine]
-    known = {match.id for match in matches}
-    matches += [
-        Match(i, 0.0) for i in dict.fromkeys((*ids, *row.links)) if i not in known and i in opened.engine
-    ]
+    wanted = {match.id: match for match in row.candidates}
+    wanted |= {i: Match(i, 0.0) for i in (*ids, *row.links) if i not in wanted}
+    there = opened.engine.collection.present(list(wanted))
+    matches = [match for id_, match in wanted.items() if id_ in there]
     documents = [opened.engine.document(match.id) for match in matches]
     found = []
     for part in fold([document.full_text for document in documents]):

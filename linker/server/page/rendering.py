@@ -18,6 +18,7 @@ from linker.base.version import __version__
 from linker.review import wording
 from linker.review.language import LANGUAGES, Language, language
 from linker.review.project import Project
+from linker.server.page.reasons import explain
 from linker.server.page.reviews import of_request
 from linker.server.page.sessions import CSRF_FIELD
 
@@ -83,7 +84,7 @@ def page(
     error: str = "",
     status: int = 0,
 ) -> HTMLResponse:
-    """Return a page. `error` is one sentence, which stands at its top, or where the template puts it.
+    """Return a page. `error`, explained in the page's language, stands at its top, or where the template puts it.
 
     A template knows `request`, `session`, `language`, `project`, `places`, `csrf` and `error` besides `values`.
     """
@@ -100,7 +101,7 @@ def page(
             places=_places(request, project) if project else [],
             size=size_of(request, project) if project else 0,
             csrf_field=CSRF_FIELD,
-            error=error,
+            error=explain(error, session.language),
             version=__version__,
             **(values or {}),
         )
@@ -146,6 +147,7 @@ def _environment(code: str) -> Environment:
         "ago": chosen.ago,
         "day": chosen.day,
         "sentence": chosen.sentence,
+        "explained": functools.partial(explain, language=chosen),
     }
     environment.globals |= {
         "static": static,

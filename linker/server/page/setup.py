@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 
@@ -28,7 +27,6 @@ from linker.server.jobs import Job
 from linker.server.jobs.indexing import Source, specification, unfinished
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
 from linker.server.page.listing import row_of
-from linker.server.page.reasons import explain
 from linker.server.page.rendering import address, message, page, translate
 from linker.server.page.reviews import InProject, of_request
 from linker.server.page.running import jobs_of
@@ -112,7 +110,6 @@ def _form(
         "choice": choice,
     }
     values |= {"delimiters": DELIMITERS, "encodings": ENCODINGS, "as_date": as_date, "most": SHOWN}
-    values["why"] = partial(explain, language=language)
     values |= {"models": installed(), "advised": advised(choice.language)}
     values["index_languages"] = {name: _language_name(language, name) for name in LANGUAGES}
     return page(request, "setup.html", values, project=project, error=error)

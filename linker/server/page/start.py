@@ -19,7 +19,6 @@ from linker.server.jobs.indexing import Source, specification
 from linker.server.page.files import look
 from linker.server.page.listing import row_of
 from linker.server.page.projects import store_all
-from linker.server.page.reasons import explain
 from linker.server.page.rendering import address, message, page, translate
 from linker.server.page.reviews import of_request
 from linker.server.page.setup import begin
@@ -89,7 +88,7 @@ async def create(
         await run_in_threadpool(_describe, project, job, about)
     except LinkerError as e:
         project.delete()
-        return _ask(request, back, explain(e, translate(request)), field, name, about)
+        return _ask(request, back, str(e), field, name, about)
     return RedirectResponse(address(request, "setup", project=project.key), 303)
 
 

@@ -189,7 +189,9 @@ def test_no_secret_is_kept_as_text(tokens: Path) -> None:
 )
 def test_a_rebound_name_is_not_answered(api: TestClient, host: str) -> None:
     for path in ("/v1/indexes", "/health", "/metrics", "/openapi.json", "/nowhere"):
-        check_problem(api.get(path, headers={"host": host}), 421, "unknown-host")
+        answer = api.get(path, headers={"host": host})
+        check_problem(answer, 421, "unknown-host")
+        assert "--allow-host" in answer.text
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://127.0.0.1:9", "null", "http://["])

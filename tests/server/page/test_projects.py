@@ -1,15 +1,18 @@
 """From files to an index in the page, and what is answered to odd ones."""
 
+import gzip
 import io
 import os
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
 import openpyxl
 import pytest
 from starlette.testclient import TestClient
 
+from linker.engine.engine import Engine
 from linker.review.project import Workspace
 from linker.review.uploads import stored
 from tests.server.page.support import client, form
@@ -192,3 +195,39 @@ def test_an_export_is_private_on_its_way(
     assert modes
     assert set(modes) == {0}
     assert list((tmp_path / "way").iterdir()) == []
+
+
+RIS = b"TY  - JOUR\nTI  - Floods\nAB  - Heavy rain flooded the town\nAU  - Ana\nPY  - 2022\nID  - r1\nER  - \n\n"
+NBIB = b"PMID- 12\nTI  - Votes\nAB  - The region elected a parliament\n\n"
+
+
+def asreview_project() -> bytes:
+    """Return a project as ASReview writes it, of two records that nobody has judged."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("project.json", '{"project_file_version": 3, "datasets": [{"name": "set.csv"}]}')
+        archive.writestr("results.db", "")
+        archive.writestr("data/set.csv", "title;abstract\nFloods;Heavy rain fell\nVotes;They voted\n")
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "ids"),
+    [
+        ("library.ris", RIS, ["r1"]),
+        ("pubmed.nbib", NBIB, ["12"]),
+        ("library.ris.gz", gzip.compress(RIS), ["r1"]),
+        ("screening.asreview", asreview_project(), ["0", "1"]),
+    ],
+)
+def test_files_of_reference_managers_and_asreview_become_documents(
+    tmp_path: Path, name: str, content: bytes, ids: list[str]
+) -> None:
+    with client(tmp_path) as browser:
+        assert "can be used" in upload(browser, [("posts", (name, content))])
+        index(browser, "floods-2026")
+        assert browser.get("/p/floods-2026/export").status_code == 200
+    with Engine.open(tmp_path / "floods-2026" / "index") as engine:
+        documents = list(engine.documents())
+    assert [document.id for document in documents] == ids
+    assert all(document.title in ("Floods", "Votes") and document.text for document in documents)

@@ -141,6 +141,41 @@ def test_every_reason_is_told_in_the_readers_language(tmp_path: Path, name: str,
         assert len(told) == len(LANGUAGES), reason
 
 
+MACHINE = [
+    "/srv/x/posts.csv: No space left on device", "cannot store posts.csv: No space left on device",
+    "the ledger /srv/x: database or disk is full: free some space and repeat; what was judged before is kept",
+    "build failed: Disk quota exceeded (/srv/x); what was committed before is intact: free some space",
+    "/srv/reviews/x: Permission denied", "cannot make the folder /srv/x: Read-only file system",
+    "the ledger /srv/x: attempt to write a readonly database: /srv must exist and be writable",
+    "/srv/x: Input/output error",
+    "/srv/x/data is empty: restore it from a backup, or rebuild the index", "the job ended with status -9",
+    "the job ended with status 1: ValueError: x", "/srv/x has 2 documents: a map needs at least 3",
+    "posts.csv: the id 'a' appears twice: choose a column whose values differ",
+    "scikit-learn needs the extra 'review': pip install 'linker[review]'", "process 7 is writing to /srv/x: wait",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", MACHINE)
+def test_what_fails_on_the_machine_is_told_in_the_readers_language_without_a_path(error: str) -> None:
+    told = {explain(error, language(code)) for code in LANGUAGES}
+    assert len(told) == len(LANGUAGES)
+    assert not any(word in text for text in told for word in ("/srv", "pip ", "--"))
+
+
+def test_a_disk_that_is_full_is_told_beside_the_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "/srv/x")
+
+    monkeypatch.setattr("linker.review.uploads.shutil.copyfileobj", full)
+    with client(tmp_path) as browser:
+        browser.headers["accept-language"] = "de"
+        page = upload(browser, [("posts", ("posts.csv", b"id,text\n1,rain\n"))])
+    assert "ist der Datenträger voll" in page
+    assert "No space" not in page
+
+
 def test_seeds_that_differ_are_rows_and_the_choice_is_stored_once(tmp_path: Path) -> None:
     rows = table([["id", "text"], *([f"r{i}", f"The {t} on {i}"] for i, t in enumerate(THINGS))]).encode()
     posts = table(
