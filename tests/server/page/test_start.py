@@ -151,7 +151,7 @@ MACHINE = [
     "/srv/x/data is empty: restore it from a backup, or rebuild the index", "the job ended with status -9",
     "the job ended with status 1: ValueError: x", "/srv/x has 2 documents: a map needs at least 3",
     "posts.csv: the id 'a' appears twice: choose a column whose values differ",
-    "scikit-learn needs the extra 'review': pip install 'linker[review]'", "process 7 is writing to /srv/x: wait",
+    f"scikit-learn needs the extra 'review': {install('review')}", "process 7 is writing to /srv/x: wait",
 ]  # fmt: skip
 
 
