@@ -12,6 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from starlette.testclient import TestClient
 
+from indexes.errors import install
 from linker.corpora import BadLine, Columns, read_corpus
 from linker.encoders import installed as models
 from linker.review.jobs import guess_unit
