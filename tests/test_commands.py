@@ -67,7 +67,7 @@ def test_link_is_the_command(tmp_path: Path, log: list[str]) -> None:
         for page, targets in links.run.items()
         for target, score in targets.items()
     }
-    assert repr(links).startswith("<Links by hapax: 9 of 9 pages: fr0 → en0")
+    assert repr(links).startswith("<Links by hapax: 9 of 9 texts: fr0 → en0")
     assert "<td>en0</td>" in links._repr_html_()
 
 

@@ -144,18 +144,18 @@ class OwnEncoder:
                 self._loaded[record.fingerprint] = open_encoder(directory, record, self._given)
             return self._loaded[record.fingerprint]
 
-    def encode(self, directory: Path, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of texts, float32 [n, dim]. Raises what `of` raises."""
+    def encode(
+        self, directory: Path, record: EncoderRecord | None, texts: Sequence[str], *, queries: bool = False
+    ) -> Matrix:
+        """Return the vectors of documents, or of queries, float32 [n, dim]. Raises what `of` raises."""
         encoder = self.of(directory, record)
         with self._turns.of(sum(map(len, texts))):
-            return encoder.encode(texts)
+            return encode_queries(encoder, texts) if queries else encoder.encode(texts)
 
     def embed(self, directory: Path, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
         """Do the same for the queries of a search: without an encoder that works, raise BackendUnavailableError."""
         try:
-            encoder = self.of(directory, record)
-            with self._turns.of(sum(map(len, texts))):
-                return encode_queries(encoder, texts)
+            return self.encode(directory, record, texts, queries=True)
         except LinkerError as e:
             raise BackendUnavailableError(str(e)) from e
 

@@ -117,7 +117,7 @@ def evaluate_runs(qrels: Sequence[Path], runs: Sequence[Path], settings: Setting
     how = settings or Settings()
     gold = {path: read_qrels(path) for path in qrels}
     results: dict[Path, list[_Result]] = {path: [] for path in qrels}
-    silent = [path for path in runs if not read_bytes(path).strip()]
+    silent = [path for path in runs if not read_bytes(path)]
     for path in (path for path in runs if path not in silent):
         run = read_run(path)
         matching = [name for name, judged in gold.items() if not judged.keys().isdisjoint(run)]

@@ -54,7 +54,7 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute a paper's tables: the authors' systems and ours, each beside its published figures.
+    """Compute a paper's tables again, with its published figures.
 
     Prints the tables in Markdown, with the reasons why figures differ.
 

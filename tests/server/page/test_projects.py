@@ -120,7 +120,10 @@ def test_an_indexed_file_is_not_deleted_alone(tmp_path: Path) -> None:
         assert browser.get(f"/p/{project.key}/job.json").json()["state"] == "done"
         values = form(text, "/remove", 1)
         assert "posts.csv" in values["name"]
-        assert "is indexed" in browser.post(f"/p/{project.key}/setup/remove", data=values).text
+        assert (
+            "has been read into the review"
+            in browser.post(f"/p/{project.key}/setup/remove", data=values).text
+        )
         assert len(stored(project)) == 2
 
 
@@ -134,7 +137,7 @@ def test_a_file_is_deleted_before_it_is_indexed(tmp_path: Path) -> None:
             values = form(text, "/remove", number)
             assert values["name"] not in browser.post(f"/p/{project.key}/setup/remove", data=values).text
         assert stored(project) == []
-        assert "may have been deleted" in browser.post(f"/p/{project.key}/setup/remove", data=values).text
+        assert "no longer in the review" in browser.post(f"/p/{project.key}/setup/remove", data=values).text
 
 
 def test_a_name_that_is_taken_is_said_and_nothing_changes(tmp_path: Path) -> None:
@@ -172,7 +175,7 @@ def test_a_broken_review_is_shown_with_the_reason_and_the_others_work(
     torn.ledger.write_bytes(b"SQLite format 3\0" + bytes(5000))
     listed = browser.get("/").text
     assert "project.json is damaged" in listed
-    assert "review.sqlite" in listed
+    assert "A file of this review is damaged" in listed
     assert browser.get("/p/floods").status_code == 200
     answer = browser.get("/p/votes")
     assert (answer.status_code, "project.json is damaged" in answer.text) == (400, True)
