@@ -29,7 +29,6 @@ from linker.review.ledger import Ledger
 from linker.review.project import Workspace
 from tests.server.page.chromium import chromium, served
 
-STATE = "p.state[lang=en]"  # why the queue may end
 POSTS, ARTICLES, CLAIMS = 10_000, 2_000, 14_231
 
 
@@ -169,10 +168,15 @@ def news(browser: Any, folder: Path, topic: str, least: int, most: int) -> dict[
                 page.get_by_role("link", name="Start reviewing")
             ).wait_for()
         reader.begin(address)
-        while len(reader.next_ms) < most and (len(reader.next_ms) < least or not page.locator(STATE).count()):
+        while len(reader.next_ms) < most and (
+            len(reader.next_ms) < least or page.locator("#verdict").count()
+        ):
+            if not page.locator("#verdict").count():
+                page.get_by_role("button", name="Go on judging").press("Enter")
+                page.wait_for_selector("#verdict")
             reader.judge()
-        stopped = page.locator(STATE).inner_text() if page.locator(STATE).count() else ""
-        queue, found = len(reader.next_ms) + 1, _found(page)
+        stopped, found = (_text(page, f"div.stop {part}") for part in ("> p", "blockquote"))
+        queue = len(reader.next_ms) + 1
         page.goto(f"{address}/progress")
         page.get_by_role("button", name="Start an audit").press("Enter")
         page.goto(f"{address}/judge")
@@ -187,9 +191,9 @@ def news(browser: Any, folder: Path, topic: str, least: int, most: int) -> dict[
     return {**about, **reached, **reader.results()}
 
 
-def _found(page: Any) -> str:
-    label = page.locator("#post-label")
-    return " ".join(label.inner_text().split()) if label.count() else ""
+def _text(page: Any, selector: str) -> str:
+    first = page.locator(selector).first
+    return " ".join(first.inner_text().split()) if first.count() else ""
 
 
 def main() -> None:
