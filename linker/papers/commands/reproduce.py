@@ -54,7 +54,7 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute a paper's tables again, with its published figures.
+    """Compute the tables of a paper and what it published.
 
     Prints the tables in Markdown, with the reasons why figures differ.
 
