@@ -54,7 +54,7 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute the tables of a paper and what it published.
+    """Compute the tables of a published paper again.
 
     Prints the tables in Markdown, with the reasons why figures differ.
 
