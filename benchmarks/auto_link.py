@@ -38,6 +38,7 @@ from linker.crosslingual.ranking.pooled import all_from_json
 from linker.crosslingual.ranking.unsupervised import aligned_words
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import LinkingResult, Task, read_links
+from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
 from linker.scoring.ranking.calibrated import Calibrated
 
 LANGUAGES = ("tr", "zh", "ru", "fr", "de")
@@ -141,12 +142,13 @@ def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
 
 def measures(hits: npt.NDArray[np.bool_]) -> dict[str, Any]:
     """Return the measures of pages whose first five targets are right, or not: bool [q, 5]."""
-    return {
-        "queries": len(hits),
-        "success_1": round(float(hits[:, 0].mean()), 4),
-        "mrr": round(float((hits / np.arange(1, 6)).sum(axis=1).mean()), 4),
-        "success_5": round(float(hits.any(axis=1).mean()), 4),
+    ranks = first_ranks(hits)
+    figures = {
+        "success_1": successes(ranks, 1),
+        "mrr": reciprocal_ranks(ranks),
+        "success_5": successes(ranks, 5),
     }
+    return {"queries": len(hits), **{name: round(float(of.mean()), 4) for name, of in figures.items()}}
 
 
 def certainty(probability: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> dict[str, Any]:

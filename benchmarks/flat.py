@@ -28,6 +28,7 @@ from indexes.interface import Matrix
 from indexes.vectors.certified import ByteScan
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.flat import BLAS_BATCH, BLAS_THRESHOLD, NEVER, FlatScan
+from indexes.vectors.stored import StoredVectors
 from linker.engine.torch_scan import gpu_scan
 
 BATCHES, KS = (1, 8, 64, 1000), (5, 100)
@@ -189,9 +190,9 @@ def gpu(vectors: Matrix, queries: Matrix) -> dict[str, Any]:
         found["roofline_ms"] = round(vectors.size * 2 / rate * 1e3, 3)
     ways: dict[str, Search] = {"torch": lambda q, k: scan.search(vectors, q, k, None)}
     if faiss.get_num_gpus():
-        flat = faiss.IndexFlatIP(vectors.shape[1])
-        flat.add(vectors)
-        on_faiss = FlatScan(flat)
+        stored = StoredVectors(vectors.shape[1])
+        stored.add(vectors)
+        on_faiss = FlatScan(stored)
         ways["FAISS float16"] = lambda q, k: on_faiss.search(vectors, q, k, None)
     for name, search in ways.items():
         for batch in BATCHES:

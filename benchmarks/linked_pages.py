@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from benchmarks.auto_link import DATA, dictionaries_of, judge_targets, links_of, pages_of
+from benchmarks.auto_link import dictionaries_of, judge_targets, links_of, pages_of
 from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
 from linker.crosslingual.task import Task
 
 LANGUAGES = ("fr", "de", "ru", "tr", "zh")
-__all__ = ["DATA", "pages_of"]  # benchmarks/published_bucc.py
-
 PIVOTS = {"fr": "de", "de": "fr", "ru": "fr", "tr": "fr", "zh": "fr"}
 
 

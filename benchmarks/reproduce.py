@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.support.common import parse_options, record, shared_data
-from linker.papers.reproduce.run import run
+from linker.papers.reproduce.cells import run
 
 RECORDS = {
     "ast": "published_star",

@@ -15,10 +15,9 @@ import numpy as np
 
 from benchmarks.news_similarity import StoredEncoder, _pairs
 from benchmarks.support.common import parse_options, record
-from indexes.dtypes import Float64Array
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
-from linker.evaluation.correlation import average_ranks, pearson
+from linker.evaluation.correlation import pearson
 from linker.papers.news.articles import NewsPair, targets
 from linker.papers.news.choosing import best_epochs
 from linker.papers.news.events import SAME_EVENT, event_pairs, nearest_pairs
@@ -28,6 +27,7 @@ from linker.papers.news.similarity import NewsSimilarity, train
 from linker.papers.news.similarity_config import PRESETS, SimilarityConfig
 from linker.papers.reproduce.frame import Value, row, table
 from linker.papers.reproduce.semeval import PAPER, similarities
+from linker.scoring.probability.measures import auc
 
 HELD = "tr"
 
@@ -97,22 +97,17 @@ def same_event(bench: Bench) -> dict[str, Any]:
     }
     rows = []
     for name, (values, why) in systems.items():
-        judged_, others = values[: len(same)], values[len(same) :]
+        judged, others = values[: len(same)], values[len(same) :]
+        beside = np.concatenate([judged[same], others])
         here: dict[str, Value] = {
-            "AUC, judged pairs": auc(judged_[same], judged_[~same]),
-            "AUC, nearest neighbours": auc(judged_[same], others),
+            "AUC, judged pairs": auc(judged, same),
+            "AUC, nearest neighbours": auc(beside, np.arange(len(beside)) < same.sum()),
         }
         rows.append(row(name, {}, here, why))
     title = (
         f"One event: {same.sum()} test pairs scored at most {SAME_EVENT:g}, against {(~same).sum()} others"
     )
     return table(f"{title} and {len(near)} pairs of nearest neighbours", list(rows[0]["here"]), rows)
-
-
-def auc(positive: Float64Array, negative: Float64Array) -> float:
-    """Return the share of pairs (positive, negative) in the right order, ties counting half."""
-    ranks = average_ranks(np.concatenate([positive, negative]))[: len(positive)]
-    return float((ranks.sum() - len(positive) * (len(positive) + 1) / 2) / (len(positive) * len(negative)))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from indexes.vectors.certified import ExactScan
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.vectors.flat import FlatScan
+from indexes.vectors.stored import StoredVectors
 from linker.engine import torch_scan
 from linker.engine.torch_scan import TorchScan
 
@@ -181,8 +182,8 @@ def test_faiss_on_the_gpu_in_float16_is_exact() -> None:
         pytest.skip("faiss sees no GPU")
     for spread in (1.0, 1e-2, 1e-4):
         rows = cluster(20_000, 64, spread)
-        flat = faiss.IndexFlatIP(64)
-        flat.add(rows)
-        scan = FlatScan(flat)
+        stored = StoredVectors(64)
+        stored.add(rows)
+        scan = FlatScan(stored)
         assert_exact(scan, rows, cluster(50, 64, 0.1, seed=2), 10)
         assert scan._gpu is not None

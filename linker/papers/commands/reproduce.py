@@ -60,8 +60,8 @@ def reproduce(
 
     Example: linker reproduce bucc --data pages --out bucc.tex
     """
+    from linker.papers.reproduce.cells import run
     from linker.papers.reproduce.frame import FORMATS, as_markdown
-    from linker.papers.reproduce.run import run
 
     if out is not None and out.suffix not in FORMATS:
         known = ", ".join(FORMATS)

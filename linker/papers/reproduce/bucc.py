@@ -22,6 +22,7 @@ from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import Task, read_links
+from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
 from linker.papers.reproduce.cells import QUICK, Outcome, Study, System, fingerprint
 
 MEASURES = ("coverage", "MRR", "S@1", "S@5")
@@ -159,10 +160,9 @@ def judged(candidates: Candidates, gold: Int64Array) -> dict[str, float]:
     if not candidates.targets.shape[1]:
         return dict.fromkeys(MEASURES, 0.0)
     ranked = candidates.cut(5).targets[gold[:, 0]]
-    hits = ranked == gold[:, 1:2]
-    reciprocal = (hits / np.arange(1, hits.shape[1] + 1)).sum(axis=1)
-    figures = ((ranked[:, 0] >= 0), reciprocal, hits[:, 0], hits.any(axis=1))
-    return {name: float(np.mean(values)) for name, values in zip(MEASURES, figures, strict=True)}
+    ranks = first_ranks(ranked == gold[:, 1:2])
+    figures = (ranked[:, 0] >= 0, reciprocal_ranks(ranks), successes(ranks, 1), successes(ranks, 5))
+    return {name: float(values.mean()) for name, values in zip(MEASURES, figures, strict=True)}
 
 
 def _pivoted(one: Collection, pivot: Collection | None) -> Task:

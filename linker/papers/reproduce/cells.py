@@ -8,7 +8,8 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,22 @@ def fingerprint(paths: Iterable[Path], *settings: object) -> str:
     for path in paths:
         found.update(path.name.encode())
         with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                found.update(block)
+            found.update(file_digest(file, "sha256").digest())
     return found.hexdigest()[:16]
+
+
+def run(paper: str, data: Path, work: Path, seeds: int, *, quick: bool, log: Log) -> dict[str, Any]:
+    """Return the tables of a paper ("ast", "semeval", "bucc" or "cbg") on the data in a folder, as JSON values.
+
+    `work` keeps models and finished cells. Raises InputError where the folder holds no data of the paper, or no
+    system can be run; MissingExtraError where a library is missing.
+    """
+    if not data.is_dir():
+        raise InputError(f"there is no folder {data}")
+    work.mkdir(parents=True, exist_ok=True)
+    # Only the paper's own: each loads other libraries.
+    studies = import_module(f"linker.papers.reproduce.{paper}").studies(data, work, quick)
+    return reproduce(paper, studies, work, seeds, log)
 
 
 def reproduce(paper: str, studies: Sequence[Study], work: Path, seeds: int, log: Log) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from linker.server.api import logs, problems
 from linker.server.api.pool import OWNER
 from linker.server.api.served import Service
 from linker.server.errors import ProblemError, problem_of
+from linker.server.guard import gate
 from linker.server.guard.admission import SMALL, Bounds, RefusedError, address_of
-from linker.server.guard.gate import Asked
 from linker.server.guard.rates import Rates
 from linker.server.guard.tokens import Principal
 from linker.server.guard.tokens import Scope as TokenScope
@@ -28,11 +28,9 @@ from linker.server.guard.tokens import Scope as TokenScope
 OPEN = ("/health", "/ready", "/openapi.json")  # they need no token
 STREAMED = ":bulk"  # the end of the paths whose bodies are read piece by piece
 HEADERS = {
+    **gate.HEADERS,
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
 ANYBODY = Principal("anybody")
@@ -54,7 +52,7 @@ def require(scope: TokenScope) -> Any:
     return Depends(check)
 
 
-def asked_by(service: Service) -> Callable[[Scope], Asked]:
+def asked_by(service: Service) -> Callable[[Scope], gate.Asked]:
     """Return what makes of a request what the API knows of it; its state gets `request_id` and `principal`."""
     rates = Rates(service.config.limits.rate)
     return lambda scope: _Asked(scope, service, rates)

@@ -12,6 +12,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from linker.server.config import ServeConfig
 from linker.server.guard.admission import Admission, Bounds, bounded, patient
 
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+}
+
 
 class Asked(Protocol):
     """One request, as the page or the API takes it.

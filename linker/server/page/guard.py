@@ -12,27 +12,25 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Scope
 
 from linker.server.config import ServeConfig
+from linker.server.guard import gate
 from linker.server.guard.access import is_same
 from linker.server.guard.admission import IDLE, SAFE, SMALL, Bounds, RefusedError
-from linker.server.guard.gate import Asked
 from linker.server.page import sessions
 from linker.server.page.rendering import message
 
 OPEN = ("/login", "/static/")  # paths that need no sign-in
 UPLOAD = "/upload"  # the end of the paths that take files
 HEADERS: Mapping[str, str] = {
+    **gate.HEADERS,
     "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 
 
-def asked_by(config: ServeConfig) -> Callable[[Scope], Asked]:
+def asked_by(config: ServeConfig) -> Callable[[Scope], gate.Asked]:
     """Return what makes of a request what the page knows of it; its `Session` is put into its state."""
     return lambda scope: _Asked(scope, config)
 

@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 from linker.base.errors import InputError
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.papers.reproduce import bucc, cbg, semeval
-from linker.papers.reproduce.run import run
+from linker.papers.reproduce.cells import run
 from linker.scoring.pairs.sts import recipe
 from tests.helpers import HashEncoder, linker, tiny_bert
 from tests.papers.pairs.news.news_data import STORIES, news, pipeline, write
