@@ -1,4 +1,4 @@
-# Two commands for users: `make demo` and `make test`; for developers also `make quick`, `make docs`, `make house`, `make bench`, `make report`, `make mutants` and `make fuzz`.
+# Two commands for users: `make demo` and `make test`; for developers also `make quick`, `make docs`, `make house`, `make bench`, `make report`, `make mutants`, `make fuzz` and `make release`.
 # Everything they need is set up in .venv on the first run.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick docs house bench report mutants fuzz lint format requirements clean
+.PHONY: demo test quick docs house bench report mutants fuzz release lint format requirements clean
 demo: $(VENV)/.demo
 	@$(BIN)/python -m linker.demo.run
 
@@ -46,6 +46,10 @@ SEED ?= 0
 fuzz: $(VENV)/.dev
 	@status=0; $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) || status=1; \
 	  $(BIN)/python -m tests.fuzz --sanitized --seconds $(SECONDS) --seed $(SEED) || status=1; exit $$status
+
+# sdist, wheels, site and notes of the version in pyproject.toml, in build/release; prints the commands that publish them.
+release: $(VENV)/.dev
+	@.ci/release
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

@@ -15,8 +15,6 @@ DISTRIBUTIONS = {
     "opensearchpy": "opensearch-py",
     "sklearn": "scikit-learn",
     "starlette": "fastapi",
-    "tokenizers": "sentence-transformers",
-    "transformers": "sentence-transformers",
 }
 OURS = ("bench", "dev", "docs", "peers")  # extras for those who develop linker
 REQUIREMENT = re.compile(r"([\w.-]+)[^;]*(?:;.*\bextra == [\"']([\w-]+)[\"'])?")
