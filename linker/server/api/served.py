@@ -24,11 +24,11 @@ from linker.scoring.probability import drift
 from linker.scoring.ranking import calibration as ranker_calibration
 from linker.scoring.ranking.ranker import Ranker
 from linker.server.api import batching, changing, logs
-from linker.server.api.jobs import Jobs
 from linker.server.api.metrics import Metrics
 from linker.server.api.pool import Pool
 from linker.server.config import ServeConfig
 from linker.server.errors import ProblemError
+from linker.server.jobs.keeper import Jobs
 
 T = TypeVar("T")
 FOLLOW = 1.0  # seconds

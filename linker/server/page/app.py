@@ -15,6 +15,7 @@ from linker.base.version import __version__
 from linker.review.project import Workspace
 from linker.server.config import ServeConfig
 from linker.server.guard.gate import Gate
+from linker.server.jobs.keeper import Jobs
 from linker.server.page import (
     account,
     compare,
@@ -26,6 +27,7 @@ from linker.server.page import (
     progress,
     projects,
     rows,
+    running,
     search,
     seeds,
     settings,
@@ -60,10 +62,12 @@ PAGES: tuple[ModuleType, ...] = (
 def create_app(config: ServeConfig) -> FastAPI:
     """Return the application for one folder. Raises InputError where the folder cannot hold reviews."""
     reviews = Reviews(Workspace(config.directories[0]))
+    jobs = Jobs(running.unhurried(config.limits))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        jobs.close()
         reviews.close()
 
     app = FastAPI(
@@ -76,7 +80,7 @@ def create_app(config: ServeConfig) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
-    app.state.config, app.state.reviews = config, reviews
+    app.state.config, app.state.reviews, app.state.jobs = config, reviews, jobs
     # A page holds some thirty addresses, and FastAPI goes through all routes for each.
     app.state.path_for = functools.lru_cache(4096)(app.url_path_for)
     for module in PAGES:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+import orjson
 from fastapi import Body, Path, Request
 from pydantic import Field, model_validator
 from starlette.responses import Response
@@ -16,7 +17,6 @@ from linker.engine.options import GroupOptions
 from linker.review.interface import Verdict
 from linker.review.settings import OrderName, Settings, Unit
 from linker.server.api.guard import require
-from linker.server.api.jobs import Kind
 from linker.server.api.routes.common import (
     IndexName,
     InService,
@@ -30,8 +30,10 @@ from linker.server.api.routes.common import (
 from linker.server.api.served import Served, Service
 from linker.server.fields import option
 from linker.server.guard.tokens import Principal
+from linker.server.jobs.keeper import Standing
 
 router = routes("jobs")
+Kind = Literal["find", "group", "link"]
 LONGEST = 100_000  # characters of a text
 MOST_DOCUMENTS = 100_000  # of one side that is sent
 
@@ -326,10 +328,17 @@ async def _submitted(
     service: Service, kind: Kind, spec: Any, principal: Principal, *used: Served
 ) -> Response:
     hidden = {directory: name for served in used for directory, name in served.names.items()}
-    job = await asyncio.to_thread(service.jobs.submit, kind, spec, principal, hidden)
-    answer = json(job, 202)
-    answer.headers["location"] = f"/v1/jobs/{job['id']}"
+    job = await asyncio.to_thread(service.jobs.submit, kind, spec, principal, hidden=hidden)
+    answer = json(_described(job), 202)
+    answer.headers["location"] = f"/v1/jobs/{job.id}"
     return answer
+
+
+def _described(job: Standing) -> dict[str, Any]:
+    """Return a job as `JobDescription` without its result."""
+    step = {name: getattr(job.step, name) for name in ("what", "done", "total", "remaining")}
+    told = {name: getattr(job, name) for name in ("id", "kind", "state", "created", "error")}
+    return told | {"progress": step if job.step.what else None}
 
 
 @router.get(
@@ -340,7 +349,7 @@ async def _submitted(
 )
 async def jobs(service: InService, principal: Reader) -> Response:
     """Return the jobs of this token, the latest first, without results; all of them to who may do everything."""
-    return json({"jobs": await asyncio.to_thread(service.jobs.list, principal)})
+    return json({"jobs": [*map(_described, await asyncio.to_thread(service.jobs.list, principal))]})
 
 
 @router.get(
@@ -351,7 +360,9 @@ async def jobs(service: InService, principal: Reader) -> Response:
 )
 async def job(id: JobId, service: InService, principal: Reader) -> Response:
     """Return how a job stands and, where it is done, its result; ended jobs are forgotten after an hour."""
-    return json(await asyncio.to_thread(service.jobs.get, id, principal))
+    job = await asyncio.to_thread(service.jobs.get, id, principal)
+    result = await asyncio.to_thread(service.jobs.result, id) if job.state == "done" else None
+    return json(_described(job) | ({"result": orjson.Fragment(result)} if result else {}))
 
 
 @router.delete(
@@ -362,4 +373,4 @@ async def job(id: JobId, service: InService, principal: Reader) -> Response:
 )
 async def cancel(id: JobId, service: InService, principal: Reader) -> Response:
     """End a job and everything that it has computed; return its last state."""
-    return json(await asyncio.to_thread(service.jobs.cancel, id, principal))
+    return json(_described(await asyncio.to_thread(service.jobs.forget, id, principal)))
