@@ -27,6 +27,7 @@ from linker.server.api.routes.common import ProblemDetails
 from linker.server.api.served import Service
 from linker.server.config import ServeConfig
 from linker.server.guard.gate import Gate
+from linker.server.shelf import Shelf
 
 # One module per resource; each has a `router`.
 ROUTES: tuple[ModuleType, ...] = (search, embeddings, rerank, jobs, indexes, documents, evaluate, status)
@@ -36,10 +37,13 @@ DESCRIPTION = (
 )
 
 
-def service_app(config: ServeConfig) -> FastAPI:
-    """Return the application of the API alone. Raises InputError or IndexesError where an index cannot be opened."""
+def service_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
+    """Return the application of the API alone; `shelf` holds what is open for others, too.
+
+    Raises InputError or IndexesError where an index cannot be opened.
+    """
     app = FastAPI(title="linker", version=__version__, description=DESCRIPTION, **_QUIET)
-    return add_api(app, Service(config))
+    return add_api(app, Service(config, shelf))
 
 
 _QUIET: dict[str, Any] = {"docs_url": None, "redoc_url": None, "redirect_slashes": False}

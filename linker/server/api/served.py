@@ -29,6 +29,7 @@ from linker.server.api.pool import Pool
 from linker.server.config import ServeConfig
 from linker.server.errors import ProblemError
 from linker.server.jobs.keeper import Jobs
+from linker.server.shelf import Shelf
 
 T = TypeVar("T")
 FOLLOW = 1.0  # seconds
@@ -135,9 +136,9 @@ def pooled_ranker() -> Ranker:
 class Service:
     """All open indexes, and what may be done with them."""
 
-    def __init__(self, config: ServeConfig) -> None:
+    def __init__(self, config: ServeConfig, shelf: Shelf | None = None) -> None:
         """Open the indexes. Raises InputError or IndexesError where one cannot be read."""
-        self.config = config
+        self.config, self.shelf = config, shelf or Shelf()
         self.metrics = Metrics()
         self.pool = Pool(config.limits.threads, config.limits.waiting, "search")
         self.aside = defaultdict[str, asyncio.Semaphore](
@@ -159,11 +160,11 @@ class Service:
                 known.engine.refresh()
                 opened[name] = known
             else:
-                opened[name] = Served(name, Engine.open(directory), self.pool, self.heavy)
+                opened[name] = Served(name, self.shelf.engine(directory), self.pool, self.heavy)
         gone = [served for name, served in self.indexes.items() if opened.get(name) is not served]
         self.indexes = opened
         for served in gone:
-            served.engine.close()
+            self.shelf.close_index(served.engine.directory)
 
     def reload(self) -> None:
         """Read the tokens again and open the indexes that are there now; where that raises, nothing changes."""
@@ -236,5 +237,4 @@ class Service:
         self.jobs.close()
         self.pool.close()
         self.heavy.close()
-        for served in self.indexes.values():
-            served.engine.close()
+        self.shelf.close()

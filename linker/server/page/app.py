@@ -37,7 +37,7 @@ from linker.server.page import (
 )
 from linker.server.page.guard import asked_by, check_form
 from linker.server.page.rendering import FOLDER
-from linker.server.page.reviews import Reviews
+from linker.server.shelf import Shelf
 
 # One module per page; each has a `router`. A path `/p/{project}/…` takes InProject or InReview of `reviews`.
 PAGES: tuple[ModuleType, ...] = (
@@ -59,16 +59,19 @@ PAGES: tuple[ModuleType, ...] = (
 )
 
 
-def create_app(config: ServeConfig) -> FastAPI:
-    """Return the application for one folder. Raises InputError where the folder cannot hold reviews."""
-    reviews = Reviews(Workspace(config.directories[0]))
+def create_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
+    """Return the application for one folder; `shelf` holds what is open for others, too.
+
+    Raises InputError where the folder cannot hold reviews.
+    """
+    workspace, opened = Workspace(config.directories[0]), shelf or Shelf()
     jobs = Jobs(running.unhurried(config.limits))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         jobs.close()
-        reviews.close()
+        opened.close()
 
     app = FastAPI(
         title="linker",
@@ -80,7 +83,8 @@ def create_app(config: ServeConfig) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
-    app.state.config, app.state.reviews, app.state.jobs = config, reviews, jobs
+    app.state.config, app.state.jobs = config, jobs
+    app.state.workspace, app.state.shelf = workspace, opened
     # A page holds some thirty addresses, and FastAPI goes through all routes for each.
     app.state.path_for = functools.lru_cache(4096)(app.url_path_for)
     for module in PAGES:

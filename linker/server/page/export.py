@@ -22,7 +22,8 @@ from linker.review.uploads import is_table, stored
 from linker.server.jobs.indexing import Source
 from linker.server.page import matching
 from linker.server.page.rendering import NAMES, message, page, translate
-from linker.server.page.reviews import InReview, Opened
+from linker.server.page.reviews import InReview
+from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/export")
 FORMATS = {

@@ -12,7 +12,7 @@ from linker.base.errors import InputError
 from linker.engine.evidence import Evidence, evidence, rarest_words
 from linker.engine.folding import copies
 from linker.review.interface import Candidate, Seed, Verdict
-from linker.server.page.reviews import Opened
+from linker.server.shelf import Opened
 
 LONGEST = 40_000  # characters of a text that are shown at first
 LEAD = 220  # characters of a seed that stand for all of it

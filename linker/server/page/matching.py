@@ -18,7 +18,7 @@ from linker.review.rows.states import Row, State, by_probability, known_links, s
 from linker.review.rows.table import Decided, table
 from linker.server.page.judging import LABEL, Shown, group, shown
 from linker.server.page.rendering import message
-from linker.server.page.reviews import Opened
+from linker.server.shelf import Opened
 
 PAGE = 50  # rows of a page of the list
 # Shares between which the probability of a row's best candidate lies, by the name that stands in addresses.

@@ -20,7 +20,7 @@ from linker.server.page import running
 from linker.server.page.files import ROLES
 from linker.server.page.listing import row_of
 from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InProject, of_request
+from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
 Name = Annotated[str, Form(max_length=1000)]
@@ -41,7 +41,7 @@ def overview(request: Request, project: InProject) -> Response:
     if not project.ready and stored(project):
         return RedirectResponse(address(request, "setup", project=project.key), 303)
     if project.ready:
-        of_request(request).prepare(project.key)
+        shelf_of(request).prepare(project)
     return _overview(request, project)
 
 
@@ -73,7 +73,7 @@ def delete(request: Request, project: InProject, name: Name = "") -> Response:
         error = translate(request).text(message("To delete the review, type its name exactly as it is."))
         return _overview(request, project, error)
     running.forget(request, project)
-    of_request(request).forget(project.key)
+    shelf_of(request).forget(project)
     try:
         project.delete()
     except (InputError, IndexesError) as e:

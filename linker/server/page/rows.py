@@ -18,8 +18,9 @@ from linker.server.page import matching, running
 from linker.server.page.judging import as_lines, group, saw, seen
 from linker.server.page.matching import View, view_of
 from linker.server.page.rendering import address, is_swap, message, page, translate
-from linker.server.page.reviews import InReview, Opened, Reader
+from linker.server.page.reviews import InReview, Reader
 from linker.server.page.sessions import Session
+from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/judge/rows")
 HITS = 10  # of a search for a row's match

@@ -21,7 +21,8 @@ from linker.review.fields import Field, fields
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.server.page.judging import Offer, offers, saw
 from linker.server.page.rendering import address, page
-from linker.server.page.reviews import InReview, Opened, Reader
+from linker.server.page.reviews import InReview, Reader
+from linker.server.shelf import Opened
 
 router = APIRouter()
 SHOWN, MOST = 50, 1000  # hits of a first answer, and of the longest one

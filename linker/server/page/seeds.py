@@ -17,7 +17,8 @@ from linker.base.errors import InputError, LinkerError
 from linker.corpora import preview
 from linker.review.interface import Seed
 from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InReview, Opened
+from linker.server.page.reviews import InReview
+from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/seeds")
 HITS = 10  # documents to choose from

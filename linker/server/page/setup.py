@@ -29,7 +29,7 @@ from linker.server.page import running
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
 from linker.server.page.listing import row_of
 from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InProject, of_request
+from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
 Name = Annotated[str, Form(max_length=1000)]
@@ -147,7 +147,7 @@ async def start(request: Request, project: InProject) -> Response:
 
 def begin(request: Request, project: Project, spec: Mapping[str, Any], names: Sequence[str]) -> None:
     """Start the job that indexes the files of these names. Raises InputError where one is running."""
-    reviews, key = of_request(request), project.key
+    shelf = shelf_of(request)
 
     def ended() -> None:
         read_by = {
@@ -157,8 +157,8 @@ def begin(request: Request, project: Project, spec: Mapping[str, Any], names: Se
             indexed=[*project.about.get("indexed", ()), *names],
             columns={**project.about.get("columns", {}), **read_by},
         )
-        reviews.forget(key)
-        reviews.prepare(key)
+        shelf.close_review(project)
+        shelf.prepare(project)
 
     running.start(request, project, "index", spec, [] if project.ready else unfinished(project), ended)
 
