@@ -98,7 +98,7 @@ ONCE: dict[str, tuple[Told, set[str]]] = {
     ),
     "what an error is to who asked": (
         errors_by_kind,
-        {"linker/server/errors.py"},
+        {"linker/server/register.py"},
     ),
     "the layer around an application": (
         called("Admission"),

@@ -13,10 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
-from indexes.errors import IndexesError
 from indexes.hybrid import Answer, Mode
-from linker.base.errors import LinkerError
-from linker.base.printable import without_credentials
 from linker.base.version import __version__
 from linker.crosslingual.options import LinkOptions
 from linker.engine.options import SearchOptions
@@ -38,6 +35,7 @@ from linker.server.mcp.models import (
     text_of,
 )
 from linker.server.mcp.reviews import Indexes
+from linker.server.register import known
 
 INSTRUCTIONS = """\
 linker searches texts and helps to review which of them are relevant to seed texts (for example: which posts belong to
@@ -87,8 +85,10 @@ def _told(tool: Callable[P, R]) -> Callable[P, R]:
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return tool(*args, **kwargs)
-        except (LinkerError, IndexesError) as e:
-            raise ToolError(without_credentials(str(e))) from e
+        except Exception as e:
+            if (found := known(e)) is None:
+                raise
+            raise ToolError(found.text) from e
 
     return called
 

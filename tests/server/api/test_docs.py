@@ -15,8 +15,8 @@ from linker.server.api.metrics import Metrics
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.routes.search import MOST_HITS, MOST_K, MOST_TEXTS
 from linker.server.config import Limits
-from linker.server.errors import KNOWN
 from linker.server.guard.protocol import SECONDS
+from linker.server.register import KNOWN
 from tests.helpers import ROOT
 from tests.site.transcripts import run
 
