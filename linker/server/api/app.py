@@ -22,7 +22,17 @@ from linker.base.version import __version__
 from linker.server.api import logs, problems
 from linker.server.api.evaluating import EvaluateRequest
 from linker.server.api.guard import OPEN, asked_by
-from linker.server.api.routes import documents, embeddings, evaluate, indexes, jobs, rerank, search, status
+from linker.server.api.routes import (
+    documents,
+    embeddings,
+    evaluate,
+    indexes,
+    jobs,
+    rerank,
+    search,
+    starting,
+    status,
+)
 from linker.server.api.routes.common import ProblemDetails
 from linker.server.api.served import Service
 from linker.server.config import ServeConfig
@@ -30,7 +40,17 @@ from linker.server.guard.gate import Gate
 from linker.server.shelf import Shelf
 
 # One module per resource; each has a `router`.
-ROUTES: tuple[ModuleType, ...] = (search, embeddings, rerank, jobs, indexes, documents, evaluate, status)
+ROUTES: tuple[ModuleType, ...] = (
+    search,
+    embeddings,
+    rerank,
+    starting,
+    jobs,
+    indexes,
+    documents,
+    evaluate,
+    status,
+)
 PATHS = ("/v1/", "/metrics", *OPEN)  # those that the API answers where a page has the rest
 DESCRIPTION = (
     "Search indexes, change their documents, and evaluate runs. Errors are problem details (RFC 9457)."
