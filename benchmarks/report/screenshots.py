@@ -31,8 +31,8 @@ from linker.review.links import make
 from linker.review.project import Project, Workspace
 from linker.review.session import Review
 from linker.review.uploads import store
-from linker.server.jobs import Job
 from linker.server.jobs.indexing import Source, specification
+from linker.server.jobs.job import Job
 from tests.server.page.chromium import Server, chromium, served
 from tests.server.page.matches import give_candidates, make_matching
 

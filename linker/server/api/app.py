@@ -8,7 +8,6 @@ import logging
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
-from types import ModuleType
 from typing import Any
 
 from fastapi import FastAPI
@@ -40,17 +39,7 @@ from linker.server.guard.gate import Gate
 from linker.server.shelf import Shelf
 
 # One module per resource; each has a `router`.
-ROUTES: tuple[ModuleType, ...] = (
-    search,
-    embeddings,
-    rerank,
-    starting,
-    jobs,
-    indexes,
-    documents,
-    evaluate,
-    status,
-)
+ROUTES = (search, embeddings, rerank, starting, jobs, indexes, documents, evaluate, status)
 PATHS = ("/v1/", "/metrics", *OPEN)  # those that the API answers where a page has the rest
 DESCRIPTION = (
     "Search indexes, change their documents, and evaluate runs. Errors are problem details (RFC 9457)."

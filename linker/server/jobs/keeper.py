@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -246,15 +246,11 @@ class Jobs:
         temporary.replace(self._path(standing.id, "state"))
 
     def _forget_old(self) -> None:
-        for id_ in [*self._old()]:
-            self._forget(id_)
-
-    def _old(self) -> Iterator[str]:
-        for path in self._folder.glob("*.state"):
-            with contextlib.suppress(FileNotFoundError):
+        for path in [*self._folder.glob("*.state")]:
+            with contextlib.suppress(FileNotFoundError):  # another worker was faster
                 age = time.time() - path.stat().st_mtime
                 if age > self._limits.job_kept and path.stem not in self._entries:
-                    yield path.stem
+                    self._forget(path.stem)
 
     def _forget(self, id_: str) -> None:
         for kind in ("state", "result", "cancel"):

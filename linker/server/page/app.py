@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import AsyncIterator
-from types import ModuleType
 
 from fastapi import Depends, FastAPI
 from starlette.responses import Response
@@ -40,23 +39,9 @@ from linker.server.page.rendering import FOLDER
 from linker.server.shelf import Shelf
 
 # One module per page; each has a `router`. A path `/p/{project}/…` takes InProject or InReview of `reviews`.
-PAGES: tuple[ModuleType, ...] = (
-    account,
-    start,
-    projects,
-    setup,
-    search,
-    seeds,
-    rows,
-    judge,
-    progress,
-    links,
-    compare,
-    map,
-    export,
-    settings,
-    stop,
-)
+PAGES = (
+    account, start, projects, setup, search, seeds, rows, judge, progress, links, compare, map, export, settings, stop,
+)  # fmt: skip
 
 
 def create_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
