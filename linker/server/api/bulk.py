@@ -23,7 +23,7 @@ RETRIES = 3  # where another process adds the same documents meanwhile
 
 
 @dataclass(slots=True)
-class Report:
+class BulkReport:
     """What has become of the lines so far; `quarantined`: number of the line and why it cannot be used."""
 
     index: str
@@ -43,7 +43,7 @@ class Report:
         return dataclasses.asdict(self) | {"quarantined": ordered}
 
 
-class Bulk:
+class DocumentStream:
     """One stream of documents on its way into an index."""
 
     def __init__(self, served: Served, *, replace: bool) -> None:
@@ -51,9 +51,9 @@ class Bulk:
         self._served, self._replace = served, replace
         self._pending: dict[str, tuple[int, Document]] = {}  # each with the number of its line
         self._bytes = 0
-        self.report = Report(served.name)
+        self.report = BulkReport(served.name)
 
-    async def take(self, stream: AsyncIterator[bytes]) -> Report:
+    async def take(self, stream: AsyncIterator[bytes]) -> BulkReport:
         """Take all lines, in one commit per batch, and return the report.
 
         Raises what adding raises, with the batches before committed, and ProblemError where too many lines are bad.

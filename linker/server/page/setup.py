@@ -23,7 +23,7 @@ from linker.review.ledger import Ledger
 from linker.review.project import Project
 from linker.review.settings import Unit
 from linker.review.uploads import remove
-from linker.server.jobs.indexing import Source, specification, unfinished
+from linker.server.jobs.indexing import UploadedFile, specification, unfinished
 from linker.server.jobs.keeper import Standing
 from linker.server.page import running
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
@@ -48,7 +48,7 @@ STEPS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SetupForm:
     """What the form asks about the whole review: the job, the language of the texts, the model.
 
     `guessed`: the job that the seeds look like. Empty choices are taken from guesses.
@@ -90,14 +90,14 @@ def show(request: Request, project: InProject) -> Response:
     uploads = uploads_of(project)
     if not uploads:
         return RedirectResponse(address(request, "project", project=project.key), 303)
-    return _form(request, project, uploads, Choice.of(project, uploads))
+    return _form(request, project, uploads, SetupForm.of(project, uploads))
 
 
 def _form(
     request: Request,
     project: Project,
     uploads: list[Upload],
-    choice: Choice,
+    choice: SetupForm,
     error: str = "",
     field: str = "",
 ) -> Response:
@@ -127,7 +127,7 @@ async def start(request: Request, project: InProject) -> Response:
     """Start the job, or say beside the field what is missing; where a file is to be read otherwise, show it first."""
     form = await request.form()
     uploads = await run_in_threadpool(uploads_of, project, form)
-    choice = await run_in_threadpool(Choice.of, project, uploads, form)
+    choice = await run_in_threadpool(SetupForm.of, project, uploads, form)
     if any(upload.is_other for upload in uploads) or "again" in form:
         return await run_in_threadpool(_form, request, project, uploads, choice)
     problem, where = _problem(project, uploads, choice.encoder)
@@ -175,8 +175,8 @@ def remove_file(request: Request, project: InProject, name: Name) -> Response:
     return RedirectResponse(address(request, "setup", project=project.key), 303)
 
 
-def _sources(uploads: list[Upload], role: str) -> list[Source]:
-    return [Source(u.path, u.columns) for u in uploads if u.role == role and u.preview]
+def _sources(uploads: list[Upload], role: str) -> list[UploadedFile]:
+    return [UploadedFile(u.path, u.columns) for u in uploads if u.role == role and u.preview]
 
 
 def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str, str]:

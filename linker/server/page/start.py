@@ -15,7 +15,7 @@ from linker.review.interface import Seed
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
 from linker.review.settings import Unit
-from linker.server.jobs.indexing import Source, specification
+from linker.server.jobs.indexing import UploadedFile, specification
 from linker.server.page.files import look
 from linker.server.page.listing import row_of
 from linker.server.page.projects import store_all
@@ -125,7 +125,7 @@ def sample(request: Request) -> Response:
     _describe(project, "story", "")
     project.describe(sample=True)
     sources = {
-        role: Source(SAMPLE / f"{role}.csv", look(SAMPLE / f"{role}.csv")[0].guess())
+        role: UploadedFile(SAMPLE / f"{role}.csv", look(SAMPLE / f"{role}.csv")[0].guess())
         for role in ("posts", "articles")
     }
     begin(request, project, specification(project, [sources["posts"]], [sources["articles"]]), [])

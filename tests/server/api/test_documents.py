@@ -147,7 +147,7 @@ def test_batches_are_committed_while_the_body_still_comes(
 
     served = api.app.state.service.indexes["news"]  # type: ignore[attr-defined]
     assert isinstance(served, Served)
-    report = asyncio.run(bulk.Bulk(served, replace=False).take(chunks()))
+    report = asyncio.run(bulk.DocumentStream(served, replace=False).take(chunks()))
     assert report.commits == 3
     assert seen[0] < seen[2] < seen[4]
 
