@@ -78,6 +78,7 @@ class Jobs:
         self._shared = folder
         self._own: tempfile.TemporaryDirectory[str] | None = None  # made when the first job is asked for
         self._entries: dict[str, _Entry] = {}  # those that have not ended, in the order of their turns
+        self._unwritten: dict[str, Standing] = {}
         self._lock, self._making = threading.Lock(), threading.Lock()
 
     @property
@@ -126,7 +127,7 @@ class Jobs:
         if not id_.replace("-", "").replace("_", "").isalnum() or not id_.isascii():
             raise unknown
         try:
-            found = Standing.of(self._path(id_, "state").read_bytes())
+            found = self._unwritten.get(id_) or Standing.of(self._path(id_, "state").read_bytes())
         except FileNotFoundError:
             raise unknown from None
         if found.owner != owner.name and not owner.may("admin"):
@@ -193,8 +194,10 @@ class Jobs:
         except (LinkerError, IndexesError) as e:
             standing.state, standing.error = "failed", str(e)
         with self._lock:  # who reads that it has ended finds no trace of its running
-            with contextlib.suppress(OSError):  # a full disk: who asks finds no such job
+            try:
                 self._write(standing)
+            except OSError:  # a full disk, whose file says for ever that it runs
+                self._unwritten[standing.id] = standing
             self._entries.pop(standing.id, None)
         seconds = round(time.monotonic() - start, 3)
         logs.event("job", id=standing.id, kind=standing.kind, state=standing.state, seconds=seconds)
@@ -253,6 +256,7 @@ class Jobs:
                     self._forget(path.stem)
 
     def _forget(self, id_: str) -> None:
+        self._unwritten.pop(id_, None)
         for kind in ("state", "result", "cancel"):
             self._path(id_, kind).unlink(missing_ok=True)
 

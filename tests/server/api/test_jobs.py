@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -182,6 +183,22 @@ def test_one_job_of_an_id_at_a_time_is_remembered_until_it_is_forgotten(tmp_path
         assert [job.has_ended for job in jobs.list(ANA)] == [False]
         jobs.forget("find-floods", ANA)
         assert jobs.list(ANA) == []
+
+
+def test_a_job_that_ends_on_a_full_disk_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Jobs._write
+
+    def full(jobs: Jobs, standing: Standing) -> None:
+        if standing.has_ended:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(jobs, standing)
+
+    monkeypatch.setattr(Jobs, "_write", full)
+    with closing(Jobs(Limits())) as jobs:
+        hold(jobs, ANA, tmp_path, "a")
+        assert jobs.cancel("a", ANA).state == state(jobs, "a") == "cancelled"
+        hold(jobs, ANA, tmp_path, "a")
+        assert state(jobs, "a") == "running"
 
 
 def test_a_job_counts_as_done_after_what_follows_it(tmp_path: Path, folder: Path) -> None:
