@@ -98,7 +98,7 @@ ONCE: dict[str, tuple[Told, set[str]]] = {
     ),
     "what an error is to who asked": (
         errors_by_kind,
-        {"linker/server/errors.py"},
+        {"linker/server/register.py"},
     ),
     "the layer around an application": (
         called("Admission"),
@@ -116,7 +116,7 @@ ONCE: dict[str, tuple[Told, set[str]]] = {
             "linker/base/files.py",
             "linker/corpora/vectors/exporting.py",  # written by another library
             "linker/review/uploads.py",  # a name that is free
-            "linker/server/api/jobs.py",  # not worth a flush
+            "linker/server/jobs/keeper.py",  # not worth a flush
         },
     ),
     "deleting a folder": (

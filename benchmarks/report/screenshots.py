@@ -31,8 +31,8 @@ from linker.review.links import make
 from linker.review.project import Project, Workspace
 from linker.review.session import Review
 from linker.review.uploads import store
-from linker.server.jobs import Job
-from linker.server.jobs.indexing import Source, specification
+from linker.server.jobs.indexing import UploadedFile, specification
+from linker.server.jobs.job import Job
 from tests.server.page.chromium import Server, chromium, served
 from tests.server.page.matches import give_candidates, make_matching
 
@@ -206,7 +206,7 @@ def make_review(folder: Path) -> Project:
     for role, path in zip(("posts", "articles"), write_files(folder), strict=True):
         with path.open("rb") as file:
             kept = store(project, path.name, file, role)
-        sources[role] = Source(kept, preview(kept).guess())
+        sources[role] = UploadedFile(kept, preview(kept).guess())
     job = Job("index", specification(project, [sources["posts"]], [sources["articles"]]))
     assert job.wait(600) == "done", job.error or "the job takes too long"
     columns = {source.path.name: source.to_json()["columns"] for source in sources.values()}

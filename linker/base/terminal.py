@@ -19,6 +19,14 @@ def print_json(value: Any) -> None:
     print_for_programs(json_text(value) + "\n")
 
 
+def print_result(values: Any, line: object, as_json: bool) -> None:
+    """Print a result on stdout: its values as JSON, or its line for people."""
+    if as_json:
+        print_json(values)
+    else:
+        print(line)
+
+
 def note(message: str) -> None:
     """Print a message that is not a result, on stderr."""
     print(message, file=sys.stderr)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from linker.base.terminal import AsJson, Index, print_json
+from linker.base.terminal import AsJson, Index, print_result
 from linker.cli import cluster
 
 
@@ -45,7 +45,7 @@ def backup(
         backups.write_archive(directory, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    _report(
+    print_result(
         {"documents": manifest.documents, "generation": manifest.generation, "files": len(manifest.files)},
         f"{out}: generation {manifest.generation} of {directory}, {manifest.documents} documents, "
         f"{len(manifest.files)} files, all as they were written",
@@ -80,7 +80,7 @@ def restore(
         manifest = backups.restore_archive(sys.stdin.buffer, directory, "the archive on stdin")
     else:
         manifest = backups.restore(Path(source), directory)
-    _report(
+    print_result(
         {"documents": manifest.documents, "generation": manifest.generation},
         f"{directory}: generation {manifest.generation} restored, {manifest.documents} documents",
         as_json,
@@ -102,16 +102,9 @@ def checkout(
 
     cluster.refuse(directory, "older generations")
     manifest = generations.checkout(directory, generation)
-    _report(
+    print_result(
         {"documents": manifest.documents, "generation": manifest.generation, "from": generation},
         f"{directory}: generation {manifest.generation} has the content of generation {generation}, "
         f"{manifest.documents} documents",
         as_json,
     )
-
-
-def _report(values: dict[str, int], line: str, as_json: bool) -> None:
-    if as_json:
-        print_json(values)
-    else:
-        print(line)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from linker.base.terminal import AsJson, print_json
+from linker.base.terminal import AsJson, print_result
 
 
 def doctor(
@@ -26,7 +26,4 @@ def doctor(
     from linker.cli.checking import examine, render
 
     report = examine(elasticsearch)
-    if as_json:
-        print_json(report)
-    else:
-        print(render(report))
+    print_result(report, render(report), as_json)

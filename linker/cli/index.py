@@ -11,7 +11,7 @@ import typer
 from indexes.address import Address, shown
 from linker.base.options import Opt, values
 from linker.base.printable import on_one_line
-from linker.base.terminal import AsJson, Index, note, print_json
+from linker.base.terminal import AsJson, Index, note, print_json, print_result
 from linker.cli import cluster, elastic
 from linker.cli.columns import Tables, describe
 from linker.cli.elastic import Servers
@@ -75,10 +75,8 @@ def build(
     )
     describe(corpus, options.columns)
     report = building.build(corpus, out, options, resume=resume)
-    _report(report, out, as_json)
-    if report.interrupted:
-        note("interrupted: all that was read is committed; repeat the command with --resume to continue")
-        raise typer.Exit(130)
+    kept = "all that was read is committed; repeat the command with --resume to continue"
+    _report(report, out, as_json, kept)
 
 
 def add(
@@ -112,28 +110,23 @@ def add(
     model = open_encoder(directory, record, override) if record and needed else None
     describe(corpus, columns)
     report = building.add(corpus, directory, model, taken, replace=replace, wait=wait)
-    _report(report, directory, as_json)
-    if report.interrupted:
-        kept = Address.of(directory)
-        note(
-            "interrupted: what is added stays; repeat the command"
-            if kept
-            else "interrupted: nothing was added"
-        )
-        raise typer.Exit(130)
+    kept = "what is added stays; repeat the command" if Address.of(directory) else "nothing was added"
+    _report(report, directory, as_json, kept)
 
 
-def _report(report: BuildReport, directory: Path, as_json: bool) -> None:
+def _report(report: BuildReport, directory: Path, as_json: bool, kept: str) -> None:
+    """Print what was added; of an interrupted command say what is `kept`, and raise typer.Exit."""
     for message in report.notes:
         note(message)
-    if as_json:
-        print_json(dataclasses.asdict(report))
-        return
-    print(f"{shown(directory)}: {report.added} documents added, {report.documents} in all")
-    if report.quarantined:
+    line = f"{shown(directory)}: {report.added} documents added, {report.documents} in all"
+    print_result(dataclasses.asdict(report), line, as_json)
+    if report.quarantined and not as_json:
         address = Address.of(directory)
         where = f"the index {address.name}-quarantine" if address else f"{directory}/quarantine/"
         note(f"{report.quarantined} records could not be used; they are in {where}, with the reasons")
+    if report.interrupted:
+        note(f"interrupted: {kept}")
+        raise typer.Exit(130)
 
 
 def delete(
@@ -162,12 +155,11 @@ def delete(
     with writer_of(directory, keep, wait=wait) as writer:
         writer.remove(unique)
         manifest = writer.commit()
-    if as_json:
-        print_json(
-            {"deleted": len(unique), "documents": manifest.documents, "generation": manifest.generation}
-        )
-    else:
-        print(f"{shown(directory)}: {len(unique)} documents deleted, {manifest.documents} left")
+    print_result(
+        {"deleted": len(unique), "documents": manifest.documents, "generation": manifest.generation},
+        f"{shown(directory)}: {len(unique)} documents deleted, {manifest.documents} left",
+        as_json,
+    )
 
 
 def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> None:
@@ -187,15 +179,11 @@ def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> Non
         after = writer.compact()
     dropped = before.rows - after.rows
     sizes = [sum(f.bytes for f in manifest.files.values()) for manifest in (before, after)]
-    if as_json:
-        print_json({"dropped": dropped, "documents": after.documents, "bytes": sizes[1]})
-    elif after is not before:
-        print(
-            f"{directory}: {after.documents} documents, {dropped} deleted ones dropped, "
-            f"{sizes[0]} bytes before and {sizes[1]} now"
-        )
-    else:
-        print(f"{directory}: nothing to compact, {after.documents} documents")
+    line = f"{directory}: nothing to compact, {after.documents} documents"
+    if after is not before:
+        line = f"{directory}: {after.documents} documents, {dropped} deleted ones dropped, "
+        line += f"{sizes[0]} bytes before and {sizes[1]} now"
+    print_result({"dropped": dropped, "documents": after.documents, "bytes": sizes[1]}, line, as_json)
 
 
 def drop(
@@ -220,10 +208,11 @@ def drop(
     if not yes:
         typer.confirm(f"delete {directory} with {manifest.documents} documents{where}?", abort=True, err=True)
     dropped = drop_index(directory)
-    if as_json:
-        print_json({"documents": dropped.documents, "generation": dropped.generation})
-    else:
-        print(f"{directory}: deleted, with {dropped.documents} documents{where}")
+    print_result(
+        {"documents": dropped.documents, "generation": dropped.generation},
+        f"{directory}: deleted, with {dropped.documents} documents{where}",
+        as_json,
+    )
 
 
 def info(directory: Index, as_json: AsJson = False) -> None:
@@ -298,16 +287,12 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
         manifest = newer  # a writer committed meanwhile
     lines = lines or contradictions(directory) or graph_damage(directory, manifest.encoder)
     lines = lines or elastic.differences(directory)
-    if as_json:
-        print_json({"files": len(manifest.files), "damaged": lines})
-    else:
-        for line in lines:
-            print(f"damaged: {line}")
-        if not lines:
-            print(f"{directory}: {len(manifest.files)} files, all as they were written")
-            if manifest.elastic:
-                print(
-                    f"{manifest.elastic['index']} holds the same documents, by count and the content of a sample"
-                )
+    whole = f"{directory}: {len(manifest.files)} files, all as they were written"
+    if manifest.elastic:
+        whole += (
+            f"\n{manifest.elastic['index']} holds the same documents, by count and the content of a sample"
+        )
+    found = "\n".join(f"damaged: {line}" for line in lines) or whole
+    print_result({"files": len(manifest.files), "damaged": lines}, found, as_json)
     if lines:
         raise typer.Exit(1)

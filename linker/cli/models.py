@@ -9,7 +9,7 @@ import typer
 
 from indexes.errors import importing
 from linker.base.files import path_text
-from linker.base.terminal import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json, print_result
 from linker.cli import completion
 from linker.engine.options import EncoderCompiled, EncoderPrecision
 
@@ -70,10 +70,7 @@ def train(
     model = run(config, out, overrides=overrides or (), resume=resume, plots=plots)
     if not is_first():
         return
-    if as_json:
-        print_json({"model": path_text(model)})
-    else:
-        print(model)
+    print_result({"model": path_text(model)}, model, as_json)
 
 
 def plot(
@@ -198,7 +195,4 @@ def export(
     from linker.encoders.opened import export_own
 
     graph = export_own(model) if (model / manifests.NAME).exists() else run(model)
-    if as_json:
-        print_json({"graph": path_text(graph)})
-    else:
-        print(graph)
+    print_result({"graph": path_text(graph)}, graph, as_json)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from linker.base.terminal import AsJson, Index, note, print_json
-from linker.engine.options import EncoderOption
+from linker.base.options import values
+from linker.base.terminal import AsJson, note, print_json
+from linker.review.options import CalibrateOptions
 
 if TYPE_CHECKING:
     from indexes.hybrid import Answer
@@ -49,42 +47,7 @@ def _nothing_certified(precision: float, calibration: Calibration | None) -> str
     )
 
 
-def calibrate(
-    directory: Index,
-    queries: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE", help="Judged queries: JSONL, BEIR or TSV. Repeatable.", show_default=False
-        ),
-    ] = None,
-    qrels: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Judgements of the queries. Repeatable.", show_default=False),
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Learn from the judgements of this review instead.", show_default=False
-        ),
-    ] = None,
-    dev_share: Annotated[
-        float,
-        typer.Option(
-            min=0, max=0.9, help="Share of the queries held out, for measures and promised precision."
-        ),
-    ] = 0.5,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed that deals the queries.")] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Write the calibration here instead of into the index.",
-            show_default=False,
-        ),
-    ] = None,
-    encoder: EncoderOption = None,
-    as_json: AsJson = False,
-) -> None:
+def calibrate(options: CalibrateOptions, as_json: AsJson = False) -> None:
     """Learn from judged links how probable a link each hit is.
 
     Searches then show P(link), and --precision keeps what a statistical test promises. Documents that the judgements
@@ -92,17 +55,12 @@ def calibrate(
 
     Example: linker calibrate news.index --queries posts.jsonl --qrels links.qrels
     """
-    if bool(queries) != bool(qrels) or bool(queries) == bool(ledger):
-        raise typer.BadParameter("give either --queries with --qrels, or --ledger")
     from linker.cli import commands
 
-    calibration = commands.calibrate(
-        directory, queries, qrels, ledger=ledger, dev_share=dev_share, seed=seed, out=out, encoder=encoder
-    )
-    report(calibration, out or directory, as_json)
+    report(commands.calibrate(**values(options)), options.out or options.directory, as_json)
 
 
-def report(calibration: Calibration, place: Path, as_json: bool) -> None:
+def report(calibration: Calibration, place: object, as_json: bool) -> None:
     """Print what was fitted, how good it is on held-out links, and which precisions it can promise."""
     promises = {precision: calibration.promise(precision) for precision in PRECISIONS}
     about = dict(calibration.about)

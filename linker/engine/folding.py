@@ -19,14 +19,14 @@ COPIES = 32  # hits that are examined first for copies of one document
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class Folded:
     """Positions in a result list: the best-ranked text of a group, and its copies in order of rank."""
 
     leader: int
     copies: tuple[int, ...] = ()
 
 
-def fold(texts: Sequence[str], threshold: float = THRESHOLD) -> list[Fold]:
+def fold(texts: Sequence[str], threshold: float = THRESHOLD) -> list[Folded]:
     """Group the texts of a result list, best first; each text is in exactly one group.
 
     A text joins the first group whose leader it equals in its words, or whose shingles have a Jaccard similarity
@@ -49,7 +49,7 @@ def fold(texts: Sequence[str], threshold: float = THRESHOLD) -> list[Fold]:
     groups: dict[int, list[int]] = {}
     for i, text in enumerate(same):
         groups.setdefault(leader_of[text], []).append(i)
-    return [Fold(members[0], tuple(members[1:])) for members in groups.values()]
+    return [Folded(members[0], tuple(members[1:])) for members in groups.values()]
 
 
 def _similarity(sets: Sequence[set[str]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

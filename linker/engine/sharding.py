@@ -13,9 +13,10 @@ from indexes.hybrid import Answer, OnFailure
 from indexes.interface import DamagedError, Matrix
 from indexes.sharded import ShardedCollection, check_once, open_shards, shards_of
 from linker.encoders.opened import OwnEncoder
+from linker.engine.generation import Stamp, stamp
 from linker.engine.options import SearchOptions
 from linker.engine.remote import RemoteSnapshot
-from linker.engine.snapshot import Snapshot, Stamp, stamp
+from linker.engine.snapshot import Snapshot
 from linker.engine.torch_scan import gpu_scan
 
 Stamps = Mapping[Path, Stamp | None]

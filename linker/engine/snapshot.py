@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-import os
 import threading
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from indexes.address import shown
 from indexes.anywhere import AnyCollection
 from indexes.arrays import check_k
-from indexes.collection import Collection
 from indexes.hybrid import Answer, Mode, OnFailure, by_filter
 from indexes.interface import BackendUnavailableError, Filter, Hits, IndexesError, Matrix, check_vectors
 from indexes.showing import WIDTH, Pieces
-from indexes.store import manifest as manifests
 from indexes.text.analysis import Analysis
 from indexes.text.marking import excerpt, marked
 from indexes.text.parameters import Bm25Parameters
 from linker.base.errors import InputError
-from linker.encoders.interface import Encoder
 from linker.encoders.opened import OwnEncoder
+from linker.engine.generation import Generation, Stamp
 from linker.engine.options import SearchOptions
-from linker.engine.torch_scan import gpu_scan
 from linker.scoring.ranking.ranker import Ranker
 from linker.scoring.reranking import rerank
 
@@ -39,77 +33,18 @@ if TYPE_CHECKING:
     from linker.scoring.probability.answering import Probabilities
     from linker.scoring.ranking.searching import RankedSearch
 
-Stamp = tuple[int, int, int, int]
 
-
-def stamp(directory: Path) -> Stamp | None:
-    """Return what tells one commit's manifest from the next without reading it; None where there is none."""
-    try:
-        status = os.stat(f"{directory}/{manifests.NAME}")  # noqa: PTH116 # before every search: half the time
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
-
-
-class Snapshot:
+class Snapshot(Generation):
     """A committed generation and its ranker. Any number of threads may search; later commits do not disturb it."""
 
     def __init__(
         self, collection: AnyCollection, seen: Stamp | None, encoder: OwnEncoder, on_failure: OnFailure
     ) -> None:
-        """`seen`: the stamp of the generation's directory, taken before it was opened."""
-        self.collection, self._seen = collection, seen
-        self._encoder, self._on_failure = encoder, on_failure
+        super().__init__(collection, seen, encoder, on_failure)
         self._lock = threading.RLock()
         self._ranker: Ranker | None = None
         self._search: RankedSearch | None = None
         self._probabilities: Probabilities | None = None
-
-    @classmethod
-    def open(
-        cls,
-        directory: Path,
-        encoder: OwnEncoder,
-        on_failure: OnFailure,
-        before: Snapshot | None = None,
-        verify: bool = True,
-    ) -> Self:
-        """Open the last commit; files of `before` are not read and checked again. See `Collection.open`."""
-        seen = stamp(directory)  # first, so that a commit that comes meanwhile is noticed later
-        old = before.collection if before else None
-        assert old is None or isinstance(old, Collection)
-        found = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), before=old, verify=verify)
-        return cls(found, seen, encoder, on_failure)
-
-    def is_old(self) -> bool:
-        """Return whether a commit came later, which costs one `stat`.
-
-        An index without a manifest is being dropped: what is open stays valid.
-        """
-        return stamp(self.collection.directory) not in (None, self._seen)
-
-    def is_last(self) -> bool:
-        """Return whether no commit came later, by what the manifest says. Raises IndexesError where it is gone."""
-        now = stamp(self.collection.directory)
-        if now != self._seen and manifests.load(self.collection.directory) == self.collection.manifest:
-            self._seen = now
-        return now == self._seen
-
-    def has_moved(self) -> bool:
-        """Return whether the last commit names another server index: `compact` makes one, `rebuild --url` moves it."""
-        with contextlib.suppress(IndexesError):
-            last = manifests.load(self.collection.directory)
-            return last.elastic != self.collection.manifest.elastic
-        return False
-
-    @property
-    def encoder(self) -> Encoder:
-        """The index's encoder, loaded on first use. Raises as `OwnEncoder.of`."""
-        return self._encoder.of(self.collection.directory, self.collection.manifest.encoder)
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
-        return self._encoder.embed(self.collection.directory, self.collection.manifest.encoder, texts)
 
     @property
     def ranker(self) -> Ranker | None:

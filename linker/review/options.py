@@ -1,4 +1,4 @@
-"""The options of `find` and `watch`, declared once, for the command line and Python. Imports nothing heavy."""
+"""The options of `find`, `calibrate` and `watch`, declared once for command line and Python. Imports nothing heavy."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -89,6 +89,33 @@ class FindOptions:
             raise UsageError("`per_seed`, `order`, `threshold` and `score` need `static`")
         if self.per_seed and self.until is None:
             raise UsageError("`per_seed` needs `until`")
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrateOptions:
+    """All options of `calibrate`: links are learned from `queries` with `qrels`, or from a review's `ledger`."""
+
+    directory: Annotated["str | Path | Engine", Opt(
+        "Directory of the index, or elastic+https://HOST:PORT/NAME (or opensearch+…).", "", metavar="DIR", read=Path)]
+    queries: Annotated[Paths | Mapping[str, str] | None, Opt(
+        "Judged queries: JSONL, BEIR or TSV. Repeatable.", metavar="FILE", read=list[Path])] = None
+    qrels: Annotated[Paths | Mapping[str, Mapping[str, float]] | None, Opt(
+        "Judgements of the queries. Repeatable.", metavar="FILE", read=list[Path])] = None
+    _: KW_ONLY
+    ledger: Annotated[str | Path | None, Opt(
+        "Learn from the judgements of this review instead.", metavar="FILE")] = None
+    dev_share: Annotated[float, Opt(
+        "Share of the queries held out, for measures and promised precision.", low=0, high=0.9)] = 0.5
+    seed: Annotated[int, Opt("Random seed that deals the queries.", low=0)] = 0
+    out: Annotated[str | Path | None, Opt(
+        "Write the calibration here instead of into the index.", metavar="FOLDER")] = None
+    encoder: EncoderOption = None
+    progress: "Progress | None" = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError unless judgements are given in one of the two ways."""
+        if (self.queries is None) != (self.qrels is None) or (self.queries is None) == (self.ledger is None):
+            raise UsageError("give either `queries` with `qrels`, or `ledger`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,4 @@
-"""What an error is to whoever asked: a status, a code for programs, and what is said of it; never a traceback.
-
-The API answers with problem details, the page with a page in the reader's language.
-"""
+"""Errors over HTTP, by the register: what is said of each to a program and to a reader; never a traceback."""
 
 from __future__ import annotations
 
@@ -12,41 +9,10 @@ from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 
-from indexes import errors
-from linker.base.errors import InputError, LinkerError
-from linker.base.printable import on_one_line, without_credentials
-from linker.review.interface import JudgedMeanwhileError
 from linker.review.wording import message
-from linker.server.api.pool import BusyError
+from linker.server.register import OURS, known
 
-OURS = "something went wrong in the server: its log has the details under this request id"
-SILENT: Mapping[type[Exception], str] = {
-    ClientDisconnect: "the connection was closed before the body had ended",
-    TimeoutError: "there was no answer in time: ask for less, or try again later",
-}
-# The status of each kind of error, and its code for programs; a subclass comes before its base.
-KNOWN: Mapping[type[Exception], tuple[int, str]] = {
-    errors.UnknownIdError: (404, "unknown-document"),
-    errors.DuplicateIdError: (409, "duplicate-document"),
-    errors.BadIdError: (400, "bad-id"),
-    errors.BadDocumentError: (400, "bad-document"),
-    errors.BadFilterError: (400, "bad-filter"),
-    errors.LockedError: (503, "locked"),
-    errors.MissingExtraError: (501, "missing-extra"),
-    errors.BackendUnavailableError: (503, "unavailable"),
-    errors.DamagedError: (500, "damaged-index"),
-    errors.FormatVersionError: (500, "unreadable-index"),
-    errors.EncoderMismatchError: (500, "encoder-mismatch"),
-    errors.IndexesError: (400, "bad-request"),
-    JudgedMeanwhileError: (409, "judged-meanwhile"),
-    InputError: (400, "bad-input"),
-    BusyError: (503, "overloaded"),
-    LinkerError: (400, "bad-request"),
-    ClientDisconnect: (400, "disconnected"),
-    TimeoutError: (504, "timeout"),
-}
 # What the page says; of other errors, what they say of themselves.
 TEXTS = {
     403: message("This form is too old, or it did not come from this page. Load the page again, and repeat."),
@@ -86,15 +52,14 @@ def problem_of(error: Exception) -> ProblemError:
     if isinstance(error, HTTPException):
         status = error.status_code
         code = http.HTTPStatus(status).phrase.lower().replace(" ", "-")
-        known = {404: "there is no such address", 405: "this address takes another method"}
-        problem = ProblemError(status, known.get(status, str(error.detail)), code, text=TEXTS.get(status, ""))
+        said = {404: "there is no such address", 405: "this address takes another method"}
+        problem = ProblemError(status, said.get(status, str(error.detail)), code, text=TEXTS.get(status, ""))
         problem.headers = error.headers
         return problem
-    for kind, (status, code) in KNOWN.items():
-        if isinstance(error, kind):
-            text = SILENT.get(kind) or on_one_line(without_credentials(str(error)))
-            said = MEANWHILE if kind is JudgedMeanwhileError else ""
-            return ProblemError(status, text, code, retry=1 if status == 503 else None, text=said)
+    if found := known(error):
+        retry = 1 if found.status == 503 else None
+        meanwhile = MEANWHILE if found.code == "judged-meanwhile" else ""
+        return ProblemError(found.status, found.text, found.code, retry=retry, text=meanwhile)
     return ProblemError(500, OURS, "internal-error", text=NOT_YOURS)
 
 

@@ -32,6 +32,7 @@ from linker.server.api.workers import Workers, shared_metrics
 from linker.server.config import ServeConfig, has_page
 from linker.server.guard.protocol import PatientProtocol, allow_descriptors
 from linker.server.page.app import create_app
+from linker.server.shelf import Shelf
 
 BACKLOG = 1024  # connections that wait to be accepted
 GRACE, API_GRACE = 5, 30  # seconds for requests that are under way when the server ends
@@ -86,8 +87,9 @@ def application(config: ServeConfig) -> ASGIApp:
     """Return the API, beside the page of a folder if there is one. Raises InputError or IndexesError."""
     from linker.server.api.app import Joined, service_app
 
-    api = service_app(config)
-    return Joined(api, create_app(config)) if has_page(config.directories) else api
+    shelf = Shelf()
+    api = service_app(config, shelf)
+    return Joined(api, create_app(config, shelf)) if has_page(config.directories) else api
 
 
 def _by_workers(config: ServeConfig, host: str, port: int, count: int) -> int:

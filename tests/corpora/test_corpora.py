@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from indexes.interface import Document
 from linker.base.errors import InputError
-from linker.base.lines import Line, read_lines
+from linker.base.lines import Line, Splitter, read_lines
 from linker.corpora import BadLine, Columns, Query, read_corpus, read_queries
 from linker.corpora.tables import read_csv
 
@@ -193,6 +193,16 @@ def test_lines_do_not_depend_on_blocks(write: Write, monkeypatch: pytest.MonkeyP
     expected = [(1, b"a", 1), (2, b"", 0), (3, b"bcde", 8), (4, b"", 0), (5, b"last", 4)]
     assert list(read_lines(write("x", content), 4)) == expected
     assert list(read_lines(write("x.gz", content), 4)) == expected
+
+
+@given(st.lists(st.binary(max_size=20)), st.integers(1, 12))
+def test_blocks_are_cut_into_lines_as_by_split(blocks: list[bytes], limit: int) -> None:
+    splitter = Splitter(limit)
+    lines = [each for block in blocks for each in splitter.feed(block)] + list(splitter.rest())
+    whole = b"".join(blocks).split(b"\n")
+    if not whole[-1]:
+        whole.pop()
+    assert lines == [(n, text[:limit], len(text)) for n, text in enumerate(whole, 1)]
 
 
 def _lines(n: int) -> bytes:

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from indexes.interface import Document
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.engine.folding import Fold, copies, fold
+from linker.engine.folding import Folded, copies, fold
 from linker.scoring.groups.copies import THRESHOLD, normalised_words, shingles
 
 
-def oracle(texts: list[str], threshold: float) -> list[Fold]:
+def oracle(texts: list[str], threshold: float) -> list[Folded]:
     """Compare each text with each leader, set by set."""
     groups: list[list[int]] = []
     sets = [shingles(normalised_words(t)) for t in texts]
@@ -26,7 +26,7 @@ def oracle(texts: list[str], threshold: float) -> list[Fold]:
                 break
         else:
             groups.append([i])
-    return [Fold(g[0], tuple(g[1:])) for g in groups]
+    return [Folded(g[0], tuple(g[1:])) for g in groups]
 
 
 WORDS = st.lists(
@@ -41,12 +41,15 @@ def test_it_is_what_comparing_all_pairs_gives(texts: list[str], threshold: float
 
 def test_a_retweet_and_its_address_change_nothing() -> None:
     post = "Heavy rain floods Valencia's old town https://t.co/abc"
-    assert fold([post, "RT @maria: " + post.upper(), "Fire in the old town"]) == [Fold(0, (1,)), Fold(2)]
+    assert fold([post, "RT @maria: " + post.upper(), "Fire in the old town"]) == [Folded(0, (1,)), Folded(2)]
 
 
 def test_one_word_more_folds_and_another_story_does_not() -> None:
     post = "streets under a metre of water after the heaviest rain for thirty years in Valencia"
-    assert fold([post, post + " today", "streets closed after a metre of snow"]) == [Fold(0, (1,)), Fold(2)]
+    assert fold([post, post + " today", "streets closed after a metre of snow"]) == [
+        Folded(0, (1,)),
+        Folded(2),
+    ]
 
 
 def test_no_chain_of_small_changes_joins_two_texts() -> None:
@@ -58,13 +61,13 @@ def test_no_chain_of_small_changes_joins_two_texts() -> None:
 
 
 def test_texts_without_words_stay_apart() -> None:
-    assert fold(["…", "!!", ""]) == [Fold(0), Fold(1), Fold(2)]
+    assert fold(["…", "!!", ""]) == [Folded(0), Folded(1), Folded(2)]
 
 
 def test_chinese_is_compared_by_characters() -> None:
     assert fold(["瓦伦西亚老城区被大雨淹没了", "瓦伦西亚老城区被大雨淹没", "北京今天有风"]) == [
-        Fold(0, (1,)),
-        Fold(2),
+        Folded(0, (1,)),
+        Folded(2),
     ]
 
 

@@ -15,7 +15,7 @@ from linker.engine.engine import Engine
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
 from linker.server.jobs import points as map_file
-from linker.server.jobs.indexing import SEEDS_QUARANTINE, Source, specification, unfinished
+from linker.server.jobs.indexing import SEEDS_QUARANTINE, UploadedFile, specification, unfinished
 from linker.server.jobs.job import Job, Step
 
 DEADLINE = 60.0
@@ -35,8 +35,8 @@ def project(tmp_path: Path) -> Project:
     return Workspace(tmp_path / "reviews").create("Floods")
 
 
-def start(made: Project, path: Path, articles: list[Source] | None = None) -> Job:
-    source = Source(path, Columns("tweet", "content"))
+def start(made: Project, path: Path, articles: list[UploadedFile] | None = None) -> Job:
+    source = UploadedFile(path, Columns("tweet", "content"))
     return Job("index", specification(made, [source], articles or []), unfinished(made))
 
 
@@ -44,7 +44,7 @@ def test_files_become_an_index_and_seeds(tmp_path: Path) -> None:
     made = project(tmp_path)
     articles = tmp_path / "articles.csv"
     articles.write_text("id,title,text\na1,Floods,Heavy rain floods Valencia\na2,,\n")
-    job = start(made, posts(tmp_path / "posts.csv", 50), [Source(articles, Columns(title="title"))])
+    job = start(made, posts(tmp_path / "posts.csv", 50), [UploadedFile(articles, Columns(title="title"))])
     assert job.wait(DEADLINE) == "done", job.error
     assert job.result == {"documents": 50, "quarantined": 0, "seeds": 1, "bad_seeds": 1}
     assert len(Engine(made.index)) == 50
@@ -95,11 +95,12 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from linker.corpora import Columns
-from linker.server.jobs.indexing import Source, specification, unfinished
+from linker.server.jobs.indexing import UploadedFile, specification, unfinished
 from linker.server.jobs.job import Job
 from linker.review.project import Workspace
 made = Workspace(Path(sys.argv[1])).project("floods")
-job = Job("index", specification(made, [Source(Path(sys.argv[2]), Columns("tweet", "content"))]), unfinished(made))
+source = UploadedFile(Path(sys.argv[2]), Columns("tweet", "content"))
+job = Job("index", specification(made, [source]), unfinished(made))
 while job.step.what != "indexing": time.sleep(.01)
 print(job.pid, flush=True)
 time.sleep(600)

@@ -30,7 +30,7 @@ RETRIES = 20  # of a batch whose worker or machine has died
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class WorkerBuild:
     """What a worker needs of a build: the generation to write to, and the encoder; None: there are no vectors."""
 
     settings: ElasticSettings
@@ -44,7 +44,7 @@ class Job:
 class RaySender:
     """Hands batches to Ray's workers, so many ahead that none of them waits; `workers` is their number."""
 
-    def __init__(self, ray: Any, job: Job) -> None:
+    def __init__(self, ray: Any, job: WorkerBuild) -> None:
         self._ray, self._job, self._gpus = ray, ray.put(job), job.gpus
         # Named as an option, and not where the task is defined: else Ray ends a worker with a GPU after each batch.
         self._task = ray.remote(_write).options(num_cpus=1, num_gpus=job.gpus or None, max_retries=RETRIES)
@@ -93,7 +93,7 @@ def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: floa
     with joined(ray):
         check_gpus(ray, gpus)
         settings, generation = writer.target
-        sender = RaySender(ray, Job(settings, generation, writer.manifest, load, gpus))
+        sender = RaySender(ray, WorkerBuild(settings, generation, writer.manifest, load, gpus))
         writer.sender = sender
         try:
             yield sender
@@ -101,10 +101,10 @@ def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: floa
             sender.close()
 
 
-class _Worker:
+class _SendingWorker:
     """Encodes and sends batches of one build, in a process of Ray's."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: WorkerBuild) -> None:
         record = job.manifest.encoder
         self._encoder = loaded(job.load, record.fingerprint) if job.load and record else None
         self.index = ClusterIndex(job.settings, job.generation)
@@ -118,16 +118,16 @@ class _Worker:
         self._sender.flush()
 
 
-_working: dict[str, _Worker] = {}  # the build that this process works for, and its worker
+_working: dict[str, _SendingWorker] = {}  # the build that this process works for, and its worker
 
 
-def _write(job: Job, documents: Sequence[Document], first: int) -> None:
+def _write(job: WorkerBuild, documents: Sequence[Document], first: int) -> None:
     """Encode and send a batch, in a process of Ray's, which keeps its encoder for the next one."""
     try:
         if job.key not in _working:
             while _working:
                 _working.popitem()[1].index.close()
-            _working[job.key] = _Worker(job)
+            _working[job.key] = _SendingWorker(job)
         _working[job.key].write(documents, first)
     except (IndexesError, LinkerError) as error:
         raise LinkerError(f"on {socket.gethostname()}, {error}") from error

@@ -7,11 +7,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
 import numpy as np
 
 from indexes.dtypes import BoolArray, Int64Array
 from indexes.fusion import Ranking
+from indexes.hybrid import HybridIndex
+from indexes.store.records import Manifest
 from indexes.text.parameters import Bm25Parameters
 from linker.engine.tuning.lead import HYBRID_CERTAINTY, Lead
 from linker.engine.tuning.settings import Setting
@@ -35,6 +38,15 @@ class Bm25Search:
     search: Callable[[Bm25Parameters], Ranking]
     current: Bm25Parameters
     grid: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=lambda: GRID)
+
+    @classmethod
+    def of(cls, hybrid: HybridIndex, manifest: Manifest, texts: Sequence[str]) -> Self | None:
+        """Return how an index is searched for texts; None without BM25. On a server, only k3 can differ per query."""
+        text, depth = hybrid.text, hybrid.settings.depth
+        if text is None:
+            return None
+        grid = {"k3": GRID["k3"]} if manifest.elastic else GRID
+        return cls(lambda bm25: text.search_rows(texts, depth, None, bm25), manifest.bm25, grid)
 
 
 Parameters = Callable[

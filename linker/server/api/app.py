@@ -8,7 +8,6 @@ import logging
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
-from types import ModuleType
 from typing import Any
 
 from fastapi import FastAPI
@@ -22,24 +21,38 @@ from linker.base.version import __version__
 from linker.server.api import logs, problems
 from linker.server.api.evaluating import EvaluateRequest
 from linker.server.api.guard import OPEN, asked_by
-from linker.server.api.routes import documents, embeddings, evaluate, indexes, jobs, rerank, search, status
+from linker.server.api.routes import (
+    documents,
+    embeddings,
+    evaluate,
+    indexes,
+    jobs,
+    rerank,
+    search,
+    starting,
+    status,
+)
 from linker.server.api.routes.common import ProblemDetails
 from linker.server.api.served import Service
 from linker.server.config import ServeConfig
 from linker.server.guard.gate import Gate
+from linker.server.shelf import Shelf
 
 # One module per resource; each has a `router`.
-ROUTES: tuple[ModuleType, ...] = (search, embeddings, rerank, jobs, indexes, documents, evaluate, status)
+ROUTES = (search, embeddings, rerank, starting, jobs, indexes, documents, evaluate, status)
 PATHS = ("/v1/", "/metrics", *OPEN)  # those that the API answers where a page has the rest
 DESCRIPTION = (
     "Search indexes, change their documents, and evaluate runs. Errors are problem details (RFC 9457)."
 )
 
 
-def service_app(config: ServeConfig) -> FastAPI:
-    """Return the application of the API alone. Raises InputError or IndexesError where an index cannot be opened."""
+def service_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
+    """Return the application of the API alone; `shelf` holds what is open for others, too.
+
+    Raises InputError or IndexesError where an index cannot be opened.
+    """
     app = FastAPI(title="linker", version=__version__, description=DESCRIPTION, **_QUIET)
-    return add_api(app, Service(config))
+    return add_api(app, Service(config, shelf))
 
 
 _QUIET: dict[str, Any] = {"docs_url": None, "redoc_url": None, "redirect_slashes": False}

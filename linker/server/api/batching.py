@@ -26,7 +26,7 @@ Run = Callable[[Callable[[], Answer]], Awaitable[Answer]]
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class _Waiting:
+class _WaitingSearch:
     """One caller's texts, and where it waits for their answer."""
 
     texts: Sequence[str]
@@ -45,11 +45,11 @@ class _Lane:
     """The searches with the same options that wait, in order of arrival."""
 
     def __init__(self) -> None:
-        self.waiting: dict[_Waiting, None] = {}
+        self.waiting: dict[_WaitingSearch, None] = {}
         self._wanted = 0
         self._filled = asyncio.Event()
 
-    def put(self, one: _Waiting) -> None:
+    def put(self, one: _WaitingSearch) -> None:
         self.waiting[one] = None
         if len(self.waiting) >= self._wanted:
             self._filled.set()
@@ -63,9 +63,9 @@ class _Lane:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._filled.wait(), window)
 
-    def take(self, most: int) -> list[_Waiting]:
+    def take(self, most: int) -> list[_WaitingSearch]:
         """Remove and return the first searches: together at most `most` texts, or one search of any size."""
-        taken: list[_Waiting] = []
+        taken: list[_WaitingSearch] = []
         for one in self.waiting:
             most -= len(one.texts)
             if taken and most < 0:
@@ -116,7 +116,7 @@ class Batcher(Generic[OptionsT]):
         waiting = sum(len(lane.waiting) for (whose, _), lane in self._lanes.items() if whose == owner)
         if waiting >= self._capacity:
             raise BusyError(f"{waiting} searches are waiting: try again later")
-        one = _Waiting(texts, asyncio.get_running_loop().create_future())
+        one = _WaitingSearch(texts, asyncio.get_running_loop().create_future())
         lane = self._lanes.get((owner, options))
         if lane is None:
             lane = self._lanes[owner, options] = _Lane()
@@ -136,7 +136,7 @@ class Batcher(Generic[OptionsT]):
                 await lane.fill(len(batch), self._window)
         del self._lanes[OWNER.get(), options]  # a task keeps the context in which it was made
 
-    async def _answer(self, batch: Sequence[_Waiting], options: OptionsT) -> None:
+    async def _answer(self, batch: Sequence[_WaitingSearch], options: OptionsT) -> None:
         texts = [text for one in batch for text in one.texts]
         self.batches += 1
         self.searches += len(batch)

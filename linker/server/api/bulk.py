@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import orjson
 
 from indexes.interface import BadDocumentError, Document, DuplicateIdError
 from indexes.store.segments import storable
-from linker.base.lines import MAX_LINE, Line
+from linker.base.lines import MAX_LINE, Splitter
 from linker.corpora.records import Columns, UnusableError, make_document, too_long
 from linker.engine.engine import Engine
 from linker.server.api.served import Served
@@ -23,7 +23,7 @@ RETRIES = 3  # where another process adds the same documents meanwhile
 
 
 @dataclass(slots=True)
-class Report:
+class BulkReport:
     """What has become of the lines so far; `quarantined`: number of the line and why it cannot be used."""
 
     index: str
@@ -43,40 +43,7 @@ class Report:
         return dataclasses.asdict(self) | {"quarantined": ordered}
 
 
-class Splitter:
-    """Cuts blocks of bytes into lines; of a line beyond `limit`, only its size is kept."""
-
-    def __init__(self, limit: int = MAX_LINE) -> None:
-        self._limit, self._head, self._size, self._number = limit, bytearray(), 0, 0
-
-    def feed(self, block: bytes) -> Iterator[Line]:
-        """Yield the lines that end in this block: number from 1, content (nothing beyond the limit), size in bytes."""
-        *whole, tail = block.split(b"\n")
-        for piece in whole:
-            self._take(piece)
-            yield self._line()
-        self._take(tail)
-
-    def end(self) -> Iterator[Line]:
-        """Yield what stands after the last newline, if anything."""
-        if self._size:
-            yield self._line()
-
-    def _take(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > self._limit:
-            self._head = bytearray()
-        else:
-            self._head += piece
-
-    def _line(self) -> Line:
-        self._number += 1
-        line = self._number, bytes(self._head), self._size
-        self._head, self._size = bytearray(), 0
-        return line
-
-
-class Bulk:
+class DocumentStream:
     """One stream of documents on its way into an index."""
 
     def __init__(self, served: Served, *, replace: bool) -> None:
@@ -84,9 +51,9 @@ class Bulk:
         self._served, self._replace = served, replace
         self._pending: dict[str, tuple[int, Document]] = {}  # each with the number of its line
         self._bytes = 0
-        self.report = Report(served.name)
+        self.report = BulkReport(served.name)
 
-    async def take(self, stream: AsyncIterator[bytes]) -> Report:
+    async def take(self, stream: AsyncIterator[bytes]) -> BulkReport:
         """Take all lines, in one commit per batch, and return the report.
 
         Raises what adding raises, with the batches before committed, and ProblemError where too many lines are bad.
@@ -95,14 +62,16 @@ class Bulk:
         async for block in stream:
             for line in splitter.feed(block):
                 await self._line(*line)
-        for line in splitter.end():
+        for line in splitter.rest():
             await self._line(*line)
         await self._commit()
         return self.report
 
     async def _line(self, number: int, raw: bytes, size: int) -> None:
         self.report.lines = number
-        if size and not raw.isspace():
+        if size and (
+            size > MAX_LINE or not raw.isspace()
+        ):  # of a line that is too long, only the start is here
             try:
                 self._keep(number, _document(raw, size))
                 self._bytes += size

@@ -21,7 +21,7 @@ Run = Callable[[Callable[[], list[bool]]], Awaitable[list[bool]]]
 
 
 @dataclass(eq=False, slots=True)
-class _Waiting:
+class _WaitingChange:
     """A change, and where its result is waited for."""
 
     change: Change
@@ -38,7 +38,7 @@ class Changes:
         `capacity`: changes of one owner that may wait.
         """
         self._apply, self._run, self._capacity = apply, run, capacity
-        self._waiting: dict[_Waiting, None] = {}
+        self._waiting: dict[_WaitingChange, None] = {}
         self._task: asyncio.Task[None] | None = None
         self._wanted, self._enough = 0, asyncio.Event()
 
@@ -51,7 +51,7 @@ class Changes:
         owner = OWNER.get()
         if sum(one.owner == owner for one in self._waiting) >= self._capacity:
             raise BusyError("too many changes wait: try again later")
-        one = _Waiting(change, owner, asyncio.get_running_loop().create_future())
+        one = _WaitingChange(change, owner, asyncio.get_running_loop().create_future())
         self._waiting[one] = None
         if len(self._waiting) >= self._wanted:
             self._enough.set()
@@ -81,15 +81,15 @@ class Changes:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._enough.wait(), WINDOW)
 
-    def _take(self) -> list[_Waiting]:
+    def _take(self) -> list[_WaitingChange]:
         taken = list(self._waiting)[:MOST]
         for one in taken:
             self._waiting.pop(one, None)  # it may have been taken back meanwhile
         return taken
 
-    async def _commit(self, take: Callable[[], list[_Waiting]]) -> int:
+    async def _commit(self, take: Callable[[], list[_WaitingChange]]) -> int:
         """Make the changes that `take` returns; return how many they were."""
-        batch: list[_Waiting] = []
+        batch: list[_WaitingChange] = []
 
         def apply() -> list[bool]:
             batch.extend(take())  # now, since more have come while others were writing
@@ -105,7 +105,7 @@ class Changes:
                 one.future.set_result(had)
         return len(batch)
 
-    async def _failed(self, batch: Sequence[_Waiting], error: Exception) -> None:
+    async def _failed(self, batch: Sequence[_WaitingChange], error: Exception) -> None:
         """Make each change of a failed batch by itself, unless no change can be the reason."""
         if len(batch) > 1 and not isinstance(error, BackendUnavailableError | LockedError):
             for one in batch:

@@ -15,7 +15,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 
 
-class Metrics:
+class ServerMetrics:
     """What is counted and measured. Of several workers, counts are summed and memory is told for each."""
 
     def __init__(self) -> None:

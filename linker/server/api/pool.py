@@ -30,7 +30,7 @@ class _Call:
     future: asyncio.Future[Any]
 
 
-class Pool:
+class FairPool:
     """Calls of several owners take turns, and one never has all threads; beyond `waiting` of one, more are refused.
 
     Only one event loop may use it.

@@ -11,7 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from linker.server.api import logs
-from linker.server.errors import KNOWN, ProblemError, problem_of
+from linker.server.errors import ProblemError, problem_of
+from linker.server.register import KNOWN
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -24,11 +24,12 @@ from linker.scoring.probability import drift
 from linker.scoring.ranking import calibration as ranker_calibration
 from linker.scoring.ranking.ranker import Ranker
 from linker.server.api import batching, changing, logs
-from linker.server.api.jobs import Jobs
-from linker.server.api.metrics import Metrics
-from linker.server.api.pool import Pool
+from linker.server.api.metrics import ServerMetrics
+from linker.server.api.pool import FairPool
 from linker.server.config import ServeConfig
 from linker.server.errors import ProblemError
+from linker.server.jobs.keeper import Jobs
+from linker.server.shelf import Shelf
 
 T = TypeVar("T")
 FOLLOW = 1.0  # seconds
@@ -40,7 +41,7 @@ PART, CALIBRATED_PART = 16, 200  # texts of a larger one that are searched for w
 class Served:
     """One index by its name on the wire."""
 
-    def __init__(self, name: str, engine: Engine, pool: Pool, heavy: Pool) -> None:
+    def __init__(self, name: str, engine: Engine, pool: FairPool, heavy: FairPool) -> None:
         self.name, self.engine, self._pool, self._heavy = name, engine, pool, heavy
         self._writing = asyncio.Lock()
         self._changes = changing.Changes(engine.apply, self.change, capacity=pool.waiting)
@@ -135,15 +136,15 @@ def pooled_ranker() -> Ranker:
 class Service:
     """All open indexes, and what may be done with them."""
 
-    def __init__(self, config: ServeConfig) -> None:
+    def __init__(self, config: ServeConfig, shelf: Shelf | None = None) -> None:
         """Open the indexes. Raises InputError or IndexesError where one cannot be read."""
-        self.config = config
-        self.metrics = Metrics()
-        self.pool = Pool(config.limits.threads, config.limits.waiting, "search")
+        self.config, self.shelf = config, shelf or Shelf()
+        self.metrics = ServerMetrics()
+        self.pool = FairPool(config.limits.threads, config.limits.waiting, "search")
         self.aside = defaultdict[str, asyncio.Semaphore](
             lambda: asyncio.Semaphore(1)
         )  # processes of an owner
-        self.heavy = Pool(HEAVY_THREADS, config.limits.waiting, "heavy")
+        self.heavy = FairPool(HEAVY_THREADS, config.limits.waiting, "heavy")
         self.access = config.access
         self.jobs = Jobs(config.limits, config.jobs_folder)
         self.indexes: Mapping[str, Served] = {}
@@ -159,11 +160,11 @@ class Service:
                 known.engine.refresh()
                 opened[name] = known
             else:
-                opened[name] = Served(name, Engine.open(directory), self.pool, self.heavy)
+                opened[name] = Served(name, self.shelf.engine(directory), self.pool, self.heavy)
         gone = [served for name, served in self.indexes.items() if opened.get(name) is not served]
         self.indexes = opened
         for served in gone:
-            served.engine.close()
+            self.shelf.close_index(served.engine.directory)
 
     def reload(self) -> None:
         """Read the tokens again and open the indexes that are there now; where that raises, nothing changes."""
@@ -236,5 +237,4 @@ class Service:
         self.jobs.close()
         self.pool.close()
         self.heavy.close()
-        for served in self.indexes.values():
-            served.engine.close()
+        self.shelf.close()

@@ -22,11 +22,11 @@ def mcp(
     Example: linker mcp news.index
     """
     from linker.server.mcp import stdio
+    from linker.server.mcp.reviews import Indexes
     from linker.server.mcp.server import make_server
-    from linker.server.mcp.shelf import Shelf
 
-    shelf = Shelf(directories)
+    indexes = Indexes(directories)
     try:
-        stdio.serve(make_server(shelf, reviewer))
+        stdio.serve(make_server(indexes, reviewer))
     finally:
-        shelf.close()
+        indexes.close()

@@ -29,7 +29,7 @@ SEEDS_QUARANTINE = "seeds.quarantine.jsonl"  # the articles that could not be re
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class UploadedFile:
     """An uploaded file, and how it is read."""
 
     path: Path
@@ -49,8 +49,8 @@ class Source:
 
 def specification(
     project: Project,
-    posts: Sequence[Source],
-    articles: Sequence[Source] = (),
+    posts: Sequence[UploadedFile],
+    articles: Sequence[UploadedFile] = (),
     *,
     encoder: str = "none",
     language: str = "english",
@@ -78,8 +78,8 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
     Returns the numbers of documents, quarantined records and seeds. Raises InputError or IndexesError.
     """
-    posts = [Source.of(s) for s in spec["posts"]]
-    articles = [Source.of(s) for s in spec["articles"]]
+    posts = [UploadedFile.of(s) for s in spec["posts"]]
+    articles = [UploadedFile.of(s) for s in spec["articles"]]
     seeds, bad = read_seeds(articles)
     index, building = Path(spec["index"]), Path(spec["folder"]) / f"{UNFINISHED}index"
     discard(building)  # of a job that was killed with its server
@@ -102,7 +102,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     return counts | {"seeds": len(seeds), "bad_seeds": len(bad)}
 
 
-def read_seeds(sources: Sequence[Source]) -> tuple[list[Seed], list[BadLine]]:
+def read_seeds(sources: Sequence[UploadedFile]) -> tuple[list[Seed], list[BadLine]]:
     """Return the seeds in files, and the records that cannot be seeds. Raises InputError where an id repeats."""
     seeds: dict[str, Seed] = {}
     bad: list[BadLine] = []
@@ -119,13 +119,13 @@ def read_seeds(sources: Sequence[Source]) -> tuple[list[Seed], list[BadLine]]:
     return list(seeds.values()), bad
 
 
-def _counted(source: Source, tell: Progress) -> Iterator[Document | BadLine]:
+def _counted(source: UploadedFile, tell: Progress) -> Iterator[Document | BadLine]:
     for number, record in enumerate(read_corpus(source.path, source.columns), start=1):
         tell("reading", number, None)
         yield record
 
 
-def _build(posts: Sequence[Source], out: Path, options: BuildOptions) -> dict[str, int]:
+def _build(posts: Sequence[UploadedFile], out: Path, options: BuildOptions) -> dict[str, int]:
     """Build an index of the first file and add the others, each with its own columns."""
     first, *others = posts
     report = build([first.path], out, dataclasses.replace(options, columns=first.columns))
@@ -133,7 +133,7 @@ def _build(posts: Sequence[Source], out: Path, options: BuildOptions) -> dict[st
     return _add(others, out, counts) if others else counts
 
 
-def _add(posts: Sequence[Source], index: Path, counts: Mapping[str, int]) -> dict[str, int]:
+def _add(posts: Sequence[UploadedFile], index: Path, counts: Mapping[str, int]) -> dict[str, int]:
     """Add files to a finished index, each in one commit; return the counts with theirs."""
     record = manifests.load(index).encoder
     encoder = open_encoder(index, record) if record else None

@@ -13,10 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
-from indexes.errors import IndexesError
 from indexes.hybrid import Answer, Mode
-from linker.base.errors import LinkerError
-from linker.base.printable import without_credentials
 from linker.base.version import __version__
 from linker.crosslingual.options import LinkOptions
 from linker.engine.options import SearchOptions
@@ -37,7 +34,8 @@ from linker.server.mcp.models import (
     SeedText,
     text_of,
 )
-from linker.server.mcp.shelf import Shelf
+from linker.server.mcp.reviews import Indexes
+from linker.server.register import known
 
 INSTRUCTIONS = """\
 linker searches texts and helps to review which of them are relevant to seed texts (for example: which posts belong to
@@ -57,15 +55,15 @@ ReviewName = Annotated[
 ]
 
 
-def make_server(shelf: Shelf, reviewer: str = "mcp") -> MCPServer[object]:
-    """Return the server over the indexes of a shelf; its judgements are stored as those of `reviewer`."""
+def make_server(indexes: Indexes, reviewer: str = "mcp") -> MCPServer[object]:
+    """Return the server over indexes; its judgements are stored as those of `reviewer`."""
     server: MCPServer[object] = MCPServer(
         "linker",
         version=__version__,
-        instructions=INSTRUCTIONS.format(names=", ".join(shelf.names)),
+        instructions=INSTRUCTIONS.format(names=", ".join(indexes.names)),
         log_level="WARNING",
     )
-    tools = Tools(shelf, reviewer)
+    tools = Tools(indexes, reviewer)
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     adds = ToolAnnotations(
         read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -87,17 +85,19 @@ def _told(tool: Callable[P, R]) -> Callable[P, R]:
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return tool(*args, **kwargs)
-        except (LinkerError, IndexesError) as e:
-            raise ToolError(without_credentials(str(e))) from e
+        except Exception as e:
+            if (found := known(e)) is None:
+                raise
+            raise ToolError(found.text) from e
 
     return called
 
 
 class Tools:
-    """The tools, over one shelf and for one reviewer."""
+    """The tools, over the same indexes and for one reviewer."""
 
-    def __init__(self, shelf: Shelf, reviewer: str) -> None:
-        self._shelf, self._reviewer = shelf, reviewer
+    def __init__(self, indexes: Indexes, reviewer: str) -> None:
+        self._indexes, self._reviewer = indexes, reviewer
 
     def search(
         self,
@@ -113,8 +113,8 @@ class Tools:
         ] = 1000,
     ) -> SearchAnswer:
         """Return the documents of an index that fit a query best, the best first."""
-        name = self._shelf.name(index)
-        answer = self._shelf.engine(name).search(query, k, mode=mode, where=where or None)
+        name = self._indexes.name(index)
+        answer = self._indexes.engine(name).search(query, k, mode=mode, where=where or None)
         return SearchAnswer(
             index=name, mode=answer.mode, degraded=answer.degraded, hits=_hits(answer, characters)
         )
@@ -135,8 +135,8 @@ class Tools:
 
         Send all texts at once: which documents are taken says something about the others.
         """
-        name, seeds = self._shelf.name(index), [_seed(text) for text in texts]
-        engine = self._shelf.engine(name)
+        name, seeds = self._indexes.name(index), [_seed(text) for text in texts]
+        engine = self._indexes.engine(name)
         sent = [{"id": seed.id, "title": seed.title, "text": seed.text} for seed in seeds]
         sides = {"source": {"documents": sent}, "target": {"index": str(engine.directory)}}
         result = linking.run({**sides, "k": k}, lambda what, done, total: None)
@@ -180,9 +180,9 @@ class Tools:
 
         What comes next is learned from the judgements so far. Reading may end once `progress.enough` says why.
         """
-        name = self._shelf.name(index)
+        name = self._indexes.name(index)
         given = [_seed(s) for s in seeds or ()]
-        candidate, seed, progress, enough = self._shelf.review(name, review).next(given, self._reviewer)
+        candidate, seed, progress, enough = self._indexes.review(name, review).next(given, self._reviewer)
         following = None
         if candidate is not None:
             following = NextDocument(
@@ -190,7 +190,7 @@ class Tools:
                 seed_text=seed.full_text[:LONGEST_TEXT] if seed else "",
                 score=candidate.score,
                 probability=candidate.probability,
-                document=text_of(self._shelf.engine(name).document(candidate.id), characters),
+                document=text_of(self._indexes.engine(name).document(candidate.id), characters),
             )
         return FindAnswer(index=name, review=review, next=following, progress=_progress(progress, enough))
 
@@ -216,8 +216,8 @@ class Tools:
         review: ReviewName = "",
     ) -> JudgeAnswer:
         """Store a verdict on a document in the review's ledger; a later verdict on the same document replaces it."""
-        name = self._shelf.name(index)
-        candidate, progress, enough = self._shelf.review(name, review).judge(
+        name = self._indexes.name(index)
+        candidate, progress, enough = self._indexes.review(name, review).judge(
             id, seed, verdict, self._reviewer, note, tags or ()
         )
         return JudgeAnswer(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import AsyncIterator
-from types import ModuleType
 
 from fastapi import Depends, FastAPI
 from starlette.responses import Response
@@ -15,6 +14,7 @@ from linker.base.version import __version__
 from linker.review.project import Workspace
 from linker.server.config import ServeConfig
 from linker.server.guard.gate import Gate
+from linker.server.jobs.keeper import Jobs
 from linker.server.page import (
     account,
     compare,
@@ -26,6 +26,7 @@ from linker.server.page import (
     progress,
     projects,
     rows,
+    running,
     search,
     seeds,
     settings,
@@ -35,36 +36,27 @@ from linker.server.page import (
 )
 from linker.server.page.guard import asked_by, check_form
 from linker.server.page.rendering import FOLDER
-from linker.server.page.reviews import Reviews
+from linker.server.shelf import Shelf
 
 # One module per page; each has a `router`. A path `/p/{project}/…` takes InProject or InReview of `reviews`.
-PAGES: tuple[ModuleType, ...] = (
-    account,
-    start,
-    projects,
-    setup,
-    search,
-    seeds,
-    rows,
-    judge,
-    progress,
-    links,
-    compare,
-    map,
-    export,
-    settings,
-    stop,
-)
+PAGES = (
+    account, start, projects, setup, search, seeds, rows, judge, progress, links, compare, map, export, settings, stop,
+)  # fmt: skip
 
 
-def create_app(config: ServeConfig) -> FastAPI:
-    """Return the application for one folder. Raises InputError where the folder cannot hold reviews."""
-    reviews = Reviews(Workspace(config.directories[0]))
+def create_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
+    """Return the application for one folder; `shelf` holds what is open for others, too.
+
+    Raises InputError where the folder cannot hold reviews.
+    """
+    workspace, opened = Workspace(config.directories[0]), shelf or Shelf()
+    jobs = Jobs(running.unhurried(config.limits))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        reviews.close()
+        jobs.close()
+        opened.close()
 
     app = FastAPI(
         title="linker",
@@ -76,7 +68,8 @@ def create_app(config: ServeConfig) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
-    app.state.config, app.state.reviews = config, reviews
+    app.state.config, app.state.jobs = config, jobs
+    app.state.workspace, app.state.shelf = workspace, opened
     # A page holds some thirty addresses, and FastAPI goes through all routes for each.
     app.state.path_for = functools.lru_cache(4096)(app.url_path_for)
     for module in PAGES:

@@ -17,7 +17,8 @@ from linker.review.agreement import CONSENSUS, Agreement, agreement, decided, re
 from linker.review.curve import Point, points, scores
 from linker.review.interface import Verdict
 from linker.server.page.rendering import NAMES, address, message, page, translate
-from linker.server.page.reviews import InReview, Opened, Reader
+from linker.server.page.reviews import InReview, Reader
+from linker.server.shelf import Opened
 
 router = APIRouter()
 MEASURES = "map recip_rank success.1,5"  # as in linker.evaluation.comparison.DEFAULT

@@ -26,7 +26,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class DrawnCurve:
     """The plot: `line` holds the points of the curve; `band`, top and height of how many documents there may be."""
 
     width: int
@@ -47,7 +47,7 @@ class Pace:
     per_hour: float | None
 
 
-def curve(found: Sequence[int], most: int | None, language: Language) -> Curve:
+def curve(found: Sequence[int], most: int | None, language: Language) -> DrawnCurve:
     """Return the plot of the number found after each read document.
 
     `most`: the largest number of relevant documents that the certificate allows, if there is one.
@@ -66,7 +66,7 @@ def curve(found: Sequence[int], most: int | None, language: Language) -> Curve:
     places = sorted({0, *range(step - 1, reads, step), reads - 1})
     line = " ".join(["0," + str(HEIGHT), *(f"{x(i + 1)},{y(found[i])}" for i in places)])
     band = (y(most), round(y(found[-1]) - y(most), 1)) if most else None
-    return Curve(
+    return DrawnCurve(
         WIDTH,
         HEIGHT,
         line,

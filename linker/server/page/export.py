@@ -19,10 +19,11 @@ from linker.review.interface import VERDICTS, Verdict
 from linker.review.rows.states import counts
 from linker.review.session import note_of, note_of_rows
 from linker.review.uploads import is_table, stored
-from linker.server.jobs.indexing import Source
+from linker.server.jobs.indexing import UploadedFile
 from linker.server.page import matching
 from linker.server.page.rendering import NAMES, message, page, translate
-from linker.server.page.reviews import InReview, Opened
+from linker.server.page.reviews import InReview
+from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/export")
 FORMATS = {
@@ -110,7 +111,7 @@ def download_own(
         raise HTTPException(404)
     about = opened.project.about
     known = about.get("columns", {}).get(file)
-    columns = Source.of({"path": file, "columns": known}).columns if known else preview(source).guess()
+    columns = UploadedFile.of({"path": file, "columns": known}).columns if known else preview(source).guess()
     with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as made:
         out = Path(made.name)
     try:

@@ -16,9 +16,10 @@ from linker.server.errors import MEANWHILE
 from linker.server.page.judging import group, saw, seed_of, seen, shown
 from linker.server.page.matching import is_rows
 from linker.server.page.rendering import address, is_swap, message, page, translate
-from linker.server.page.reviews import InReview, Opened, Reader
+from linker.server.page.reviews import InReview, Reader
 from linker.server.page.sessions import Session
 from linker.server.page.stop import is_due, stop_page
+from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}")
 RECENT = 50  # judgements of a page of those made

@@ -12,7 +12,7 @@ from linker.base.errors import InputError
 from linker.engine.evidence import Evidence, evidence, rarest_words
 from linker.engine.folding import copies
 from linker.review.interface import Candidate, Seed, Verdict
-from linker.server.page.reviews import Opened
+from linker.server.shelf import Opened
 
 LONGEST = 40_000  # characters of a text that are shown at first
 LEAD = 220  # characters of a seed that stand for all of it
@@ -116,7 +116,7 @@ def _copies(opened: Opened, id_: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class SeedOffer:
     """What the form of a document that a search found offers: the seeds to judge it for, and what was said of it.
 
     `seeds`: ids and labels, of which `chosen` is selected; where it is empty, the reviewer is asked. `said`: verdict,
@@ -136,7 +136,7 @@ class Offer:
         return self.said[0][0] if len(self.said) == 1 else ""
 
 
-def offers(opened: Opened, ids: Sequence[str], reviewer: str, seed: str = "") -> dict[str, Offer]:
+def offers(opened: Opened, ids: Sequence[str], reviewer: str, seed: str = "") -> dict[str, SeedOffer]:
     """Return what to offer for documents that a search found, by their ids; `seed`: the one to judge for, if known."""
     review = opened.review
     labels = {s.id: _label(number, s) for number, s in enumerate(review.seeds, start=1)}
@@ -148,7 +148,7 @@ def offers(opened: Opened, ids: Sequence[str], reviewer: str, seed: str = "") ->
         allowed = [s for s in likely if s in labels and (s, id_) in review.population]
         seeds = tuple((s, labels[s]) for s in allowed[:LIKELIEST])
         sure = seed in labels or len(labels) == 1 or review.settings.unit == "topic"
-        found[id_] = Offer(
+        found[id_] = SeedOffer(
             seeds,
             seeds[0][0] if seeds and sure else "",
             tuple((shown, labels.get(s, "") if len(labels) > 1 else "") for s, (_, shown) in known.items()),

@@ -13,7 +13,7 @@ from linker.review.rows.states import counts, states
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReviewRow:
     """A review: its numbers, and its job, empty until somebody has chosen one.
 
     `matched`, `none`: rows with a match, and those that have none by a verdict. `last`: the time of the last verdict,
@@ -40,23 +40,23 @@ class Row:
         return min(done / whole, 1.0) if whole else 0.0
 
 
-def row_of(project: Project) -> Row:
+def row_of(project: Project) -> ReviewRow:
     """Return a review's row; what cannot be read of it is its problem."""
     if project.problem:
-        return Row(project, problem=project.problem)
+        return ReviewRow(project, problem=project.problem)
     try:
         documents = sum(m.documents for m in manifests_of(project.index)) if project.ready else 0
         made = str(project.about.get("created", ""))
         if not project.ledger.exists():
-            return Row(project, documents=documents, last=made)
+            return ReviewRow(project, documents=documents, last=made)
         with Ledger(project.ledger) as ledger:
             judgements, seeds = ledger.judgements(), ledger.seeds
             of_rows = counts(states(seeds, {}, ledger.judgements(rows=True)))
             unit = str(ledger.settings.get("unit", ""))
     except (InputError, IndexesError, OSError) as e:
-        return Row(project, problem=str(e))
+        return ReviewRow(project, problem=str(e))
     read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}  # by however many reviewers
     relevant = {(j.seed, j.id) for j in judgements if j.relevant}
     last = max((j.time for j in judgements), default=made)
     matched, none = of_rows["matched"], of_rows["none"]
-    return Row(project, unit, documents, len(seeds), len(read), len(relevant), matched, none, last)
+    return ReviewRow(project, unit, documents, len(seeds), len(read), len(relevant), matched, none, last)

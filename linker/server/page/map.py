@@ -8,10 +8,10 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from indexes.interface import IndexesError
 from linker.review.project import Project
 from linker.server.jobs.points import LEAST, MOST, load
+from linker.server.page import running
 from linker.server.page.judging import verdicts
 from linker.server.page.rendering import address, page
 from linker.server.page.reviews import InReview
-from linker.server.page.running import jobs_of
 
 router = APIRouter()
 LONGEST = 600  # characters of a text that is shown beside the map
@@ -20,8 +20,8 @@ LONGEST = 600  # characters of a text that is shown beside the map
 @router.get("/p/{project}/map", name="map")
 def show(request: Request, opened: InReview) -> Response:
     """Show the map, or the button that has it drawn."""
-    job = jobs_of(request).get(opened.project, "map")
-    if job is not None and job.state == "running":
+    job = running.last(request, opened.project, "map")
+    if job is not None and not job.has_ended:
         path = address(request, "job", project=opened.project.key)
         return RedirectResponse(f"{path}?task=map", 303)
     manifest = opened.engine.collection.manifest
@@ -39,7 +39,7 @@ def draw(request: Request, opened: InReview) -> Response:
     """Have the map drawn."""
     project: Project = opened.project
     spec = {"index": str(project.index), "out": str(project.map)}
-    jobs_of(request).start(project, "map", spec)
+    running.start(request, project, "map", spec)
     path = address(request, "job", project=project.key)
     return RedirectResponse(f"{path}?task=map", 303)
 

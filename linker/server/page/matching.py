@@ -18,7 +18,7 @@ from linker.review.rows.states import Row, State, by_probability, known_links, s
 from linker.review.rows.table import Decided, table
 from linker.server.page.judging import LABEL, Shown, group, shown
 from linker.server.page.rendering import message
-from linker.server.page.reviews import Opened
+from linker.server.shelf import Opened
 
 PAGE = 50  # rows of a page of the list
 # Shares between which the probability of a row's best candidate lies, by the name that stands in addresses.
@@ -63,7 +63,7 @@ def view_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class ShownCandidate:
     """A candidate as the row shows it: `copies` are the other candidates that are near copies of it."""
 
     match: Match
@@ -151,7 +151,7 @@ def current(row: Row, id_: str = "") -> str:
     return best.id if best else ""
 
 
-def options(opened: Opened, row: Row, ids: Sequence[str] = ()) -> list[Option]:
+def options(opened: Opened, row: Row, ids: Sequence[str] = ()) -> list[ShownCandidate]:
     """Return the row's candidates and the documents `ids` that a search found, near copies folded into one."""
     wanted = {match.id: match for match in row.candidates}
     wanted |= {i: Match(i, 0.0) for i in (*ids, *row.links) if i not in wanted}
@@ -163,7 +163,7 @@ def options(opened: Opened, row: Row, ids: Sequence[str] = ()) -> list[Option]:
         match, document = matches[part.leader], documents[part.leader]
         title = " ".join((document.title or document.text[:200]).split())
         lead = " ".join(document.text[:400].split()) if document.title else ""
-        found.append(Option(match, title, lead[:200], len(part.copies), _said(row, match.id)))
+        found.append(ShownCandidate(match, title, lead[:200], len(part.copies), _said(row, match.id)))
     return found
 
 

@@ -16,11 +16,11 @@ from linker.base.errors import InputError
 from linker.review.project import Project
 from linker.review.uploads import store, stored
 from linker.server.jobs.indexing import SEEDS_QUARANTINE
+from linker.server.page import running
 from linker.server.page.files import ROLES
 from linker.server.page.listing import row_of
 from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InProject, of_request
-from linker.server.page.running import jobs_of
+from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
 Name = Annotated[str, Form(max_length=1000)]
@@ -35,13 +35,13 @@ def store_all(project: Project, role: str, files: list[UploadFile]) -> list[Path
 @router.get("/p/{project}", name="project")
 def overview(request: Request, project: InProject) -> Response:
     """Show where a review stands and what to do next."""
-    job = jobs_of(request).get(project, "index")
-    if job is not None and job.state == "running":
+    job = running.last(request, project, "index")
+    if job is not None and not job.has_ended:
         return RedirectResponse(address(request, "job", project=project.key), 303)
     if not project.ready and stored(project):
         return RedirectResponse(address(request, "setup", project=project.key), 303)
     if project.ready:
-        of_request(request).prepare(project.key)
+        shelf_of(request).prepare(project)
     return _overview(request, project)
 
 
@@ -72,8 +72,8 @@ def delete(request: Request, project: InProject, name: Name = "") -> Response:
     if name.strip() != project.name:
         error = translate(request).text(message("To delete the review, type its name exactly as it is."))
         return _overview(request, project, error)
-    jobs_of(request).forget(project)
-    of_request(request).forget(project.key)
+    running.forget(request, project)
+    shelf_of(request).forget(project)
     try:
         project.delete()
     except (InputError, IndexesError) as e:

@@ -19,7 +19,7 @@ from linker.review import wording
 from linker.review.language import LANGUAGES, Language, language
 from linker.review.project import Project
 from linker.server.page.reasons import explain
-from linker.server.page.reviews import of_request
+from linker.server.page.reviews import shelf_of
 from linker.server.page.sessions import CSRF_FIELD
 
 FOLDER = Path(__file__).parent
@@ -195,7 +195,7 @@ def _path(request: Request, route: str, project: Project) -> str:
 
 def size_of(request: Request, project: Project) -> int:
     """Return how many documents a review has; 0 where there is no index, or it cannot be read."""
-    return of_request(request).size(project)
+    return shelf_of(request).size(project)
 
 
 def translate(request: Request) -> Language:

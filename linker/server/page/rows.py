@@ -12,15 +12,15 @@ from linker.base.errors import InputError
 from linker.review.interface import Candidate, JudgedMeanwhileError, Verdict
 from linker.review.rows.accepting import LEVELS, drawn
 from linker.review.rows.states import Row, counts, next_open
-from linker.server.jobs import Job
+from linker.server.jobs.keeper import Standing
 from linker.server.jobs.matching import specification
-from linker.server.page import matching
+from linker.server.page import matching, running
 from linker.server.page.judging import as_lines, group, saw, seen
 from linker.server.page.matching import View, view_of
 from linker.server.page.rendering import address, is_swap, message, page, translate
-from linker.server.page.reviews import InReview, Opened, Reader
-from linker.server.page.running import jobs_of
+from linker.server.page.reviews import InReview, Reader
 from linker.server.page.sessions import Session
+from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/judge/rows")
 HITS = 10  # of a search for a row's match
@@ -52,7 +52,7 @@ def show(
     if not matching.is_rows(opened):
         return RedirectResponse(address(request, "judge", project=opened.project.key), 303)
     job = _brought_up_to_date(request, opened)
-    if matching.kept(opened) is None and job is not None and job.state == "running":
+    if matching.kept(opened) is None and job is not None and not job.has_ended:
         path = address(request, "job", project=opened.project.key)
         return RedirectResponse(f"{path}?task=match", 303)
     notice = ""
@@ -161,22 +161,20 @@ def update(request: Request, opened: InReview, reader: Reader) -> Response:
     return RedirectResponse(f"{path}?task=match", 303)
 
 
-def _brought_up_to_date(request: Request, opened: Opened) -> Job | None:
+def _brought_up_to_date(request: Request, opened: Opened) -> Standing | None:
     """Start finding candidates where there are none, or those of other rows or documents.
 
     Returns the job under way, or the one that failed or was cancelled: a person begins it again.
     """
-    jobs, project = jobs_of(request), opened.project
-    job, matches = jobs.get(project, "match"), matching.kept(opened)
+    job, matches = running.last(request, opened.project, "match"), matching.kept(opened)
     is_old = matches is None or not matching.is_current(opened, matches)
     if is_old and (job is None or job.state == "done"):
-        _start(request, opened)
-        job = jobs.get(project, "match")
+        job = _start(request, opened)
     return job if job is not None and job.state != "done" else None
 
 
-def _start(request: Request, opened: Opened) -> None:
-    jobs_of(request).start(opened.project, "match", specification(opened.project, opened.ledger))
+def _start(request: Request, opened: Opened) -> Standing:
+    return running.start(request, opened.project, "match", specification(opened.project, opened.ledger))
 
 
 def _row(opened: Opened, reviewer: str, seed: str) -> Row:
@@ -253,7 +251,7 @@ def _page(
     start: int | None = None,
     notice: str = "",
     error: str = "",
-    job: Job | None = None,
+    job: Standing | None = None,
 ) -> Response:
     session = request.state.session
     rows = matching.rows_of(opened, session.reviewer)

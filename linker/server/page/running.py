@@ -1,62 +1,63 @@
-"""The jobs that run for this server: at most one of a kind for each review."""
+"""The jobs of the page: one of a kind for each review, begun at once and for as long as it takes."""
 
 from __future__ import annotations
 
-import threading
+import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fastapi import Request
 
-from linker.base.errors import InputError
 from linker.review.project import Project
-from linker.server.jobs import Job
+from linker.server.config import Limits
+from linker.server.errors import ProblemError
+from linker.server.guard.tokens import Principal
+from linker.server.jobs.keeper import Jobs, Standing
+
+PAGE = Principal("page")
 
 
-class Jobs:
-    """Running and ended jobs by review and task."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[tuple[str, str], Job] = {}
-        self._lock = threading.Lock()
-
-    def start(
-        self,
-        project: Project,
-        task: str,
-        spec: Mapping[str, Any],
-        unfinished: Sequence[Path] = (),
-        ended: Callable[[], object] = lambda: None,
-    ) -> Job:
-        """Start a task of a review; `ended` is called once it is done. Raises InputError where one is running."""
-        with self._lock:
-            running = self._jobs.get((project.key, task))
-            if running is not None and running.state == "running":
-                raise InputError("this is being done already: wait for its end, or cancel it")
-            job = self._jobs[project.key, task] = Job(task, spec, unfinished)
-        threading.Thread(target=_wait, args=(job, ended), daemon=True).start()
-        return job
-
-    def get(self, project: Project, task: str) -> Job | None:
-        """Return the last job of this task that this server started, or None."""
-        return self._jobs.get((project.key, task))
-
-    def forget(self, project: Project) -> None:
-        """Cancel all jobs of a review, and forget them."""
-        for key in [key for key in self._jobs if key[0] == project.key]:
-            self._jobs.pop(key).cancel()
+def unhurried(limits: Limits) -> Limits:
+    """Return limits for jobs of the page: a person has asked for each, sees how far it is, and can cancel it."""
+    return dataclasses.replace(limits, jobs=1 << 30, job_seconds=math.inf, job_kept=math.inf)
 
 
-def _wait(job: Job, ended: Callable[[], object]) -> None:
-    if job.wait() == "done":
-        ended()
+def start(
+    request: Request,
+    project: Project,
+    task: str,
+    spec: Mapping[str, Any],
+    unfinished: Sequence[Path] = (),
+    ended: Callable[[], object] = lambda: None,
+) -> Standing:
+    """Start a task of a review; `ended` is called when it is done. Raises InputError where it is running already."""
+    id_ = f"{task}-{project.key}"
+    return _jobs(request).submit(task, spec, PAGE, id_=id_, unfinished=unfinished, ended=ended)
 
 
-def jobs_of(request: Request) -> Jobs:
-    """Return the jobs of the application; they end with the process of the server, whose pipes they hold."""
-    state = request.app.state
-    if not hasattr(state, "jobs"):
-        state.jobs = Jobs()
-    jobs: Jobs = state.jobs
+def last(request: Request, project: Project, task: str) -> Standing | None:
+    """Return how the last job of this task stands that this server started, or None."""
+    try:
+        return _jobs(request).get(f"{task}-{project.key}", PAGE)
+    except ProblemError:
+        return None
+
+
+def cancel(request: Request, project: Project, task: str) -> None:
+    """End a job if there is one; nothing of it is left but that it was cancelled."""
+    if job := last(request, project, task):
+        _jobs(request).cancel(job.id, PAGE)
+
+
+def forget(request: Request, project: Project) -> None:
+    """Cancel all jobs of a review, and forget them."""
+    for job in _jobs(request).list(PAGE):
+        if job.id == f"{job.kind}-{project.key}":
+            _jobs(request).forget(job.id, PAGE)
+
+
+def _jobs(request: Request) -> Jobs:
+    jobs: Jobs = request.app.state.jobs
     return jobs

@@ -19,9 +19,10 @@ from linker.base.errors import InputError
 from linker.engine.folding import fold
 from linker.review.fields import Field, fields
 from linker.review.interface import Candidate, Seed, Verdict
-from linker.server.page.judging import Offer, offers, saw
+from linker.server.page.judging import SeedOffer, offers, saw
 from linker.server.page.rendering import address, page
-from linker.server.page.reviews import InReview, Opened, Reader
+from linker.server.page.reviews import InReview, Reader
+from linker.server.shelf import Opened
 
 router = APIRouter()
 SHOWN, MOST = 50, 1000  # hits of a first answer, and of the longest one
@@ -39,7 +40,7 @@ class Line:
     title: Pieces
     text: Pieces
     copies: tuple[Document, ...]
-    offer: Offer
+    offer: SeedOffer
     is_seed: bool
     probability: float | None = None
 

@@ -17,7 +17,8 @@ from linker.base.errors import InputError, LinkerError
 from linker.corpora import preview
 from linker.review.interface import Seed
 from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InReview, Opened
+from linker.server.page.reviews import InReview
+from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/seeds")
 HITS = 10  # documents to choose from
@@ -136,7 +137,7 @@ def _free_id(opened: Opened) -> str:
 
 def _read(file: UploadFile) -> tuple[list[Seed], int]:
     """Return the seeds in an upload, and how many of its records cannot be used. Raises InputError."""
-    from linker.server.jobs.indexing import Source, read_seeds
+    from linker.server.jobs.indexing import UploadedFile, read_seeds
 
     name = Path(file.filename or "").name
     with tempfile.TemporaryDirectory() as folder:
@@ -145,7 +146,7 @@ def _read(file: UploadFile) -> tuple[list[Seed], int]:
             while block := file.file.read(1 << 20):
                 target.write(block)
         try:
-            seeds, bad = read_seeds([Source(path, preview(path).guess())])
+            seeds, bad = read_seeds([UploadedFile(path, preview(path).guess())])
         except InputError as e:  # it names our copy
             raise InputError(str(e).replace(str(path), name).replace(path.name, name)) from None
     return seeds, len(bad)

@@ -10,7 +10,8 @@ from starlette.responses import RedirectResponse, Response
 from linker.base.errors import InputError
 from linker.review.settings import Settings
 from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InReview, Opened
+from linker.server.page.reviews import InReview
+from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/settings")
 Short = Annotated[str, Form(max_length=2000)]

@@ -23,13 +23,13 @@ from linker.review.ledger import Ledger
 from linker.review.project import Project
 from linker.review.settings import Unit
 from linker.review.uploads import remove
-from linker.server.jobs import Job
-from linker.server.jobs.indexing import Source, specification, unfinished
+from linker.server.jobs.indexing import UploadedFile, specification, unfinished
+from linker.server.jobs.keeper import Standing
+from linker.server.page import running
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
 from linker.server.page.listing import row_of
 from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InProject, of_request
-from linker.server.page.running import jobs_of
+from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
 Name = Annotated[str, Form(max_length=1000)]
@@ -48,7 +48,7 @@ STEPS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SetupForm:
     """What the form asks about the whole review: the job, the language of the texts, the model.
 
     `guessed`: the job that the seeds look like. Empty choices are taken from guesses.
@@ -90,14 +90,14 @@ def show(request: Request, project: InProject) -> Response:
     uploads = uploads_of(project)
     if not uploads:
         return RedirectResponse(address(request, "project", project=project.key), 303)
-    return _form(request, project, uploads, Choice.of(project, uploads))
+    return _form(request, project, uploads, SetupForm.of(project, uploads))
 
 
 def _form(
     request: Request,
     project: Project,
     uploads: list[Upload],
-    choice: Choice,
+    choice: SetupForm,
     error: str = "",
     field: str = "",
 ) -> Response:
@@ -127,7 +127,7 @@ async def start(request: Request, project: InProject) -> Response:
     """Start the job, or say beside the field what is missing; where a file is to be read otherwise, show it first."""
     form = await request.form()
     uploads = await run_in_threadpool(uploads_of, project, form)
-    choice = await run_in_threadpool(Choice.of, project, uploads, form)
+    choice = await run_in_threadpool(SetupForm.of, project, uploads, form)
     if any(upload.is_other for upload in uploads) or "again" in form:
         return await run_in_threadpool(_form, request, project, uploads, choice)
     problem, where = _problem(project, uploads, choice.encoder)
@@ -147,7 +147,7 @@ async def start(request: Request, project: InProject) -> Response:
 
 def begin(request: Request, project: Project, spec: Mapping[str, Any], names: Sequence[str]) -> None:
     """Start the job that indexes the files of these names. Raises InputError where one is running."""
-    reviews, key = of_request(request), project.key
+    shelf = shelf_of(request)
 
     def ended() -> None:
         read_by = {
@@ -157,17 +157,17 @@ def begin(request: Request, project: Project, spec: Mapping[str, Any], names: Se
             indexed=[*project.about.get("indexed", ()), *names],
             columns={**project.about.get("columns", {}), **read_by},
         )
-        reviews.forget(key)
-        reviews.prepare(key)
+        shelf.close_review(project)
+        shelf.prepare(project)
 
-    jobs_of(request).start(project, "index", spec, [] if project.ready else unfinished(project), ended)
+    running.start(request, project, "index", spec, [] if project.ready else unfinished(project), ended)
 
 
 @router.post("/p/{project}/setup/remove", name="remove_file")
 def remove_file(request: Request, project: InProject, name: Name) -> Response:
     """Delete an uploaded file that is not indexed."""
-    job = jobs_of(request).get(project, "index")
-    if job is not None and job.state == "running":
+    job = running.last(request, project, "index")
+    if job is not None and not job.has_ended:
         raise InputError("the files are being indexed: wait for the end, or cancel it")
     if name in project.about.get("indexed", ()):
         raise InputError(f"{name} is indexed: only the whole review can be deleted")
@@ -175,8 +175,8 @@ def remove_file(request: Request, project: InProject, name: Name) -> Response:
     return RedirectResponse(address(request, "setup", project=project.key), 303)
 
 
-def _sources(uploads: list[Upload], role: str) -> list[Source]:
-    return [Source(u.path, u.columns) for u in uploads if u.role == role and u.preview]
+def _sources(uploads: list[Upload], role: str) -> list[UploadedFile]:
+    return [UploadedFile(u.path, u.columns) for u in uploads if u.role == role and u.preview]
 
 
 def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str, str]:
@@ -201,7 +201,7 @@ def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str
 @router.get("/p/{project}/job", name="job")
 def progress(request: Request, project: InProject, task: str = "index") -> Response:
     """Show how far a job is; at its end, go on."""
-    job = jobs_of(request).get(project, task)
+    job = running.last(request, project, task)
     if job is None or job.state in ("done", "cancelled"):
         return RedirectResponse(_after(request, project, task), 303)
     values = {"job": job, "task": task, "told": told(job, translate(request)), "share": job.step.share}
@@ -211,13 +211,13 @@ def progress(request: Request, project: InProject, task: str = "index") -> Respo
 @router.get("/p/{project}/job.json", name="job_state")
 def state(request: Request, project: InProject, task: str = "index") -> Response:
     """Return how far a job is: the state, a sentence, and the share that is done (null: unknown)."""
-    job = jobs_of(request).get(project, task)
+    job = running.last(request, project, task)
     if job is None:
         return JSONResponse({"state": "none", "told": "", "share": None})
     return JSONResponse({"state": job.state, "told": told(job, translate(request)), "share": job.step.share})
 
 
-def told(job: Job, language: Language) -> str:
+def told(job: Standing, language: Language) -> str:
     """Return what a job does, how far it is and how long it will take, as a sentence."""
     step, text = job.step, language.text
     parts = [text(STEPS.get(step.what, step.what))]
@@ -245,9 +245,7 @@ def told(job: Job, language: Language) -> str:
 @router.post("/p/{project}/job/cancel", name="cancel")
 def cancel(request: Request, project: InProject, task: str = "index") -> Response:
     """End a job; nothing of it is left."""
-    job = jobs_of(request).get(project, task)
-    if job is not None:
-        job.cancel()
+    running.cancel(request, project, task)
     return RedirectResponse(_after(request, project, task), 303)
 
 

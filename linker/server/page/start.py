@@ -15,12 +15,12 @@ from linker.review.interface import Seed
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
 from linker.review.settings import Unit
-from linker.server.jobs.indexing import Source, specification
+from linker.server.jobs.indexing import UploadedFile, specification
 from linker.server.page.files import look
 from linker.server.page.listing import row_of
 from linker.server.page.projects import store_all
 from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import of_request
+from linker.server.page.reviews import workspace_of
 from linker.server.page.setup import begin
 
 router = APIRouter()
@@ -36,7 +36,7 @@ SAMPLE_NAME = message("Sample: the flood of Arnebruck")
 @router.get("/", name="home")
 def show(request: Request) -> Response:
     """Show the two jobs and all reviews; where there is only one review, go there."""
-    workspace = of_request(request).workspace
+    workspace = workspace_of(request)
     if workspace.single:
         return RedirectResponse(address(request, "project", project=workspace.single.key), 303)
     return _home(request, workspace)
@@ -70,7 +70,7 @@ async def create(
     job: Annotated[Job | Literal[""], Form()] = "",
 ) -> Response:
     """Make a review of uploaded files that can be read; else none is made, and the form says why beside the field."""
-    workspace = of_request(request).workspace
+    workspace = workspace_of(request)
     files = [upload for upload in posts if upload.filename]
     back = job or "story"
     if not files:
@@ -114,7 +114,7 @@ def _describe(project: Project, job: str, about: str) -> None:
 @router.post("/sample", name="sample")
 def sample(request: Request) -> Response:
     """Make a review of the sample that is in the package, or go to the one that is there already."""
-    workspace, text = of_request(request).workspace, translate(request).text(SAMPLE_NAME)
+    workspace, text = workspace_of(request), translate(request).text(SAMPLE_NAME)
     known = next((p for p in workspace.projects if p.about.get("sample")), None)
     if known is not None:
         return RedirectResponse(address(request, "project", project=known.key), 303)
@@ -125,7 +125,7 @@ def sample(request: Request) -> Response:
     _describe(project, "story", "")
     project.describe(sample=True)
     sources = {
-        role: Source(SAMPLE / f"{role}.csv", look(SAMPLE / f"{role}.csv")[0].guess())
+        role: UploadedFile(SAMPLE / f"{role}.csv", look(SAMPLE / f"{role}.csv")[0].guess())
         for role in ("posts", "articles")
     }
     begin(request, project, specification(project, [sources["posts"]], [sources["articles"]]), [])

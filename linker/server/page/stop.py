@@ -9,7 +9,8 @@ from linker.review.interface import Progress
 from linker.review.session import note_of
 from linker.server.page.matching import is_rows
 from linker.server.page.rendering import address, page
-from linker.server.page.reviews import InReview, Opened
+from linker.server.page.reviews import InReview
+from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/stop")
 SEEN = "stop_seen"  # the ledger's note of the occasion that was left

@@ -11,12 +11,12 @@ import pytest
 from linker.server.api import children
 from linker.server.api.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD
 from linker.server.api.guard import OPEN
-from linker.server.api.metrics import Metrics
+from linker.server.api.metrics import ServerMetrics
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.routes.search import MOST_HITS, MOST_K, MOST_TEXTS
 from linker.server.config import Limits
-from linker.server.errors import KNOWN
 from linker.server.guard.protocol import SECONDS
+from linker.server.register import KNOWN
 from tests.helpers import ROOT
 from tests.site.transcripts import run
 
@@ -48,5 +48,7 @@ def test_the_page_names_the_limits() -> None:
 
 
 def test_the_page_names_every_metric() -> None:
-    names = {line.split()[2] for line in Metrics().text().decode().splitlines() if line.startswith("# HELP")}
+    names = {
+        line.split()[2] for line in ServerMetrics().text().decode().splitlines() if line.startswith("# HELP")
+    }
     assert all(f"`{name}`" in PAGE for name in names if not name.endswith("_created"))

@@ -10,14 +10,12 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from indexes.interface import Document
+from linker.base.lines import MAX_LINE
 from linker.engine.engine import Engine
 from linker.server.api import bulk
-from linker.server.api.bulk import Splitter
 from tests.server.api.support import DOCUMENTS, check_problem
 
 IDS = ["plain", "a/b", "/a//b/", "..", "a/../b", "%", "%2F", "a?b=c#d", "ü€𝄞", ":bulk", "é"]
@@ -149,7 +147,7 @@ def test_batches_are_committed_while_the_body_still_comes(
 
     served = api.app.state.service.indexes["news"]  # type: ignore[attr-defined]
     assert isinstance(served, Served)
-    report = asyncio.run(bulk.Bulk(served, replace=False).take(chunks()))
+    report = asyncio.run(bulk.DocumentStream(served, replace=False).take(chunks()))
     assert report.commits == 3
     assert seen[0] < seen[2] < seen[4]
 
@@ -183,6 +181,11 @@ def test_a_race_with_another_process_costs_its_documents_alone(
     assert [each["line"] for each in report["quarantined"]] == [1]
 
 
+def test_a_line_that_is_too_long_is_reported_although_it_begins_with_white_space(api: TestClient) -> None:
+    report = send(api, [b" " * (MAX_LINE + 1), line("y")]).json()
+    assert (report["added"], [each["line"] for each in report["quarantined"]]) == (1, [1])
+
+
 def test_only_json_lines_are_taken(api: TestClient) -> None:
     for headers in ({"content-type": "application/json"}, {}, NDJSON | {"content-encoding": "gzip"}):
         answer = api.post("/v1/documents:bulk", content=line("x"), headers=headers)
@@ -202,13 +205,3 @@ def test_changes_of_many_clients_come_one_after_another(api: TestClient, folder:
         thread.join()
     assert answers == [201] * 8
     assert len(Engine(folder / "news")) == len(DOCUMENTS) + 8
-
-
-@given(st.lists(st.binary(max_size=20)), st.integers(1, 12))
-def test_lines_are_cut_as_by_split(blocks: list[bytes], limit: int) -> None:
-    splitter = Splitter(limit)
-    lines = [each for block in blocks for each in splitter.feed(block)] + list(splitter.end())
-    whole = b"".join(blocks).split(b"\n")
-    if not whole[-1]:
-        whole.pop()
-    assert lines == [(n, text if len(text) <= limit else b"", len(text)) for n, text in enumerate(whole, 1)]

@@ -22,7 +22,7 @@ from linker.base.errors import InputError
 from linker.engine.engine import Engine
 from linker.server.api import Limits, ServeConfig, children, evaluating, logs
 from linker.server.api.guard import HEADERS, asked_by
-from linker.server.api.pool import OWNER, Pool
+from linker.server.api.pool import OWNER, FairPool
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.served import Service
 from linker.server.errors import problem_of
@@ -281,7 +281,7 @@ def test_an_answer_that_takes_too_long_is_given_up(folder: Path, monkeypatch: py
 
 def test_more_than_may_wait_are_refused() -> None:
     async def fill() -> Sequence[object]:
-        pool = Pool(1, 2, "test")
+        pool = FairPool(1, 2, "test")
         calls = [pool.run(lambda: time.sleep(0.05)) for _ in range(5)]
         done = await asyncio.gather(*calls, return_exceptions=True)
         assert pool.pending == 0
@@ -294,7 +294,7 @@ def test_more_than_may_wait_are_refused() -> None:
 
 def test_one_owner_never_has_all_threads_and_waits_for_nobody_but_itself() -> None:
     async def fill() -> list[str]:
-        pool, order, hold = Pool(2, 10, "test"), list[str](), threading.Event()
+        pool, order, hold = FairPool(2, 10, "test"), list[str](), threading.Event()
 
         async def ask(owner: str, call: Callable[[], object]) -> None:
             OWNER.set(owner)
@@ -315,7 +315,7 @@ def test_one_owner_never_has_all_threads_and_waits_for_nobody_but_itself() -> No
 
 def test_who_gives_up_leaves_no_work_behind() -> None:
     async def give_up() -> int:
-        pool, begun, hold = Pool(1, 9, "test"), list[int](), threading.Event()
+        pool, begun, hold = FairPool(1, 9, "test"), list[int](), threading.Event()
 
         def work(number: int) -> None:
             begun.append(number)
@@ -335,7 +335,7 @@ def test_who_gives_up_leaves_no_work_behind() -> None:
 
 def test_a_call_whose_caller_gave_up_while_it_waited_is_never_made() -> None:
     async def give_up() -> list[int]:
-        pool, made, hold = Pool(1, 9, "test"), list[int](), threading.Event()
+        pool, made, hold = FairPool(1, 9, "test"), list[int](), threading.Event()
         first = asyncio.create_task(pool.run(lambda: hold.wait(30)))
         second = asyncio.create_task(pool.run(lambda: made.append(2)))
         await asyncio.sleep(0)  # one runs, the other waits
@@ -351,7 +351,7 @@ def test_a_call_whose_caller_gave_up_while_it_waited_is_never_made() -> None:
 
 def test_who_gives_up_leaves_the_others_alone() -> None:
     async def give_up() -> int:
-        pool = Pool(1, 2, "test")
+        pool = FairPool(1, 2, "test")
         first = asyncio.create_task(pool.run(lambda: time.sleep(0.05)))
         second = asyncio.create_task(pool.run(lambda: 7))
         await asyncio.sleep(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -12,15 +13,16 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from linker.base.errors import InputError
 from linker.engine.engine import Engine
 from linker.review.interface import Seed
 from linker.review.orders import MergedOrder
 from linker.review.population import Population
 from linker.review.settings import Settings
 from linker.server.api import Limits
-from linker.server.api.jobs import Jobs
 from linker.server.errors import ProblemError
 from linker.server.guard.tokens import Principal
+from linker.server.jobs.keeper import Jobs, Standing
 from tests.server.api.support import check_problem, client, ended
 
 SEEDS = [{"id": "s1", "text": "rain over valencia"}, {"id": "s2", "text": "parliament"}]
@@ -123,17 +125,17 @@ def test_mistakes_are_told_at_once_or_by_the_job(api: TestClient, folder: Path) 
     assert str(folder) not in job["error"]
 
 
-def hold(jobs: Jobs, owner: Principal, folder: Path) -> dict[str, Any]:
+def hold(jobs: Jobs, owner: Principal, folder: Path, id_: str = "") -> Standing:
     """Start a job that waits for ever: it reads a pipe that nobody writes."""
     pipe = folder / f"pipe{len(list(folder.iterdir()))}"
     pipe.mkdir()
     os.mkfifo(pipe / "manifest.json")
     spec = {"index": str(pipe), "seeds": [], "settings": {}, "judgements": [], "limit": 1}
-    return jobs.submit("find", spec, owner, {})
+    return jobs.submit("find", spec, owner, id_=id_)
 
 
 def state(jobs: Jobs, id_: str) -> str:
-    return str(jobs.get(id_, ANA)["state"])
+    return jobs.get(id_, ANA).state
 
 
 def until(jobs: Jobs, id_: str, wanted: str) -> None:
@@ -153,38 +155,92 @@ def test_a_bounded_queue_whose_jobs_end_when_they_are_told_to(tmp_path: Path) ->
     first, second = hold(one, ANA, work), hold(one, ANA, work)
     with pytest.raises(ProblemError, match="too many jobs"):
         hold(one, ANA, work)
-    until(two, first["id"], "running")
-    assert state(two, second["id"]) == "waiting"
+    until(two, first.id, "running")
+    assert state(two, second.id) == "waiting"
     with pytest.raises(ProblemError, match="no such job"):
-        two.get(first["id"], BEN)
+        two.get(first.id, BEN)
     assert two.list(BEN) == []
-    assert one.cancel(second["id"], ANA)["state"] == "cancelled"  # before its turn
-    assert two.cancel(first["id"], ANA)["state"] == "cancelled"  # by another worker
+    assert one.forget(second.id, ANA).state == "cancelled"  # before its turn
+    assert two.forget(first.id, ANA).state == "cancelled"  # by another worker
     assert not list(shared.glob("*.state"))
     assert not list(shared.glob("*.cancel"))
     third = hold(one, ANA, work)
-    until(two, third["id"], "running")
+    until(two, third.id, "running")
     one.close()
-    assert state(two, third["id"]) == "cancelled"
+    assert state(two, third.id) == "cancelled"
     two.close()
+
+
+def test_one_job_of_an_id_at_a_time_is_remembered_until_it_is_forgotten(tmp_path: Path) -> None:
+    """The page knows a job by its review and its task."""
+    with closing(Jobs(Limits())) as jobs:
+        hold(jobs, ANA, tmp_path, "find-floods")
+        with pytest.raises(InputError, match="being done already"):
+            hold(jobs, ANA, tmp_path, "find-floods")
+        assert jobs.cancel("find-floods", ANA).state == "cancelled"
+        assert [job.state for job in jobs.list(ANA)] == ["cancelled"]
+        hold(jobs, ANA, tmp_path, "find-floods")
+        assert [job.has_ended for job in jobs.list(ANA)] == [False]
+        jobs.forget("find-floods", ANA)
+        assert jobs.list(ANA) == []
+
+
+def test_a_job_that_ends_on_a_full_disk_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Jobs._write
+
+    def full(jobs: Jobs, standing: Standing) -> None:
+        if standing.has_ended:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(jobs, standing)
+
+    monkeypatch.setattr(Jobs, "_write", full)
+    with closing(Jobs(Limits())) as jobs:
+        hold(jobs, ANA, tmp_path, "a")
+        assert jobs.cancel("a", ANA).state == state(jobs, "a") == "cancelled"
+        hold(jobs, ANA, tmp_path, "a")
+        assert state(jobs, "a") == "running"
+
+
+def test_a_job_counts_as_done_after_what_follows_it(tmp_path: Path, folder: Path) -> None:
+    spec = {
+        "index": str(folder / "news"),
+        "seeds": [{"id": "s", "text": "rain"}],
+        "settings": {"unit": "pairs", "order": "rank"},
+        "judgements": [],
+        "limit": 1,
+    }
+    seen: list[str] = []
+    with closing(Jobs(Limits())) as jobs:
+
+        def fail() -> None:
+            seen.append(state(jobs, "a"))
+            raise InputError("the disk is full")
+
+        jobs.submit("find", spec, ANA, id_="a", ended=fail)
+        until(jobs, "a", "failed")
+        assert (seen, jobs.get("a", ANA).error) == (["running"], "the disk is full")
+        jobs.submit("find", spec, ANA, id_="b", ended=lambda: seen.append(state(jobs, "b")))
+        until(jobs, "b", "done")
+        assert seen == ["running", "running"]
+        assert b"candidates" in (jobs.result("b") or b"")
 
 
 def test_a_job_that_takes_too_long_fails_and_old_ones_are_forgotten(tmp_path: Path) -> None:
     with closing(Jobs(Limits(jobs=1, job_seconds=0.2, job_kept=0.0))) as jobs:
         late = hold(jobs, ANA, tmp_path)
-        until(jobs, late["id"], "failed")
-        assert "more than 0.2 seconds" in jobs.get(late["id"], ANA)["error"]
+        until(jobs, late.id, "failed")
+        assert "more than 0.2 seconds" in jobs.get(late.id, ANA).error
         hold(jobs, ANA, tmp_path)
         with pytest.raises(ProblemError, match="forgotten"):
-            jobs.get(late["id"], ANA)
+            jobs.get(late.id, ANA)
 
 
 def test_a_job_of_a_worker_that_was_killed_has_failed(tmp_path: Path) -> None:
     state = {"id": "x", "kind": "find", "owner": "ana", "state": "running", "created": 0, "pid": 4194400}
-    (tmp_path / "x.state").write_text(json.dumps(state | {"step": None, "error": ""}))
+    (tmp_path / "x.state").write_text(json.dumps(state | {"step": {"what": ""}, "error": ""}))
     jobs = Jobs(Limits(), tmp_path)
-    assert jobs.get("x", ANA)["state"] == "failed"
-    assert "send it again" in jobs.get("x", ANA)["error"]
+    assert jobs.get("x", ANA).state == "failed"
+    assert "send it again" in jobs.get("x", ANA).error
     jobs.close()
 
 

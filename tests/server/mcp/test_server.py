@@ -211,3 +211,12 @@ def test_without_the_package_the_extra_is_named(index: Path) -> None:
     )  # fmt: skip
     assert done.stdout.split() == ["1"]
     assert "[mcp]'" in done.stderr
+
+
+def test_the_register_of_errors_needs_no_http_server() -> None:
+    """Whoever installs the extra `mcp` alone has no FastAPI."""
+    code = "import sys; sys.modules['fastapi'] = None; import linker.server.mcp.server"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stderr == ""

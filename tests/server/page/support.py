@@ -16,6 +16,7 @@ from linker.review.ledger import Ledger
 from linker.review.project import Workspace
 from linker.server.page import ServeConfig, create_app
 from linker.server.page.sessions import REVIEWER
+from linker.server.shelf import Opened
 
 BASE = "http://127.0.0.1:8000"
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}${8*8}"
@@ -57,6 +58,12 @@ def client(
 ) -> TestClient:
     """Return a browser for the page of a folder, of a reviewer; it follows redirects and keeps cookies."""
     return browser_of(create_app(config or ServeConfig.of(folder)), name, base)
+
+
+def opened(app: Any, key: str) -> Opened:
+    """Return a review as an application holds it."""
+    found: Opened = app.state.shelf.review(app.state.workspace.project(key))
+    return found
 
 
 def browser_of(app: Any, name: str, base: str = BASE) -> TestClient:

@@ -14,7 +14,7 @@ from linker.review.project import Workspace
 from linker.review.session import note_of
 from linker.server.page import ServeConfig, create_app
 from tests.server.page.matches import give_candidates
-from tests.server.page.support import browser_of, form
+from tests.server.page.support import browser_of, form, opened
 
 SEEDS = (("votes", "Voters elected a parliament"), ("rain", "Heavy rain flooded the streets"))
 DOCUMENTS, TOPIC, PAIRS = 27, 26, 80  # one seed is a document: 3 seeds × 27 documents less its own
@@ -80,7 +80,7 @@ def test_the_pages_count_what_there_is(kind: str, browser: TestClient, code: str
 
 def test_the_price_and_the_reason_are_of_the_kind(kind: str, folder: Path) -> None:
     app = create_app(ServeConfig.of(folder))
-    review = app.state.reviews.get("floods").review
+    review = opened(app, "floods").review
     progress, note = review.progress(), note_of(review)
     noun, other = ("documents", "pairs") if kind == "topic" else ("pairs", "documents")
     assert progress.population == (TOPIC if kind == "topic" else PAIRS)
@@ -98,9 +98,10 @@ def test_the_price_and_the_reason_are_of_the_kind(kind: str, folder: Path) -> No
 
 
 def test_a_review_that_was_read_to_the_end_and_one_with_an_audit(kind: str, folder: Path) -> None:
-    review = create_app(ServeConfig.of(folder)).state.reviews.get("floods").review
+    review = opened(create_app(ServeConfig.of(folder)), "floods").review
     review.begin_audit()
     drawn = review.next("ana", "ana")
+    assert drawn is not None
     review.judge(drawn, "not", "ana", holder="ana")
     note = note_of(review)
     assert note is not None

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from linker.review.interface import Judgement, Verdict
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
-from tests.server.page.support import client
+from tests.server.page.support import client, opened
 from tests.server.page.test_projects import index, upload
 
 HEADER = ["Datum", "Beitrag", "Betrag", "Nummer", "note"]
@@ -91,7 +91,7 @@ def test_the_articles_come_back_with_their_matches(reviewed: TestClient) -> None
 def test_rows_come_back_with_their_states(reviewed: TestClient, tmp_path: Path) -> None:
     with Ledger(Workspace(tmp_path).project("floods-2026").ledger) as ledger:
         ledger.set("unit", "pairs")
-    review = reviewed.app.state.reviews.get("floods-2026").review  # type: ignore[attr-defined]
+    review = opened(reviewed.app, "floods-2026").review
     review.refresh()
     review.say_of_row("a2", "not", "Žana", "asked twice")
     page = reviewed.get("/p/floods-2026/export").text

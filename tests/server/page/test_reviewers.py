@@ -15,7 +15,7 @@ from linker.review.project import Workspace
 from linker.review.reservations import Reservations
 from linker.server.page import ServeConfig, create_app
 from tests.server.page.matches import give_candidates
-from tests.server.page.support import browser_of, client, form, forms
+from tests.server.page.support import browser_of, client, form, forms, opened
 
 JUDGE, SEARCH, LINKS = "/p/floods/judge", "/p/floods/search", "/p/floods/links"
 SEEDS = [
@@ -97,7 +97,7 @@ def test_a_document_left_open_comes_back_first(
 ) -> None:
     ana, ben = browser_of(app, "ana"), browser_of(app, "ben")
     left = document(ana)
-    review = app.state.reviews.get("floods").review
+    review = opened(app, "floods").review
     monkeypatch.setattr(review._open, "_seconds", 0.0)  # the reservation has expired
     assert document(ben)["id"] == left["id"]
     late = ana.post(

@@ -20,7 +20,7 @@ from linker.server.jobs.matching import run, specification
 from linker.server.page import ServeConfig, create_app
 from linker.server.page.matching import results
 from tests.server.page.matches import FOUND, give_candidates, make_matching
-from tests.server.page.support import browser_of, form, forms
+from tests.server.page.support import browser_of, form, forms, opened
 
 JUDGE, ROWS = "/p/checks/judge", "/p/checks/judge/rows"
 
@@ -190,7 +190,7 @@ def test_a_form_that_is_sent_twice_is_stored_once(ana: TestClient, ledger: Ledge
 
 def test_two_blind_reviewers_each_see_their_own_states(app: Any, ana: TestClient, ledger: Ledger) -> None:
     ledger.set("double", True)
-    app.state.reviews.forget("checks")
+    app.state.shelf.close_review(app.state.workspace.project("checks"))
     ben = browser_of(app, "ben")
     judge(ana, "relevant")
     assert states(ana.get(ROWS).text) == [5, 1, 0, 4]
@@ -221,7 +221,7 @@ def test_accepted_links_count_as_matched_never_as_read_and_go_as_a_whole(
     assert "Accept 2 matches ≥ 95%" in page
     assert "probably none wrong" in page
     assert "not certified" in page
-    before = app.state.reviews.get("checks").review.progress()
+    before = opened(app, "checks").review.progress()
     text = accept(ana).text
     assert states(text) == [5, 3, 0, 2]
     assert "2 matches accepted unread" in text
@@ -231,7 +231,7 @@ def test_accepted_links_count_as_matched_never_as_read_and_go_as_a_whole(
     ]  # fmt: skip
     assert accepted[0].note == "Accepted unread at 95%"
     assert [j.id for j in ledger.judgements()] == ["schools"]
-    assert app.state.reviews.get("checks").review.progress() == before
+    assert opened(app, "checks").review.progress() == before
     note = ana.get("/p/checks/export").text
     assert "For each of 5 rows, we looked for a match among 6 documents." in note
     assert "Matched: 3; without a match: 0; undecided: 2." in note
@@ -306,10 +306,7 @@ def test_a_list_of_rows_counts_rows_everywhere_and_pairs_nowhere(ana: TestClient
 def test_results_have_every_row(app: Any, ana: TestClient) -> None:
     judge(ana, "relevant")
     accept(ana)
-    found = [
-        (d.row.seed.id, d.state, d.match, d.probability, d.how)
-        for d in results(app.state.reviews.get("checks"))
-    ]
+    found = [(d.row.seed.id, d.state, d.match, d.probability, d.how) for d in results(opened(app, "checks"))]
     assert found == [
         ("r1", "matched", "sharks", 0.97, "accepted"), ("r2", "open", "", None, ""),
         ("r3", "matched", "city", 0.96, "accepted"), ("r4", "matched", "schools", 0.99, "read"),
@@ -354,8 +351,7 @@ def test_candidates_are_found_once_kept_and_brought_up_to_date(
         assert states(ana.get(JUDGE).text) == [5, 0, 0, 5]
         assert project.matches.stat().st_mtime_ns == before
         ledger.put_seeds([Seed("r6", "an aquarium lost its sharks in the storm")])
-        app_of = ana.app.state.reviews  # type: ignore[attr-defined]
-        app_of.get("checks").review.refresh()
+        opened(ana.app, "checks").review.refresh()
         assert "the candidates are being found again" in ana.get(ROWS).text
         wait(ana)
         assert states(ana.get(ROWS).text) == [6, 0, 0, 6]

@@ -14,7 +14,7 @@ from linker.server.config import Limits
 from linker.server.guard.access import LIFETIME, Access
 from linker.server.page import ServeConfig, create_app
 from linker.server.page.guard import HEADERS
-from tests.server.page.support import BASE, HOSTILE, client, form, forms
+from tests.server.page.support import BASE, HOSTILE, client, form, forms, opened
 
 TOKEN, OTHER = "correct-horse-battery-staple", "another-horse-and-battery"
 JUDGE = "/p/floods/judge"
@@ -86,7 +86,7 @@ def test_nothing_changes_without_the_token(folder: Path) -> None:
         other = client(folder)  # another browser's token
         token = form(other.get(JUDGE).text, "/judge")["csrf"]
         assert browser.post("/p/floods/undo", data={"csrf": token}).status_code == 403
-        assert browser.app.state.reviews.get("floods").ledger.history() == ()  # type: ignore[attr-defined]
+        assert opened(browser.app, "floods").ledger.history() == ()
 
 
 def test_another_site_changes_nothing_even_with_the_token(browser: TestClient) -> None:
@@ -322,7 +322,7 @@ def test_behind_a_proxy_its_header_signs_in(folder: Path) -> None:
     assert "ana@news.example" in page.text
     values = form(page.text, "/judge") | {"verdict": "relevant"}
     browser.post(JUDGE, data=values, headers=headers | {"origin": "https://news.example"})
-    (judgement,) = browser.app.state.reviews.get("floods").ledger.judgements()  # type: ignore[attr-defined]
+    (judgement,) = opened(browser.app, "floods").ledger.judgements()
     assert judgement.reviewer == "ana@news.example"
     evil = browser.post(JUDGE, data=values, headers=headers | {"origin": "https://evil.example"})
     assert evil.status_code == 403
@@ -350,7 +350,7 @@ def test_our_own_fault_shows_no_traceback(folder: Path, monkeypatch: pytest.Monk
     def fail(*_: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(app.state.reviews, "get", fail)
+    monkeypatch.setattr(app.state.shelf, "review", fail)
     answer = TestClient(app, base_url=BASE, raise_server_exceptions=False).get(JUDGE)
     assert answer.status_code == 500
     assert "secret detail" not in answer.text

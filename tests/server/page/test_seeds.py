@@ -101,7 +101,7 @@ def test_progress_counts_and_draws(folder: Path, browser: TestClient) -> None:
             time = f"2026-03-02T10:00:{10 + i}+00:00"
             store.add(Judgement("s1", f"f{i}", "relevant", "ana", model="1", time=time))
         store.add(Judgement("s1", "v1", "not", "ben", model="1"))
-    browser.app.state.reviews.forget("floods")  # type: ignore[attr-defined]
+    browser.app.state.shelf.close_review(browser.app.state.workspace.project("floods"))  # type: ignore[attr-defined]
     page = browser.get("/p/floods/progress").text
     assert "13 of 27" in page
     assert "12 relevant documents were found in 13 that were read." in page

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from indexes.interface import Document, check_id
 from linker.corpora.records import Columns, UnusableError, make_document
-from linker.server.api.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD, Bulk
+from linker.server.api.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD, DocumentStream
 from linker.server.api.guard import require
 from linker.server.api.routes.common import InIndex, Mapping, Model, examples, json, problems, routes
 from linker.server.errors import ProblemError, problem_of
@@ -170,7 +170,7 @@ async def bulk(
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in NDJSON or request.headers.get("content-encoding", "identity") != "identity":
         raise ProblemError(415, f"send JSON lines as {NDJSON[0]}, not compressed", "unsupported-media-type")
-    task, stream = Bulk(served, replace=replace), request.stream()
+    task, stream = DocumentStream(served, replace=replace), request.stream()
     try:
         report = await task.take(stream)
     except Exception as error:

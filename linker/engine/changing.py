@@ -1,0 +1,131 @@
+"""What changes an index: documents, its ranker and its calibration, each in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from indexes.anywhere import AnyWriter
+from indexes.collection import Collection
+from indexes.interface import Document, Matrix, check_vectors
+from indexes.writer import writer_of
+from linker.base.errors import InputError
+from linker.engine.following import Following
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+BATCH = 256
+WAIT = 30.0  # seconds that a change waits for another writer
+
+
+class Changing(Following):
+    """An index that can be changed; see `Engine`."""
+
+    def _check_single(self) -> None:
+        """Raise InputError where several directories are open, which cannot be changed together."""
+        if self.directories != (self.directory,):
+            raise InputError(
+                f"{', '.join(map(str, self.directories))} are open together, for reading only: change one of them "
+                "by itself"
+            )
+
+    def _writer(self, wait: float = WAIT) -> AbstractContextManager[AnyWriter]:
+        self._check_single()
+        opened = self._current().collection
+        checked = opened if self._verify and isinstance(opened, Collection) else None
+        return writer_of(self.directory, wait=wait, before=checked)
+
+    def add(
+        self,
+        documents: Iterable[Document],
+        *,
+        vectors: npt.ArrayLike | None = None,
+        replace: bool = False,
+        wait: float = WAIT,
+    ) -> None:
+        """Add documents in one commit, all or nothing; with `replace`, they replace documents of the same ids.
+
+        `vectors` [n, dim], computed elsewhere, are taken instead of those that the index's encoder makes.
+        Another writer has `wait` seconds to end. Raises LockedError where it has not, DuplicateIdError where an id is
+        in the index or repeated, BadIdError where one cannot be used, IndexesError where the build of the index was
+        interrupted.
+        """
+        documents = list(documents)
+        matrix = None if vectors is None else check_vectors(vectors, None, [d.id for d in documents])
+        with self._writer(wait) as writer:
+            if replace:
+                writer.remove(sorted(writer.present([d.id for d in documents])))
+            self._take(writer, documents, matrix)
+            writer.commit()
+        self.refresh()
+
+    def _take(self, writer: AnyWriter, documents: Sequence[Document], matrix: Matrix | None = None) -> None:
+        """Add documents with their vectors, which are encoded where none are given."""
+        record = writer.manifest.encoder
+        for start in range(0, len(documents), BATCH):
+            batch = documents[start : start + BATCH]
+            if matrix is not None:
+                writer.add(batch, matrix[start : start + BATCH])
+            elif record:
+                texts = [d.full_text for d in batch]
+                writer.add(batch, self._encoder.encode(self.directory, record, texts))
+            else:
+                writer.add(batch, None)
+
+    def apply(self, changes: Sequence[Document | str], *, wait: float = WAIT) -> list[bool]:
+        """Put documents, in place of those of the same ids, and remove ids, in order; all or nothing, in one commit.
+
+        Returns for each change whether there was a document of that id just before it; to remove one that is not there
+        changes nothing. Raises as `add`.
+        """
+        ids = [change if isinstance(change, str) else change.id for change in changes]
+        with self._writer(wait) as writer:
+            before = writer.present(ids)
+            had, new, untouched = [], dict[str, Document](), set(before)
+            for id_, change in zip(ids, changes, strict=True):
+                had.append(id_ in untouched or id_ in new)
+                untouched.discard(id_)
+                new.pop(id_, None)  # so that it comes after those that were put meanwhile
+                if isinstance(change, Document):
+                    new[id_] = change
+            if before or new:
+                writer.remove(sorted(before))
+                self._take(writer, list(new.values()))
+                writer.commit()
+        self.refresh()
+        return had
+
+    def delete(self, ids: Sequence[str], *, wait: float = WAIT) -> None:
+        """Remove documents in one commit, all or nothing. Raises UnknownIdError naming the missing ids, LockedError."""
+        with self._writer(wait) as writer:
+            writer.remove(ids)
+            writer.commit()
+        self.refresh()
+
+    def store_calibration(self, folder: Path) -> None:
+        """Store the calibration in `folder` in the index, in one commit; answers have P(link) from now on.
+
+        Raises InputError where it was fitted on another index.
+        """
+        from linker.scoring.probability.folder import FILE, load, name_of
+
+        load(folder).check(self.collection.manifest)
+        with self._writer() as writer:
+            writer.store_calibration(name_of((folder / FILE).read_bytes()), folder)
+        self.refresh()
+
+    def store_ranker(self, folder: Path) -> None:
+        """Store the ranker in `folder` in the index, in one commit; searches use it from now on.
+
+        Raises InputError where it does not fit the index.
+        """
+        from linker.scoring.ranking.folder import load
+        from linker.scoring.ranking.searching import RankedSearch, folder_name
+
+        RankedSearch(self.collection, load(folder), self.embed)
+        with self._writer() as writer:
+            writer.store_ranker(folder_name(folder), folder)
+        self.refresh()

@@ -1,0 +1,163 @@
+"""What follows the commits of an index: one generation is open at a time, and each search sees one of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from indexes.anywhere import AnyCollection
+from indexes.cluster.client import PRODUCTS
+from indexes.hybrid import OnFailure
+from indexes.interface import IndexesError, Matrix
+from indexes.showing import table
+from indexes.store.records import EncoderRecord
+from linker.encoders.interface import Encoder
+from linker.encoders.loading import load_encoder
+from linker.encoders.opened import OwnEncoder
+from linker.engine import sharding
+from linker.engine.snapshot import Snapshot
+
+
+class Following:
+    """An index whose last commit is open; see `Engine`."""
+
+    def __init__(
+        self,
+        directory: Path | Sequence[Path],
+        *,
+        encoder: Encoder | None = None,
+        on_failure: OnFailure = "degrade",
+        follow: bool = True,
+        verify: bool = True,
+    ) -> None:
+        """Open `directory`; `encoder` is taken instead of the one the index names, and must have its fingerprint.
+
+        Several directories are searched as one index, and cannot be changed. Without `follow`, the commits of others
+        are seen after `refresh` only. Without `verify`, files are not read to be compared with their checksums.
+        """
+        self.directory, self.directories = sharding.directories_of(directory)
+        self._on_failure, self._follow, self._verify = on_failure, follow, verify
+        self._encoder = OwnEncoder(encoder)
+        self._opening = threading.Lock()
+        self._snapshot: Snapshot | None = self._open()
+
+    @classmethod
+    def open(
+        cls,
+        directory: str | Path | Sequence[str | Path],
+        *,
+        encoder: str | None = None,
+        on_failure: OnFailure = "degrade",
+        follow: bool = True,
+        verify: bool = True,
+    ) -> Self:
+        """Open an index, or several as one; `encoder` (name or path) says where its encoder is now, if it has moved.
+
+        Without `follow`, the commits of others are seen after `refresh` only. Of several, one that cannot be opened is
+        left out and named in `Answer.degraded`, unless `on_failure` is "fail". Without `verify`, the sizes of files are
+        compared, but not their checksums: large indexes that are opened often can be verified now and then (`linker
+        index verify`), and opened in a fraction of the time. Raises IndexesError where there is no
+        index or several do not fit together, DamagedError naming a damaged file.
+        """
+        given = load_encoder(encoder, light=True) if encoder else None
+        where: Path | list[Path]
+        where = (
+            Path(directory) if isinstance(directory, (str, Path)) else [Path(shard) for shard in directory]
+        )
+        return cls(where, encoder=given, on_failure=on_failure, follow=follow, verify=verify)
+
+    def _open(self, before: Snapshot | None = None) -> Snapshot:
+        return sharding.opened(self.directories, self._encoder, self._on_failure, before, self._verify)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        facts = self._facts()
+        return f"<Engine {str(self.directory)!r}: {', '.join(facts.values()) if facts else 'closed'}>"
+
+    def _repr_html_(self) -> str:
+        return table(self._facts().items() or [("closed", "")], caption=str(self.directory))
+
+    def _facts(self) -> dict[str, str]:
+        """Return what the engine says of itself in a session; nothing where it is closed."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return {}
+        collection = snapshot.collection
+        manifest = collection.manifest
+        return {
+            "documents": f"{manifest.documents:,} documents",
+            "search": collection.hybrid.settings.mode,
+            "encoder": _encoder_named(manifest.encoder),
+            "backend": PRODUCTS.get(collection.backend, collection.backend),
+            "generation": f"generation {manifest.generation}",
+        }
+
+    def close(self) -> None:
+        """Let go of the index's files and the encoder; running searches end as they began. May be repeated."""
+        with self._opening:
+            self._snapshot = None
+        self._encoder.forget()
+
+    def refresh(self) -> bool:
+        """Open the last committed generation; return whether it is another one than before.
+
+        Only files that are new are read to be checked. Raises IndexesError where the index is gone or the engine is
+        closed, DamagedError naming a damaged file.
+        """
+        with self._opening:
+            return self._reopen()
+
+    def _reopen(self) -> bool:
+        old = self._current()
+        if old.is_last():
+            return False
+        self._snapshot = self._open(old)
+        return True
+
+    def _current(self) -> Snapshot:
+        snapshot = self._snapshot
+        if snapshot is None:
+            raise IndexesError(f"the engine over {self.directory} is closed: open it again with Engine.open")
+        return snapshot
+
+    def _followed(self) -> Snapshot:
+        """Return the last committed generation, or the one before it while another thread opens that."""
+        snapshot = self._current()
+        if self._follow and snapshot.is_old() and self._opening.acquire(blocking=False):
+            try:
+                self._reopen()
+            finally:
+                self._opening.release()
+        return self._current()
+
+    @property
+    def collection(self) -> AnyCollection:
+        """The generation that is open now. Raises IndexesError where the engine is closed."""
+        return self._current().collection
+
+    @property
+    def encoder(self) -> Encoder:
+        """The index's encoder, loaded on first use and checked against the index's fingerprint.
+
+        Raises BackendUnavailableError where the index has none, and errors as `open_encoder` does.
+        """
+        return self._current().encoder
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of queries, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
+        return self._current().embed(texts)
+
+
+def _encoder_named(record: EncoderRecord | None) -> str:
+    if record is None:
+        return "no encoder"
+    return (
+        f"encoder {record.name}" if record.fingerprint else f"vectors from elsewhere, {record.dim} dimensions"
+    )

@@ -1,0 +1,132 @@
+"""The indexes and reviews that are open in one application, whoever asks for them: the page, the API or MCP."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from indexes.interface import IndexesError
+from indexes.sharded import manifests_of
+from linker.base.errors import InputError
+from linker.engine.engine import Engine
+from linker.review.ledger import Ledger
+from linker.review.project import Project
+from linker.review.session import Review
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """One review, ready: several threads may use all of it.
+
+    `copies` remembers the near duplicates of documents; `computed`, what a page last made, with what it was made of.
+    """
+
+    project: Project
+    engine: Engine
+    ledger: Ledger
+    review: Review
+    copies: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    computed: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+    def once(self, name: str, of: Any, compute: Callable[[], Any]) -> Any:
+        """Return what `compute` made of `of`, made again where that is no longer equal to what it was."""
+        known = self.computed.get(name)
+        if known is None or known[0] != of:
+            self.computed[name] = known = (of, compute())
+        return known[1]
+
+
+class Shelf:
+    """Each index and each review is opened on first use and then kept; several threads may use the shelf."""
+
+    def __init__(self) -> None:
+        self._engines, self._reviews = _Kept[Engine](), _Kept[Opened]()
+
+    def engine(self, directory: Path) -> Engine:
+        """Return the engine of an index. Raises what `Engine.open` does."""
+        return self._engines.get(directory.resolve(), lambda: Engine.open(directory))
+
+    def review(self, project: Project, name: str = "") -> Opened:
+        """Return a review, or another one of its index by `name`; a folder of linker 0.2 is marked as a review's.
+
+        Raises InputError or IndexesError where it cannot be opened.
+        """
+        return self._reviews.get(project.ledger_of(name), lambda: self._opened(project, name))
+
+    def _opened(self, project: Project, name: str) -> Opened:
+        project.adopt()
+        engine = self.engine(project.index)
+        engine.refresh()  # a job may have changed the index
+        ledger = Ledger(project.ledger_of(name))
+        return Opened(project, engine, ledger, Review(engine, ledger))
+
+    def prepare(self, project: Project) -> None:
+        """Open a review, and train its first model, while its reader is still at another page."""
+        if project.ledger not in self._reviews.values:
+            threading.Thread(target=self._prepare, args=(project,), daemon=True).start()
+
+    def _prepare(self, project: Project) -> None:
+        with contextlib.suppress(InputError, IndexesError, OSError):  # Judge says what is wrong
+            opened = self.review(project)
+            if project.ready:
+                opened.review.prepare()
+            else:  # it was deleted meanwhile
+                self.forget(project)
+
+    def size(self, project: Project) -> int:
+        """Return how many documents a review has; 0 where there is no index, or it cannot be read."""
+        opened = self._reviews.values.get(project.ledger)
+        if opened is not None:
+            return opened.engine.collection.manifest.documents
+        try:
+            return sum(m.documents for m in manifests_of(project.index)) if project.ready else 0
+        except (IndexesError, OSError):
+            return 0
+
+    def close_review(self, project: Project) -> None:
+        """Close a review, of whose index a job has made another one; the next reader opens it again."""
+        if opened := self._reviews.values.pop(project.ledger, None):
+            opened.ledger.close()
+
+    def forget(self, project: Project) -> None:
+        """Close a review that is about to be deleted, and let go of its index; who has that goes on with it."""
+        self.close_review(project)
+        self._engines.values.pop(project.index.resolve(), None)
+
+    def close_index(self, directory: Path) -> None:
+        """Close an index that is no longer served."""
+        if engine := self._engines.values.pop(directory.resolve(), None):
+            engine.close()
+
+    def close(self) -> None:
+        """Close all files."""
+        for opened in [*self._reviews.values.values()]:
+            opened.ledger.close()
+        for engine in [*self._engines.values.values()]:
+            engine.close()
+        self._reviews.values.clear()
+        self._engines.values.clear()
+
+
+class _Kept(Generic[T]):
+    """Values by paths, each made once."""
+
+    def __init__(self) -> None:
+        self.values: dict[Path, T] = {}
+        self._locks: dict[Path, threading.Lock] = {}
+
+    def get(self, path: Path, make: Callable[[], T]) -> T:
+        """Return a value; where there is none, what `make` returns, for which only those who want it wait."""
+        found = self.values.get(path)
+        if found is None:
+            with self._locks.setdefault(path, threading.Lock()):
+                found = self.values.get(path)
+                if found is None:
+                    found = self.values[path] = make()
+        return found
