@@ -208,7 +208,7 @@ def _result(
     metadata = {
         "method": "auto",
         "languages": [source.code, target.code],
-        "pages": [len(source.documents), len(target.documents)],
+        "texts": [len(source.documents), len(target.documents)],
         "links": len(source.documents) - len(left),
         "competition": choice.kind,
         "capacity": dataclasses.asdict(choice.capacity),
