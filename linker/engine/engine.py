@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from indexes.dtypes import Float64Array
     from linker.corpora import Query
     from linker.engine.grouping import Groups
+    from linker.engine.lexicons import QueryLexicon
     from linker.engine.recall import RecallTuning
     from linker.engine.tuning import Bm25Search, Tuning
     from linker.scoring.probability.calibration import Calibration
@@ -394,6 +396,25 @@ class Engine:
         RankedSearch(self.collection, load(folder), self.embed)
         with self._writer() as writer:
             writer.store_ranker(folder_name(folder), folder)
+        self.refresh()
+
+    @property
+    def lexicons(self) -> tuple[QueryLexicon, ...]:
+        """The lexicons in the index, by which it is searched in other languages. Raises InputError if damaged."""
+        return self._current().lexicons
+
+    def store_lexicon(self, lexicon: QueryLexicon) -> None:
+        """Store a lexicon in the index, in one commit, in place of an earlier one of its language.
+
+        Searches then take queries in this language, too.
+        """
+        from linker.scoring.ranking.searching import folder_name
+
+        with tempfile.TemporaryDirectory() as folder:
+            for one in (*(old for old in self.lexicons if old.code != lexicon.code), lexicon):
+                one.write(Path(folder))
+            with self._writer() as writer:
+                writer.store_lexicon(folder_name(Path(folder)), Path(folder))
         self.refresh()
 
     def add(

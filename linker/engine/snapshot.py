@@ -27,6 +27,7 @@ from indexes.text.parameters import Bm25Parameters
 from linker.base.errors import InputError
 from linker.encoders.interface import Encoder
 from linker.encoders.opened import OwnEncoder
+from linker.engine.lexicons import QueryLexicon, Translated, understood
 from linker.engine.options import SearchOptions
 from linker.engine.torch_scan import gpu_scan
 from linker.scoring.ranking.ranker import Ranker
@@ -109,7 +110,17 @@ class Snapshot:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
-        return self._encoder.embed(self.collection.directory, self.collection.manifest.encoder, texts)
+        asked = [t.asked if isinstance(t, Translated) else t for t in texts]
+        return self._encoder.embed(self.collection.directory, self.collection.manifest.encoder, asked)
+
+    @functools.cached_property
+    def lexicons(self) -> tuple[QueryLexicon, ...]:
+        """The lexicons stored in the index, one per language of queries. Raises InputError where one is damaged."""
+        name = self.collection.manifest.search.get("lexicon")
+        if not name:
+            return ()
+        with self.collection.stored(name) as folder:
+            return tuple(QueryLexicon.read(path) for path in sorted(folder.iterdir()))
 
     @property
     def ranker(self) -> Ranker | None:
@@ -138,12 +149,13 @@ class Snapshot:
         """Return the answer to `Engine.search`; its hits read their documents from this generation."""
         where = options.filter
         notes = self._checked(where)
+        read, remarks = understood(texts, self.lexicons)
         if options.phrases and texts:
             filters = [self.collection.phrases.filter(text, where) for text in texts]
-            answer = by_filter(lambda part, allowed: self._answer(part, options, allowed), texts, filters)
+            answer = by_filter(lambda part, allowed: self._answer(part, options, allowed), read, filters)
         else:
-            answer = self._answer(texts, options, where)
-        return self._readable(_noted(answer, notes), texts)
+            answer = self._answer(read, options, where)
+        return self._readable(_noted(answer, (*notes, *remarks)), read)
 
     def _checked(self, where: Filter | None) -> tuple[str, ...]:
         """Return remarks about a filter. Raises BadFilterError where it cannot be meant for these documents."""
