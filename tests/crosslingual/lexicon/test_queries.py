@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linker
-from indexes.interface import DamagedError
+from indexes.interface import DamagedError, Document
 from linker.base.errors import InputError
+from linker.crosslingual.lexicon.queries import query_lexicon
+from linker.crosslingual.sides import Side
+from linker.engine import building
 from linker.engine.engine import Engine
 from linker.engine.lexicons import QueryLexicon, Translated, understood
 from tests.crosslingual.synthetic import Twin, twin, word
+from tests.helpers import HashEncoder
 from tests.helpers import linker as command
 
 TWIN = twin(60, 10, vocabulary=60, length=25)
@@ -104,6 +109,25 @@ def test_the_language_of_most_of_the_words_is_taken() -> None:
     assert [t.asked for t in read if isinstance(t, Translated)] == ["house 1984", "maison"]
     assert len(notes) == 2 and "1 of 5 texts are in German" in notes[0]
     assert understood(texts, []) == (texts, ())
+
+
+def test_the_encoder_reads_what_finds_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bag of words in a vector knows only the index's words, so it is given the translation."""
+    sides = [
+        Side(tmp_path / name, {i: Document(i, t) for i, t in zip(of.ids, of.texts, strict=True)}, code)
+        for name, of, code in (("fr", TWIN.source, "fr"), ("index", TWIN.target, "en"))
+    ]
+    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
+    building.create(tmp_path / "index", encoder="hash")
+    with Engine(tmp_path / "index", encoder=HashEncoder()) as engine:
+        engine.add(sides[1].documents.values())
+        lexicon = query_lexicon(sides[0], replace(sides[1], engine=engine), [*TWIN.gold().items()])
+        assert not lexicon.reads
+        asked = ask((3, 5, 8), "source")
+        for one, read in ((lexicon, lexicon.translated(asked)), (replace(lexicon, reads=True), asked)):
+            engine.store_lexicon(one)
+            found = engine.search(asked, 5, mode="dense").hits[0]
+            assert found.ids == engine.search(vectors=engine.embed([read]), k=5).hits[0].ids
 
 
 def test_what_teaches_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
