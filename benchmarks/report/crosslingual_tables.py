@@ -33,7 +33,7 @@ def search_across(results: Any) -> Iterator[str]:
         found = [rows.get((system, *pair)) for pair in pairs]
         cells = ("{s1:.3f} / {s10:.3f}".format(**row) if row else MISSING for row in found)
         yield f"| {system} | {' | '.join(cells)} |"
-    for name, title in (("read", "told as such"), ("misread", "own language misread")):
+    for name, title in (("read", "language recognised"), ("misread", "own words misread")):
         shares = [rows.get(("lexicon: links and dictionary", *pair)) for pair in pairs]
         yield f"| {title} | {' | '.join(f'{row[name]:.3f}' if row else MISSING for row in shares)} |"
 
