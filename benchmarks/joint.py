@@ -36,6 +36,7 @@ from linker.evaluation.reading.trec import read_run
 from linker.evaluation.significance import bootstrap
 from linker.scoring.probability.competition import Kind
 from linker.scoring.probability.deciding import Choice, decide
+from linker.scoring.ranking.candidates import deep_enough
 from linker.scoring.ranking.folder import save
 
 STATEMENTS, TWEETS = "statements2articles", "tweets2claims"
@@ -59,7 +60,10 @@ def statements(work: Path) -> dict[str, Any]:
     engine = Engine(stored)
     if engine.ranker is None:
         train = links["train"]
-        trained = engine.train_ranker(train.queries, train.qrels, SETTINGS)
+        documents = [next(iter(train.qrels[q.id])) for q in train.queries]
+        pairs = np.stack([np.arange(len(documents)), engine.collection.rows.locate(documents)], axis=1)
+        settings = deep_enough(engine.collection, [q.text for q in train.queries], pairs, SETTINGS)
+        trained = engine.train_ranker(train.queries, train.qrels, settings)
         with tempfile.TemporaryDirectory() as folder:
             save(trained.ranker, trained.text, Path(folder) / "ranker")
             engine.store_ranker(Path(folder) / "ranker")

@@ -178,6 +178,10 @@ class AnyWriter(Protocol):
         """Commit a copy of the calibration in `folder` under `calibration/name`, as `store_ranker` does a ranker."""
         return self._store(storage.CALIBRATION, name, folder)
 
+    def store_lexicon(self, name: str, folder: Path) -> Manifest:
+        """Commit a copy of the lexicons in `folder` under `lexicon/name`, as `store_ranker` does a ranker."""
+        return self._store(storage.LEXICON, name, folder)
+
     def _store(self, kind: str, name: str, folder: Path) -> Manifest: ...
 
 

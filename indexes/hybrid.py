@@ -51,7 +51,7 @@ class Answer:
     """One Hits per query, the mode that produced them, what was unavailable (empty if nothing was), and if reranked.
 
     `ranker` names the learned ranker that ordered them, if one did. `calibration` names where P(link) of the hits comes
-    from, if it is known, and each of `notes` says what speaks against trusting it.
+    from, if it is known. Each of `notes` says how texts were read, or what speaks against trusting the answer.
     """
 
     hits: list[Hits]

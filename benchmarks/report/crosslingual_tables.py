@@ -23,6 +23,21 @@ def linked_pages(results: Any) -> Iterator[str]:
         yield f"| {system} | {' | '.join(_linked(found.get(code)) for code in LANGUAGES)} |"
 
 
+@renders("search_across")
+def search_across(results: Any) -> Iterator[str]:
+    """Queries in another language: S@1 / S@10 by direction."""
+    rows = {(r["system"], r["source"], r["target"]): r for r in results["rows"]}
+    pairs = list(dict.fromkeys((source, target) for _, source, target in rows))
+    yield f"| S@1 / S@10 | {' | '.join(f'{source} → {target}' for source, target in pairs)} |"
+    for system in dict.fromkeys(name for name, *_ in rows):
+        found = [rows.get((system, *pair)) for pair in pairs]
+        cells = ("{s1:.3f} / {s10:.3f}".format(**row) if row else MISSING for row in found)
+        yield f"| {system} | {' | '.join(cells)} |"
+    for name, title in (("read", "language recognised"), ("misread", "own words misread")):
+        shares = [rows.get(("lexicon: links and dictionary", *pair)) for pair in pairs]
+        yield f"| {title} | {' | '.join(f'{row[name]:.3f}' if row else MISSING for row in shares)} |"
+
+
 def _without_pivot(name: str) -> str:
     """A pivot is another language for each: `pivot de, filter` is `pivot, filter`."""
     kind, comma, rest = name.partition(", ")

@@ -13,6 +13,8 @@ from indexes.store.records import Manifest
 Named = tuple[Path, Manifest]
 # What `index tune` chose: the scores of an answer are those of one choice.
 TUNED = ("mode", "fusion")
+# What counts where all shards store the same, and what to do otherwise.
+SHARED = {"ranker": "use `rerank`", "lexicon": "store it in each of them"}
 
 
 def check(shards: Sequence[Named]) -> None:
@@ -56,8 +58,8 @@ def _described(manifest: Manifest) -> str:
 def joint(shards: Sequence[Named]) -> tuple[Manifest, tuple[str, ...]]:
     """Return the manifest of all shards as one index, and remarks on what their answers leave out.
 
-    Settings are those of the first. The ranker counts where all shards store the same; a calibration never does, since
-    it was fitted to the scores of one shard. The generation is the sum of the shards': any commit changes it.
+    Settings are those of the first. Ranker and lexicon count where all shards store the same; a calibration never does,
+    since it was fitted to the scores of one shard. The generation is the sum of the shards': any commit changes it.
     """
     (first, one), *others = shards
     remarks = []
@@ -66,12 +68,15 @@ def joint(shards: Sequence[Named]) -> tuple[Manifest, tuple[str, ...]]:
         remarks.append(
             f"mode, fusion and BM25's parameters are those of {first}: {', '.join(unlike)} was tuned differently"
         )
-    search = {key: value for key, value in one.search.items() if key not in ("ranker", "calibration")}
-    rankers = {m.search.get("ranker") for _, m in shards}
-    if len(rankers) == 1 and None not in rankers:
-        search["ranker"] = one.search["ranker"]
-    elif rankers != {None}:
-        remarks.append("the stored ranker is left out, since not all directories hold the same: use `rerank`")
+    search = {key: value for key, value in one.search.items() if key not in (*SHARED, "calibration")}
+    for kind, advice in SHARED.items():
+        stored = {m.search.get(kind) for _, m in shards}
+        if len(stored) == 1 and None not in stored:
+            search[kind] = one.search[kind]
+        elif stored != {None}:
+            remarks.append(
+                f"the stored {kind} is left out, since not all directories hold the same: {advice}"
+            )
     if any(m.search.get("calibration") for _, m in shards):
         remarks.append("no P(link): a calibration holds for the directory that it was fitted on")
     manifest = dataclasses.replace(

@@ -23,10 +23,10 @@ from indexes.interface import DamagedError, IndexesError, LockedError
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
 
-SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, RANKER, CALIBRATION, SCRATCH, GENERATIONS = (
-    "segments", "deleted", "text", "graph", "quarantine", "encoder", "ranker", "calibration", "scratch", "generations",
+FOLDERS = SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, RANKER, CALIBRATION, LEXICON, SCRATCH, GENERATIONS = (
+    "segments", "deleted", "text", "graph", "quarantine", "encoder", "ranker", "calibration", "lexicon", "scratch",
+    "generations",
 )  # fmt: skip
-FOLDERS = (SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, RANKER, CALIBRATION, SCRATCH, GENERATIONS)
 LOCK = "lock"
 
 

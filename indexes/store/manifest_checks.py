@@ -43,6 +43,7 @@ FILE = "|".join(
         f"encoder/{PART}/{PART}",
         r"ranker/[0-9a-f]{16}/(?:config\.json|model\.txt|README\.md)",
         r"calibration/[0-9a-f]{16}/calibration\.json",
+        r"lexicon/[0-9a-f]{16}/[a-z]{2,3}\.json",
     )
 )
 VECTORS = ("none", *KINDS)
@@ -123,8 +124,9 @@ COMMON: dict[str, Check] = {
             ),
             "ranker": text(23, "ranker/[0-9a-f]{16}", "the folder of a ranker"),
             "calibration": text(28, "calibration/[0-9a-f]{16}", "the folder of a calibration"),
+            "lexicon": text(24, "lexicon/[0-9a-f]{16}", "the folder of lexicons"),
         },
-        absent=("mode", "fusion", "vectors", "ranker", "calibration"),
+        absent=("mode", "fusion", "vectors", "ranker", "calibration", "lexicon"),
     ),
     "files": mapping(
         text(1000, FILE, "the name of a file that an index has"),
@@ -177,7 +179,7 @@ def _check_search(manifest: Manifest) -> None:
     _require(
         ("mode" in manifest.search) == ("fusion" in manifest.search), "it has only one of mode and fusion"
     )
-    for kind in ("ranker", "calibration"):
+    for kind in ("ranker", "calibration", "lexicon"):
         folders = {name.rpartition("/")[0] for name in manifest.files if name.startswith(f"{kind}/")}
         _require(
             folders == {manifest.search.get(kind)} - {None}, f"its {kind} is not the one among its files"

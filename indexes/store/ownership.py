@@ -28,11 +28,12 @@ _FILES = re.compile(
     rf"|scratch/(?:{_HASH}\.(?:postings|forward)|(?:postings|forward)\.tmp)"
     rf"|deleted/{_NUMBER}\.i64|graph/{_NUMBER}\.faiss|quarantine/{_NUMBER}\.jsonl"
     r"|ranker/[0-9a-f]{16}/(?:config\.json|model\.txt|README\.md)|calibration/[0-9a-f]{16}/calibration\.json"
+    r"|lexicon/[0-9a-f]{16}/[a-z]{2,3}\.json"
     rf"|generations/(?:{_NUMBER}\.json|keep)(?:\.tmp)?"
 )
 _FOLDERS = re.compile(
     rf"(?:segments|text)/{_NUMBER}|(?:text/{_NUMBER}|scratch)/f[0-9]{{1,2}}|encoder/[^/]{{1,16}}"
-    "|(?:ranker|calibration)/[0-9a-f]{16}"
+    "|(?:ranker|calibration|lexicon)/[0-9a-f]{16}"
 )
 _ENCODER = re.compile(r"encoder/[^./][^/]{0,15}/[^/]+")
 

@@ -25,12 +25,12 @@ def link(options: LinkOptions, tables: Tables, as_json: AsJson = False) -> None:
     if as_json:
         counts = {
             "linked": len(links),
-            "pages": links.pages,
+            "texts": links.texts,
             "targets": links.targets,
             "method": options.method,
         }
         print_json({"run": path_text(Path(options.out or "")), **counts})
     note(
-        f"{options.out}: {len(links):,} of {links.pages:,} texts linked, each to at most {options.k} of "
+        f"{options.out}: {len(links):,} of {links.texts:,} texts linked, each to at most {options.k} of "
         f"{links.targets:,}, method {options.method}"
     )

@@ -92,6 +92,8 @@ def _how(answer: Answer) -> dict[str, Any]:
     how = {"mode": answer.mode, "degraded": flagged(answer.degraded), "reranked": answer.reranked}
     if answer.ranker:
         how["ranker"] = answer.ranker
+    if answer.notes:
+        how["notes"] = [flagged(note) for note in answer.notes]
     return {**how, "calibration": answer.calibration} if answer.calibration else how
 
 

@@ -34,14 +34,14 @@ Pairs = Sequence[tuple[str, str]]
 class Links:
     """The links of texts: `run` holds the targets of each linked text with their scores, best first.
 
-    `pages` and `targets` count the texts on both sides, `metadata` says how the links were made. In one language,
+    `texts` and `targets` count the texts on both sides, `metadata` says how the links were made. In one language,
     the scores are P(link), `none` holds P(none) of each text that was to be linked, and `copies` the near copies of its
     first target among the others. `evaluate` takes `run`.
     """
 
     run: Mapping[str, Mapping[str, float]]
     method: str
-    pages: int
+    texts: int
     targets: int
     metadata: Mapping[str, Any] = field(repr=False)
     none: Mapping[str, float] = field(default_factory=dict, repr=False)
@@ -52,11 +52,11 @@ class Links:
 
     def __repr__(self) -> str:
         first = brief([f"{page} → {next(iter(best))}" for page, best in self.run.items()], 3)
-        return f"<Links by {self.method}: {len(self)} of {self.pages} texts{': ' if first else ''}{first}>"
+        return f"<Links by {self.method}: {len(self)} of {self.texts} texts{': ' if first else ''}{first}>"
 
     def _repr_html_(self) -> str:
         rows = [(page, *next(iter(best.items()))) for page, best in list(self.run.items())[:SHOWN]]
-        caption = f"{len(self):,} of {self.pages:,} texts linked, method {self.method}"
+        caption = f"{len(self):,} of {self.texts:,} texts linked, method {self.method}"
         return shown_table(rows, ("text", "counterpart", "score"), caption)
 
 

@@ -133,7 +133,8 @@ class LinkOptions(Options):
         "Use a saved model: link without training, or start from it with --train (auto, cascade).", group=KNOWN,
         metavar="DIR")] = None
     save_model: Annotated[str | Path | None, Opt(
-        "Save what was learned (auto, cascade).", group=OUTPUT, metavar="DIR")] = None
+        "Save what was learned (auto, cascade); into an index: words by which it is searched in the other language.",
+        group=OUTPUT, metavar="DIR")] = None
     uncertain: Annotated[str | Path | None, Opt(
         "Write the least certain links here, to be judged: .csv, .xlsx or .jsonl (auto, cascade).", group=OUTPUT,
         metavar="FILE")] = None

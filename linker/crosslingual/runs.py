@@ -69,7 +69,7 @@ def run_of(source: Pages, target: Pages, candidates: Candidates) -> dict[str, di
 def _about(task: Task) -> dict[str, Any]:
     return {
         "languages": [task.source.language.code, task.target.language.code],
-        "pages": [len(task.source), len(task.target)],
+        "texts": [len(task.source), len(task.target)],
         "dictionaries": [
             {"file": d.path.name, "format": d.format, "pairs": len(d.pairs)} for d in task.dictionaries
         ],

@@ -123,10 +123,10 @@ def links_between(
     """
     good = [(a, b) for a, b in links if a in source and b in target]
     if not good:
-        raise InputError(f"{where}: none of its links is between these pages; do the ids agree?")
+        raise InputError(f"{where}: none of its links is between these texts; do the ids agree?")
     if missing := [(a, b) for a, b in links if a not in source or b not in target]:
         logger.info(
-            f"{where}: {len(missing):,} of {len(links):,} links name a page that is not here, so they are left "
+            f"{where}: {len(missing):,} of {len(links):,} links name a text that is not here, so they are left "
             f"out; the first: {' '.join(missing[0])}"
         )
     return list(dict.fromkeys(good))

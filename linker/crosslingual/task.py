@@ -118,10 +118,10 @@ def read_links(path: Path, source: Pages, target: Pages) -> Int64Array:
             else:
                 missing.append(f"{one} {other}")
     if not pairs:
-        raise InputError(f"{path}: none of its links is between these pages; do the ids agree?")
+        raise InputError(f"{path}: none of its links is between these texts; do the ids agree?")
     if missing:
         logger.info(
-            f"{path}: {len(missing):,} of {len(pairs) + len(missing):,} links name a page that is not here, so they "
+            f"{path}: {len(missing):,} of {len(pairs) + len(missing):,} links name a text that is not here, so they "
             f"are left out; the first: {missing[0]}"
         )
     return np.array(pairs, np.int64)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from indexes.dtypes import BoolArray, Float64Array, Int64Array
+from indexes.dtypes import BoolArray, Float64Array
 from indexes.errors import MissingExtraError
 from linker.base.errors import InputError
 from linker.base.logs import logger
@@ -30,11 +30,11 @@ from linker.scoring.probability.deciding import FEWEST as FEWEST_HELD
 from linker.scoring.probability.deciding import Decision, Known, decide
 from linker.scoring.probability.promise import least_probability
 from linker.scoring.ranking import pooled
-from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
+from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings, deep_enough, relevant_of
 from linker.scoring.ranking.ranker import BATCH, Ranker
 from linker.scoring.ranking.training import FEWEST, train
 
-SETTINGS = PoolSettings(bm25=30, dense=15)  # of a ranker that is trained here
+SETTINGS = PoolSettings(bm25=30, dense=15)  # of a ranker that is trained here; `bm25`: at least
 KINDS: Mapping[Cardinality | None, Kind | None] = {
     None: None, "one-to-one": "one-to-one", "many-to-one": "none"
 }  # fmt: skip
@@ -109,28 +109,30 @@ def candidate_lists(
     embeds = engine.collection.manifest.embeds and engine.collection.manifest.encoder is not None
     if ranker is None and len(linked) < FEWEST:
         ranker = pooled.load()
-    settings = ranker.pool if ranker else SETTINGS
+    documents = engine.collection.rows.locate([other for _, other in links])
+    place = {id_: number for number, id_ in enumerate(linked)}
+    pairs = np.stack([np.array([place[one] for one, _ in links], np.int64), documents], axis=1)
+    settings = (
+        ranker.pool if ranker else deep_enough(engine.collection, texts[: len(linked)], pairs, SETTINGS)
+    )
     embed = engine.embed if embeds and (ranker is None or ranker.encoder) else None
     pool = _gathered(Gatherer(engine.collection, settings, embed), texts)
     split = len(linked)
-    place = {id_: number for number, id_ in enumerate(linked)}
-    documents = engine.collection.rows.locate([other for _, other in links])
-    pairs = np.stack([np.array([place[one] for one, _ in links], np.int64), documents], axis=1)
-    relevant = _relevant(pool.rows[:split], pairs)
+    relevant = relevant_of(pool.rows[:split], pairs)
     held: Float64Array | None = None
     if ranker is None:
-        ranker, held = _trained(_part(pool, slice(split)), relevant, engine, seed)
+        ranker, held = _trained(pool.part(slice(split)), relevant, engine, settings, seed)
         if held is None:  # too few, or without LightGBM
             pool = _gathered(Gatherer(engine.collection, ranker.pool, None), texts)
-            relevant = _relevant(pool.rows[:split], pairs)
+            relevant = relevant_of(pool.rows[:split], pairs)
     about = {
         "ranker": ranker.fingerprint or "trained on the known links",
         "candidates": int(pool.rows.shape[1]),
     }
-    lists = _scored(ranker, _part(pool, slice(split, None)))
+    lists = _scored(ranker, pool.part(slice(split, None)))
     known = None
     if split:
-        known = Known(_scored(ranker, _part(pool, slice(split)), held), relevant, pairs)
+        known = Known(_scored(ranker, pool.part(slice(split)), held), relevant, pairs)
     return lists, known, about
 
 
@@ -142,19 +144,8 @@ def _gathered(gatherer: Gatherer, texts: Sequence[str]) -> Pool:
         return gathered(gatherer, texts, lambda _: meter.update(min(BATCH, len(texts) - meter.n)))
 
 
-def _part(pool: Pool, rows: slice) -> Pool:
-    return Pool(pool.rows[rows], pool.features[rows], pool.names)
-
-
-def _relevant(rows: Int64Array, pairs: Int64Array) -> BoolArray:
-    """Return which candidates `rows` [n, c] are links: bool [n, c]. `pairs` int64 [l, 2]: texts and documents."""
-    width = int(max(rows.max(initial=0), pairs[:, 1].max(initial=0))) + 1
-    codes = np.where(rows >= 0, rows, 0) + np.arange(len(rows))[:, None] * width
-    return np.asarray(np.isin(codes, pairs[:, 0] * width + pairs[:, 1]) & (rows >= 0))
-
-
 def _trained(
-    pool: Pool, relevant: BoolArray, engine: Engine, seed: int
+    pool: Pool, relevant: BoolArray, engine: Engine, settings: PoolSettings, seed: int
 ) -> tuple[Ranker, Float64Array | None]:
     """Return a ranker trained on known links with its scores out of fold, or the pooled one and None."""
     found = int(relevant.any(axis=1).sum())
@@ -165,7 +156,7 @@ def _trained(
     try:
         with bar(None, "training the ranker", "steps") as meter:
             training = train(
-                pool, relevant, SETTINGS, seed=seed, encoder=name, advance=lambda _: meter.update()
+                pool, relevant, settings, seed=seed, encoder=name, advance=lambda _: meter.update()
             )
     except MissingExtraError as e:
         logger.warning("%s; the ranker that comes with linker is used", e)
@@ -217,7 +208,7 @@ def _result(
     metadata = {
         "method": "auto",
         "languages": [source.code, target.code],
-        "pages": [len(source.documents), len(target.documents)],
+        "texts": [len(source.documents), len(target.documents)],
         "links": len(source.documents) - len(left),
         "competition": choice.kind,
         "capacity": dataclasses.asdict(choice.capacity),

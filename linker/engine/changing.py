@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,6 +17,8 @@ from linker.engine.following import Following
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from linker.engine.lexicons import QueryLexicon
 
 BATCH = 256
 WAIT = 30.0  # seconds that a change waits for another writer
@@ -128,4 +131,23 @@ class Changing(Following):
         RankedSearch(self.collection, load(folder), self.embed)
         with self._writer() as writer:
             writer.store_ranker(folder_name(folder), folder)
+        self.refresh()
+
+    @property
+    def lexicons(self) -> tuple[QueryLexicon, ...]:
+        """The lexicons in the index, by which it is searched in other languages. Raises InputError if damaged."""
+        return self._current().lexicons
+
+    def store_lexicon(self, lexicon: QueryLexicon) -> None:
+        """Store a lexicon in the index, in one commit, in place of an earlier one of its language.
+
+        Searches then take queries in this language, too.
+        """
+        from linker.scoring.ranking.searching import folder_name
+
+        with tempfile.TemporaryDirectory() as folder:
+            for one in (*(old for old in self.lexicons if old.code != lexicon.code), lexicon):
+                one.write(Path(folder))
+            with self._writer() as writer:
+                writer.store_lexicon(folder_name(Path(folder)), Path(folder))
         self.refresh()

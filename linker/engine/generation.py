@@ -15,6 +15,7 @@ from indexes.interface import IndexesError, Matrix
 from indexes.store import manifest as manifests
 from linker.encoders.interface import Encoder
 from linker.encoders.opened import OwnEncoder
+from linker.engine.lexicons import Translated
 from linker.engine.torch_scan import gpu_scan
 
 Stamp = tuple[int, int, int, int]
@@ -83,4 +84,5 @@ class Generation:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vectors of texts, float32 [n, dim]. Raises BackendUnavailableError without the encoder."""
-        return self._encoder.embed(self.collection.directory, self.collection.manifest.encoder, texts)
+        asked = [text.asked if isinstance(text, Translated) else text for text in texts]
+        return self._encoder.embed(self.collection.directory, self.collection.manifest.encoder, asked)

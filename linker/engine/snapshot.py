@@ -22,6 +22,7 @@ from indexes.text.parameters import Bm25Parameters
 from linker.base.errors import InputError
 from linker.encoders.opened import OwnEncoder
 from linker.engine.generation import Generation, Stamp
+from linker.engine.lexicons import understood
 from linker.engine.options import SearchOptions
 from linker.scoring.ranking.ranker import Ranker
 from linker.scoring.reranking import rerank
@@ -73,12 +74,13 @@ class Snapshot(Generation):
         """Return the answer to `Engine.search`; its hits read their documents from this generation."""
         where = options.filter
         notes = self._checked(where)
+        read, remarks = understood(texts, self.lexicons)
         if options.phrases and texts:
             filters = [self.collection.phrases.filter(text, where) for text in texts]
-            answer = by_filter(lambda part, allowed: self._answer(part, options, allowed), texts, filters)
+            answer = by_filter(lambda part, allowed: self._answer(part, options, allowed), read, filters)
         else:
-            answer = self._answer(texts, options, where)
-        return self._readable(_noted(answer, notes), texts)
+            answer = self._answer(read, options, where)
+        return self._readable(_noted(answer, (*notes, *remarks)), read)
 
     def _checked(self, where: Filter | None) -> tuple[str, ...]:
         """Return remarks about a filter. Raises BadFilterError where it cannot be meant for these documents."""

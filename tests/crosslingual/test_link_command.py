@@ -285,7 +285,7 @@ def test_links_of_unknown_pages_are_counted_and_the_first_is_named(
     qrels.write_text("s0 0 t1 1\ns1 0 t7 1\nnobody 0 t0 1\ns1 0 t0 0\n")
     with caplog.at_level("INFO", "linker"):
         assert read_links(qrels, source, target).tolist() == [[0, 1]]
-    assert "2 of 3 links name a page that is not here" in caplog.text and "nobody t0" in caplog.text
+    assert "2 of 3 links name a text that is not here" in caplog.text and "nobody t0" in caplog.text
     caplog.clear()
     qrels.write_text("s0 0 t1 1\n")
     read_links(qrels, source, target)

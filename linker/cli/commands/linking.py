@@ -11,10 +11,15 @@ from linker.base.progress import listening
 from linker.cli.commands.doubting import check_doubts, write_doubts, write_linked
 from linker.cli.commands.given import paths
 from linker.cli.commands.judged import known_links
+from linker.crosslingual.lexicon.queries import is_source, store
 from linker.crosslingual.linking import Links, link_sides, sides_of
 from linker.crosslingual.options import LEARN, LinkOptions
+from linker.crosslingual.pages.files import dictionary_of
 from linker.crosslingual.ranking.saved import check_writable, save
+from linker.crosslingual.sides import is_index
 from linker.review.exporting.writing import PAIRS
+
+SURE = 0.9  # P(link) of the links that teach a lexicon, beside those that are known
 
 
 @takes(LinkOptions)
@@ -23,19 +28,25 @@ def link(options: LinkOptions) -> Links:
 
     The options are those of `linker link`. With `out`, the run is written there in six columns, with RUN.json beside
     it, and across languages can be resumed; .csv, .xlsx and .jsonl hold both texts, too. `train`: files of known links.
-    `save_model` keeps what was learned in a folder, which `model` uses again. `uncertain`:
-    a file for the links whose probability is `between` two bounds, with both texts, for people to judge. `columns`
-    says how tables are to be read. Raises
-    InputError where a file cannot be read, or the method lacks an input that it needs.
+    `save_model` keeps what was learned in a folder, which `model` uses again; in an index that is one of both sides, it
+    keeps a lexicon, by which the index can be searched in the other side's language. `uncertain`: a file for the links
+    whose probability is `between` two bounds, with both texts, for people to judge. `columns` says how tables are to be
+    read. Raises InputError where a file cannot be read, or the method lacks an input that it needs.
     """
     o, path = options, None if options.out is None else Path(options.out)
     table = path is not None and path.suffix.lower() in PAIRS
     _check(o, table)
     with listening(o.progress):
         first, second = sides_of(o)
+        into = Path(o.save_model) if o.save_model and is_index(Path(o.save_model)) else None
+        into_source = into is not None and is_source(into, first, second)
         pairs = known_links(paths(o.train), first.documents, second.documents)
         done = link_sides(first, second, pairs, o, None if table else path)
-        if o.save_model and done.model:
+        if into:
+            words = [pair for path in o.dictionary for pair in dictionary_of(path).pairs]
+            sure = [(a, b) for a, b, p in done.proposed if p >= SURE]
+            store(into_source, first, second, [*pairs, *sure], words)
+        elif o.save_model and done.model:
             save(done.model(), Path(o.save_model))
         if o.uncertain:
             write_doubts(Path(o.uncertain), first, second, done.proposed, o.between)
@@ -59,7 +70,7 @@ def _check(options: LinkOptions, table: bool) -> None:
             raise InputError(
                 f"`{name}` is for the methods that learn, auto and cascade, not {options.method!r}: leave it out"
             )
-    if options.save_model is not None:
+    if options.save_model is not None and not is_index(Path(options.save_model)):
         check_writable(Path(options.save_model))
     if options.uncertain is not None:
         check_doubts(Path(options.uncertain), options.between)

@@ -6,7 +6,7 @@ import datetime
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from indexes.hybrid import Embed
 from indexes.interface import BackendUnavailableError, Filter, RowArray
 from indexes.text import features
 from linker.base.errors import ConfigError
+from linker.base.logs import logger
 
 DIRECTIONS = ("after", "before", "near")
 WINDOWS = {
@@ -25,6 +26,9 @@ WINDOWS = {
     "near": (-14, 14),
 }  # days in which a document is a candidate
 DEEP = 200  # of BM25's documents, among which those of the right date are candidates
+DEPTHS = (30, 50, 80)  # of BM25's documents, that a ranker for linking may read
+MISSED = 0.01  # share of known links that a lesser depth may miss where the greatest has them
+SAMPLE = 1000  # queries that choose the depth
 UNKNOWN = -99_999.0  # days, where one of the dates is not known
 VECTOR_NAMES = ("cosine",)
 DATE_NAMES = ("days", "days_apart", "days_wrong")
@@ -103,6 +107,10 @@ class Pool:
         """Which are candidates, bool [n, c]."""
         return self.rows >= 0
 
+    def part(self, rows: slice) -> Pool:
+        """Return the candidates of some queries."""
+        return Pool(self.rows[rows], self.features[rows], self.names)
+
     def without(self, hidden: BoolArray) -> Pool:
         """Return the pool without the candidates that `hidden` (bool [n, c]) marks."""
         return Pool(np.where(hidden, -1, self.rows), self.features, self.names)
@@ -174,6 +182,32 @@ class Gatherer:
         wrong = {"after": -days, "before": days, "near": np.abs(days)}[self._settings.direction]
         out = np.stack([days, np.abs(days), np.maximum(wrong, 0)], axis=1)
         return np.where(np.isfinite(out), out, UNKNOWN).astype(np.float32)
+
+
+def deep_enough(
+    collection: AnyCollection, texts: Sequence[str], links: Int64Array, settings: PoolSettings
+) -> PoolSettings:
+    """Return settings with the least of DEPTHS that finds nearly as many of the known links as the greatest does.
+
+    `links` int64 [l, 2]: numbers of `texts`, and rows of documents; of many texts, some are asked, evenly spaced.
+    Raises BackendUnavailableError where BM25 cannot answer.
+    """
+    if collection.hybrid.text is None:
+        return settings
+    step = -(-len(texts) // SAMPLE)
+    rows, _ = collection.hybrid.text.search_rows(texts[::step], DEPTHS[-1])
+    found = relevant_of(rows, links[links[:, 0] % step == 0] // (step, 1))
+    recalls = [float(found[:, :depth].any(axis=1).mean()) for depth in DEPTHS]
+    depth, recall = next((d, r) for d, r in zip(DEPTHS, recalls, strict=True) if r >= recalls[-1] - MISSED)
+    logger.info("%.1f %% of the known links are among %d candidates of BM25", 100 * recall, depth)
+    return replace(settings, bm25=depth)
+
+
+def relevant_of(rows: RowArray, links: Int64Array) -> BoolArray:
+    """Return which candidates `rows` [n, c] are links: bool [n, c]. `links` int64 [l, 2]: queries and documents."""
+    width = int(max(rows.max(initial=0), links[:, 1].max(initial=0))) + 1
+    codes = np.where(rows >= 0, rows, 0) + np.arange(len(rows))[:, None] * width
+    return np.asarray(np.isin(codes, links[:, 0] * width + links[:, 1]) & (rows >= 0))
 
 
 def _unique(rows: Int64Array) -> Int64Array:

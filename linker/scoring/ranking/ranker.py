@@ -85,7 +85,9 @@ class Ranker:
     def scores(self, pool: Pool) -> Float64Array:
         """Return the scores of a pool's candidates, float64 [n, c], −inf where there is none."""
         scores = np.full(pool.rows.shape, -np.inf)
-        scores[pool.valid] = self.forest.scores(self.inputs(pool))
+        for start in range(0, len(scores), BATCH):
+            part = pool.part(slice(start, start + BATCH))
+            scores[start : start + BATCH][part.valid] = self.forest.scores(self.inputs(part))
         return blended(scores, pool, self.blend) if self.blend else scores
 
     def _known(self, pool: Pool) -> AnyArray:

@@ -52,7 +52,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     return {
         "method": found.method,
         "languages": found.metadata["languages"],
-        "pages": [found.pages, found.targets],
+        "texts": [found.texts, found.targets],
         "links": links,
         "no_match": dict(found.none),
     }

@@ -297,6 +297,14 @@ def test_a_calibration_of_one_directory_is_left_out(tmp_path: Path) -> None:
     assert remarks == ("no P(link): a calibration holds for the directory that it was fitted on",)
 
 
+def test_lexicons_count_where_all_directories_hold_the_same(tmp_path: Path) -> None:
+    one, other = (Manifest(search={"lexicon": f"lexicon/{digit * 16}"}) for digit in "ab")
+    same, remarks = agreement.joint([(tmp_path / "a", one), (tmp_path / "b", one)])
+    assert same.search == one.search and not remarks
+    unlike, remarks = agreement.joint([(tmp_path / "a", one), (tmp_path / "b", other)])
+    assert not unlike.search and "the stored lexicon is left out" in remarks[0]
+
+
 @pytest.mark.parametrize("static", [True, False])
 def test_find_asks_for_the_same_documents_in_the_same_order(
     indexes: tuple[Engine, Engine], static: bool

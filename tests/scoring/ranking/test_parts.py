@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.dtypes import AnyArray, BoolArray, Float64Array
+from indexes.interface import Document
 from indexes.text.features import NAMES
 from linker.base.errors import ConfigError
+from linker.engine.building import create
+from linker.engine.engine import Engine
 from linker.scoring.probability.measures import calibration_error
 from linker.scoring.ranking import calibration, candidates
 from linker.scoring.ranking.candidates import Pool, PoolSettings, _unique
@@ -70,6 +74,34 @@ def test_candidates_are_unique_and_in_order(rows: list[list[int]]) -> None:
     found = _unique(np.array(rows))
     for line, before in zip(found.tolist(), rows, strict=True):
         assert [r for r in line if r >= 0] == list(dict.fromkeys(r for r in before if r >= 0))
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.lists(st.integers(-1, 9), min_size=3, max_size=3), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), min_size=1, max_size=5),
+)
+def test_links_among_candidates(rows: list[list[int]], links: list[tuple[int, int]]) -> None:
+    found = candidates.relevant_of(np.array(rows), np.array(links))
+    assert found.tolist() == [[(n, row) in links for row in line] for n, line in enumerate(rows)]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "depth"), [([0] * 99 + [79], 30), ([0] * 9 + [45], 50), ([5, 79], 80), ([5, 95], 30)]
+)
+def test_candidates_are_as_many_as_the_known_links_need(
+    ranks: list[int], depth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BM25 ranks 100 documents of one word by their lengths; the texts' documents have these ranks."""
+    create(tmp_path / "index", positions=True)
+    with Engine(tmp_path / "index") as engine:
+        engine.add(Document(str(i), "word" + " filler" * i) for i in range(100))
+        links = np.array(list(enumerate(ranks)))
+        base = PoolSettings(bm25=30, dense=7)
+        for sample in (1000, 60):  # of 100 texts, every second one, without the last
+            monkeypatch.setattr(candidates, "SAMPLE", sample)
+            found = candidates.deep_enough(engine.collection, ["word"] * len(ranks), links, base)
+            assert found == PoolSettings(bm25=depth, dense=7)
 
 
 def test_settings_are_checked() -> None:

@@ -38,7 +38,7 @@ def pooled_ranker() -> Ranker:
 
 def test_scores_that_differ_by_rounding_alone_do_not_outweigh_bm25() -> None:
     pool, _ = made_pool(0)
-    one = Pool(pool.rows[:1], pool.features[:1], pool.names)
+    one = pool.part(slice(1))
     noisy = np.where(one.valid, 0.1 + 1e-12 * np.arange(8), -np.inf)
     equal = np.where(one.valid, 0.1, -np.inf)
     np.testing.assert_array_equal(blended(noisy, one, 1.0), blended(equal, one, 1.0))

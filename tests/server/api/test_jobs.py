@@ -73,7 +73,7 @@ def test_link_links_texts_and_documents_of_an_index(api: TestClient) -> None:
     side = {"language": "en", "where": ["lang=de"]}
     sent = {"language": "fr", "documents": [{"id": "f", "text": "volcano en iceland"}]}
     job = ended(api, api.post("/v1/link", json={"source": sent, "target": side, "method": "hapax"}).json())
-    assert job["result"]["pages"] == [1, 2]
+    assert job["result"]["texts"] == [1, 2]
     assert job["result"]["links"][0]["targets"][0]["id"] == "c"
 
 

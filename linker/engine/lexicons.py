@@ -1,0 +1,129 @@
+"""Queries in another language than the index: what linked texts taught tells the language and translates the words.
+
+A lexicon is stored in the index, one per language. A query is in the language whose texts have its words more often
+than those of the index do (naive Bayes over the shares of texts that have a word). It is then searched for by the best
+translation of each word (query translation, Darwish & Oard 2003, reduced to one word each); a word without one stays as
+it is, as names and numbers should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+
+from indexes.store import schema
+from indexes.store.schema import SchemaError, flag, mapping, number, one_of, record, text
+from indexes.text.analysis import Analysis
+from indexes.text.parameters import LANGUAGES
+from linker.base.errors import InputError
+from linker.base.files import read_regular
+from linker.scoring.pairs.words import CHARACTER_OR_WORD
+
+FORMAT = "linker-lexicon-1"
+MOST_BYTES, MOST_WORDS = 64 << 20, 1_000_000
+LONGEST_NOTE = 200  # characters of a translation that an answer repeats
+VALUES = record(
+    {
+        "format": one_of((FORMAT,)),
+        "code": text(3, "[a-z]{2,3}", "the code of a language"),
+        "language": one_of(LANGUAGES),
+        "words": mapping(text(200), text(200), most=MOST_WORDS),
+        "leaning": mapping(text(200), number(-100, 100), most=MOST_WORDS),
+        "reads": flag,
+    }
+)
+
+
+class Translated(str):
+    """A text in the language of the index, and the text that was `asked`, which a multilingual encoder reads itself."""
+
+    asked: str
+
+    @classmethod
+    def of(cls, text: str, asked: str) -> Self:
+        """Return a translation with what was asked."""
+        out = cls(text)
+        out.asked = asked
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class QueryLexicon:
+    """Translations of the `words` (stems) of a language, whose queries have words with positive `leaning` on the whole.
+
+    `leaning`: natural logarithm of how much more often the language's texts have a word than those of the index.
+    `language` names the analysis; `reads`: whether the index's encoder finds more by the query itself.
+    """
+
+    code: str
+    language: str
+    words: Mapping[str, str] = field(repr=False)
+    leaning: Mapping[str, float] = field(repr=False)
+    reads: bool = False
+
+    @cached_property
+    def _analysis(self) -> Analysis:
+        return Analysis(self.language)
+
+    @property
+    def name(self) -> str:
+        """The language as a reader knows it."""
+        return self.code if self.language == "none" else self.language.capitalize()
+
+    def leans(self, text: str) -> float:
+        """Return the log odds that a text is in this language rather than in that of the index."""
+        return sum(self.leaning.get(word, 0.0) for word in CHARACTER_OR_WORD.findall(text.lower()))
+
+    def translated(self, text: str) -> str:
+        """Return a text word by word in the language of the index, without stop words."""
+        out = []
+        for piece in self._analysis.pieces(self._analysis.prepare(text)):
+            terms = self._analysis.content_terms(piece)
+            known = [self.words[term] for term in terms if term in self.words]
+            out += known or ([piece] if terms else [])
+        return " ".join(out) or text
+
+    def write(self, folder: Path) -> None:
+        """Write the lexicon into a folder, which holds those of other languages, too."""
+        values = {
+            "format": FORMAT, "code": self.code, "language": self.language, "words": dict(self.words),
+            "leaning": dict(self.leaning), "reads": self.reads,
+        }  # fmt: skip
+        (folder / f"{self.code}.json").write_bytes(orjson.dumps(values, option=orjson.OPT_SORT_KEYS))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read the lexicon of a language. Raises InputError where it is damaged or of another version."""
+        try:
+            values: dict[str, Any] = schema.parse(read_regular(path, MOST_BYTES))
+            VALUES(values, "it")
+        except (OSError, SchemaError) as e:
+            raise InputError(
+                f"{path} is no lexicon of this version ({e}): learn it again with `linker link` and `save_model`"
+            ) from None
+        return cls(**{name: value for name, value in values.items() if name != "format"})
+
+
+def understood(texts: Sequence[str], lexicons: Iterable[QueryLexicon]) -> tuple[list[str], tuple[str, ...]]:
+    """Return the texts with those in other languages translated, and notes that say so, one per language."""
+    out, by_language = list(texts), dict[str, list[int]]()
+    known = [*lexicons]
+    for number_, text_ in enumerate(texts):
+        best = max(known, key=lambda lexicon: lexicon.leans(text_), default=None)
+        if best is not None and best.leans(text_) > 0:
+            translation = best.translated(text_)
+            out[number_] = Translated.of(translation, text_ if best.reads else translation)
+            by_language.setdefault(best.name, []).append(number_)
+    return out, tuple(_note(name, numbers, out) for name, numbers in by_language.items())
+
+
+def _note(language: str, numbers: Sequence[int], texts: Sequence[str]) -> str:
+    if len(texts) > 1:
+        return f"{len(numbers):,} of {len(texts):,} texts are in {language}: searched by the index's lexicon"
+    shown = texts[0] if len(texts[0]) <= LONGEST_NOTE else f"{texts[0][:LONGEST_NOTE]}…"
+    return f"the text is in {language}: searched by the index's lexicon as “{shown}”"

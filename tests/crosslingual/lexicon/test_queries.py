@@ -1,0 +1,171 @@
+"""Searching an index in another language by the words that links taught."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import linker
+from indexes.interface import DamagedError, Document
+from linker.base.errors import InputError
+from linker.crosslingual.lexicon.queries import query_lexicon
+from linker.crosslingual.sides import Side
+from linker.engine import building
+from linker.engine.engine import Engine
+from linker.engine.lexicons import QueryLexicon, Translated, understood
+from tests.crosslingual.synthetic import Twin, twin, word
+from tests.helpers import HashEncoder
+from tests.helpers import linker as command
+
+TWIN = twin(60, 10, vocabulary=60, length=25)
+
+
+def ask(numbers: tuple[int, ...], language: str) -> str:
+    return " ".join(word(n, language) for n in numbers)
+
+
+def best(numbers: tuple[int, ...], engine: Engine, language: str) -> list[str]:
+    return list(engine.search(ask(numbers, language), 5).hits[0].ids)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both sides of TWIN, one as an index, 60 links, and a dictionary of ten words."""
+    folder = tmp_path_factory.mktemp("queries")
+    write(folder, TWIN)
+    command("index", "build", folder / "en.jsonl", "--out", folder / "en.index")
+    command("index", "build", folder / "fr.jsonl", "--out", folder / "fr.index", "--language", "french")
+    return folder
+
+
+def write(folder: Path, pages: Twin) -> None:
+    for name, side in (("fr", pages.source), ("en", pages.target)):
+        texts = (*side.texts[:-1], side.texts[-1] + " " + "x" * 300)  # no word
+        records = [{"id": i, "text": t} for i, t in zip(side.ids, texts, strict=True)]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    links = [f"{a} 0 {b} 1\n" for a, b in list(pages.gold().items())[:40]]
+    (folder / "links.qrels").write_text("".join(links))
+    pairs = [*pages.dictionary[:10], ("neuf", word(3, "target")), ("onze", word(8, "target"))]
+    (folder / "words.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+
+
+@pytest.mark.parametrize(("index", "other"), [("en.index", "source"), ("fr.index", "target")])
+def test_a_query_in_the_other_language_finds_what_its_translation_finds(
+    index: str, other: str, folder: Path, tmp_path: Path
+) -> None:
+    own = "target" if other == "source" else "source"
+    directory = tmp_path / index
+    shutil.copytree(folder / index, directory)
+    sides = (folder / "fr.jsonl", directory) if other == "source" else (directory, folder / "en.jsonl")
+    numbers = (3, 5, 8)
+    with Engine(directory) as engine:
+        assert best(numbers, engine, other) == []
+        linker.link(
+            *sides, train=folder / "links.qrels", dictionary=[folder / "words.tsv"], languages="fr-en",
+            out=tmp_path / "links.run", save_model=directory, self_train=False,
+        )  # fmt: skip
+        assert len(best(numbers, engine, own)) == 5
+        assert best(numbers, engine, other) == best(numbers, engine, own)
+        if other == "source":  # words of the dictionary that are on no page
+            found = engine.search(f"neuf {ask((5,), other)} onze", 5).hits[0]
+            assert list(found.ids) == best(numbers, engine, own)
+        answer = engine.search([ask(numbers, other), ask((4,), own), "neither"])
+        assert len(answer.notes) == 1 and "1 of 3 texts are in" in answer.notes[0]
+    command("index", "verify", directory)
+    said = command("search", directory, ask(numbers, other), "--json").stdout
+    assert ask(numbers, own) in json.loads(said)["notes"][0]
+
+
+def test_a_lexicon_replaces_that_of_its_language_only(folder: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "en.index"
+    shutil.copytree(folder / "en.index", directory)
+    with Engine(directory) as engine:
+        for code, translation in (("fr", "one"), ("de", "two"), ("fr", "three")):
+            engine.store_lexicon(QueryLexicon(code, "none", {code: translation}, {code: 1.0}))
+        assert [(one.code, dict(one.words)) for one in engine.lexicons] == [
+            ("de", {"de": "two"}), ("fr", {"fr": "three"}),
+        ]  # fmt: skip
+    (path,) = directory.glob("lexicon/*/fr.json")
+    path.write_bytes(path.read_bytes().replace(b"three", b"thre\n"))
+    with pytest.raises(DamagedError, match=r"fr\.json"):
+        Engine(directory)
+    with pytest.raises(InputError, match="no lexicon of this version"):
+        QueryLexicon.read(path)
+
+
+def test_the_language_of_most_of_the_words_is_taken() -> None:
+    german = QueryLexicon("de", "german", {"haus": "house"}, {"haus": 2.0, "die": 1.0, "of": -3.0})
+    french = QueryLexicon("fr", "french", {"maison": "house"}, {"maison": 2.0, "die": 1.5, "of": -2.0}, True)
+    texts = ["Das Haus in 1984", "maison", "of die", "unknown", ""]
+    read, notes = understood(texts, [german, french])
+    assert read == ["house 1984", "house", "of die", "unknown", ""]
+    assert [t.asked for t in read if isinstance(t, Translated)] == ["house 1984", "maison"]
+    assert len(notes) == 2 and "1 of 5 texts are in German" in notes[0]
+    assert understood(texts, []) == (texts, ())
+
+
+def test_the_encoder_reads_what_finds_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bag of words in a vector knows only the index's words, so it is given the translation."""
+    sides = [
+        Side(tmp_path / name, {i: Document(i, t) for i, t in zip(of.ids, of.texts, strict=True)}, code)
+        for name, of, code in (("fr", TWIN.source, "fr"), ("index", TWIN.target, "en"))
+    ]
+    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
+    building.create(tmp_path / "index", encoder="hash")
+    with Engine(tmp_path / "index", encoder=HashEncoder()) as engine:
+        engine.add(sides[1].documents.values())
+        lexicon = query_lexicon(sides[0], replace(sides[1], engine=engine), [*TWIN.gold().items()])
+        assert not lexicon.reads
+        asked = ask((3, 5, 8), "source")
+        for one, read in ((lexicon, lexicon.translated(asked)), (replace(lexicon, reads=True), asked)):
+            engine.store_lexicon(one)
+            found = engine.search(asked, 5, mode="dense").hits[0]
+            assert found.ids == engine.search(vectors=engine.embed([read]), k=5).hits[0].ids
+
+
+def test_what_teaches_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "en.index"
+    shutil.copytree(folder / "en.index", directory)
+    out = tmp_path / "links.run"
+    with pytest.raises(InputError, match="neither of the two"):
+        linker.link(
+            folder / "fr.jsonl", folder / "en.jsonl", train=folder / "links.qrels", out=out, save_model=directory,
+            languages="fr-en",
+        )  # fmt: skip
+    with pytest.raises(InputError, match="in one language"):
+        linker.link(
+            folder / "en.jsonl", directory, languages="en-en", out=out, save_model=directory, self_train=False
+        )
+
+
+NAME = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
+
+
+@settings(max_examples=50)
+@given(st.dictionaries(NAME, NAME, max_size=4), st.dictionaries(NAME, st.floats(-100, 100), max_size=4))
+def test_a_lexicon_comes_back_and_no_other_bytes_are_read(
+    words: dict[str, str], leaning: dict[str, float]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        before = QueryLexicon("fr", "french", words, leaning, True)
+        before.write(Path(folder))
+        path = Path(folder) / "fr.json"
+        after = QueryLexicon.read(path)
+        assert (after.words, after.leaning, after.reads) == (words, leaning, True)
+        content = path.read_bytes()
+        for wrong in (
+            content[:-1],
+            content.replace(b"french", b"frensh"),
+            content.replace(b"true", b"1"),
+            b"[]",
+        ):
+            path.write_bytes(wrong)
+            with pytest.raises(InputError, match="no lexicon of this version"):
+                QueryLexicon.read(path)
