@@ -12,7 +12,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/python -m linker.demo.run
 
 test: lint
-	@$(BIN)/python -m pytest -n $(or $(WORKERS),2)
+	@$(BIN)/python -m pytest -n $(or $(WORKERS),3) --dist worksteal
 
 # Lint and the tests of what changed, within two minutes; BASE=main for all that a branch changed.
 quick: lint

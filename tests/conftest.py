@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import os
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # before any model library is loaded: tests use no network
+# Before any library is loaded:
+os.environ["HF_HUB_OFFLINE"] = "1"  # tests use no network
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers' threads would wait for each other's cores
 os.environ["LINKER_TRUSTED_HOSTS"] = os.devnull  # the user's own file of trusted hosts stays out of it
 
 from collections.abc import Iterator

@@ -278,7 +278,9 @@ def _join(meeting: Path, stack: contextlib.ExitStack, product: Product) -> tuple
         fcntl.flock(lock, fcntl.LOCK_EX)
         users = int((meeting / "users").read_text()) if (meeting / "users").exists() else 0
         if users == 0:
-            node = Node(stack.enter_context(folder()) / "shared", product=product)
+            place = stack.enter_context(folder()) / "shared"
+            settings = {"discovery.type": "single-node", "path.repo": [str(place)]}  # it may write snapshots
+            node = Node(place, settings=settings, product=product)
             stack.callback(node.stop)
             node.start()
             (meeting / "url").write_text(node.url)

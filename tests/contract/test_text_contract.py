@@ -287,28 +287,35 @@ def news(backend: Backend, parameters: Bm25Parameters = DEFAULT) -> TextIndex:
     return index
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_hits_are_the_oracles(backend: Backend, query: str) -> None:
+def test_hits_are_the_oracles(backend: Backend, subtests: pytest.Subtests) -> None:
     index = news(backend)
-    for k in (1, 2, 100):
-        check(index.search([query], k)[0], backend.oracle(NEWS, query, k))
+    for query in QUERIES:
+        with subtests.test(query=query):
+            for k in (1, 2, 100):
+                check(index.search([query], k)[0], backend.oracle(NEWS, query, k))
 
 
-@pytest.mark.parametrize("query", [*QUERIES, "cat cat cat dog dog mat " * 12])
-def test_parameters_are_those_of_the_index_or_of_the_query(backend: Backend, query: str) -> None:
+def test_parameters_are_those_of_the_index_or_of_the_query(
+    backend: Backend, subtests: pytest.Subtests
+) -> None:
     index: Any = news(backend, OTHER)
-    check(index.search([query], 100)[0], backend.oracle(NEWS, query, 100, parameters=OTHER))
-    for k3 in (0, 1, math.inf):
-        p = OTHER.changed(k3=k3)
-        check(index.search([query], 100, bm25=p)[0], backend.oracle(NEWS, query, 100, parameters=p))
-    if backend.on_server:
-        with pytest.raises(
-            IndexesError, match=r"k1 = 0\.6 and b = 0\.3, which a query cannot change: build it"
-        ):
-            index.search([query], 100, bm25=DEFAULT)
-    else:
-        check(index.search([query], 100, bm25=DEFAULT)[0], backend.oracle(NEWS, query, 100))
-    check(index.search([query], 100)[0], backend.oracle(NEWS, query, 100, parameters=OTHER))
+
+    def found(query: str, changed: Bm25Parameters | None) -> Hits:
+        hits: Hits = index.search([query], 100, bm25=changed)[0]
+        return hits
+
+    for query in (*QUERIES, "cat cat cat dog dog mat " * 12):
+        with subtests.test(query=query):
+            for p in (None, *(OTHER.changed(k3=k3) for k3 in (0, 1, math.inf))):
+                check(found(query, p), backend.oracle(NEWS, query, 100, parameters=p or OTHER))
+            if backend.on_server:
+                with pytest.raises(
+                    IndexesError, match=r"k1 = 0\.6 and b = 0\.3, which a query cannot change"
+                ):
+                    found(query, DEFAULT)
+            else:
+                check(found(query, DEFAULT), backend.oracle(NEWS, query, 100))
+            check(found(query, None), backend.oracle(NEWS, query, 100, parameters=OTHER))
 
 
 def test_a_batch_answers_as_its_queries_alone(backend: Backend) -> None:
@@ -320,22 +327,23 @@ def test_a_batch_answers_as_its_queries_alone(backend: Backend) -> None:
     assert index.search([], 3) == []
 
 
-@pytest.mark.parametrize(
-    "conditions",
-    [
-        ["lang=en"], ["lang=en", "lang=de"], ["lang=en", "year=2021"], ["year=2020"], ["tags=pets"],
-        ["tags=home", "tags=pets"], ["ok=true"], ["ok=false"], ["ok=True"], ["weight=0.5"], ["unknown=1"],
-        ["nothing=None"], ["lang=" + "x" * 70_000], ["lang=en\x1fyear"], ["deep=a"], ["lang="],
-        ["lang=en|de"], ["lang!=en"], ["lang!=en|de", "year=2020"], ["unknown!=1"], ["tags!=home"], ["year>2020"],
-        ["year>=2020", "year<2021"], ["weight<1"], ["weight>2021-01"], ["unknown<1"], ["year>=2020-06"], ["ok<2"],
-    ],
-)  # fmt: skip
-def test_filters(backend: Backend, conditions: list[str]) -> None:
-    where = Filter.parse(conditions)
+FILTERS = [
+    ["lang=en"], ["lang=en", "lang=de"], ["lang=en", "year=2021"], ["year=2020"], ["tags=pets"],
+    ["tags=home", "tags=pets"], ["ok=true"], ["ok=false"], ["ok=True"], ["weight=0.5"], ["unknown=1"],
+    ["nothing=None"], ["lang=" + "x" * 70_000], ["lang=en\x1fyear"], ["deep=a"], ["lang="],
+    ["lang=en|de"], ["lang!=en"], ["lang!=en|de", "year=2020"], ["unknown!=1"], ["tags!=home"], ["year>2020"],
+    ["year>=2020", "year<2021"], ["weight<1"], ["weight>2021-01"], ["unknown<1"], ["year>=2020-06"], ["ok<2"],
+]  # fmt: skip
+
+
+def test_filters(backend: Backend, subtests: pytest.Subtests) -> None:
     index = news(backend)
-    for query in ("cat dog", "the mat"):
-        check(index.search([query], 10, where)[0], backend.oracle(NEWS, query, 10, where, METADATA))
-        check(index.search([query], 1, where)[0], backend.oracle(NEWS, query, 1, where, METADATA))
+    for conditions in FILTERS:
+        where = Filter.parse(conditions)
+        with subtests.test(where=str(conditions)[:80]):
+            for query in ("cat dog", "the mat"):
+                for k in (1, 10):
+                    check(index.search([query], k, where)[0], backend.oracle(NEWS, query, k, where, METADATA))
 
 
 COMPARED: list[Any] = [
@@ -344,18 +352,8 @@ COMPARED: list[Any] = [
     ["x", "2021-03-01"], [3, "2022-01-01"], 2**60, "0" * 63 + "7", "0" * 64 + "7",
 ]  # fmt: skip
 BOUNDS = [
-    "0",
-    "5",
-    "-5",
-    "2020",
-    "2021",
-    "2021-03",
-    "2021-03-31",
-    "2021-03-31T22:00-01:00",
-    "1e300",
-    "0001",
-    "9999-12",
-]
+    "0", "5", "-5", "2020", "2021", "2021-03", "2021-03-31", "2021-03-31T22:00-01:00", "1e300", "0001", "9999-12",
+]  # fmt: skip
 
 
 def test_ranges_are_those_of_the_definition(backend: Backend) -> None:
@@ -454,14 +452,12 @@ def test_an_empty_index_answers_nothing(backend: Backend) -> None:
     assert [h.ids for h in index.search(["cat"], 5)] == [()]
 
 
-@pytest.mark.parametrize("k", [0, -1])
-def test_k_below_one_is_an_error(backend: Backend, k: int) -> None:
-    with pytest.raises(IndexesError, match="at least 1"):
-        news(backend).search(["cat"], k)
-
-
-def test_k_may_be_enormous(backend: Backend) -> None:
-    check(news(backend).search(["cat"], 10**12)[0], backend.oracle(NEWS, "cat", 100))
+def test_k_is_one_at_least_and_may_be_enormous(backend: Backend) -> None:
+    index = news(backend)
+    for k in (0, -1):
+        with pytest.raises(IndexesError, match="at least 1"):
+            index.search(["cat"], k)
+    check(index.search(["cat"], 10**12)[0], backend.oracle(NEWS, "cat", 100))
 
 
 def test_huge_and_strange_texts(backend: Backend) -> None:

@@ -20,6 +20,7 @@ from indexes import stored_vectors
 from indexes.disk import faults
 from indexes.interface import Document
 from indexes.text.parameters import Bm25Parameters, Field
+from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.writer import Writer
 from linker.engine import Engine, building
@@ -99,6 +100,7 @@ def child(request: dict[str, Any], report: int) -> None:
 
 
 def main() -> None:
+    load_faiss()  # once, or each child would take longer to load it than to make its change
     for line in sys.stdin:
         request = json.loads(line)
         read, write = os.pipe()

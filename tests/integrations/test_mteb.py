@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-mteb = pytest.importorskip("mteb")
+from linker.encoders.configs import BagConfig
+from linker.encoders.loading import load_encoder
+from tests.integrations.test_sentence_transformers import saved
 
-from mteb.mocks.mock_tasks import MockRerankingTask, MockRetrievalTask, MockSTSTask  # noqa: E402
-from mteb.models import EncoderProtocol, SearchProtocol  # noqa: E402
-
-from linker.encoders.configs import BagConfig  # noqa: E402
-from linker.encoders.loading import load_encoder  # noqa: E402
-from linker.integrations.mteb import LinkerEncoder, LinkerSearch  # noqa: E402
-from tests.integrations.test_sentence_transformers import saved  # noqa: E402
-
-LETTERS = "abcdefg"
+pytestmark = pytest.mark.skipif(find_spec("mteb") is None, reason="mteb is not installed")
 
 
-class LetterTask(MockRetrievalTask):  # type: ignore[misc]  # mteb is not followed
-    """Thirty documents of letters with awkward ids; a query's document repeats its letters."""
+@pytest.fixture(scope="module")
+def mteb() -> Any:
+    """The library with its tasks and linker's models, imported only where these tests run."""
+    from tests.integrations import mteb_tasks
 
-    def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
-        from datasets import Dataset  # type: ignore[import-untyped]  # it has no types
-
-        random = np.random.default_rng(0)
-        texts = [" ".join(random.choice(list(LETTERS), size=n)) for n in random.integers(3, 9, 30)]
-        corpus = [{"id": f"d {n}/ü", "title": "t" if n % 2 else "", "text": t} for n, t in enumerate(texts)]
-        queries = [{"id": f"q{n}", "text": texts[n][:7]} for n in range(10)]
-        split = {
-            "corpus": Dataset.from_list(corpus),
-            "queries": Dataset.from_list(queries),
-            "relevant_docs": {f"q{n}": {f"d {n}/ü": 1} for n in range(10)},
-            "top_ranked": None,
-        }
-        self.dataset = {"default": {"test": split, "val": split}}
-        self.data_loaded = True
+    return mteb_tasks
 
 
 @pytest.fixture(scope="module")
@@ -48,37 +30,28 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def score(result: Any) -> float:
-    (task,) = result.task_results
-    return float(task.get_score())
-
-
-def run(model: Any, task: Any) -> Any:
-    return mteb.evaluate(model, task, cache=None, show_progress_bar=False, co2_tracker=False)
-
-
-def test_dense_search_scores_what_mteb_scores_over_the_encoder(model: Path) -> None:
-    encoder, search = LinkerEncoder(model), LinkerSearch(model, mode="dense")
-    assert isinstance(encoder, EncoderProtocol)
-    assert isinstance(search, SearchProtocol)
-    by_mteb = score(run(encoder, LetterTask()))
+def test_dense_search_scores_what_mteb_scores_over_the_encoder(mteb: Any, model: Path) -> None:
+    encoder, search = mteb.LinkerEncoder(model), mteb.LinkerSearch(model, mode="dense")
+    assert isinstance(encoder, mteb.EncoderProtocol)
+    assert isinstance(search, mteb.SearchProtocol)
+    by_mteb = mteb.score(mteb.run(encoder, mteb.LetterTask()))
     assert 0.1 < by_mteb < 1
-    assert score(run(search, LetterTask())) == pytest.approx(by_mteb, abs=1e-4)
+    assert mteb.score(mteb.run(search, mteb.LetterTask())) == pytest.approx(by_mteb, abs=1e-4)
     search.close()
 
 
-def test_hybrid_and_bm25_search_run_and_have_their_names(model: Path) -> None:
-    hybrid, bm25 = LinkerSearch(model), LinkerSearch()
-    results = {run(search, LetterTask()).model_name: search for search in (hybrid, bm25)}
+def test_hybrid_and_bm25_search_run_and_have_their_names(mteb: Any, model: Path) -> None:
+    hybrid, bm25 = mteb.LinkerSearch(model), mteb.LinkerSearch()
+    results = {mteb.run(search, mteb.LetterTask()).model_name: search for search in (hybrid, bm25)}
     assert set(results) == {"linker/hybrid-m", "linker/bm25"}
     assert hybrid.mteb_model_meta.revision == load_encoder(model).fingerprint
-    assert score(run(bm25, LetterTask())) > 0.1
+    assert mteb.score(mteb.run(bm25, mteb.LetterTask())) > 0.1
 
 
-def test_a_search_returns_the_hits_of_the_engine(model: Path) -> None:
-    task = LetterTask()
+def test_a_search_returns_the_hits_of_the_engine(mteb: Any, model: Path) -> None:
+    task = mteb.LetterTask()
     task.load_data()
-    data, search = task.dataset["default"]["test"], LinkerSearch(model)
+    data, search = task.dataset["default"]["test"], mteb.LinkerSearch(model)
     search.index(data["corpus"])
     found = search.search(data["queries"], top_k=5)
     assert search._engine is not None
@@ -90,10 +63,10 @@ def test_a_search_returns_the_hits_of_the_engine(model: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["dense", "bm25"])
-def test_reranking_keeps_to_the_candidates(model: Path, mode: Any) -> None:
-    search = LinkerSearch(model, mode=mode)
-    assert 0 <= score(run(search, MockRerankingTask())) <= 1
-    task = LetterTask()
+def test_reranking_keeps_to_the_candidates(mteb: Any, model: Path, mode: Any) -> None:
+    search = mteb.LinkerSearch(model, mode=mode)
+    assert 0 <= mteb.score(mteb.run(search, mteb.MockRerankingTask())) <= 1
+    task = mteb.LetterTask()
     task.load_data()
     data = task.dataset["default"]["test"]
     search.index(data["corpus"])
@@ -103,5 +76,5 @@ def test_reranking_keeps_to_the_candidates(model: Path, mode: Any) -> None:
     search.close()
 
 
-def test_sentence_similarity_by_the_encoder(model: Path) -> None:
-    assert -1 <= score(run(LinkerEncoder(model), MockSTSTask())) <= 1
+def test_sentence_similarity_by_the_encoder(mteb: Any, model: Path) -> None:
+    assert -1 <= mteb.score(mteb.run(mteb.LinkerEncoder(model), mteb.MockSTSTask())) <= 1

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 from linker.base.errors import InputError
 from linker.encoders.configs import BagConfig, ModelConfig, StarConfig
@@ -15,8 +14,8 @@ from linker.encoders.folder import save
 from linker.encoders.loading import load_encoder
 from linker.encoders.text import TextEncoder
 from linker.encoders.tokens import Vocabulary, WordTokenizer
-from linker.integrations.sentence_transformers import LinkerModule, open_model
 
+# What loads sentence-transformers, for eight seconds, is imported by the tests that need it.
 TEXTS = ["a b c", "", "d", "unknown words only", "a " * 30, "c b a d e f g"]
 STAR = StarConfig(dim=8, heads=2, head_dim=4, residual=True, pre_norm=True, contrast=1.0, key_inputs=True)
 
@@ -32,6 +31,10 @@ def saved(config: ModelConfig, folder: Path) -> TextEncoder:
 
 @pytest.mark.parametrize("config", [STAR, BagConfig(8, projection=5)], ids=["star", "bag"])
 def test_a_saved_model_loads_by_its_path_and_saves_itself(config: ModelConfig, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    from linker.integrations.sentence_transformers import LinkerModule, open_model
+
     encoder = saved(config, tmp_path / "m")
     expected = encoder.encode(TEXTS)
     model = SentenceTransformer(str(tmp_path / "m"), trust_remote_code=True, device="cpu")
@@ -49,6 +52,8 @@ def test_a_saved_model_loads_by_its_path_and_saves_itself(config: ModelConfig, t
 
 
 def test_a_prompt_a_pair_and_a_pickle(tmp_path: Path) -> None:
+    from linker.integrations.sentence_transformers import open_model
+
     encoder = saved(BagConfig(8), tmp_path / "m")
     model = open_model(tmp_path / "m")
     np.testing.assert_allclose(
@@ -61,6 +66,8 @@ def test_a_prompt_a_pair_and_a_pickle(tmp_path: Path) -> None:
 
 
 def test_gradients_reach_the_weights_and_the_change_is_saved(tmp_path: Path) -> None:
+    from linker.integrations.sentence_transformers import open_model
+
     encoder = saved(STAR, tmp_path / "m")
     model = open_model(tmp_path / "m")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
@@ -75,6 +82,8 @@ def test_gradients_reach_the_weights_and_the_change_is_saved(tmp_path: Path) -> 
 
 
 def test_without_trust_the_library_says_what_it_needs(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
     saved(BagConfig(8), tmp_path / "m")
     with pytest.raises(ValueError, match="trust_remote_code"):
         SentenceTransformer(str(tmp_path / "m"))

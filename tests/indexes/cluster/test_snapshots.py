@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,36 +11,22 @@ import pytest
 
 from indexes.address import Address
 from indexes.cluster import check, drop
+from indexes.cluster.index import new_name
 from linker.engine.engine import Engine
-from tests import elastic_server
 from tests.helpers import linker, write_corpus
 
 
-@pytest.fixture
-def node() -> Iterator[elastic_server.Node]:
-    """A server that may write snapshots."""
-    elastic_server.require()
-    with elastic_server.folder() as place:
-        settings = {"discovery.type": "single-node", "path.repo": [str(place / "node")]}
-        node = elastic_server.Node(place / "node", settings=settings)
-        try:
-            node.start()
-            yield node
-        finally:
-            node.stop()
-
-
-def call(node: elastic_server.Node, method: str, path: str, body: dict[str, Any]) -> None:
+def call(server: str, method: str, path: str, body: dict[str, Any]) -> None:
     request = urllib.request.Request(
-        node.url + path, orjson.dumps(body), {"Content-Type": "application/json"}, method=method
+        server + path, orjson.dumps(body), {"Content-Type": "application/json"}, method=method
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.status == 200
 
 
-@pytest.mark.slow
-def test_a_restored_snapshot_is_the_index(node: elastic_server.Node, tmp_path: Path) -> None:
-    address = f"elastic+{node.url}/stories"
+def test_a_restored_snapshot_is_the_index(elastic: str, tmp_path: Path) -> None:
+    name = new_name("snapshot")
+    address = f"elastic+{elastic}/{name}"
     named = Address.of(address)
     assert named
     linker("index", "build", write_corpus(tmp_path / "c.jsonl", 60), "--out", address)
@@ -55,16 +40,17 @@ def test_a_restored_snapshot_is_the_index(node: elastic_server.Node, tmp_path: P
 
     before = found()
     assert before[0]
-    repository = {"type": "fs", "settings": {"location": str(node.folder / "snapshots")}}
-    indexes = {"indices": "stories-*", "include_global_state": False}
-    call(node, "PUT", "/_snapshot/backups", repository)
-    call(node, "PUT", "/_snapshot/backups/monday?wait_for_completion=true", indexes)
+    repository = {"type": "fs", "settings": {"location": name}}
+    indexes = {"indices": f"{name}-*", "include_global_state": False}
+    call(elastic, "PUT", f"/_snapshot/{name}", repository)
+    call(elastic, "PUT", f"/_snapshot/{name}/monday?wait_for_completion=true", indexes)
     drop(named)
-    call(node, "POST", "/_snapshot/backups/monday/_restore?wait_for_completion=true", indexes)
+    call(elastic, "POST", f"/_snapshot/{name}/monday/_restore?wait_for_completion=true", indexes)
     assert found() == before
     assert check(named).damage == []
     linker("index", "add", address, write_corpus(tmp_path / "more.jsonl", 5, seed=1, prefix="m"))
     assert check(named).documents == 64
+    drop(named)
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def test_while_another_writes_the_client_is_told_to_come_back(
 ) -> None:
     from indexes.writer import Writer
 
-    add = Engine.add
-    monkeypatch.setattr(Engine, "add", lambda self, documents, **how: add(self, documents, **how, wait=0.1))
+    writer = Engine._writer
+    monkeypatch.setattr(Engine, "_writer", lambda self, wait: writer(self, min(wait, 0.1)))
     with Writer.open(folder / "news"):
         answer = api.put("/v1/documents/x", json={"text": "x"})
     check_problem(answer, 503, "locked")
