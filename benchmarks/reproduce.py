@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _nothing(seed: int) -> Outcome:
-    raise LinkerError(f"not yet, with seed {seed}")
+    raise LinkerError(f"seed {seed} was not computed")
 
 
 if __name__ == "__main__":

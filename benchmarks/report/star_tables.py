@@ -249,8 +249,6 @@ def star_length(results: Any) -> Iterator[str]:
         unit, digits = units[key]
         cells = [f"{rows[name, n][key]:,.{digits}f}" for n in lengths]
         yield f"| {name}, {unit} | {' | '.join(cells)} | {law} | {law.explained:.3f} |"
-    if "weights" not in results:
-        return
     yield ""
     yield "| scores uniform in [−1, 1] | softmax, largest weight | sparsemax, largest weight | zeros | Σ eᶻ per token |"
     yield "|---|---|---|---|---|"

@@ -247,8 +247,8 @@ def test_a_repeated_link_is_dropped_with_a_warning_and_a_contradiction_refused(c
 @pytest.mark.parametrize("rescale", [False, True])
 def test_vectors_of_a_file_keep_their_lengths_unless_they_are_rescaled(tmp_path: Path, rescale: bool) -> None:
     (tmp_path / "vectors.txt").write_text("fox 3 4\nwhale 0 15\n")
-    paths = {name: tmp_path / name for name in ("queries", "documents", "train")}
-    data = DataConfig(**paths, word_vectors=str(tmp_path / "vectors.txt"), sif=0.0, rescale=rescale)
+    none, vectors_of = tmp_path / "none", str(tmp_path / "vectors.txt")
+    data = DataConfig(none, none, none, word_vectors=vectors_of, sif=0.0, rescale=rescale)
     tokenizer, vectors = start_vectors(data, ["a fox", "a whale"], 0)
     ((fox, whale),) = tokenizer.encode_batch(["fox whale"], 9)
     lengths = np.linalg.norm(vectors, axis=1)
