@@ -2,8 +2,9 @@
 
 `python -m benchmarks.star_length` takes a forward and a backward pass over two texts on one thread. The Transformer
 layer has the star's dimensions and heads. Memory is what the forward pass keeps for the backward pass. A law
-a · n^b is fitted to them, and `--plot FILE.svg` draws it over what was measured. The star's paper has no such
-figure: its figure 1 shows attention weights, and its appendix A the expected sum of exponentials.
+a · n^b is fitted to them, and `--plot FILE.svg` draws it over what was measured; the star's paper has no such figure.
+Its figure 1, weights of softmax and of sparsemax over 5 and over 25 tokens, and its appendix A, the expected sum of
+exponentials of scores that are uniform in [−1, 1], are `weights`.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from benchmarks.report.star_tables import MEASURES, laws
 from benchmarks.support.common import cpu_time, recorded
 from benchmarks.support.harness import Arguments, Results, benchmark
 from linker.encoders.configs import PRESETS
+from linker.encoders.entmax import entmax
 from linker.encoders.star import StarTransformer
 
 LENGTHS = (256, 512, 1024, 2048, 4096)
 TEXTS, WORDS, REPEATS = 2, 1000, 2
+SHOWN, DRAWS = (5, 25), 100_000  # tokens of the paper's figure 1, and sets of scores to average over
 CONFIG = PRESETS["paper"]
 
 
@@ -78,6 +81,19 @@ def draw(rows: list[dict[str, Any]], out: Path) -> None:
     figure.savefig(out)
 
 
+def weights() -> list[dict[str, Any]]:
+    """Return, by number of tokens, Σ eᶻ per token, and the largest weight and the zeros of two kinds of attention."""
+    rows = []
+    for tokens in SHOWN:
+        scores = torch.rand(DRAWS, tokens, dtype=torch.float64) * 2 - 1
+        row: dict[str, Any] = {"tokens": tokens, "exp": round(float(scores.exp().mean()), 4)}
+        for name, found in (("softmax", scores.softmax(1)), ("sparsemax", entmax(scores, 2.0))):
+            row[name] = round(float(found.amax(1).mean()), 4)
+            row[f"{name} zeros"] = round(float((found == 0).double().mean()), 4)
+        rows.append(row)
+    return rows
+
+
 @benchmark(seed=0, plot=(Path | None, "draw what is recorded, and measure nothing"))
 def measured(options: Arguments) -> Results | None:
     if options.plot:
@@ -95,4 +111,4 @@ def measured(options: Arguments) -> Results | None:
                 {"model": name, "tokens": length, "cpu_s": round(seconds, 4), "mib": round(kept / 2**20, 1)}
             )
             print(rows[-1], flush=True)
-    return {"rows": rows}
+    return {"rows": rows, "weights": weights()}

@@ -237,7 +237,7 @@ def laws(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], Law]:
 
 @renders("star_length")
 def star_length(results: Any) -> Iterator[str]:
-    """CPU time and memory of a training step by length, and the law that they follow."""
+    """CPU time and memory of a training step by length with their law, and how attention spreads."""
     rows = {(row["model"], row["tokens"]): row for row in results["rows"]}
     lengths = list(dict.fromkeys(tokens for _, tokens in rows))
     yield (
@@ -249,6 +249,14 @@ def star_length(results: Any) -> Iterator[str]:
         unit, digits = units[key]
         cells = [f"{rows[name, n][key]:,.{digits}f}" for n in lengths]
         yield f"| {name}, {unit} | {' | '.join(cells)} | {law} | {law.explained:.3f} |"
+    yield ""
+    yield "| scores uniform in [−1, 1] | softmax, largest weight | sparsemax, largest weight | zeros | Σ eᶻ per token |"
+    yield "|---|---|---|---|---|"
+    for row in results["weights"]:
+        yield (
+            f"| {row['tokens']} tokens | {row['softmax']:.3f} | {row['sparsemax']:.3f} | "
+            f"{row['sparsemax zeros']:.0%} | {row['exp']:.4f} |"
+        )
 
 
 @renders("case_study")

@@ -34,10 +34,6 @@ def _star(**changes: Any) -> EncoderConfig:
 
 MODELS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
     "ast": (_star(), STAR),
-    "ast-paper": (
-        EncoderConfig(PRESETS["paper"], LENGTH),
-        dataclasses.replace(BASE, loss="triplet", margin=0.15, batch_size=128),
-    ),
     "cnn": (EncoderConfig(CnnConfig(), LENGTH), LONGER),
     "gru": (EncoderConfig(GruConfig(pooling="mean"), LENGTH), RECURRENT),
     "bigru": (EncoderConfig(BiGruConfig(pooling="mean"), LENGTH), RECURRENT),
@@ -74,6 +70,7 @@ LATER: Mapping[str, Any] = {
     **{f"encoder.{key}": value for key, value in LATER_OPTIONS.items()},
     "training.inputs_lr": 100.0,
     "training.anchor": "text",
+    "training.schedule": "linear",
     "training.held_back": 0.0,
 }
 OPEN = [*(f"{key}=x" for key in ready.PATHS), "output.path=x"]

@@ -19,7 +19,10 @@ class StarConfig:
     window: int = 2  # c: tokens on either side
     layers: int = 1  # T
     alpha: float = 1.5  # every head's α at the start, between 1 and 2
+    # "sigmoid" keeps α between 1 and 2. "clamped" is Danovitch's: α starts anywhere between them and stops at either.
+    alpha_form: Literal["sigmoid", "clamped"] = "sigmoid"
     token_key: bool = True  # from the second layer on, a token also attends to its own word vector
+    first_token_key: bool = False  # and in the first layer too, where that is the token itself once more
     # Attention adds to its input, through a zero-initialised output: training starts at the mean of the vectors.
     residual: bool = False
     # Queries and keys are made from normalised vectors: the mean of many vectors is too short to discriminate.
@@ -57,10 +60,17 @@ class StarConfig:
 
 
 # Options that config.json names only where they differ from these values, which older models have.
-LATER_OPTIONS = {"key_inputs": False, "score": "dot", "relay_key": True, "entmax": "own"}
+LATER_OPTIONS = {
+    "key_inputs": False,
+    "score": "dot",
+    "relay_key": True,
+    "entmax": "own",
+    "alpha_form": "sigmoid",
+    "first_token_key": False,
+}
 
 PRESETS: dict[str, StarConfig] = {
-    "paper": StarConfig(),
+    "paper": StarConfig(alpha_form="clamped", first_token_key=True),
     "recommended": StarConfig(
         heads=4, head_dim=32, residual=True, pre_norm=True, contrast=1.0, max_weight=0.0
     ),

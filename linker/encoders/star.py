@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linker.encoders.configs import StarConfig
-from linker.encoders.entmax import backend
+from linker.encoders.entmax import MIN_EPSILON, backend
 from linker.encoders.key_inputs import KeyInputs
 
 
@@ -27,6 +27,7 @@ class StarTransformer(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(tokens, config.dim, padding_idx=0)
         self.layers = nn.ModuleList(_Layer(config) for _ in range(config.layers))
+        self.first_token_key = config.first_token_key
         self.key_inputs = KeyInputs(config.heads, tokens) if config.key_inputs else None
         self.max_weight = None if config.max_weight is None else nn.Parameter(torch.tensor(config.max_weight))
 
@@ -40,7 +41,8 @@ class StarTransformer(nn.Module):
         ring = words
         added = None if self.key_inputs is None else self.key_inputs(ids, mask)  # [B, h, L]
         for number, layer in enumerate(self.layers):
-            ring, relay = layer(ring, relay, words if number else None, mask, added)
+            own = words if number or self.first_token_key else None
+            ring, relay = layer(ring, relay, own, mask, added)
         top = masked_max(ring, mask)
         return (relay + (top if self.max_weight is None else self.max_weight * top)) / 2
 
@@ -113,13 +115,19 @@ class _Attention(nn.Module):
         if config.residual:
             nn.init.zeros_(self.out.weight)
             nn.init.zeros_(self.out.bias)
+        self.clamped = config.alpha_form == "clamped"
         start = math.log((config.alpha - 1) / (2 - config.alpha))  # the inverse of the sigmoid
-        self.raw_alpha = nn.Parameter(torch.full((config.heads,), start))
+        full = torch.full((config.heads,), start)
+        self.raw_alpha = nn.Parameter(1 + torch.rand(config.heads) if self.clamped else full)
 
     @property
     def alpha(self) -> Tensor:
-        """α of each head, [h], strictly between 1 and 2."""
-        return 1 + torch.sigmoid(self.raw_alpha)
+        """α of each head, [h], between 1 and 2."""
+        if not self.clamped:
+            return 1 + torch.sigmoid(self.raw_alpha)
+        # As the author does: it can leave the bound again, where a clamp in the forward pass has no gradient.
+        self.raw_alpha.data.clamp_(1 + MIN_EPSILON, 2)
+        return self.raw_alpha
 
     def _weights(self, scores: Tensor, dim: int, inside: Tensor) -> Tensor:
         """Return weights [..., L, h] for scores [..., h, L]; with h last, the inner loops of entmax would be short."""

@@ -13,6 +13,7 @@ from linker.base.config import changed
 from linker.base.errors import ConfigError
 from linker.encoders.configs import KINDS, PRESETS, ModelConfig, StarConfig, kind_of
 from linker.training.miners import Miner
+from linker.training.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class DataConfig:
     min_count: int = 2
     max_vocabulary: int = 50_000
     sif: float | None = 1e-3  # smooth inverse frequency: rarer words get longer vectors; none: keep lengths
+    rescale: bool = True  # vectors to a mean length of 1, so that learning rates are comparable
     word_epochs: int = 10  # passes of gensim over the texts
 
 
@@ -89,9 +91,8 @@ class TrainingConfig:
     """
 
     loss: Literal["infonce", "triplet", "multi-similarity"] = "infonce"
-    anchor: Literal["text", "document"] = (
-        "text"  # of triplet and multi-similarity; negatives are of the other kind
-    )
+    # Of triplet and multi-similarity; negatives are of the other kind, or with "both", the triplet loss's, of either.
+    anchor: Literal["text", "document", "both"] = "text"
     temperature: float = 0.05
     margin: float = 0.15
     miner: Miner = "multi-similarity"
@@ -103,7 +104,8 @@ class TrainingConfig:
     inputs_lr: float = 100.0
     weight_decay: float = 0.0  # AdamW; 0 is Adam
     warmup: float = 0.1  # share of all steps
-    clip: float = 1.0  # maximum norm of the gradient
+    schedule: Schedule = "linear"  # how the learning rate goes on: it falls to 0, or is constant
+    clip: float = 1.0  # maximum norm of the gradient; inf: any
     max_length: int = 256  # tokens per text in training
     crop: bool = False  # take these tokens from a random position of a document, not from its start
     word_dropout: float = 0.0  # probability that a token is left out
@@ -132,7 +134,6 @@ class TrainingConfig:
             "batch_size",
             "epochs",
             "lr",
-            "clip",
             "max_length",
             "patience",
             "checkpoint_steps",
@@ -143,6 +144,10 @@ class TrainingConfig:
         for name in positive:
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"training.{name} must be above 0")
+        if not self.clip > 0:
+            raise ValueError("training.clip must be above 0")
+        if self.anchor == "both" and self.loss != "triplet":
+            raise ValueError(f"training.anchor = 'both' is for loss = 'triplet', not {self.loss!r}")
         for name in (
             "hard_negatives",
             "cloze",

@@ -26,7 +26,7 @@ from linker.training.batches import Batch, Batches, Pairs
 from linker.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from linker.training.config import TrainingConfig
 from linker.training.losses import info_nce, multi_similarity, triplet_margin
-from linker.training.miners import mine
+from linker.training.miners import mine, of_one_document
 from linker.training.optimizer import Optimizer
 from linker.training.parallel import join
 from linker.training.retrieval import Judge
@@ -157,7 +157,7 @@ class _Trainer:
     def _step(self, batch: Batch) -> float:
         config, step = self.config, self.progress.step
         self.encoder.module.train()
-        scale = learning_rate_scale(step, self.total, config.warmup)
+        scale = learning_rate_scale(step, self.total, config.warmup, config.schedule)
         self.optimizer.set_rate(scale)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
             loss = self._loss(batch, np.random.default_rng([config.seed, 1, step]))
@@ -189,12 +189,18 @@ class _Trainer:
         return loss + config.teacher_weight * self.teacher.loss(texts, documents, rows, config.temperature)
 
     def _mined(self, texts: Tensor, documents: Tensor, positives: Tensor) -> Tensor:
-        """Return the loss of the pairs that the miner keeps. Danovitch's anchors (equation 7) are documents."""
+        """Return the loss of the pairs that the miner keeps.
+
+        Danovitch's anchors (equation 7) are documents; those of his code are both, and so are its negatives.
+        """
         config = self.config
-        ours, theirs = texts, documents
+        ours, theirs, negatives = texts, documents, ~positives
         if config.anchor == "document":
-            ours, theirs, positives = documents, texts, positives.T
-        anchors, linked, others = mine(ours, theirs, positives, config.miner)
+            ours, theirs, positives, negatives = documents, texts, positives.T, negatives.T
+        elif config.anchor == "both":
+            ours = theirs = torch.cat([texts, documents])
+            positives, negatives = of_one_document(positives)
+        anchors, linked, others = mine(ours, theirs, positives, negatives, config.miner)
         if config.loss == "triplet":
             return triplet_margin(ours[anchors], theirs[linked], theirs[others], config.margin)
         near, far = torch.zeros_like(positives), torch.zeros_like(positives)

@@ -20,13 +20,18 @@ def info_nce(texts: Tensor, documents: Tensor, positives: Tensor, temperature: f
 
 
 def triplet_margin(anchors: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Return the mean of max(0, ‖a − p‖² − ‖a − n‖² + margin) over t triplets, [t, d] each; 0 if there are none.
+    """Return the mean of those of max(0, ‖a − p‖ − ‖a − n‖ + margin) that are not 0; 0 if there are none.
 
-    With articles as anchors, it is equation 7 of Danovitch's paper.
+    t triplets, [t, d] each. It is the loss of Danovitch's code; his equation 7 squares the distances.
     """
-    near = (anchors - positives).square().sum(-1)
-    far = (anchors - negatives).square().sum(-1)
-    return functional.relu(near - far + margin).sum() / max(len(anchors), 1)
+    near, far = (_distance(anchors, x) for x in (positives, negatives))
+    losses = functional.relu(near - far + margin)
+    return losses.sum() / losses.count_nonzero().clamp(min=1)
+
+
+def _distance(x: Tensor, y: Tensor) -> Tensor:
+    """Return distances [t], whose gradient is finite at 0 too."""
+    return (x - y).square().sum(-1).clamp(min=1e-12).sqrt()
 
 
 def multi_similarity(

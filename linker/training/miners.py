@@ -1,4 +1,4 @@
-"""Selection of the triplets in a batch; the only module that uses pytorch-metric-learning."""
+"""Selection of the triplets in a batch."""
 
 from __future__ import annotations
 
@@ -7,41 +7,43 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from indexes.errors import importing
-
 Miner = Literal["multi-similarity", "all"]
 
 
 def mine(
-    texts: Tensor, documents: Tensor, positives: Tensor, miner: Miner, epsilon: float = 0.1
+    anchors: Tensor,
+    others: Tensor,
+    positives: Tensor,
+    negatives: Tensor,
+    miner: Miner,
+    epsilon: float = 0.1,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return triplets as rows of (text, its document, another document), int64 [t] each.
+    """Return triplets as rows of (anchor, its link, its negative), int64 [t] each.
 
-    `texts` [n, d] and `documents` [m, d] are L2-normalised; `positives`, bool [n, m], marks the links.
-    "multi-similarity" (Wang et al., 2019) keeps links that are farther than the text's nearest other document, and
-    other documents nearer than the text's farthest link, with a tolerance of `epsilon`; "all" keeps every triplet.
-    Raises MissingExtraError where "multi-similarity" lacks pytorch-metric-learning.
+    `anchors` [n, d] and `others` [m, d] are L2-normalised; `positives` and `negatives`, bool [n, m], mark each anchor's
+    candidates. "multi-similarity" (Wang et al., 2019, equations 9 and 10) keeps links that are farther than the
+    anchor's nearest negative, and negatives nearer than its farthest link, with a tolerance of `epsilon`; "all" keeps
+    every triplet.
     """
-    anchors, linked = positives.nonzero(as_tuple=True)
-    kept = ~positives[anchors]  # [links, m]: the documents that can be a link's negative
+    near, far = positives, negatives
     if miner == "multi-similarity":
         with torch.no_grad():
-            hard_links, hard = _multi_similarity(texts[anchors], documents, linked, epsilon)
-        kept = kept & hard & hard_links[:, None]
-    link, negative = kept.nonzero(as_tuple=True)
-    return anchors[link], linked[link], negative
+            cosines = anchors @ others.T
+            nearest = cosines.masked_fill(~negatives, -torch.inf).amax(1, keepdim=True)
+            farthest = cosines.masked_fill(~positives, torch.inf).amin(1, keepdim=True)
+        near, far = positives & (cosines - epsilon < nearest), negatives & (cosines + epsilon > farthest)
+    anchor, linked = near.nonzero(as_tuple=True)
+    link, negative = far[anchor].nonzero(as_tuple=True)
+    return anchor[link], linked[link], negative
 
 
-def _multi_similarity(
-    anchors: Tensor, documents: Tensor, linked: Tensor, epsilon: float
-) -> tuple[Tensor, Tensor]:
-    """Return which links, bool [l], and which documents per link, bool [l, m], the miner keeps."""
-    with importing("mining with multi-similarity", "train"):
-        from pytorch_metric_learning.miners import MultiSimilarityMiner
-    labels = torch.arange(len(documents), device=documents.device)
-    first, _, second, negative = MultiSimilarityMiner(epsilon)(anchors, linked, documents, labels)
-    links = torch.zeros(len(anchors), dtype=torch.bool, device=anchors.device)
-    links[first] = True
-    pairs = torch.zeros(len(anchors), len(documents), dtype=torch.bool, device=anchors.device)
-    pairs[second, negative] = True
-    return links, pairs
+def of_one_document(links: Tensor) -> tuple[Tensor, Tensor]:
+    """Return which of n texts and m documents are each other's positives and negatives, bool [n + m, n + m].
+
+    `links` is bool [n, m]. A document and its texts belong together; nothing is its own positive or negative.
+    """
+    own = links.to(torch.float32)
+    texts, documents = own @ own.T > 0, own.T @ own > 0
+    together = torch.cat([torch.cat([texts, links], 1), torch.cat([links.T, documents], 1)])
+    alone = ~torch.eye(len(together), dtype=torch.bool, device=links.device)
+    return together & alone, ~together & alone

@@ -45,7 +45,7 @@ def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[To
         matrix = _with_lsa(matrix, ids, data)
     if data.sif:
         matrix = sif_scaled(matrix, token_counts(ids, tokenizer.size), data.sif)
-    return tokenizer, unit_spread(matrix)
+    return tokenizer, unit_spread(matrix) if data.rescale else matrix
 
 
 def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Float32Array | None]:

@@ -29,6 +29,7 @@ VARIANTS = {
     "everything": dataclasses.replace(
         SMALL, layers=3, residual=True, layer_norm=True, leaky_relu=True, max_weight=0.3, window=3, alpha=1.8
     ),
+    "the author's": dataclasses.replace(SMALL, layers=2, first_token_key=True),
     "no window": dataclasses.replace(SMALL, window=0),
     "cosine": dataclasses.replace(SMALL, layers=2, score="cosine"),
     "relay without itself": dataclasses.replace(SMALL, layers=2, relay_key=False),
@@ -56,7 +57,7 @@ def naive(model: StarTransformer, config: StarConfig, ids: list[int]) -> Tensor:
         new = []
         for i in range(len(ring)):
             near = [ring[j] for j in range(i - config.window, i + config.window + 1) if 0 <= j < len(ring)]
-            own = [words[i]] if config.token_key and number > 0 else []
+            own = [words[i]] if config.token_key and (number > 0 or config.first_token_key) else []
             new.append(attend(layer.ring, config, ring[i], [*near, relay, *own]))
         ring = [finish(config, layer.ring_norm, h, n) for h, n in zip(ring, new, strict=True)]
         own = [relay] if config.relay_key else []
@@ -278,6 +279,24 @@ def test_alpha_starts_where_it_is_told_and_stays_inside() -> None:
         StarConfig(alpha=2.0)
     with pytest.raises(ValueError, match="needs pre_norm"):
         StarConfig(contrast=1.0)
+
+
+def test_a_clamped_alpha_starts_anywhere_and_stops_at_either_bound_and_can_leave_it() -> None:
+    model = StarTransformer(PRESETS["paper"], 20)
+    for alphas in model.alphas().values():
+        assert all(1 < a < 2 for a in alphas)
+        assert max(alphas) - min(alphas) > 0.1
+    relay = model.attentions()["layers.0.relay"]
+    ids, mask = torch.tensor([[3, 4, 5, 6]]), torch.ones(1, 4, dtype=torch.bool)
+    for outside, bound in ((2.5, 2.0), (0.5, 1.0)):
+        with torch.no_grad():
+            relay.raw_alpha.fill_(outside)
+        (
+            model(ids, mask).square().sum() + model(ids, mask).sum()
+        ).backward()  # twice, as for texts and documents
+        assert relay.alpha.tolist() == pytest.approx([bound] * 10, abs=1e-4)
+        assert relay.raw_alpha.grad is not None
+        assert relay.raw_alpha.grad.any()
 
 
 @pytest.mark.parametrize("name", ["recommended", "everything"])

@@ -287,7 +287,7 @@ def test_hard_negatives_join_the_batch(tmp_path: Path) -> None:
         assert with_them._loss(batch, rng) > without._loss(plain, rng)  # more documents to be confused with
 
 
-@pytest.mark.parametrize("anchor", ["text", "document"])
+@pytest.mark.parametrize("anchor", ["text", "document", "both"])
 @pytest.mark.parametrize("margin", [0.05, 0.4])
 def test_the_triplet_loss_is_that_of_the_margin_the_miner_and_the_anchor_asked_for(
     tmp_path: Path, margin: float, anchor: str
@@ -301,12 +301,20 @@ def test_the_triplet_loss_is_that_of_the_margin_the_miner_and_the_anchor_asked_f
             for ids, rows in ((training.texts, batch.texts), (training.documents, batch.documents))
         ]
         cosines, linked = vectors[0] @ vectors[1].T, batch.positives
+        other = ~linked
         if anchor == "document":  # Danovitch's equation 7
-            cosines, linked = cosines.T, linked.T
-        expected = slow_triplet_loss(cosines, linked, miner, margin)
+            cosines, linked, other = cosines.T, linked.T, other.T
+        elif (
+            anchor == "both"
+        ):  # his code; here a text and a document have the same number where they are linked
+            both, number = np.concatenate(vectors), [*batch.texts, *batch.documents]
+            same = np.equal.outer(number, number)
+            cosines, linked, other = both @ both.T, same & ~np.eye(len(both), dtype=bool), ~same
+        expected = slow_triplet_loss(cosines, linked, other, miner, margin)
         losses.append(training._loss(batch, np.random.default_rng(0)).item())
         assert losses[-1] == pytest.approx(expected, abs=1e-5)
-    assert losses[0] != pytest.approx(losses[1], abs=1e-3)
+    # A miner's tolerance covers a small margin: what it leaves out has no loss.
+    assert (losses[0] != pytest.approx(losses[1], abs=1e-3)) == (margin > 0.1)
 
 
 def test_the_multi_similarity_loss_is_that_of_the_pairs_that_the_miner_keeps(tmp_path: Path) -> None:
@@ -327,17 +335,21 @@ def test_the_multi_similarity_loss_is_that_of_the_pairs_that_the_miner_keeps(tmp
 
 
 def slow_triplet_loss(
-    cosines: np.ndarray[Any, Any], linked: np.ndarray[Any, Any], miner: str, margin: float
+    cosines: np.ndarray[Any, Any],
+    linked: np.ndarray[Any, Any],
+    other: np.ndarray[Any, Any],
+    miner: str,
+    margin: float,
 ) -> float:
-    """Return the mean over triplets of unit vectors, whose squared distance is 2 − 2 cos, one triplet at a time."""
+    """Return the mean over triplets of unit vectors whose loss is not 0; their squared distance is 2 − 2 cos."""
     found = []
-    for row, positives in zip(cosines, linked, strict=True):
+    for row, positives, negatives in zip(cosines, linked, other, strict=True):
         for near in row[positives]:
-            for far in row[~positives]:
-                hard = near - 0.1 < row[~positives].max() and far + 0.1 > row[positives].min()
+            for far in row[negatives]:
+                hard = near - 0.1 < row[negatives].max() and far + 0.1 > row[positives].min()
                 if hard or miner == "all":
-                    found.append(max(0.0, 2 * far - 2 * near + margin))
-    return float(np.mean(found))
+                    found.append((2 - 2 * near) ** 0.5 - (2 - 2 * far) ** 0.5 + margin)
+    return float(np.mean([loss for loss in found if loss > 0]))
 
 
 def test_a_loss_that_is_no_number_stops_with_a_remedy(tmp_path: Path) -> None:

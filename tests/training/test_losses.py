@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from pytorch_metric_learning.losses import MultiSimilarityLoss
+from pytorch_metric_learning.losses import MultiSimilarityLoss, TripletMarginLoss
+from pytorch_metric_learning.miners import MultiSimilarityMiner
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from linker.training.losses import info_nce, multi_similarity, triplet_margin
-from linker.training.miners import mine
+from linker.training.miners import mine, of_one_document
 
 
 @pytest.fixture
@@ -46,14 +47,35 @@ def test_info_nce_without_negatives_is_zero_and_finite() -> None:
 
 
 def test_triplet_margin_worked() -> None:
-    a, p, n = (
-        torch.tensor([[1.0, 0.0]] * 2),
-        torch.tensor([[0.0, 1.0]] * 2),
-        torch.tensor([[-1.0, 0], [1.0, 0]]),
-    )
-    # ‖a−p‖² = 2; ‖a−n‖² = 4 and 0
-    assert float(triplet_margin(a, p, n, 0.15)) == pytest.approx((max(0, 2 - 4 + 0.15) + (2 - 0 + 0.15)) / 2)
+    a = torch.tensor([[1.0, 0.0]] * 3)
+    p, n = torch.tensor([[0.0, 1.0]] * 3), torch.tensor([[-1.0, 0], [1.0, 0], [0, -1.0]])
+    # ‖a−p‖ = √2; ‖a−n‖ = 2, 0 and √2: the first triplet is apart by more than the margin and does not count
+    expected = ((2**0.5 - 0 + 0.15) + 0.15) / 2
+    assert float(triplet_margin(a, p, n, 0.15)) == pytest.approx(expected, abs=1e-5)
+    assert float(triplet_margin(a[:1], p[:1], n[:1], 0.15)) == 0
     assert float(triplet_margin(a[:0], p[:0], n[:0], 0.15)) == 0
+
+
+def test_the_triplet_loss_and_its_miner_are_the_package_s() -> None:
+    """As in Danovitch's code: posts and articles are anchors, and a post's article is its label."""
+    g = torch.Generator().manual_seed(3)
+    both = torch.randn(10, 5, generator=g).requires_grad_()
+    labels = torch.tensor([0, 1, 2, 3, 1, 1, 0, 1, 2, 3])
+    links = labels[:6, None] == labels[6:]
+    expected = TripletMarginLoss(margin=0.15)(both, labels, MultiSimilarityMiner(epsilon=0.1)(both, labels))
+    positives, negatives = of_one_document(links)
+    unit = normalize(both, dim=-1)  # as the package does by itself
+    anchors, near, far = (unit[row] for row in mine(unit, unit, positives, negatives, "multi-similarity"))
+    found = triplet_margin(anchors, near, far, 0.15)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(*torch.autograd.grad(found, both), *torch.autograd.grad(expected, both))
+
+
+def test_triplets_of_equal_vectors_have_a_finite_gradient() -> None:
+    same = torch.ones(1, 3).requires_grad_()
+    torch.autograd.backward(triplet_margin(same, same * 1, torch.zeros(1, 3), 5.0))
+    assert same.grad is not None
+    assert torch.isfinite(same.grad).all()
 
 
 @pytest.mark.parametrize("base", [0.5, 1.0])
@@ -83,19 +105,21 @@ def test_multi_similarity_loss_without_pairs_is_zero() -> None:
 def brute_force(
     texts: Tensor, documents: Tensor, positives: Tensor, epsilon: float
 ) -> set[tuple[int, int, int]]:
-    """Mine triplets by Wang et al.'s rule, link by link."""
-    cosines, found = texts @ documents.T, set()
-    for t, d in positives.nonzero().tolist():
-        others = [j for j in range(len(documents)) if j != d]
-        if cosines[t, d] - epsilon < max(cosines[t, j] for j in others):
-            hard = (j for j in others if not positives[t, j] and cosines[t, j] + epsilon > cosines[t, d])
-            found |= {(t, d, j) for j in hard}
+    """Mine triplets by Wang et al.'s rule, anchor by anchor."""
+    cosines, found = (texts @ documents.T).tolist(), set()
+    for t, linked in enumerate(positives.tolist()):
+        links = [d for d in range(len(linked)) if linked[d]]
+        others = [d for d in range(len(linked)) if not linked[d]]
+        for d in links:
+            if cosines[t][d] - epsilon < max(cosines[t][j] for j in others):
+                nearest = min(cosines[t][link] for link in links)
+                found |= {(t, d, j) for j in others if cosines[t][j] + epsilon > nearest}
     return found
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 3.0])
 def test_multi_similarity_is_its_definition(batch: tuple[Tensor, Tensor, Tensor], epsilon: float) -> None:
-    triplets = mine(*batch, "multi-similarity", epsilon)
+    triplets = mine(*batch, ~batch[2], "multi-similarity", epsilon)
     found = list(zip(*(x.tolist() for x in triplets), strict=True))
     assert len(found) == len(set(found))
     assert set(found) == brute_force(*batch, epsilon)
@@ -103,6 +127,16 @@ def test_multi_similarity_is_its_definition(batch: tuple[Tensor, Tensor, Tensor]
 
 def test_all_triplets(batch: tuple[Tensor, Tensor, Tensor]) -> None:
     positives = batch[2]
-    triplets = set(zip(*(x.tolist() for x in mine(*batch, "all")), strict=True))
+    triplets = set(zip(*(x.tolist() for x in mine(*batch, ~positives, "all")), strict=True))
     links = positives.nonzero().tolist()
     assert triplets == {(t, d, j) for t, d in links for j in range(5) if not positives[t, j]}
+
+
+def test_texts_of_one_document_belong_together() -> None:
+    links = torch.tensor([[True, False], [True, False], [False, True]])
+    positives, negatives = of_one_document(links)
+    label = [0, 0, 1, 0, 1]  # of three texts and two documents
+    for i, own in enumerate(label):
+        for j, other in enumerate(label):
+            assert bool(positives[i, j]) == (own == other and i != j)
+            assert bool(negatives[i, j]) == (own != other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,25 @@ def test_rates_and_decay_by_kind_of_parameter() -> None:
         "linear.weight": pytest.approx((0.1, 0.2)),
         "linear.bias": pytest.approx((0.1, 0)),
     }
+
+
+def test_without_decay_or_clipping_it_is_plain_adam() -> None:
+    ours, theirs = model(), model()
+    theirs.load_state_dict(ours.state_dict())
+    optimizer, adam = (
+        Optimizer(ours, TrainingConfig(lr=0.1, clip=math.inf)),
+        torch.optim.Adam(theirs.parameters(), 0.1),
+    )
+    for _ in range(3):
+        for module in (ours, theirs):
+            module.zero_grad()
+            loss = torch.stack([p.square().sum() + p.sum() for p in module.parameters()]).sum()
+            torch.autograd.backward(1e6 * loss)
+        optimizer.set_rate(1.0)
+        optimizer.step(math.inf)
+        adam.step()
+    for own, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(own, other)
 
 
 def test_every_step_trains_at_its_rate_and_clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,9 @@ from linker.encoders.configs import StarConfig
 from linker.encoders.loading import load_encoder
 from linker.training import loop
 from linker.training.batches import Batch
-from linker.training.config import TrainConfig
+from linker.training.config import DataConfig, TrainConfig
 from linker.training.run import read_pairs, run
-from linker.training.vectors import lsa_vectors, token_counts
+from linker.training.vectors import lsa_vectors, start_vectors, token_counts
 
 
 @pytest.mark.parametrize(
@@ -242,3 +242,18 @@ def test_a_repeated_link_is_dropped_with_a_warning_and_a_contradiction_refused(c
     links.write_text(text + "q0\td0\t0\n")
     with pytest.raises(InputError, match=r"train\.tsv:22: .*train\.tsv:2, relevance 1 there and 0 here"):
         read_pairs(settings)
+
+
+@pytest.mark.parametrize("rescale", [False, True])
+def test_vectors_of_a_file_keep_their_lengths_unless_they_are_rescaled(tmp_path: Path, rescale: bool) -> None:
+    (tmp_path / "vectors.txt").write_text("fox 3 4\nwhale 0 15\n")
+    none, vectors_of = tmp_path / "none", str(tmp_path / "vectors.txt")
+    data = DataConfig(none, none, none, word_vectors=vectors_of, sif=0.0, rescale=rescale)
+    tokenizer, vectors = start_vectors(data, ["a fox", "a whale"], 0)
+    ((fox, whale),) = tokenizer.encode_batch(["fox whale"], 9)
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert lengths[whale] / lengths[fox] == pytest.approx(3)
+    if rescale:
+        assert lengths[lengths > 0].mean() == pytest.approx(1)
+    else:
+        assert lengths[[fox, whale]].tolist() == [5, 15]

@@ -1,6 +1,7 @@
 """Danovitch's tables (methods H): his star and his baselines, one budget; every pair of a test article and a test post.
 
-All models train with the settings of the ready configuration `ast-paper`; only [encoder] differs from model to model.
+All models train with the settings of the ready configuration `ast-paper`; only [encoder] differs from model to model,
+and in two further rows the treatment of the word vectors.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from linker.base.config import load
 from linker.encoders import folder as folders
+from linker.encoders.configs import PRESETS
 from linker.papers.all_pairs.evaluate import evaluate_vectors
 from linker.papers.all_pairs.result import RANKS
 from linker.papers.reproduce.cells import Outcome, Study, System, fingerprint
@@ -23,6 +25,7 @@ from linker.training.run import joined, read_pairs, run
 from linker.training.vectors import start_vectors
 
 # The baselines as the paper and its author's code have them, then as linker has them, and the mean as a control.
+# Last, what the paper varies (iterations, attention by cosine) and what it leaves open (the word vectors).
 MODELS = {
     "gru-author": "GRU, last state",
     "bigru-author": "Bi-GRU, last states",
@@ -32,13 +35,23 @@ MODELS = {
     "bigru": "Bi-GRU, mean of states",
     "cnn": "CNN, widths 3 to 5",
     "bag": "mean of word vectors",
+    "ast-rescaled": "AST, word vectors of length 1",
+    "ast-frozen": "AST, word vectors frozen",
+    "ast-two": "AST, two iterations",
+    "ast-cosine": "AST, attention by cosine",
 }
-LAST = ("encoder.pooling=last", "encoder.hidden={dim}", "encoder.projection=0")
+LAST = ("encoder.pooling=last", "encoder.projection=0")
+HEADS = "encoder.head_dim={head}"  # the heads share the dimensions of the word vectors among them
 FORMS = {
-    "gru-author": ("gru", LAST),
-    "bigru-author": ("bigru", LAST),
+    "gru-author": ("gru", (*LAST, "encoder.hidden={dim}")),
+    "bigru-author": ("bigru", (*LAST, "encoder.hidden={half}")),  # both directions together have {dim}
     "cnn-author": ("cnn", ("encoder.widths=[1, 2, 3, 4]", "encoder.filters={dim}")),
-}  # base and settings of the author's baselines, in which the states have the dimension of the word vectors
+    "ast-paper": ("ast-paper", (HEADS,)),
+    "ast-rescaled": ("ast-paper", (HEADS, "data.rescale=true")),
+    "ast-frozen": ("ast-paper", (HEADS, "training.embedding_lr=0")),
+    "ast-two": ("ast-paper", (HEADS, "encoder.layers=2")),
+    "ast-cosine": ("ast-paper", (HEADS, "encoder.score=cosine")),
+}  # of models that are no ready configuration as it is: which one they start from, and what differs
 ACCEPTED, UNTIL = 0.7, (1, 3, 5)  # the study's cosine; links of an article until which posts are read
 MEASURES = ("mAP", "AUC", "mRP", *(f"P@{r}" for r in RANKS))
 STUDY = ("links", "others", "precision", "recall", *(f"until {n}" for n in UNTIL))
@@ -65,10 +78,13 @@ def settings(posts: Posts, model: str, seed: int, dim: int, out: Path, changes: 
         f"training.seed={seed}",
     ]
     base, form = FORMS.get(model, (model, ()))
-    other_settings = [*paths, *(setting.format(dim=dim) for setting in form)]
-    own = load(ready.find(Path("ast-paper"), paths), TrainConfig, [*paths, *changes])
-    other = load(ready.find(Path(base), other_settings), TrainConfig, other_settings)
-    return own if model == "ast-paper" else dataclasses.replace(own, encoder=other.encoder)
+    sizes = {"dim": dim, "half": max(1, dim // 2), "head": max(1, dim // PRESETS["paper"].heads)}
+    own = [*paths, *(setting.format(**sizes) for setting in form)]
+    other = load(ready.find(Path(base), own), TrainConfig, [*own, *changes])
+    if base == "ast-paper":
+        return other
+    budget = load(ready.find(Path("ast-paper"), paths), TrainConfig, [*paths, *changes])
+    return dataclasses.replace(budget, encoder=other.encoder)
 
 
 def _study(posts: Posts, work: Path, changes: Sequence[str]) -> Study:

@@ -92,8 +92,8 @@ def run(paper: str, data: Path, work: Path, seeds: int, *, quick: bool, log: Log
 def reproduce(paper: str, studies: Sequence[Study], work: Path, seeds: int, log: Log) -> dict[str, Any]:
     """Run the cells that the folder `work` lacks, and return the paper's name and tables as JSON values.
 
-    A system that lacks a model, a translator or other data is a row that says so. `log` is given a line per cell.
-    Raises InputError where no cell at all can be run.
+    A system that lacks a model, a translator or other data is a row that says so, or has the seeds that could be run.
+    `log` is given a line per cell. Raises InputError where no cell at all can be run.
     """
     tables, ran = [], False
     for study in studies:
@@ -101,9 +101,8 @@ def reproduce(paper: str, studies: Sequence[Study], work: Path, seeds: int, log:
         missing: dict[str, str] = {}
         for system in study.systems:
             try:
-                found[system.name] = [
-                    _cell(study, system, seed, work, log) for seed in range(seeds if system.chance else 1)
-                ]
+                for seed in range(seeds if system.chance else 1):
+                    found.setdefault(system.name, []).append(_cell(study, system, seed, work, log))
             except LinkerError as e:
                 missing[system.name] = _sentence(str(e))
                 log(f"{study.name}, {system.name}: not run: {missing[system.name]}")

@@ -17,9 +17,11 @@ from linker.papers.reproduce.cells import QUICK, fingerprint
 from linker.scoring.pairs.data import filled_lines, json_object
 
 NAMES = ("tweets2claims", "statements2articles")  # retrieval sets that stand for the paper's
+KEPT = 1000  # links of each split of such a set, so that a model takes minutes
 FIELDS = ("url", "article", "text")
 SPLITS = ("train", "dev", "test")
 VECTORS = "word-vectors-en"
+GLOVE = 5.0  # mean length of the paper's vectors, GloVe's of 840 billion tokens
 MIN_COUNT, MOST = 2, 50_000  # of words, as in [data] of a training file
 
 
@@ -64,13 +66,18 @@ def _is_linked(path: Path) -> bool:
 
 
 def _retrieval(folder: Path, work: Path, quick: bool) -> Posts:
-    """Return a retrieval set; of a quick one, the first links of each split, in copies of its qrels."""
+    """Return a retrieval set; of a large one, links drawn from each split, in copies of its qrels."""
     (queries, documents) = (next(folder.glob(f"{name}.jsonl*")) for name in ("queries", "corpus"))
     links = {split: folder / "qrels" / f"{split}.tsv" for split in SPLITS}
-    for split, path in links.items() if quick else ():
-        links[split] = work / "quick" / folder.name / f"{split}.tsv"
-        links[split].parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(links[split], "".join(f"{x}\n" for x in nonempty_lines(path)[: QUICK + 1]).encode())
+    most = QUICK if quick else KEPT
+    for split, path in links.items():
+        header, *rows = nonempty_lines(path)
+        if len(rows) > most:
+            drawn = np.sort(np.random.default_rng(0).permutation(len(rows))[:most])
+            links[split] = work / folder.name / "links" / f"{split}-{most}.tsv"
+            links[split].parent.mkdir(parents=True, exist_ok=True)
+            lines = [header, *(rows[row] for row in drawn.tolist())]
+            write_atomically(links[split], "".join(f"{line}\n" for line in lines).encode())
     vectors = _vectors((folder, folder.parent), documents, queries, work / folder.name)
     return Posts(folder.name, queries, documents, links, vectors, official=False)
 
@@ -147,12 +154,14 @@ def _vectors(folders: Sequence[Path], documents: Path, queries: Path, work: Path
 def export(source: Path, texts: Sequence[str], path: Path) -> None:
     """Write a line `word x x …` for each word of `texts` to which the vectors in `source` give one.
 
-    A word of several pieces gets their mean; the words of the texts stand for GloVe's own 400,000.
+    A word of several pieces gets their mean. Vectors are as long as GloVe's on average, since the paper keeps lengths,
+    and the words of the texts stand for GloVe's own.
     """
     vocabulary = Vocabulary.build(texts, min_count=MIN_COUNT, max_size=MOST)
     vectors = load_word_vectors(source, vocabulary)
+    scale = GLOVE / np.linalg.norm(vectors.matrix[vectors.known], axis=1).mean()
     lines = [
-        f"{word} {' '.join(f'{x:.5g}' for x in vector)}\n"
+        f"{word} {' '.join(f'{x:.5g}' for x in scale * vector)}\n"
         for word, vector, known in zip(vocabulary.tokens, vectors.matrix, vectors.known, strict=True)
         if known
     ]

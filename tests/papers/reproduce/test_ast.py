@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 
 from linker.encoders.tokens import load_word_vectors
 from linker.papers.reproduce.ast import MODELS, settings
-from linker.papers.reproduce.posts import Posts, export
+from linker.papers.reproduce.posts import GLOVE, Posts, export
 from linker.training import ready
 from tests.helpers import shared_data
 
@@ -24,12 +24,32 @@ def test_all_models_have_the_budget_of_ast_paper(tmp_path: Path) -> None:
     own = tomllib.loads(ready.text_of("ast-paper"))
     assert {key: getattr(found["cnn"].training, key) for key in own["training"]} == own["training"]
     for model, config in found.items():
+        if model in ("ast-rescaled", "ast-frozen"):
+            continue
         same = dataclasses.replace(config, encoder=found["cnn"].encoder, output=found["cnn"].output)
         assert same == found["cnn"]
-        assert config.encoder.kind == ("star" if model == "ast-paper" else model.removesuffix("-author"))
-    assert dataclasses.asdict(found["gru-author"].encoder.model)["hidden"] == 128
+        kind = "star" if model.startswith("ast-") else model.removesuffix("-author")
+        assert config.encoder.kind == kind
     changed = settings(POSTS, "gru", 3, 128, tmp_path, ["training.epochs=2"])
     assert changed.training == dataclasses.replace(found["gru"].training, epochs=2)
+
+
+def test_the_author_s_models_are_as_wide_as_his_and_his_star_is_his(tmp_path: Path) -> None:
+    found = {
+        model: dataclasses.asdict(settings(POSTS, model, 3, 300, tmp_path, []).encoder.model)
+        for model in MODELS
+    }
+    assert found["gru-author"]["hidden"] == 300
+    assert found["bigru-author"]["hidden"] == 150  # each way
+    assert (found["cnn-author"]["widths"], found["cnn-author"]["filters"]) == ((1, 2, 3, 4), 300)
+    star = found["ast-paper"]
+    assert (star["heads"], star["head_dim"], star["window"], star["layers"]) == (10, 30, 2, 1)
+    assert (star["alpha_form"], star["first_token_key"]) == ("clamped", True)
+    assert (found["ast-two"]["layers"], found["ast-cosine"]["score"]) == (2, "cosine")
+    first = settings(POSTS, "ast-paper", 3, 300, tmp_path, [])
+    frozen, rescaled = (settings(POSTS, f"ast-{x}", 3, 300, tmp_path, []) for x in ("frozen", "rescaled"))
+    assert frozen.training == dataclasses.replace(first.training, embedding_lr=0)
+    assert rescaled.data == dataclasses.replace(first.data, rescale=True)
 
 
 def test_words_of_several_pieces_are_exported_with_their_mean(tmp_path: Path) -> None:
@@ -42,4 +62,6 @@ def test_words_of_several_pieces_are_exported_with_their_mean(tmp_path: Path) ->
     (row,) = exported.tokenizer.encode_batch(["tokenization"], 9)[0]
     (ids,) = pieces.tokenizer.encode_batch(["tokenization"], 9)
     assert len(ids) > 1
-    np.testing.assert_allclose(exported.matrix[row], pieces.matrix[ids].mean(0), rtol=1e-4, atol=1e-5)
+    own, mean = exported.matrix[row], pieces.matrix[ids].mean(0)
+    np.testing.assert_allclose(own / np.linalg.norm(own), mean / np.linalg.norm(mean), rtol=1e-3, atol=1e-4)
+    assert np.linalg.norm(exported.matrix[2:], axis=1).mean() == pytest.approx(GLOVE, rel=1e-3)

@@ -59,12 +59,12 @@ def test_ast_reads_the_authors_lines_and_continues(tmp_path: Path) -> None:
     assert study["rows"][3]["published"]["links"] == 36
     again, second = reproduced("ast", data, tmp_path / "work")
     assert again == [shown, study]
-    assert len(first) == 8
+    assert len(first) == 12
     assert not second
     lines = (data / "test.jsonl").read_text(encoding="utf-8").splitlines()
     (data / "test.jsonl").write_text("\n".join(lines[:4]), encoding="utf-8")
     (other, _), third = reproduced("ast", data, tmp_path / "work")
-    assert len(third) == 8, "other data make other cells, by models of their own"
+    assert len(third) == 12, "other data make other cells, by models of their own"
     assert other["title"].startswith("posts: 4 test links")
 
 
