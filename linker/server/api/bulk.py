@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import orjson
 
 from indexes.interface import BadDocumentError, Document, DuplicateIdError
 from indexes.store.segments import storable
-from linker.base.lines import MAX_LINE, Splitter
+from linker.base.lines import MAX_LINE, Line
 from linker.corpora.records import Columns, UnusableError, make_document, too_long
 from linker.engine.engine import Engine
 from linker.server.api.served import Served
@@ -43,6 +43,39 @@ class BulkReport:
         return dataclasses.asdict(self) | {"quarantined": ordered}
 
 
+class LineCutter:
+    """Cuts blocks of bytes into lines; of a line beyond `limit`, only its size is kept."""
+
+    def __init__(self, limit: int = MAX_LINE) -> None:
+        self._limit, self._head, self._size, self._number = limit, bytearray(), 0, 0
+
+    def feed(self, block: bytes) -> Iterator[Line]:
+        """Yield the lines that end in this block: number from 1, content (nothing beyond the limit), size in bytes."""
+        *whole, tail = block.split(b"\n")
+        for piece in whole:
+            self._take(piece)
+            yield self._line()
+        self._take(tail)
+
+    def end(self) -> Iterator[Line]:
+        """Yield what stands after the last newline, if anything."""
+        if self._size:
+            yield self._line()
+
+    def _take(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._limit:
+            self._head = bytearray()
+        else:
+            self._head += piece
+
+    def _line(self) -> Line:
+        self._number += 1
+        line = self._number, bytes(self._head), self._size
+        self._head, self._size = bytearray(), 0
+        return line
+
+
 class DocumentStream:
     """One stream of documents on its way into an index."""
 
@@ -58,20 +91,18 @@ class DocumentStream:
 
         Raises what adding raises, with the batches before committed, and ProblemError where too many lines are bad.
         """
-        splitter = Splitter()
+        splitter = LineCutter()
         async for block in stream:
             for line in splitter.feed(block):
                 await self._line(*line)
-        for line in splitter.rest():
+        for line in splitter.end():
             await self._line(*line)
         await self._commit()
         return self.report
 
     async def _line(self, number: int, raw: bytes, size: int) -> None:
         self.report.lines = number
-        if size and (
-            size > MAX_LINE or not raw.isspace()
-        ):  # of a line that is too long, only the start is here
+        if size and not raw.isspace():
             try:
                 self._keep(number, _document(raw, size))
                 self._bytes += size
