@@ -134,7 +134,7 @@ def test_an_admin_alone_creates_deletes_and_copies(folder: Path) -> None:
             ("PUT", "/v1/indexes/x"), ("DELETE", "/v1/indexes/news"), ("GET", "/v1/indexes/news/snapshot"),
             ("PUT", "/v1/indexes/x/snapshot"),
         ):  # fmt: skip
-            sent = {"json": {}} if path == "/v1/indexes/x" else {}
-            answer = service.request(method, path, headers=bearer("w" * 32), **sent)  # type: ignore[arg-type]
+            body: dict[str, str] | None = {} if path == "/v1/indexes/x" else None
+            answer = service.request(method, path, headers=bearer("w" * 32), json=body)
             check_problem(answer, 403, "scope-missing")
         assert service.put("/v1/indexes/x", json={}, headers=bearer("a" * 32)).status_code == 201
