@@ -17,7 +17,6 @@ from indexes.store.records import BuildRecord, Manifest
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.linear import LinearText
 from indexes.text.parameters import Bm25Parameters
-from indexes.text.phrases import PhraseSearch
 from indexes.text.search import TextSearch
 
 
@@ -41,6 +40,13 @@ class AnyDocuments(Protocol):
         """Return the vectors of all documents as at most one block, float32 [rows, dim]."""
 
     def __getitem__(self, row: int) -> Document: ...
+
+
+class Phrases(Protocol):
+    """The search for quoted phrases."""
+
+    def filter(self, text: str, where: Filter | None = None) -> Filter | None:
+        """Return a filter for documents with every phrase that is quoted in `text`; `where` if there is none."""
 
 
 class AnyCollection(Protocol):
@@ -89,7 +95,7 @@ class AnyCollection(Protocol):
         """The rows as vectors, for linear models over all of them. Raises DamagedError."""
 
     @property
-    def phrases(self) -> PhraseSearch:
+    def phrases(self) -> Phrases:
         """The search for phrases. Raises IndexesError where BM25 is on a server."""
 
     def ranking(self) -> HybridIndex:
@@ -107,8 +113,11 @@ class AnyCollection(Protocol):
     def check_fields(self, where: Filter) -> None:
         """Raise BadFilterError, which names the near miss, where no document has a field of the filter."""
 
-    def matching(self, where: Filter | None = None) -> Iterator[Document]:
-        """Yield the documents that pass the filter, in the order of their arrival. Raises DamagedError."""
+    def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
+        """Yield the documents that pass the filter, in the order of their arrival; only those that follow `after`.
+
+        Raises DamagedError, UnknownIdError where there is no document `after`.
+        """
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
         """Return remarks about the ranges of a filter that leave out values whatever their bound."""

@@ -264,10 +264,14 @@ class Collection:
         except BackendUnavailableError:
             return True  # the search will say so
 
-    def matching(self, where: Filter | None = None) -> Iterator[Document]:
-        """Yield the documents that pass the filter, in row order. Raises DamagedError."""
+    def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
+        """Yield the documents that pass the filter, in row order; with `after`, those that follow that document.
+
+        Raises DamagedError, UnknownIdError where there is no document `after`.
+        """
         mask = self.rows.mask(where)
-        for row in range(len(self.rows.ids)):
+        first = int(self.rows.locate([after])[0]) + 1 if after else 0
+        for row in range(first, len(self.rows.ids)):
             if mask is None or mask[row]:
                 yield self.documents[row]
 

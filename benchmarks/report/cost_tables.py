@@ -117,6 +117,25 @@ def cluster(results: Any) -> Iterator[str]:
         yield f"| {name} | {_index(results[name])} |"
 
 
+@renders("cluster_ranking")
+def cluster_ranking(results: Any) -> Iterator[str]:
+    """How many top tens on a server are those of a directory, and what a query costs."""
+    yield "| documents | index | ranking | identical | CPU in ms per query, in a batch | one at a time | median in ms |"
+    for row in results["rows"]:
+        for name, found in row.items():
+            place, _, ranking = name.partition(", ")
+            if ranking:
+                batch, single = (
+                    sum(found[f"{kind}_{side}_ms"] for side in ("client", "server"))
+                    for kind in ("batch", "single")
+                )
+                yield (
+                    f"| {row['documents']:,} of {row['data']} | {row['server']}, {place} | {ranking} "
+                    f"| {found['identical']} of {row['queries']} | {batch:.1f} | {single:.1f} "
+                    f"| {found['single_p50_ms']:.1f} |"
+                )
+
+
 @renders("opensearch")
 def opensearch(results: Any) -> Iterator[str]:
     """Builds and searches of an index on one node of OpenSearch, and on one of Elasticsearch."""

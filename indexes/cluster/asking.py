@@ -73,13 +73,13 @@ class Asking:
                 f"({reason_of(answer)}): {REMEDY}"
             )
 
-    def msearch(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[Any]]]:
-        """Return the sort values of each hit, per search: its score, its row and what else `bodies` sort by.
+    def msearch(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return the whole answer to each search: its `hits`, and its `aggregations` if it asks for some.
 
         With replicas, a search whose node died is sent again, because another node has a copy. Raises
         BackendUnavailableError where the answer is missing or partial, IndexesError where a search is rejected.
         """
-        answers = self._search(index, bodies)
+        answers = self._search(index, bodies) if bodies else []
         for pause in PAUSES if self._settings.replicas else ():
             retries = [i for i, answer in enumerate(answers) if answer["status"] in BUSY]
             if not retries:
@@ -87,7 +87,7 @@ class Asking:
             time.sleep(pause)
             for i, answer in zip(retries, self._search(index, [bodies[i] for i in retries]), strict=True):
                 answers[i] = answer
-        return [self._hits(answer) for answer in answers]
+        return [self._whole_answer(answer) for answer in answers]
 
     def _search(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers. The time is that of each search: if all take longer, they are asked again by halves."""
@@ -121,18 +121,20 @@ class Asking:
         header: dict[str, Any] = {"allow_partial_search_results": False}
         if preference:
             header["preference"] = preference
-        lines = [line for body in bodies for line in (orjson.dumps(header), _body(body))]
+        ranked = header | ({"search_type": "dfs_query_then_fetch"} if self._settings.shards > 1 else {})
+        # A search for numbers alone ranks nothing, and is remembered by the server where it has the default type.
+        headers = (ranked if body.get("size") != 0 else header for body in bodies)
+        lines = [line for pair in zip(headers, bodies, strict=True) for line in map(_json, pair)]
         answer = client.msearch(
             searches=lines,  # type: ignore[arg-type]  # bytes are sent as they are
             index=index,
-            search_type="dfs_query_then_fetch" if self._settings.shards > 1 else "query_then_fetch",
             filter_path="responses.status,responses.error,responses.timed_out,responses._shards.failed,"
-            "responses.hits.hits.sort",
+            "responses.hits.hits.sort,responses.hits.hits.fields,responses.hits.total,responses.aggregations",
         )
         responses: list[dict[str, Any]] = answer.body["responses"]
         return responses
 
-    def _hits(self, response: Mapping[str, Any]) -> list[list[Any]]:
+    def _whole_answer(self, response: Mapping[str, Any]) -> Mapping[str, Any]:
         status = response["status"]
         if status != 200:
             raise api_error(self._settings, status, reason_of(response))
@@ -140,8 +142,14 @@ class Asking:
             raise BackendUnavailableError(
                 f"{self._settings.index} answered a search only in part: search again"
             )
-        return [hit["sort"] for hit in response.get("hits", {}).get("hits", ())]
+        return response
 
 
-def _body(body: Mapping[str, Any]) -> bytes:
-    return orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
+def hits_of(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the hits of a search: `sort`, what it is sorted by, and `fields`, what is stored and asked for."""
+    found: list[Mapping[str, Any]] = answer.get("hits", {}).get("hits", [])
+    return found
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -18,7 +18,7 @@ from indexes.arrays import check_k
 from indexes.cluster.breaker import Breaker
 from indexes.cluster.client import ElasticSettings, remember
 from indexes.cluster.index import ClusterIndex
-from indexes.cluster.mapping import WITH_NOISE, deleted
+from indexes.cluster.mapping import deleted
 from indexes.cluster.retrievers import ClusterText, retrievers
 from indexes.cluster.rows import ByRow
 from indexes.cluster.sending import DirectSender, vector_kind
@@ -41,13 +41,6 @@ from indexes.store import files as storage
 from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.records import Manifest
 from indexes.text.parameters import Bm25Parameters
-
-
-def outdated(index: ClusterIndex, manifest: Manifest) -> str:
-    """Return a message if an earlier version made the index, without the vectors that graphs need now; else ''."""
-    if vector_kind(manifest)[1] == "flat" or index.format() >= WITH_NOISE:
-        return ""
-    return f"{index.settings.index} was made by an earlier version: fill it again with `linker index rebuild`"
 
 
 def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[Breaker, RowSearch | None]:
@@ -101,7 +94,7 @@ class ServerText:
         if not manifest.rows and not index.exists():
             index.create(*vector_kind(manifest), manifest.bm25)
         index.drop(numberings=True)
-        if message := outdated(index, manifest):
+        if message := index.outdated():
             raise IndexesError(message)
         count = index.clean(manifest.rows, self._rows.dead, manifest.documents)
         if count != manifest.documents:

@@ -15,7 +15,6 @@ import numpy as np
 
 from indexes.address import Address
 from indexes.cluster import mapping
-from indexes.cluster.beside import outdated
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.sending import DirectSender, vector_kind
@@ -118,10 +117,11 @@ def compare(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> Check:
     with contextlib.closing(ClusterIndex(ElasticSettings.from_json(manifest.elastic))) as index:
         name, removed = index.settings.index, index.count_rows(rows.dead)
         count = index.count({"range": {"row": {"lt": manifest.rows}}}) - removed
-        damage = [message] if (message := outdated(index, manifest)) else []
+        outdated = index.outdated()
+        damage = [outdated] if outdated else []
         if count != manifest.documents:
             damage.append(f"{name}: {count} documents instead of {manifest.documents}")
-        damage += _different(index, documents, manifest, sampled)
+        damage += _different(index, documents, manifest, [] if outdated else sampled)
         extra = removed + index.count({"range": {"row": {"gte": manifest.rows}}})
     note = (
         f"{name}: {extra} rows that are not in the commit: searches skip them, the next change removes them"
@@ -138,8 +138,8 @@ def _different(
         stored = index.fetch(part)
         for row in part:
             document = documents[row]
-            expected = {"row": row, "id": document.id, "terms": sender.terms(document)}
-            if document.metadata and (meta := mapping.meta_terms(document.metadata, index.ordered())):
+            expected = {"row": row, "id": document.id, "terms": " ".join(sender.terms(document))}
+            if meta := mapping.meta_terms(document.metadata):
                 expected["meta"] = meta
             if row not in stored:
                 yield f"{name}: document {document.id!r} is missing"

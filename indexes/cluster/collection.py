@@ -19,6 +19,7 @@ from indexes.cluster.client import ElasticSettings
 from indexes.cluster.documents import RemoteDocuments
 from indexes.cluster.index import ClusterIndex, State
 from indexes.cluster.mapping import document_of
+from indexes.cluster.phrases import ClusterPhrases
 from indexes.cluster.retrievers import retrievers
 from indexes.cluster.rows import ByStamp
 from indexes.cluster.searching import Guarded, RemoteHybrid
@@ -29,10 +30,10 @@ from indexes.filters import unknown_field
 from indexes.hybrid import HybridIndex, OnFailure
 from indexes.interface import BackendUnavailableError, Document, Filter, RowArray, UnknownIdError
 from indexes.rows import Rows, name_some
+from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.linear import FULL_TEXT, LinearText
-from indexes.text.phrases import PhraseSearch
 
 
 class RemoteCollection:
@@ -73,10 +74,19 @@ class RemoteCollection:
         """Return the same generation, opened again: what it reads of all documents is read once more."""
         return RemoteCollection(self.address, self.state)
 
-    def matching(self, where: Filter | None = None) -> Iterator[Document]:
-        """Yield the documents that pass the filter, in the order of their stamps, as of one point in time."""
-        clauses = self._text.clauses(where)
-        return (document_of(source, self.index.name) for _, source in self.index.scan(clauses, source=True))
+    def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
+        """Yield the documents that pass the filter, in the order of their stamps, as of one point in time.
+
+        With `after`, only those that follow that document. Raises UnknownIdError where there is none.
+        """
+        clauses, place = self._text.clauses(where), None
+        if after:
+            try:
+                place = [self.index.versions([after])[after], after]
+            except KeyError:
+                raise UnknownIdError(f"not in the index: {name_some([after])}") from None
+        found = self.index.scan(clauses, source=True, after=place)
+        return (document_of(source, self.index.name) for _, source in found)
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
         """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; zeros where −1 is.
@@ -108,9 +118,9 @@ class RemoteCollection:
             raise refused(self.address, what)
 
     @property
-    def phrases(self) -> PhraseSearch:
-        """Refused: the cluster stores no positions."""
-        raise refused(self.address, "the search for phrases")
+    def phrases(self) -> ClusterPhrases:
+        """The search for phrases."""
+        return ClusterPhrases(Analysis(self.manifest.analysis))
 
     @functools.cached_property
     def forward(self) -> ForwardIndex:

@@ -141,8 +141,8 @@ class Connection:
                 f"outdated: {REMEDIES['master']}"
             )
 
-    def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[list[list[Any]]]:
-        """Return the sort values of each hit, per search: its score, its row and what else `bodies` sort by.
+    def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return the answer to each search, as `Asking.msearch` does.
 
         Raises BackendUnavailableError where the answer is missing or partial, IndexesError where a search is rejected.
         """

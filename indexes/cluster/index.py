@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from indexes.cluster.bulk import BulkSettings
 from indexes.cluster.client import ElasticSettings, not_the_product
 from indexes.cluster.connection import of_rows
-from indexes.cluster.mapping import WITH_ORDER, mapping
+from indexes.cluster.mapping import EARLIER, FORMAT, mapping
 from indexes.cluster.reads import Reads
 from indexes.interface import BackendUnavailableError, IndexesError, RowArray
 from indexes.kinds import SERVER_TYPES
@@ -33,13 +33,14 @@ QUARANTINE, FILES = "-quarantine", "-files"  # how the names of the indexes besi
 
 
 class State(NamedTuple):
-    """A generation: its name, its manifest as it was stored, the next stamp of its build, shards and replicas."""
+    """A generation: its name, its manifest as it was stored, the next stamp of its build, its shape and format."""
 
     name: str
     stored: str
     stamp: int
     shards: int
     replicas: int
+    format: int = FORMAT
 
 
 def new_name(stem: str) -> str:
@@ -68,7 +69,6 @@ class ClusterIndex(Reads):
         """Raise IndexesError where it cannot have such a name. See `Connection`."""
         check_name(settings.index)
         super().__init__(settings, at, timeout, bulk)
-        self._ordered: bool | None = None  # whether the index has the terms of ranges, once it is known
 
     def create(self, dim: int = 0, kind: str = "hnsw", bm25: Bm25Parameters = DEFAULT) -> None:
         """Create the first generation, with the alias; `bm25` sets its k1 and b for good.
@@ -155,24 +155,16 @@ class ClusterIndex(Reads):
         after._create(after.name, dim, kind, bm25)
         return after
 
-    def format(self) -> int:
-        """Return the format version of the mapping, which determines the fields of the documents."""
+    def outdated(self) -> str:
+        """Return a message if an earlier version made the index, whose documents lack fields of today; else ''."""
         with self.errors():
             indices = list(self.client.indices.get_mapping(index=self.name).body.values())
         if len(indices) != 1 or not isinstance(indices[0], dict):
             raise BackendUnavailableError(
                 f"what answers for {self.name} is no {self.settings.product}, or has no such index"
             )
-        return int(indices[0].get("mappings", {}).get("_meta", {}).get("linker", {}).get("format", 1))
-
-    def ordered(self, again: bool = False) -> bool:
-        """Return whether numbers and dates can be compared, for which an earlier version's index has no terms.
-
-        The server is asked once; with `again`, once more where the answer was no, since a rebuild may have come.
-        """
-        if self._ordered is None or (again and not self._ordered):
-            self._ordered = self.format() >= WITH_ORDER
-        return self._ordered
+        about = indices[0].get("mappings", {}).get("_meta", {}).get("linker", {})
+        return "" if int(about.get("format", 1)) >= FORMAT else f"{self.settings.index} {EARLIER}"
 
     def exists(self) -> bool:
         """Return whether there is an index behind the alias. Raises BackendUnavailableError."""
@@ -222,7 +214,8 @@ class ClusterIndex(Reads):
             about, numbers = index["mappings"].get("_meta", {}).get("linker", {}), index["settings"]["index"]
             shape = int(numbers["number_of_shards"]), int(numbers["number_of_replicas"])
             if not others and "manifest" in about:
-                return State(str(real), str(about["manifest"]), int(about.get("stamp", 0)), *shape)
+                stamp, version = int(about.get("stamp", 0)), int(about.get("format", 1))
+                return State(str(real), str(about["manifest"]), stamp, *shape, version)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise not_the_product(self.settings) from None
         raise IndexesError(

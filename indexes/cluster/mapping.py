@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,25 @@ import xxhash
 from indexes.cluster.bulk import Operation
 from indexes.comparing import date_limit, number_of, period_of
 from indexes.filters import has_order
-from indexes.interface import Condition, DamagedError, Document, Matrix, Metadata, filter_values
+from indexes.interface import (
+    Condition,
+    DamagedError,
+    Document,
+    IndexesError,
+    Matrix,
+    Metadata,
+    filter_values,
+)
 from indexes.store.document_checks import read_document
 from indexes.text.analysis import encodable
 
 Vectors = Mapping[str, Matrix]  # by field
 
-FORMAT = 3
-WITH_NOISE = 2  # the first format whose graphs tell equal vectors apart
-WITH_ORDER = 3  # the first format whose numbers and dates can be compared
+FORMAT = 4
+EARLIER = (
+    "was made by an earlier version: fill it again with `linker index rebuild`, or, without a directory, drop it and "
+    "build it again"
+)
 LONGEST_VALUE = 200  # characters of a metadata term; longer terms are replaced by their checksum
 # Twice the server's defaults, whose recall fell to .86 where many vectors are similar.
 LINKS = {"m": 32, "ef_construction": 200}
@@ -50,18 +60,19 @@ def mapping(
 ) -> dict[str, Any]:
     """Return the index mapping, whose `vectors` make the fields for vectors of dimension `dim`; 0 leaves them out.
 
-    Beside a directory, a document has its `row` there. Where the index is `alone`, `document` is the whole document as
-    a line of JSON, so that it is read back exactly as it was, and `stamp` is its version, by whose order equal scores
-    are sorted.
+    `terms` are stored, and `length` is their number, so that what ranks first is scored again. Beside a directory, a
+    document has its `row` there. Where the index is `alone`, `document` is the whole document as a line of JSON, so
+    that it is read back exactly as it was, and `stamp` is its version, by whose order equal scores are sorted.
     """
-    unstored = ["vector", "near"]  # they are not stored again in the JSON
+    unstored = ["vector", "near", "terms", "length"]  # they are not stored again in the JSON
     properties: dict[str, Any] = {
-        "terms": {"type": "text", "analyzer": "whitespace"},
+        "terms": {"type": "text", "analyzer": "whitespace", "store": True},
+        "length": {"type": "integer", "index": False},
         "meta": {"type": "keyword"},
         **vectors(dim, kind),
     }
     if alone:
-        unstored += ["terms", "meta", "fields"]  # what follows from the rest
+        unstored += ["meta", "fields"]  # what follows from the rest
         properties["stamp"] = {"type": "long"}
         properties["id"] = {"type": "keyword", "index": False}
         properties["fields"] = {"type": "keyword"}
@@ -77,21 +88,18 @@ def mapping(
     }
 
 
-def written(document: Document, row: int, terms: str, vectors: Vectors, order: bool = True) -> Operation:
+def written(document: Document, row: int, terms: Sequence[str], vectors: Vectors) -> Operation:
     """Return the operation that writes the document of a row beside a directory; writing it twice changes nothing.
 
-    `terms` are separated by blanks, and `vectors` holds one vector, float32 [dim], for each vector field; with `order`,
-    numbers and dates of the metadata can be compared.
+    `vectors` holds one vector, float32 [dim], for each vector field.
     """
-    source: dict[str, Any] = {"row": row, "id": document.id, "terms": terms, **vectors}
-    if meta := meta_terms(document.metadata, order):
-        source["meta"] = meta
+    source = {"row": row, **_common(document, terms, vectors)}
     return Operation(_action("index", _id=str(row)), _json(source))
 
 
-def written_alone(document: Document, stamp: int, terms: str, vectors: Vectors) -> Operation:
+def written_alone(document: Document, stamp: int, terms: Sequence[str], vectors: Vectors) -> Operation:
     """Return the operation that writes a document to an index alone, as `written`; of two, the later `stamp` stays."""
-    source: dict[str, Any] = {"stamp": stamp, "id": document.id, "terms": terms, **vectors}
+    source = {"stamp": stamp, **_common(document, terms, vectors)}
     values = {
         "id": document.id,
         "text": document.text,
@@ -99,9 +107,16 @@ def written_alone(document: Document, stamp: int, terms: str, vectors: Vectors) 
         "metadata": document.metadata,
     }
     source["document"] = orjson.dumps(values, option=orjson.OPT_NON_STR_KEYS).decode()
-    if meta := meta_terms(document.metadata):
-        source |= {"meta": meta, "fields": fields_of(document)}
+    if "meta" in source:
+        source["fields"] = fields_of(document)
     return Operation(_versioned("index", document.id, stamp), _json(source))
+
+
+def _common(document: Document, terms: Sequence[str], vectors: Vectors) -> dict[str, Any]:
+    source: dict[str, Any] = {"id": document.id, "terms": " ".join(terms), "length": len(terms), **vectors}
+    if meta := meta_terms(document.metadata):
+        source["meta"] = meta
+    return source
 
 
 def deleted(row: int) -> Operation:
@@ -146,6 +161,14 @@ def document_of(source: Mapping[str, Any], index: str) -> Document:
     return read_document(line.encode(errors="surrogatepass"), id_, index)
 
 
+def terms_of(found: Mapping[str, Any]) -> str:
+    """Return the stored terms of a document. Raises IndexesError where an earlier version stored none."""
+    try:
+        return str(found["fields"]["terms"][0])
+    except KeyError:
+        raise IndexesError(f"the index on the cluster {EARLIER}") from None
+
+
 def stored_vectors(vectors: Matrix, kind: str, first: int) -> dict[str, Matrix]:
     """Return the vector fields, float32 [n, dim] each, of the rows from `first` on: `vector`, and `near` for a graph.
 
@@ -160,13 +183,13 @@ def stored_vectors(vectors: Matrix, kind: str, first: int) -> dict[str, Matrix]:
     return {"vector": vectors, "near": vectors + APART * noise / np.linalg.norm(noise, axis=1, keepdims=True)}
 
 
-def meta_terms(metadata: Metadata, order: bool = True) -> list[str]:
-    """Return the terms by which a document's metadata can be filtered; with `order`, also by ranges."""
+def meta_terms(metadata: Metadata) -> list[str]:
+    """Return the terms by which a document's metadata can be filtered, also by ranges."""
     terms = []
     for name, value in metadata.items():
         for one in filter_values(value):
             terms.append(encodable(meta_term(name, one)))
-            if order and has_order(name):
+            if has_order(name):
                 terms.extend(f"{name}\x1f{code}" for code in _codes(one))
     return terms
 

@@ -104,9 +104,12 @@ class OpenSearchClient:
         """Send operations, whose lines are JSON."""
         return self.request("POST", f"/{index}/_bulk", _lines(operations), **parameters)
 
-    def mget(self, *, index: str, ids: Sequence[str], source: bool = True) -> Reply:
+    def mget(
+        self, *, index: str, ids: Sequence[str], source: bool = True, stored_fields: Sequence[str] = ()
+    ) -> Reply:
         """Read documents by id."""
-        return self.request("POST", f"/{index}/_mget", {"ids": ids}, _source=source)
+        fields = ",".join(stored_fields) or None
+        return self.request("POST", f"/{index}/_mget", {"ids": ids}, _source=source, stored_fields=fields)
 
     def count(self, *, index: str, query: Any = None, **parameters: Any) -> Reply:
         """Count documents."""

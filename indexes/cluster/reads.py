@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from indexes.cluster import mapping
+from indexes.cluster.asking import hits_of
 from indexes.cluster.client import api_error, reason_of
 from indexes.cluster.connection import Connection
 from indexes.interface import IndexesError, Matrix
@@ -24,12 +25,15 @@ class Reads(Connection):
     """What is read of an index; by ids where it is alone, and by rows beside a directory."""
 
     def fetch(self, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
-        """Return the stored fields by row; missing rows are left out. Raises BackendUnavailableError."""
+        """Return the stored fields and terms by row; missing rows are left out. Raises BackendUnavailableError."""
         if not rows:
             return {}
         with self.errors():
-            docs = self.client.mget(index=self.name, ids=[str(row) for row in rows])["docs"]
-        return {int(doc["_id"]): doc["_source"] for doc in docs if doc.get("found")}
+            docs = self.client.mget(
+                index=self.name, ids=[str(row) for row in rows], source=True, stored_fields=["terms"]
+            )["docs"]
+        found = (doc for doc in docs if doc.get("found"))
+        return {int(doc["_id"]): doc["_source"] | {"terms": mapping.terms_of(doc)} for doc in found}
 
     def versions(self, ids: Sequence[str]) -> dict[str, int]:
         """Return the stamp of each of `ids` that there is, as last written, visible or not."""
@@ -95,15 +99,18 @@ class Reads(Connection):
         return tuple(sorted(bucket["key"] for bucket in answer["aggregations"]["fields"]["buckets"]))
 
     def scan(
-        self, clauses: Sequence[Mapping[str, Any]] = (), *, source: bool = False
+        self,
+        clauses: Sequence[Mapping[str, Any]] = (),
+        *,
+        source: bool = False,
+        after: Sequence[Any] | None = None,
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the id of each visible document that fits all `clauses`, and with `source` its stored fields.
 
-        They come in the order of their stamps, as of one point in time.
+        They come in the order of their stamps, as of one point in time, from the stamp and id `after` on.
         """
         with self.errors():
             pit: str = self.client.open_point_in_time(index=self.name, keep_alive=SCANNED)["id"]
-        after: list[Any] | None = None
         try:
             while True:
                 with self.errors():
@@ -151,4 +158,4 @@ class Reads(Connection):
     def matches(self, queries: Sequence[Mapping[str, Any]]) -> list[bool]:
         """Return, for each query, whether a visible document matches it."""
         bodies = [{"query": query, "size": 1, "sort": ["stamp"]} for query in queries]
-        return [bool(hits) for hits in self.msearch(bodies)]
+        return [bool(hits_of(answer)) for answer in self.msearch(bodies)]

@@ -1,8 +1,8 @@
 """Text and vector retrievers on a cluster, with the same answers as the embedded ones.
 
-Texts become terms here, by the same analysis as in the embedded BM25, and the server ranks terms: moving an index
-to a cluster changes no ranking, in any language, and the server needs no plugin. Its scores are Lucene's,
-which omit BM25's constant factor k1 + 1.
+Texts become terms here, by the same analysis as in the embedded BM25, and the server ranks terms; what it ranks first
+is scored again here. So moving an index to a cluster changes no ranking, in any language, and the server needs no
+plugin.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from typing import Any, Self
 import numpy as np
 
 from indexes.arrays import check_k, normalised, padding
+from indexes.cluster.asking import hits_of
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.mapping import meta_term, range_clause
+from indexes.cluster.phrases import PhraseFilter
+from indexes.cluster.rescoring import Candidates, StatisticsCache
 from indexes.cluster.rows import Numbers
 from indexes.cluster.sending import vector_kind
 from indexes.interface import Condition, Filter, IndexesError, Matrix, RowArray, ScoreArray, check_vectors
@@ -28,6 +31,8 @@ BATCH = 256  # searches in one request
 WINDOW = 10_000  # hits a search may return at once (the server's own limit)
 # A server limits the clauses of a query by its memory, but always accepts this many.
 LONGEST_QUERY = 1000
+PAGE = 1000  # candidates of a query whose terms a request reads
+AT_ONCE = 10_000  # candidates of all queries in a request
 EXACT_BELOW = 10_000  # up to this many documents every vector is compared
 
 Query = Mapping[str, Any]
@@ -50,14 +55,10 @@ class _Retriever:
         self.index.ping()
 
     def clauses(self, where: Filter | None) -> list[dict[str, Any]]:
-        """Return a filter as clauses, all of which must match. Raises IndexesError for a range on an old index."""
-        conditions = where.all if where else ()
-        if any(condition.is_range for condition in conditions) and not self.index.ordered(again=True):
-            raise IndexesError(
-                f"{self.index.settings.index} was made by an earlier version, which cannot compare numbers and dates: "
-                "fill it again with `linker index rebuild`"
-            )
-        return [_clause(condition) for condition in conditions]
+        """Return a filter as clauses, all of which must match."""
+        phrases = where.phrases if isinstance(where, PhraseFilter) else ()
+        clauses = [_clause(condition) for condition in (where.all if where else ())]
+        return [*clauses, *({"match_phrase": {"terms": phrase}} for phrase in phrases)]
 
     def _top(self, queries: Sequence[Query], k: int) -> tuple[RowArray, ScoreArray]:
         """Return the top k rows and scores of each query, both [n, k].
@@ -74,7 +75,8 @@ class _Retriever:
                 part = numbers[start : start + BATCH]
                 sizes = [min(k - int(filled[q]), WINDOW) for q in part]
                 bodies = [self._page(queries[q], size, after[q]) for q, size in zip(part, sizes, strict=True)]
-                for q, size, hits in zip(part, sizes, self.index.msearch(bodies), strict=True):
+                for q, size, answer in zip(part, sizes, self.index.msearch(bodies), strict=True):
+                    hits = [hit["sort"] for hit in hits_of(answer)]
                     found = self._numbers.of(hits)
                     alive, n = found >= 0, int(filled[q])
                     new = int(alive.sum())
@@ -86,7 +88,7 @@ class _Retriever:
             after = unfinished
         return rows, scores
 
-    def _page(self, query: Query, size: int, after: list[Any] | None) -> dict[str, Any]:
+    def _page(self, query: Query, size: int, after: Sequence[Any] | None) -> dict[str, Any]:
         body = {
             "query": query,
             "size": size,
@@ -106,11 +108,11 @@ def _clause(condition: Condition) -> dict[str, Any]:
 
 
 class ClusterText(_Retriever):
-    """TextSearch on a server: BM25 like the embedded one, except for a factor and rounded lengths.
+    """TextSearch on a server: the embedded BM25 of the documents that the server ranks first.
 
-    Of `parameters`, the server keeps k1 and b as they were when the index was created; k3 may differ per query. A query
-    of more than LONGEST_QUERY different terms is cut to its most frequent ones. Raises IndexesError where the language
-    is unknown.
+    Removed documents count in no statistics, where a directory counts them until it is compacted. Of `parameters`, the
+    server keeps k1 and b as they were when the index was created; k3 may differ per query. It proposes candidates by
+    the LONGEST_QUERY most frequent terms of a query. Raises IndexesError where the language is unknown.
     """
 
     def __init__(
@@ -118,6 +120,7 @@ class ClusterText(_Retriever):
     ) -> None:
         super().__init__(index, numbers)
         self._analysis, self._parameters = Analysis(analysis), parameters
+        self._statistics = StatisticsCache(index)
 
     def search_rows(
         self,
@@ -138,9 +141,28 @@ class ClusterText(_Retriever):
         answerable = [q for q, terms in enumerate(counts) if terms]
         if answerable and (width := self._numbers.width(k)):
             clauses = self.clauses(where)
-            top = self._top([_text_query(counts[q], parameters, clauses) for q in answerable], width)
-            rows[answerable, :width], scores[answerable, :width] = top
+            candidates = {q: Candidates(counts[q], width, parameters) for q in answerable}
+            asked = {q: text_query(counts[q], parameters, clauses) for q in answerable}
+            while pending := [q for q in answerable if not candidates[q].complete]:
+                step = max(1, min(BATCH, AT_ONCE // max(candidates[q].size(PAGE) for q in pending)))
+                for start in range(0, len(pending), step):
+                    part = pending[start : start + step]
+                    self._extend([candidates[q] for q in part], [asked[q] for q in part])
+            for q in answerable:
+                candidates[q].into(rows[q], scores[q])
         return rows, scores
+
+    def _extend(self, candidates: Sequence[Candidates], queries: Sequence[Query]) -> None:
+        """Ask for more candidates of each query, in one request."""
+        sizes = [one.size(PAGE) for one in candidates]
+        bodies = [
+            self._page(query, size, one.after) | {"stored_fields": ["terms"]}
+            for query, size, one in zip(queries, sizes, candidates, strict=True)
+        ]
+        terms = list(dict.fromkeys(term for one in candidates for term in one.counts))
+        answers, statistics = self._statistics.search(bodies, terms)
+        for one, size, hits in zip(candidates, sizes, answers, strict=True):
+            one.add(hits, size, self._numbers.of([hit["sort"] for hit in hits]), statistics)
 
     def _checked(self, parameters: Bm25Parameters) -> Bm25Parameters:
         """Return the parameters if the server can answer by them. Raises IndexesError."""
@@ -157,7 +179,7 @@ class ClusterText(_Retriever):
         return parameters
 
 
-def _text_query(counts: Counter[str], parameters: Bm25Parameters, clauses: list[dict[str, Any]]) -> Query:
+def text_query(counts: Counter[str], parameters: Bm25Parameters, clauses: list[dict[str, Any]]) -> Query:
     """Return the query that sums the BM25 scores of the terms, each times its weight in the query."""
     terms: defaultdict[int, list[str]] = defaultdict(list)
     for term, count in counts.most_common(LONGEST_QUERY):

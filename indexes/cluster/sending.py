@@ -60,13 +60,12 @@ class DirectSender:
             if alone:
                 operations.append(written_alone(document, first + n, terms, own))
             else:
-                order = bool(document.metadata) and self._index.ordered()
-                operations.append(written(document, first + n, terms, own, order))
+                operations.append(written(document, first + n, terms, own))
         return operations
 
-    def terms(self, document: Document) -> str:
-        """Return the terms of a document, separated by blanks, as the server stores them."""
-        return " ".join(self._analysis.terms(self._analysis.prepare(document.full_text)))
+    def terms(self, document: Document) -> list[str]:
+        """Return the terms of a document, as the server stores them."""
+        return self._analysis.terms(self._analysis.prepare(document.full_text))
 
     def flush(self) -> None:
         """Wait for the servers. Raises as `Sender.flush`."""

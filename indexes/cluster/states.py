@@ -10,6 +10,7 @@ from indexes.address import Address
 from indexes.cluster.client import WRITE_SECONDS, ElasticSettings
 from indexes.cluster.files import quarantined
 from indexes.cluster.index import ClusterIndex, State, generation
+from indexes.cluster.mapping import EARLIER, FORMAT
 from indexes.interface import IndexesError
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
@@ -38,7 +39,12 @@ def state_at(address: Address, *, to_write: bool = False) -> State:
 
 
 def stored_manifest(address: Address, state: State) -> Manifest:
-    """Return the manifest as it was stored, with the number of its generation. Raises DamagedError."""
+    """Return the manifest as it was stored, with the number of its generation.
+
+    Raises DamagedError, IndexesError where an earlier version made the index.
+    """
+    if state.format < FORMAT:
+        raise IndexesError(f"{address} {EARLIER}")
     manifest = manifests.read(state.stored.encode(), str(address))
     return dataclasses.replace(manifest, generation=max(manifest.generation, generation(state.name)))
 

@@ -235,7 +235,7 @@ def joined(queries: Sequence[Query]) -> tuple[AnyArray, AnyArray]:
 
 
 def weigh(
-    queries: Sequence[Query], frequency: AnyArray, documents: int, parameters: Bm25Parameters
+    queries: Sequence[Mapping[Any, int]], frequency: AnyArray, documents: int, parameters: Bm25Parameters
 ) -> tuple[AnyArray, AnyArray]:
     """Return the weight of each term (float32 [terms]), scaled to make whole numbers, and each query's scale [n].
 

@@ -56,9 +56,12 @@ class Engine(Changing):
         """Return the document with this id. Raises UnknownIdError where there is none."""
         return self.collection.document(id_)
 
-    def documents(self, where: Filter | Where | None = None) -> Iterator[Document]:
-        """Yield the documents that fit `where` in the order in which they were added. Raises BadFilterError."""
-        yield from self.collection.matching(self.filter(where))
+    def documents(self, where: Filter | Where | None = None, after: str = "") -> Iterator[Document]:
+        """Yield the documents that fit `where` in the order in which they were added; only those after this id.
+
+        Raises BadFilterError, UnknownIdError where there is no document `after`.
+        """
+        yield from self.collection.matching(self.filter(where), after)
 
     def search(
         self,

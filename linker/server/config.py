@@ -75,6 +75,13 @@ class ServeConfig:
             limits or Limits(), log_format,
         )  # fmt: skip
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder in which indexes can be made; None where indexes or a review's folder are served."""
+        if len(self.directories) != 1 or is_index(self.directories[0]):
+            return None
+        return None if Workspace(self.directories[0]).single else self.directories[0]
+
     def indexes(self) -> Mapping[str, Path]:
         """Return the directory of each index by its name on the wire, sorted: looked up now, so that it may change.
 

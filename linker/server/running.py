@@ -40,11 +40,15 @@ SWITCH = 0.0005  # seconds after which a thread gives way to another, which may 
 
 
 class _Server(uvicorn.Server):
-    """Calls `then` once it answers."""
+    """Calls `then` once it answers; at a signal, the application says at `/ready` that it is draining."""
 
-    def __init__(self, config: uvicorn.Config, then: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, then: Callable[[], None], drain: Callable[[], None]) -> None:
         super().__init__(config)
-        self._then = then
+        self._then, self._drain = then, drain
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._drain()
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -167,7 +171,7 @@ def serve_on(
     sys.setswitchinterval(SWITCH)
     signal.signal(signal.SIGTERM, _end)  # uvicorn sends the signal again when all is closed
     with contextlib.suppress(KeyboardInterrupt):
-        _Server(options, then).run(sockets=[listener])
+        _Server(options, then, getattr(app, "drain", lambda: None)).run(sockets=[listener])
 
 
 def address_of(host: str, listener: socket.socket) -> str:

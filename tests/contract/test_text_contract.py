@@ -47,8 +47,7 @@ DEFAULT, OTHER = Bm25Parameters(), Bm25Parameters(0.6, 0.3, 4)
 class Backend:
     """`make` gives an empty index without stemming and stop words, `reopen` the same one read from storage.
 
-    `on_server`: whether Lucene ranks: empty documents do not count in the statistics, lengths are rounded, and k1 and
-    b cannot differ per query.
+    `on_server`: whether a server ranks, so that k1 and b cannot differ per query.
     """
 
     make: Callable[[Bm25Parameters], TextIndex]
@@ -65,9 +64,7 @@ class Backend:
         parameters: Bm25Parameters = DEFAULT,
     ) -> list[tuple[str, float]]:
         """Return what is expected of this backend."""
-        counted = {i: t for i, t in documents.items() if words(t)} if self.on_server else documents
-        length = rounded_length if self.on_server else int
-        return oracle(counted, query, k, where, metadata, parameters, length)
+        return oracle(documents, query, k, where, metadata, parameters)
 
 
 def in_memory(folder: Path) -> Backend:
@@ -213,14 +210,6 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def rounded_length(n: int) -> int:
-    """Lucene's one-byte length: exact below 40, then four significant bits of what exceeds 24."""
-    if n < 40:
-        return n
-    shift = (n - 24).bit_length() - 4
-    return 24 + ((n - 24) >> shift << shift)
-
-
 def oracle(
     documents: dict[str, str],
     query: str,
@@ -228,7 +217,6 @@ def oracle(
     where: Filter | None = None,
     metadata: dict[str, Metadata] | None = None,
     p: Bm25Parameters = DEFAULT,
-    length: Callable[[int], int] = int,
 ) -> list[tuple[str, float]]:
     counts = {id_: Counter(words(text)) for id_, text in documents.items()}
     average = sum(c.total() for c in counts.values()) / max(1, len(counts))
@@ -240,7 +228,7 @@ def oracle(
         idf = weight * math.log(1 + (len(counts) - n + 0.5) / (n + 0.5))
         for id_, c in counts.items():
             if term in c and (where is None or where.accepts((metadata or {}).get(id_, {}))):
-                norm = p.k1 * (1 - p.b + p.b * length(c.total()) / average)
+                norm = p.k1 * (1 - p.b + p.b * c.total() / average)
                 scores[id_] = scores.get(id_, 0) + idf * c[term] * (p.k1 + 1) / (c[term] + norm)
     rank = {id_: row for row, id_ in enumerate(documents)}
     return sorted(scores.items(), key=lambda item: (-round(item[1], 9), rank[item[0]]))[:k]

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 from fastapi import FastAPI
@@ -22,11 +22,13 @@ from linker.server.api import logs, problems
 from linker.server.api.evaluating import EvaluateRequest
 from linker.server.api.guard import OPEN, asked_by
 from linker.server.api.routes import (
+    administration,
     documents,
     embeddings,
     evaluate,
     indexes,
     jobs,
+    many,
     rerank,
     search,
     starting,
@@ -39,7 +41,9 @@ from linker.server.guard.gate import Gate
 from linker.server.shelf import Shelf
 
 # One module per resource; each has a `router`.
-ROUTES = (search, embeddings, rerank, starting, jobs, indexes, documents, evaluate, status)
+ROUTES = (
+    search, embeddings, rerank, starting, jobs, indexes, administration, many, documents, evaluate, status,
+)  # fmt: skip
 PATHS = ("/v1/", "/metrics", *OPEN)  # those that the API answers where a page has the rest
 DESCRIPTION = (
     "Search indexes, change their documents, and evaluate runs. Errors are problem details (RFC 9457)."
@@ -61,6 +65,7 @@ _QUIET: dict[str, Any] = {"docs_url": None, "redoc_url": None, "redirect_slashes
 def add_api(app: FastAPI, service: Service) -> FastAPI:
     """Add routes, errors and the guard to an application, which opens the service's encoders and closes it."""
     app.state.service = service
+    app.drain = service.drain  # type: ignore[attr-defined]
     app.router.lifespan_context = _lifespan
     for module in ROUTES:
         app.include_router(module.router)
@@ -129,6 +134,7 @@ class Joined:
 
     def __init__(self, api: FastAPI, page: FastAPI) -> None:
         self._api, self._page = api, page
+        self.drain: Callable[[], None] = api.state.service.drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request on by its path."""

@@ -26,7 +26,7 @@ from linker.server.guard.tokens import Principal
 from linker.server.guard.tokens import Scope as TokenScope
 
 OPEN = ("/health", "/ready", "/openapi.json")  # they need no token
-STREAMED = ":bulk"  # the end of the paths whose bodies are read piece by piece
+STREAMED = (":bulk", "/snapshot")  # the ends of the paths whose bodies are read piece by piece
 HEADERS = {
     **gate.HEADERS,
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",

@@ -149,6 +149,8 @@ class Service:
         self.jobs = Jobs(config.limits, config.jobs_folder)
         self.indexes: Mapping[str, Served] = {}
         self.waiting_for = ""  # what is not ready yet
+        self.draining = False
+        self.administering = asyncio.Lock()  # indexes are created and deleted one after another
         self._open(config.indexes())
 
     def _open(self, found: Mapping[str, Path]) -> None:
@@ -162,15 +164,32 @@ class Service:
             else:
                 opened[name] = Served(name, self.shelf.engine(directory), self.pool, self.heavy)
         gone = [served for name, served in self.indexes.items() if opened.get(name) is not served]
-        self.indexes = opened
+        self.indexes = dict(sorted(opened.items()))
         for served in gone:
             self.shelf.close_index(served.engine.directory)
+
+    def serve(self, name: str, directory: Path) -> Served:
+        """Open an index and serve it from now on. Raises IndexesError where it cannot be read."""
+        self._open({**self._directories, name: directory})
+        return self.indexes[name]
+
+    def forget(self, name: str) -> None:
+        """Serve an index no longer."""
+        self._open({other: path for other, path in self._directories.items() if other != name})
+
+    @property
+    def _directories(self) -> dict[str, Path]:
+        return {name: served.engine.directory for name, served in self.indexes.items()}
 
     def reload(self) -> None:
         """Read the tokens again and open the indexes that are there now; where that raises, nothing changes."""
         tokens = self.access.read_again()
         self._open(self.config.indexes())
         self.access.tokens = tokens
+
+    def drain(self) -> None:
+        """Say at `/ready` that the server is ending: requests under way end, and nobody should send more."""
+        self.draining = True
 
     def look(self) -> None:
         """Set the gauges of the metrics."""

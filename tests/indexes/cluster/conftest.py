@@ -4,17 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from indexes.cluster import PRODUCTS
+from indexes.interface import Document
 from linker.engine import Engine, building
 from tests.contract.cluster import addresses
 from tests.helpers import HashEncoder
 from tests.indexes.cluster.recorder import Recorder, recording
 
 Make = Callable[..., Engine]
+LONG_QUERIES = ["kisen", "banel deras", "mudom sugal nepol banel banel", "deras tapol suvik radom lodom"]
+
+
+def long_documents(count: int) -> list[Document]:
+    """Return documents of 20 to 400 words, whose lengths a server rounds."""
+    random, words = Random(0), sorted({word for query in LONG_QUERIES for word in query.split()})
+    weights = [1 / (n + 1) for n in range(len(words))]
+    return [
+        Document(f"d{n}", " ".join(random.choices(words, weights, k=random.randrange(20, 400))))
+        for n in range(count)
+    ]
+
+
+def assert_same_bm25(mine: Engine, theirs: Engine) -> None:
+    """Check that the top documents are the same, with the same scores bit by bit."""
+    for k in (1, 10, 60):
+        one, other = (e.search(LONG_QUERIES, k, mode="bm25").hits for e in (mine, theirs))
+        for a, b in zip(one, other, strict=True):
+            assert (a.ids, list(a.scores)) == (b.ids, list(b.scores))
 
 
 @pytest.fixture

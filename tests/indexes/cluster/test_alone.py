@@ -35,7 +35,7 @@ from linker.corpora import Query, read_corpus
 from linker.engine import building
 from linker.engine.engine import Engine
 from tests.helpers import HashEncoder, linker, write_corpus
-from tests.indexes.cluster.conftest import Make
+from tests.indexes.cluster.conftest import Make, assert_same_bm25, long_documents
 from tests.indexes.cluster.recorder import recording
 
 MODES: tuple[Mode, ...] = ("bm25", "dense", "hybrid")
@@ -87,6 +87,46 @@ def test_the_answers_are_those_of_a_directory(make: Make, tmp_path: Path, vector
         mine.collection.documents.vectors(16), theirs.collection.documents.vectors(16), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_long_texts_rank_as_in_a_directory_to_the_last_bit(make: Make, tmp_path: Path) -> None:
+    mine, theirs = (
+        make("none", elastic=ElasticSettings(("http://127.0.0.1:9",), "shape", 2)),
+        embedded(tmp_path),
+    )
+    texts = long_documents(300)
+    for engine in (mine, theirs):
+        engine.add(texts[:200])
+    assert_same_bm25(mine, theirs)
+    for engine in (mine, theirs):  # the statistics follow
+        engine.add(texts[200:])
+        engine.delete([text.id for text in texts[:20]])
+    with writer_of(theirs.directory) as writer:  # until then a directory counts what was removed
+        writer.compact()
+    assert_same_bm25(mine, Engine(theirs.directory, encoder=HashEncoder()))
+
+
+def test_phrases_are_found_as_in_a_directory(make: Make, tmp_path: Path) -> None:
+    mine, theirs = make("flat"), embedded(tmp_path)
+    texts = [
+        *documents(60, folder=tmp_path), Document("in-order", "banel and then deras kisen, again deras kisen"),
+        Document("apart", "kisen deras banel deras"), Document("inflected", "the deras, kisens"),
+    ]  # fmt: skip
+    queries = [
+        '"deras kisen" banel',
+        'banel "and then" «deras kisen»',
+        '"deras" "banel"',
+        '"nowhere at all"',
+        '" "',
+    ]
+    for engine in (mine, theirs):
+        engine.add(texts)
+    for mode in MODES:
+        for where in (None, "lang=en"):
+            assert_same(
+                *(e.search(queries, 20, mode=mode, where=where, phrases=True) for e in (mine, theirs))
+            )
+    assert mine.search(queries[1], phrases=True).hits[0].ids == ("in-order",)
 
 
 def test_equal_fused_scores_come_in_the_order_of_arrival(make: Make, tmp_path: Path) -> None:
@@ -194,7 +234,7 @@ def test_of_two_writes_the_later_stamp_stays(make: Make) -> None:
         stamp = time.time_ns() - 10**9
         writer.commit()
         old = Document("d", "older than the deletion")
-        writer._index.bulk.put(written_alone(old, stamp, "older", {}))
+        writer._index.bulk.put(written_alone(old, stamp, ["older"], {}))
         writer.commit()
     assert "d" not in engine
 
@@ -342,8 +382,8 @@ def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path:
     store = engine.collection.index  # type: ignore[attr-defined]
     stamp = store.versions(["d3"])["d3"] + 1000
     vectors = dict.fromkeys(("vector", "near"), np.full(16, 0.25, dtype=np.float32))
-    store.bulk.put(written_alone(engine.document("d3"), stamp, "other terms", vectors))
-    right, other = (written_alone(engine.document("d4"), stamp - n, "", {}) for n in range(2))
+    store.bulk.put(written_alone(engine.document("d3"), stamp, ["other", "terms"], vectors))
+    right, other = (written_alone(engine.document("d4"), stamp - n, [], {}) for n in range(2))
     store.bulk.put(right._replace(source=other.source))
     store.bulk.flush()
     store.refresh()
@@ -383,7 +423,7 @@ def test_an_index_is_tuned_and_reviewed_as_in_a_directory(make: Make, tmp_path: 
     assert asked[0] == asked[1]
     for refused_call in (
         lambda: mine.tune_recall(0.9),
-        lambda: mine.search('"banel deras"', phrases=True),
+        lambda: mine.collection.check_can("backups"),
     ):
         with pytest.raises(
             IndexesError, match=r"is an index on (Elastic|Open)[sS]earch, which does not do .*: "
@@ -439,8 +479,7 @@ def test_the_commands_take_an_address_for_a_directory(
     assert "43 documents, " in linker("index", "compact", where).stdout
     for command in (
         ("index", "rebuild", where), ("index", "backup", where, tmp_path / "b"),
-        ("index", "join", tmp_path / "j", where), ("search", where, '"banel deras"', "--phrases"),
-        ("search", where, where, "banel"),
+        ("index", "join", tmp_path / "j", where), ("search", where, where, "banel"),
     ):  # fmt: skip
         refused = linker(*command, check=None)
         assert refused.returncode

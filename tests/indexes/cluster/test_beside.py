@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 from indexes.cluster import compare
-from indexes.cluster.beside import rebuild
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
-from indexes.cluster.mapping import mapping, meta_terms, written
+from indexes.cluster.mapping import mapping, written
 from indexes.hybrid import Answer, Mode
 from indexes.interface import (
     BackendUnavailableError,
@@ -30,9 +29,11 @@ from indexes.interface import (
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store import records
+from indexes.writer import writer_of
 from linker.corpora import Query
 from linker.engine import Engine, building
 from tests.helpers import HashEncoder, linker, write_corpus
+from tests.indexes.cluster.conftest import assert_same_bm25, long_documents
 
 MODES: tuple[Mode, ...] = ("bm25", "dense", "hybrid")
 QUERIES = ["banel deras", "kisen", "mudom sugal nepol banel banel", "nothing", "tapol suvik radom"]
@@ -115,6 +116,20 @@ def test_moving_to_the_server_changes_no_answer(make: Make, tmp_path: Path, vect
     assert differences(mine) == []
 
 
+def test_long_texts_rank_as_in_a_directory_to_the_last_bit(make: Make, tmp_path: Path) -> None:
+    mine, theirs = make("none", shards=2), embedded(tmp_path)
+    texts = long_documents(300)
+    for engine in (mine, theirs):
+        engine.add(texts[:200])
+    assert_same_bm25(mine, theirs)
+    for engine in (mine, theirs):  # the statistics follow
+        engine.add(texts[200:])
+        engine.delete([text.id for text in texts[:20]])
+    with writer_of(theirs.directory) as writer:  # until then a directory counts what was removed
+        writer.compact()
+    assert_same_bm25(mine, Engine(theirs.directory, encoder=HashEncoder()))
+
+
 def test_an_unknown_field_is_an_error_as_in_a_directory(make: Make, tmp_path: Path) -> None:
     for engine in (make(), embedded(tmp_path)):
         engine.add([*documents(5, folder=tmp_path), Document("long", "x", metadata={"essay": "x" * 999})])
@@ -124,22 +139,34 @@ def test_an_unknown_field_is_an_error_as_in_a_directory(make: Make, tmp_path: Pa
             engine.search("x", where="groop>3")
 
 
-def test_a_range_on_an_index_of_an_earlier_version_names_the_remedy(make: Make, tmp_path: Path) -> None:
-    engine = make()
-    engine.add(documents(20, folder=tmp_path))
-    store = ClusterIndex(ElasticSettings.from_json(engine.collection.manifest.elastic))
-    (index,) = store.client.indices.get_mapping(index=store.settings.index).body.values()
-    meta = index["mappings"]["_meta"]
-    meta["linker"]["format"] = 2
-    store.client.indices.put_mapping(index=store.settings.index, meta=meta)
-    with pytest.raises(IndexesError, match="linker index rebuild"):
-        engine.search("x", where="group>3")
-    assert engine.search("x", where="group!=3").degraded == ""
-    engine.add([Document("later", "x", metadata={"group": 4})])
-    assert meta_terms({"group": 4}, order=False) == store.fetch([20])[20]["meta"]
-    rebuild(engine.directory, {})
-    assert "later" in engine.search("x", where="group>3", mode="bm25").hits[0].ids
-    store.close()
+def test_an_index_of_an_earlier_version_names_the_remedy_which_fills_it_again(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def earlier(*arguments: Any) -> dict[str, Any]:
+        found = mapping(*arguments)
+        found["properties"]["terms"].pop("store")
+        found["_meta"]["linker"]["format"] = 3
+        return found
+
+    texts = documents(40, folder=tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("indexes.cluster.index.mapping", earlier)
+        patch.setattr(ClusterIndex, "outdated", lambda _: "")
+        engine = make("elastic-hnsw")
+        engine.add(texts[:30])
+    engine = Engine(engine.directory, encoder=HashEncoder())
+    remedy = "earlier version: fill it again with `linker index rebuild`"
+    with pytest.raises(IndexesError, match=remedy):
+        engine.search(texts[7].full_text, mode="bm25")
+    with pytest.raises(IndexesError, match=remedy):
+        engine.add(texts[30:])
+    verified = linker("index", "verify", engine.directory, check=None)
+    assert verified.returncode
+    assert "linker index rebuild" in verified.stdout + verified.stderr
+    linker("index", "rebuild", engine.directory)
+    engine.add(texts[30:])
+    assert engine.search(texts[7].full_text, 1, mode="bm25").hits[0].ids == (texts[7].id,)
+    assert in_the_graph(engine.directory) == len(engine) == 40
 
 
 @pytest.mark.parametrize(
@@ -200,36 +227,6 @@ def in_the_graph(directory: Path) -> int:
     count = store.client.count(index=store.settings.index, query={"exists": {"field": "near"}})["count"]
     store.close()
     return int(count)
-
-
-def test_a_graph_of_an_earlier_version_is_named_and_filled_anew(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def earlier(dim: int, kind: str, *_: object) -> dict[str, Any]:
-        found = mapping(dim, "flat")
-        options = {"index": True, "similarity": "max_inner_product", "index_options": {"type": kind}}
-        found["properties"]["vector"] |= options
-        return found | {"_meta": {"linker": {"format": 1, "dim": dim, "vectors": kind}}}
-
-    texts = documents(40, folder=tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr("indexes.cluster.index.mapping", earlier)
-        patch.setattr("indexes.cluster.beside.WITH_NOISE", 1)
-        patch.setattr(
-            "indexes.cluster.sending.stored_vectors", lambda vectors, kind, first: {"vector": vectors}
-        )
-        engine = make("elastic-hnsw")
-        engine.add(texts[:30])
-    engine = Engine(engine.directory, encoder=HashEncoder())
-    assert engine.search(texts[7].full_text, 1, mode="dense").hits[0].ids == (texts[7].id,)
-    with pytest.raises(IndexesError, match="earlier version: fill it again with `linker index rebuild`"):
-        engine.add(texts[30:])
-    verified = linker("index", "verify", engine.directory, check=None)
-    assert verified.returncode
-    assert "linker index rebuild" in verified.stdout + verified.stderr
-    linker("index", "rebuild", engine.directory)
-    engine.add(texts[30:])
-    assert in_the_graph(engine.directory) == len(engine) == 40
 
 
 def test_tune_find_info_verify_and_compact(make: Make, tmp_path: Path) -> None:
@@ -312,7 +309,7 @@ def test_rows_beside_the_commit_are_a_note_and_no_damage(make: Make, tmp_path: P
     store = ClusterIndex(ElasticSettings.from_json(manifests.load(engine.directory).elastic), timeout=60)
     # The last one was removed here, and the server has not followed yet.
     for row, id_ in ((30, "sent"), (31, "but"), (32, "not committed"), (2, texts[2].id)):
-        store.bulk.put(written(Document(id_, "banel"), row, "banel", {}))
+        store.bulk.put(written(Document(id_, "banel"), row, ["banel"], {}))
     store.flush()
     done = linker("index", "verify", engine.directory)
     assert "4 rows that are not in the commit" in done.stderr

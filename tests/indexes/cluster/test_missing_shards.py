@@ -44,7 +44,7 @@ def written(store: ClusterIndex) -> tuple[set[str], set[str]]:
     """Write documents to the shards that are there; return the ids that are there, and those that are not."""
     there: set[str] = set()
     for stamp, id_ in enumerate(IDS, start=1):
-        lines: Any = written_alone(Document(id_, "word"), stamp, "word", {}).lines
+        lines: Any = written_alone(Document(id_, "word"), stamp, ["word"], {}).lines
         answer = store.client.bulk(index=store.name, operations=lines, timeout="100ms")
         if not answer["errors"]:
             there.add(id_)

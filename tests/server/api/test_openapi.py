@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import shutil
 from collections.abc import Iterator
@@ -30,7 +32,7 @@ EXAMPLES = 25  # requests per operation
 PATIENCE = 60  # seconds: a loaded machine is slow, not wrong
 
 
-@schemathesis.serializer("application/x-ndjson")
+@schemathesis.serializer("application/x-ndjson", "application/x-tar")
 def _lines(_: Any, value: Any) -> bytes:
     return value.encode(errors="replace") if isinstance(value, str) else json.dumps(value).encode()
 
@@ -38,11 +40,27 @@ def _lines(_: Any, value: Any) -> bytes:
 @pytest.fixture(scope="module")
 def fuzzed(indexes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, dict[str, str]]]:
     """The description that a real server gives, and the headers that it wants."""
-    folder = Path(shutil.copytree(indexes, tmp_path_factory.mktemp("fuzzed") / "indexes"))
+    with described_by(
+        Path(shutil.copytree(indexes, tmp_path_factory.mktemp("fuzzed") / "indexes")), "news"
+    ) as it:
+        yield it
+
+
+@pytest.fixture(scope="module")
+def administered(
+    indexes: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Any, dict[str, str]]]:
+    """The same of a server of a folder, in which indexes can be made."""
+    with described_by(Path(shutil.copytree(indexes, tmp_path_factory.mktemp("made") / "indexes")), "") as it:
+        yield it
+
+
+@contextlib.contextmanager
+def described_by(folder: Path, name: str) -> Iterator[tuple[Any, dict[str, str]]]:
     tokens = folder / "tokens"
     tokens.write_text("t" * 32)
     tokens.chmod(0o600)
-    with served(folder / "news", 0, str(folder / "news"), "--api", "--token-file", str(tokens)) as server:
+    with served(folder / name, 0, str(folder / name), "--api", "--token-file", str(tokens)) as server:
         yield schemathesis.openapi.from_url(f"{server.address}/openapi.json"), bearer("t" * 32)
         server.end()
         assert " error " not in server.errors
@@ -70,8 +88,8 @@ def labels() -> list[str]:
 
 
 @pytest.mark.parametrize("label", labels())
-def test_what_is_described_is_what_happens(fuzzed: tuple[Any, dict[str, str]], label: str) -> None:
-    schema, headers = fuzzed
+def test_what_is_described_is_what_happens(request: pytest.FixtureRequest, label: str) -> None:
+    schema, headers = request.getfixturevalue("administered" if "{name}" in label else "fuzzed")
     (operation,) = (found.ok() for found in schema.get_all_operations() if found.ok().label == label)
     strategy = st.one_of(
         operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE),
@@ -116,15 +134,15 @@ def test_every_operation_is_described(described: Any) -> None:
 
 
 def test_examples_of_bodies_work(api: TestClient, folder: Path, described: Any) -> None:
-    dense = dense_client(folder, "news")
-    tried = set()
+    dense, all_of_them = dense_client(folder, "news"), client(folder)
+    tried, numbers = set(), itertools.count()
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
             for kind, content in operation.get("requestBody", {}).get("content", {}).items():
                 for example in _examples(content):
                     data = example if isinstance(example, str) else json.dumps(example)
-                    address = path.replace("{id}", "an-example")
-                    asked = dense if path in ENCODING else api
+                    address = path.replace("{id}", "an-example").replace("{name}", f"example-{next(numbers)}")
+                    asked = dense if path in ENCODING else all_of_them if "{name}" in path else api
                     answer = asked.request(method, address, content=data, headers={"content-type": kind})
                     assert answer.is_success, (path, example, answer.text)
                     tried.add(path)

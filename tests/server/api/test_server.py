@@ -180,6 +180,18 @@ def test_at_the_end_each_connection_is_answered_until_it_is_told(folder: Path) -
         assert server.end() == 0
 
 
+def test_a_server_that_ends_says_so_where_it_is_asked_whether_it_is_ready(folder: Path) -> None:
+    with served(folder / "news", 0, "--api") as server:
+        client = connection(server)
+        assert _is_kept(client)
+        os.kill(server.pid, signal.SIGTERM)
+        until(lambda: not _is_open(server.port))
+        client.request("GET", "/ready")
+        answer = client.getresponse()
+        assert (answer.status, json.loads(answer.read())["code"]) == (503, "draining")
+        assert server.end() == 0
+
+
 def _is_kept(client: http.client.HTTPConnection) -> bool:
     client.request("GET", "/health")
     answer = client.getresponse()

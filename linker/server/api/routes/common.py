@@ -81,7 +81,7 @@ DETAILS = {
     403: "The token lacks the scope, or a page of another site sent the request.",
     404: "There is no such index or document.",
     408: "The body came too slowly.",
-    409: "The document is there already.",
+    409: "The document or index is there already, or the server cannot make or delete this index: `code` says which.",
     413: "The body is too large.",
     415: "The body has another content type than this route takes.",
     421: "The server does not answer to this host name.",

@@ -30,7 +30,9 @@ async def health() -> Response:
     "/ready", response_model=Status, responses=problems(always=(421, 503)), summary="Whether it is ready"
 )
 async def ready(service: InService) -> Response:
-    """Answer 200 once every index is open and its encoder loaded; no token is needed."""
+    """Answer 200 once every index is open and its encoder loaded, until the server ends; no token is needed."""
+    if service.draining:
+        raise ProblemError(503, "draining: the server is ending", "draining", retry=1)
     if service.waiting_for:
         raise ProblemError(503, f"not ready: {service.waiting_for}", "not-ready", retry=1)
     return json({"status": "ready"})

@@ -1,0 +1,130 @@
+"""Is the BM25 ranking of an index on a cluster that of a directory, and what does it cost to make it so?
+
+`python -m benchmarks.cluster_ranking [--work FOLDER] [--data NAME …] [--servers NAME …] [--queries N]` →
+benchmarks/results/cluster_ranking.json. The same documents are indexed in a directory, beside a directory and alone on
+a node of its own (512 MiB of heap). A top ten is identical where its ids are, in their order; `lucene` is the server's
+own ranking, with its lengths of four significant bits, and `rescored` what a search answers. Milliseconds are per
+query, one query at a time after all were asked once: of the clock (the median; other work disturbs it), and of the CPU
+time of client and server. `batch` asks all at once. The first asking also reads the terms' frequencies: `cold`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cluster import Clock, running
+from benchmarks.support import rank_data
+from benchmarks.support.common import recorded, shared_data
+from benchmarks.support.harness import WORK, Arguments, Results, benchmark
+from indexes.address import Address
+from indexes.cluster.client import ElasticSettings
+from indexes.cluster.index import ClusterIndex, new_name
+from indexes.cluster.retrievers import ClusterText, text_query
+from indexes.cluster.rows import ByRow, ByStamp
+from indexes.rows import Rows
+from indexes.text.parameters import Bm25Parameters
+from linker.engine import Engine, building
+from linker.engine.options import BuildOptions
+from tests import elastic_server, opensearch_server
+
+K, HEAP = 10, "-Xms512m -Xmx512m"
+SERVERS = {"elastic": elastic_server.ELASTICSEARCH, "opensearch": opensearch_server.OPENSEARCH}
+Ask = Callable[[Sequence[str]], list[tuple[str, ...]]]
+
+
+class Lucene(ClusterText):
+    """The server's own ranking."""
+
+    def ask(self, texts: Sequence[str], rows: Rows) -> list[tuple[str, ...]]:
+        """Return the ids of the top ten of each query."""
+        bodies = [text_query(self._analysis.query_terms(text), Bm25Parameters(), []) for text in texts]
+        return [tuple(hits.ids) for hits in rows.hits(*self._top(bodies, K))]
+
+
+def costs(
+    ask: Ask, texts: Sequence[str], server: int | None
+) -> tuple[list[tuple[str, ...]], dict[str, float]]:
+    """Return the top tens, and what a query costs in milliseconds."""
+    found: dict[str, float] = {}
+
+    def cpu(name: str, run: Callable[[], list[tuple[str, ...]]]) -> list[tuple[str, ...]]:
+        clock = Clock(server)
+        answers = run()
+        spent = clock.read()
+        for side in ("client", "server"):
+            found[f"{name}_{side}_ms"] = round(1000 * spent[f"{side}_cpu_s"] / len(texts), 2)
+        return answers
+
+    answers = cpu("cold", lambda: ask(texts))
+    cpu("batch", lambda: ask(texts))
+    seconds = []
+
+    def single() -> list[tuple[str, ...]]:
+        for text in texts:
+            start = time.perf_counter()
+            ask([text])
+            seconds.append(time.perf_counter() - start)
+        return []
+
+    cpu("single", single)
+    found["single_p50_ms"] = round(1000 * float(np.median(seconds)), 2)
+    return answers, found
+
+
+def searching(engine: Engine) -> Ask:
+    """Return the search that users make."""
+    return lambda texts: [tuple(hits.ids) for hits in engine.search(list(texts), K, mode="bm25").hits]
+
+
+def own(engine: Engine) -> Ask:
+    """Return the server's own ranking of an index."""
+    collection, address = engine.collection, Address.of(engine.directory)
+    rows = collection.rows
+    stored = ElasticSettings.from_json(collection.manifest.elastic)
+    index = ClusterIndex(ElasticSettings.of(address) if address else stored)
+    numbers = ByStamp(lambda ids, _: rows.find(ids), index.about) if address else ByRow(rows)
+    lucene = Lucene(index, numbers, collection.manifest.analysis, collection.manifest.bm25)
+    return lambda texts: lucene.ask(texts, rows)
+
+
+def compared(name: str, server: str, queries: int, work: Path) -> dict[str, Any]:
+    """Return how far the rankings on a server agree with a directory's, and what they cost."""
+    corpus = shared_data() / name / "corpus.jsonl.gz"
+    texts = [query.text for query in rank_data.links(name)["test"].queries][:queries]
+    folder, run = work / f"{name}-{new_name('ranking')}", new_name("ranking")
+    building.build([corpus], folder, BuildOptions())
+    with Engine.open(folder) as engine:
+        expected, directory = costs(searching(engine), texts, None)
+    found: dict[str, Any] = {"data": name, "queries": len(texts), "directory": directory}
+    with running(HEAP, SERVERS[server]) as node:
+        found["server"] = f"{SERVERS[server].name} {node.get('/')['version']['number']}"
+        places = {"alone": (Path(f"{server}+{node.url}/{run}"), BuildOptions())}
+        if server == "elastic":  # no index beside a directory is on another
+            settings = ElasticSettings((node.url,), f"{run}-beside")
+            places["beside"] = (folder.with_name(f"{folder.name}-beside"), BuildOptions(elastic=settings))
+        for place, (out, options) in places.items():
+            building.build([corpus], out, options)
+            with Engine.open(out) as engine:
+                found["documents"] = len(engine)
+                for ranking, ask in (("lucene", own(engine)), ("rescored", searching(engine))):
+                    answers, cost = costs(ask, texts, node.pid)
+                    same = sum(a == b for a, b in zip(answers, expected, strict=True))
+                    found[f"{place}, {ranking}"] = {"identical": same, **cost}
+                    print(name, place, ranking, found[f"{place}, {ranking}"], flush=True)
+    return found
+
+
+@benchmark(work=WORK, data=["tweets2claims", "statements2articles"], servers=[*SERVERS], queries=500)
+def measured(options: Arguments) -> Results:
+    rows = {
+        (row["data"], row["server"].split()[0]): row for row in recorded("cluster_ranking").get("rows", ())
+    }
+    for server in options.servers:  # the others stay as an earlier run found them
+        for name in options.data:
+            rows[name, SERVERS[server].name] = compared(name, server, options.queries, options.work)
+    return {"k": K, "heap": HEAP, "rows": list(rows.values())}

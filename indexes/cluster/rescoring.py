@@ -1,0 +1,151 @@
+"""The directory's BM25 of the documents that a cluster ranks first.
+
+Lucene rounds lengths down to four significant bits, so that close ranks change places. Its score is thus an upper
+bound, and the candidates are scored again here, by exact lengths, counts and statistics, until the bound of the last
+one says that no document below it belongs to the top k.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from indexes.cluster.asking import hits_of
+from indexes.cluster.index import ClusterIndex
+from indexes.cluster.mapping import terms_of
+from indexes.interface import RowArray, ScoreArray
+from indexes.text.parameters import Bm25Parameters
+from indexes.text.postings import LENGTHS, MOST_COUNT
+from indexes.text.scoring import weigh
+
+MOST_TERMS = 200_000  # whose frequencies are kept
+SLACK, TIMES = 500, 4  # candidates of a query: at most so many more than so many times k
+ROUNDING = 1e-6  # of Lucene's scores, which are sums of floats
+
+Hit = Mapping[str, Any]
+Body = Mapping[str, Any]
+
+
+class Total(NamedTuple):
+    """The visible documents: their `number`, their `tokens`, and the `last` row or stamp, None where there is none."""
+
+    number: int = -1
+    tokens: int = 0
+    last: float | None = None
+
+    @property
+    def average(self) -> float:
+        """The average length, 1 where there are no terms."""
+        return self.tokens / max(1, self.number) or 1.0
+
+
+class Statistics(NamedTuple):
+    """What BM25 knows of the visible documents: the `total`, and how many have each term."""
+
+    total: Total
+    frequencies: dict[str, int]
+
+
+class StatisticsCache:
+    """Asks for statistics together with searches; they are kept until the documents change."""
+
+    def __init__(self, index: ClusterIndex) -> None:
+        self._index, self._known = index, Statistics(Total(), {})
+        last = "stamp" if index.settings.stateless else "row"
+        aggregations = {"tokens": {"sum": {"field": "length"}}, "last": {"max": {"field": last}}}
+        self._total = {"size": 0, "track_total_hits": True, "aggs": aggregations}
+
+    def search(self, bodies: Sequence[Body], terms: Sequence[str]) -> tuple[list[list[Hit]], Statistics]:
+        """Return the hits of each search, and the statistics of at least `terms`. Raises as `Asking.msearch`."""
+        known = self._known
+        missing = [term for term in terms if term not in known.frequencies]
+        first, *answers = self._index.msearch([self._total, *map(_holders, missing), *bodies])
+        counts = dict(zip(missing, map(_number, answers), strict=False))
+        found = {name: value["value"] for name, value in first["aggregations"].items()}
+        total = Total(_number(first), int(found["tokens"]), found["last"])
+        if total != known.total or len(known.frequencies) > MOST_TERMS:
+            known = Statistics(total, {})
+            others = [term for term in terms if term not in counts]
+            counts |= zip(others, map(_number, self._index.msearch(list(map(_holders, others)))), strict=True)
+        known.frequencies.update(counts)
+        self._known = known
+        return [hits_of(answer) for answer in answers[len(missing) :]], known
+
+
+def _holders(term: str) -> Body:
+    """Return the search that counts the documents that have a term."""
+    return {"size": 0, "track_total_hits": True, "query": {"term": {"terms": term}}}
+
+
+def _number(answer: Mapping[str, Any]) -> int:
+    return int(answer["hits"]["total"]["value"])
+
+
+class Candidates:
+    """The documents that the server ranks first for a query of `counts`, scored again until the top k are certain."""
+
+    def __init__(self, counts: Counter[str], k: int, parameters: Bm25Parameters) -> None:
+        self.counts, self._k, self._parameters = counts, k, parameters
+        self.after: Sequence[Any] | None = None  # what the last candidate is sorted by
+        self._size = k + k // 2 + 10
+        self._most = TIMES * k + SLACK
+        self._seen, self._exhausted, self._ratio = 0, False, 1.0
+        self._best: list[tuple[float, Sequence[Any], int]] = []  # −score, what orders equal scores, row
+
+    def size(self, page: int) -> int:
+        """Return how many candidates the next request should return, at most `page`."""
+        return min(page, max(self._size, self._seen))
+
+    def add(self, hits: Sequence[Hit], size: int, rows: RowArray, statistics: Statistics) -> None:
+        """Score the hits of a request for `size` candidates, whose rows, int64 [hits], are −1 where one is gone."""
+        self._seen, self._exhausted = self._seen + len(hits), len(hits) < size
+        if not hits:
+            return
+        scores = scored(self.counts, [terms_of(hit).split(" ") for hit in hits], statistics, self._parameters)
+        bounds = np.array([hit["sort"][0] for hit in hits], dtype=np.float32)
+        # Some versions leave out the factor k1 + 1, and all count deleted documents in their statistics.
+        ratio = float(np.max(scores / bounds))
+        self._ratio = max(
+            self._ratio, ratio, self._parameters.k1 + 1 if ratio > 1 + self._parameters.k1 / 2 else 0
+        )
+        found = zip((-scores).tolist(), (hit["sort"][1:] for hit in hits), rows.tolist(), strict=True)
+        self._best += (one for one in found if one[2] >= 0)
+        self._best.sort()
+        self.after = hits[-1]["sort"]
+
+    @property
+    def complete(self) -> bool:
+        """Whether no other document can be among the top k, or so many were tried that it hardly is."""
+        if self._exhausted or (self._seen >= self._most and len(self._best) >= self._k):
+            return True
+        if len(self._best) < self._k or self.after is None:
+            return False
+        return -self._best[self._k - 1][0] >= self._ratio * float(self.after[0]) * (1 - ROUNDING)
+
+    def into(self, rows: RowArray, scores: ScoreArray) -> None:
+        """Write the top k to `rows` and `scores`, both [k]."""
+        for place, (negative, _, row) in enumerate(self._best[: self._k]):
+            rows[place], scores[place] = row, -negative
+
+
+def scored(
+    counts: Counter[str],
+    documents: Sequence[Sequence[str]],
+    statistics: Statistics,
+    parameters: Bm25Parameters,
+) -> ScoreArray:
+    """Return the score of each document, a list of terms, float32 [documents], bit by bit as `Bm25Scorer` does."""
+    total = statistics.total
+    frequency = np.array([statistics.frequencies[term] for term in counts], dtype=np.int64)
+    weights, (scale,) = weigh([counts], frequency, total.number, parameters)
+    places = np.searchsorted(LENGTHS, [len(terms) for terms in documents], side="right") - 1
+    discount = 1 - parameters.b + parameters.b * LENGTHS[places] / total.average
+    norms = (parameters.k1 * discount).astype(np.float32)[:, None]
+    numbers = [[found[term] for term in counts] for found in map(Counter, documents)]
+    found = np.array(numbers, dtype=np.float32).clip(max=MOST_COUNT)
+    factors = np.divide(found, found + norms, out=np.zeros_like(found), where=found > 0)
+    sums = ((weights * factors).astype(np.int64) + (found > 0)).sum(axis=1)
+    return np.asarray(sums.astype(np.float32) / scale, dtype=np.float32)

@@ -1,0 +1,229 @@
+"""`/v1/indexes/{name}`: create an index in the served folder, delete it, and take or restore its snapshots."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import IO, Annotated, Any, TypeVar
+
+from fastapi import Body, Request
+from fastapi import Path as InPath
+from pydantic import Field
+from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from indexes.address import Address
+from indexes.dropping import drop
+from indexes.errors import DamagedError, FormatVersionError, IndexesError
+from indexes.store import backup
+from indexes.text.parameters import LANGUAGES, TokenizerName
+from linker.engine import building
+from linker.server.api.guard import require
+from linker.server.api.routes.common import InService, Model, answered, examples, json, problems, routes
+from linker.server.api.routes.indexes import IndexDescription, describe
+from linker.server.api.served import Service
+from linker.server.errors import ProblemError
+
+router = routes("indexes")
+T = TypeVar("T")
+TAR = "application/x-tar"
+BLOCK = 1 << 20
+MARK = "made-by-service"  # a file in the directory of an index that the service made
+
+IndexPath = Annotated[
+    str,
+    InPath(
+        pattern=r"^[a-z0-9][a-z0-9-]{0,62}$",
+        description="Name of the index: small Latin letters, digits and hyphens.",
+        examples=["reports"],
+    ),
+]
+AnyIndexPath = Annotated[str, InPath(max_length=255, description="Name of the index.", examples=["news"])]
+
+
+class IndexSettings(Model):
+    """How an index reads texts, which stays as it is; it ranks them by BM25."""
+
+    language: str = Field(
+        "english", description=f"Language of the stemmer: {', '.join(LANGUAGES)}.", examples=["german"]
+    )
+    tokenizer: TokenizerName = Field(
+        "words", description="posts also reads addresses, @handles and #hashtags."
+    )
+    stop_words: bool = Field(False, description="Drop stop words from documents, not from queries alone.")
+
+
+EXAMPLES = examples(german={"language": "german"}, posts={"tokenizer": "posts"})
+
+
+@router.get(
+    "/v1/indexes/{name}",
+    response_model=IndexDescription,
+    responses=problems(),
+    summary="Describe an index",
+    dependencies=[require("read")],
+)
+async def read(name: AnyIndexPath, service: InService) -> Response:
+    """Return size and settings of an index."""
+    served = service.served(name)
+    return json(await served.run(lambda: describe(served)))
+
+
+@router.put(
+    "/v1/indexes/{name}",
+    status_code=201,
+    response_model=IndexDescription,
+    responses=problems(409),
+    summary="Create an index",
+    dependencies=[require("admin")],
+)
+async def create(
+    name: IndexPath, body: Annotated[IndexSettings, Body(openapi_examples=EXAMPLES)], service: InService
+) -> Response:
+    """Create an empty index in the served folder, to which documents are added afterwards.
+
+    One with an encoder is built by `linker index build`, or restored from a snapshot.
+    """
+    return await _made(service, name, lambda out: building.create(out, **body.model_dump()))
+
+
+@router.delete(
+    "/v1/indexes/{name}",
+    status_code=204,
+    response_class=Response,
+    responses=problems(409),
+    summary="Delete an index",
+    dependencies=[require("admin")],
+)
+async def delete(name: IndexPath, service: InService) -> Response:
+    """Delete an index that this service created or restored; any other one is deleted by the command line alone."""
+    async with service.administering:
+        directory = service.served(name).engine.directory
+        if Address.of(directory) or not (directory / MARK).is_file() or directory.parent != _folder(service):
+            raise ProblemError(
+                409,
+                f"the service did not make the index {name!r}: delete it with `linker index drop`",
+                "not-made-here",
+            )
+
+        def dropped() -> None:
+            service.forget(name)
+            drop(directory)
+            (directory / MARK).unlink()
+            with contextlib.suppress(OSError):  # not empty: what is not ours stays
+                directory.rmdir()
+
+        await run_in_threadpool(dropped)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/v1/indexes/{name}/snapshot",
+    response_class=StreamingResponse,
+    responses={200: {"description": "A tar archive.", "content": {TAR: {}}}, **problems(409)},
+    summary="Take a snapshot",
+    dependencies=[require("admin")],
+)
+async def snapshot(name: AnyIndexPath, service: InService) -> Response:
+    """Return the last commit as an archive, as `linker index backup` does; changes go on meanwhile."""
+    directory = service.served(name).engine.directory
+    if Address.of(directory):
+        raise ProblemError(
+            409,
+            f"the index {name!r} is on a cluster: take a snapshot with the cluster's own API",
+            "on-a-cluster",
+        )
+
+    def archived() -> IO[bytes]:
+        with contextlib.ExitStack() as opened, _refused(directory, name, 409, "no-snapshot"):
+            file: IO[bytes] = opened.enter_context(tempfile.TemporaryFile())
+            backup.write_archive(directory, file)
+            opened.pop_all()
+        return file
+
+    file = await run_in_threadpool(archived)
+    size = file.tell()
+    file.seek(0)
+
+    async def blocks() -> AsyncIterator[bytes]:
+        with file:
+            async for block in iterate_in_threadpool(iter(lambda: file.read(BLOCK), b"")):
+                yield block
+
+    return StreamingResponse(blocks(), media_type=TAR, headers={"content-length": str(size)})
+
+
+@router.put(
+    "/v1/indexes/{name}/snapshot",
+    status_code=201,
+    response_model=IndexDescription,
+    responses={201: answered({}, "The index is there.") | {"model": IndexDescription}, **problems(409)},
+    summary="Restore a snapshot",
+    dependencies=[require("admin")],
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "A tar archive of `GET …/snapshot` or of `linker index backup`.",
+            "content": {TAR: {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+async def restore(name: IndexPath, request: Request, service: InService) -> Response:
+    """Make a new index from a snapshot, which appears complete or not at all."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != TAR:
+        raise ProblemError(415, f"send a snapshot as {TAR}", "unsupported-media-type")
+    with tempfile.TemporaryFile() as file:
+        async for block in request.stream():
+            await run_in_threadpool(file.write, block)
+        file.seek(0)
+
+        def unpacked(out: Path) -> None:
+            try:
+                backup.restore_archive(file, out, "the snapshot")
+            except (DamagedError, FormatVersionError) as e:
+                raise ProblemError(400, str(e).replace(str(out), name), "bad-snapshot") from None
+
+        return await _made(service, name, unpacked)
+
+
+async def _made(service: Service, name: str, make: Callable[[Path], object]) -> Response:
+    """Make the directory of a new index, serve it and describe it. Raises ProblemError (409) where it cannot be."""
+    async with service.administering:
+        directory = _folder(service) / name
+        if name in service.indexes or directory.exists():
+            raise ProblemError(409, f"there is an index or folder {name!r} already", "index-exists")
+
+        def made() -> dict[str, Any]:
+            with _refused(directory, name, 400, "bad-request"):
+                make(directory)
+                (directory / MARK).touch()
+                return describe(service.serve(name, directory))
+
+        return json(await run_in_threadpool(made), 201)
+
+
+def _folder(service: Service) -> Path:
+    """Return the folder of the served indexes. Raises ProblemError (409) where there is none, or there are workers."""
+    config = service.config
+    if config.jobs_folder is not None:
+        raise ProblemError(
+            409,
+            "indexes are created and deleted by a server of one process: leave out `workers`",
+            "several-workers",
+        )
+    if (folder := config.folder) is None:
+        raise ProblemError(
+            409, "this server serves named indexes: name a folder of indexes to `linker serve`", "no-folder"
+        )
+    return folder
+
+
+@contextlib.contextmanager
+def _refused(directory: Path, name: str, status: int, code: str) -> Iterator[None]:
+    """Say the name of an index in errors, and not where it lies."""
+    try:
+        yield
+    except IndexesError as e:
+        raise ProblemError(status, str(e).replace(str(directory), name), code) from None

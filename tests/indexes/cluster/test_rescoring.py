@@ -1,0 +1,123 @@
+"""The candidates of a cluster get the scores and the order of a directory, whatever the server makes of lengths."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from indexes.cluster.mapping import terms_of
+from indexes.cluster.rescoring import Candidates, Statistics, Total, scored
+from indexes.errors import IndexesError
+from indexes.text.bm25 import Bm25Index
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
+
+WORDS = [f"w{n}" for n in range(6)]
+LONG = st.lists(st.tuples(st.sampled_from(WORDS), st.integers(1, 60)), min_size=1, max_size=4)
+CORPORA = st.lists(LONG, min_size=1, max_size=40)
+QUERIES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8)
+PARAMETERS = st.builds(
+    Bm25Parameters,
+    st.sampled_from([0.0, 0.9, 1.2]),
+    st.sampled_from([0.0, 0.4, 1.0]),
+    st.sampled_from([0.0, 1.0]),
+)
+
+
+def texts_of(corpus: list[list[tuple[str, int]]]) -> list[list[str]]:
+    return [[word for word, count in runs for _ in range(count)] for runs in corpus]
+
+
+def statistics_of(texts: list[list[str]]) -> Statistics:
+    frequencies = Counter(word for text in texts for word in set(text))
+    total = Total(len(texts), sum(map(len, texts)), float(len(texts)))
+    return Statistics(total, {word: frequencies[word] for word in WORDS})
+
+
+def expected(
+    texts: list[list[str]], query: list[str], k: int, parameters: Bm25Parameters
+) -> tuple[list[int], list[float]]:
+    """Return the rows and scores of a directory's index."""
+    index = Bm25Index(AnalysisSettings("none"), parameters=parameters)
+    index.add([str(n) for n in range(len(texts))], [" ".join(text) for text in texts])
+    index.commit()
+    rows, scores = index.search_rows([" ".join(query)], k)
+    return rows[0].tolist(), scores[0].tolist()
+
+
+@given(CORPORA, QUERIES, PARAMETERS)
+def test_scores_are_those_of_a_directory_bit_by_bit(
+    corpus: list[list[tuple[str, int]]], query: list[str], parameters: Bm25Parameters
+) -> None:
+    texts = texts_of(corpus)
+    found = scored(Counter(query), texts, statistics_of(texts), parameters)
+    rows, scores = expected(texts, query, len(texts), parameters)
+    assert {row: score for row, score in zip(rows, scores, strict=True) if row >= 0} == {
+        row: float(score) for row, score in enumerate(found) if score > 0
+    }
+
+
+def lucene(
+    texts: list[list[str]], query: list[str], parameters: Bm25Parameters, factor: float
+) -> list[dict[str, Any]]:
+    """Return the hits of a server, best first: lengths from 40 on have four significant bits of what exceeds 24."""
+    statistics = statistics_of(texts)
+    hits = []
+    for row, text in enumerate(texts):
+        bits = max(0, (len(text) - 24).bit_length() - 4) if len(text) >= 40 else 0
+        length = 24 + (len(text) - 24 >> bits << bits)
+        score = 0.0
+        for term, count in Counter(query).items():
+            n, f = statistics.frequencies[term], text.count(term)
+            idf = np.log1p((len(texts) - n + 0.5) / (n + 0.5))
+            norm = parameters.k1 * (1 - parameters.b + parameters.b * length / statistics.total.average)
+            weight = float(
+                parameters.query_weights(np.array([float(count)]), np.array([float(len(query))]))[0]
+            )
+            score += factor * weight * idf * f / (f + norm) if f else 0.0
+        if score:
+            hits.append({"sort": [float(np.float32(score)), row], "fields": {"terms": [" ".join(text)]}})
+    return sorted(hits, key=lambda hit: (-hit["sort"][0], hit["sort"][1]))
+
+
+# To the server all these texts have a length of 72, and the best one comes last.
+ROUNDED = [[("w0", 1), ("w1", length - 1)] for length in range(75, 71, -1)]
+
+
+@example(ROUNDED, ["w0"], Bm25Parameters(), 1, set(), False)
+@example(ROUNDED, ["w0"], Bm25Parameters(), 2, {3}, True)
+@given(
+    CORPORA, QUERIES, PARAMETERS, st.integers(1, 5), st.sets(st.integers(0, 39), max_size=5), st.booleans()
+)
+def test_the_top_k_are_those_of_a_directory(
+    corpus: list[list[tuple[str, int]]],
+    query: list[str],
+    parameters: Bm25Parameters,
+    k: int,
+    removed: set[int],
+    has_factor: bool,
+) -> None:
+    texts, found = texts_of(corpus), Candidates(Counter(query), k, parameters)
+    factor = parameters.k1 + 1 if has_factor else 1.0  # Lucene leaves it out, Elasticsearch has it
+    hits, statistics = lucene(texts, query, parameters, factor), statistics_of(texts)
+    while not found.complete:
+        after = [n for n, hit in enumerate(hits) if hit["sort"] == found.after]
+        start, size = after[0] + 1 if after else 0, 2  # a page as short as it can be
+        page = hits[start : start + size]
+        rows = np.array([-1 if h["sort"][1] in removed else h["sort"][1] for h in page], dtype=np.int64)
+        found.add(page, size, rows, statistics)
+    mine, scores = np.full(k, -1, dtype=np.int64), np.full(k, -np.inf, dtype=np.float32)
+    found.into(mine, scores)
+    rows_, scores_ = expected(texts, query, len(texts), parameters)
+    kept = [(r, s) for r, s in zip(rows_, scores_, strict=True) if r >= 0 and r not in removed][:k]
+    assert [(int(r), float(s)) for r, s in zip(mine, scores, strict=True) if r >= 0] == kept
+
+
+def test_an_index_without_stored_terms_names_the_remedy() -> None:
+    assert terms_of({"fields": {"terms": ["a b"]}}) == "a b"
+    with pytest.raises(IndexesError, match="linker index rebuild"):
+        terms_of({"sort": [1.0, 3]})

@@ -1,0 +1,140 @@
+"""Indexes over HTTP: created, filled, saved, restored and deleted, by an admin and in the served folder alone."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from linker.engine import Engine
+from linker.server.api.routes.administration import TAR
+from tests.server.api.support import check_problem, client
+from tests.server.api.test_guard import bearer
+
+SENT = {"content-type": TAR}
+
+
+@pytest.fixture
+def service(folder: Path) -> Iterator[TestClient]:
+    """The service over the folder of the indexes "news" and "old"."""
+    with client(folder) as opened:
+        yield opened
+
+
+def names(api: TestClient) -> list[str]:
+    return [index["name"] for index in api.get("/v1/indexes").json()["indexes"]]
+
+
+def test_an_index_is_created_filled_searched_and_deleted(service: TestClient, folder: Path) -> None:
+    made = service.put("/v1/indexes/berichte", json={"language": "german", "stop_words": True})
+    assert (made.status_code, made.json()["language"], made.json()["documents"]) == (201, "german", 0)
+    assert names(service) == ["berichte", "news", "old"]
+    answer = service.put("/v1/documents/a?index=berichte", json={"text": "die Häuser der Stadt"})
+    assert answer.status_code == 201
+    (found,) = service.post("/v1/search", json={"index": "berichte", "text": "ein Haus"}).json()["results"]
+    assert [hit["id"] for hit in found["hits"]] == ["a"]
+    assert service.get("/v1/indexes/berichte").json()["documents"] == 1
+    check_problem(service.put("/v1/indexes/berichte", json={}), 409, "index-exists")
+    assert service.delete("/v1/indexes/berichte").status_code == 204
+    assert not (folder / "berichte").exists()
+    assert names(service) == ["news", "old"]
+    check_problem(service.delete("/v1/indexes/berichte"), 404, "unknown-index")
+    assert service.put("/v1/indexes/berichte", json={}).status_code == 201  # the name is free again
+
+
+def test_a_snapshot_is_restored_as_it_was(service: TestClient, folder: Path) -> None:
+    taken = service.get("/v1/indexes/news/snapshot")
+    assert (taken.status_code, taken.headers["content-type"]) == (200, TAR)
+    assert service.put("/v1/indexes/copy/snapshot", content=taken.content, headers=SENT).status_code == 201
+    one, other = Engine(folder / "news"), Engine(folder / "copy")
+    assert list(one.documents()) == list(other.documents())
+    check_problem(
+        service.put("/v1/indexes/copy/snapshot", content=taken.content, headers=SENT), 409, "index-exists"
+    )
+    assert service.delete("/v1/indexes/copy").status_code == 204
+
+
+@pytest.mark.parametrize("sent", [b"", b"no archive", b"\0" * 4096])
+def test_what_is_no_snapshot_makes_no_index(service: TestClient, folder: Path, sent: bytes) -> None:
+    detail = check_problem(
+        service.put("/v1/indexes/copy/snapshot", content=sent, headers=SENT), 400, "bad-snapshot"
+    )
+    assert str(folder) not in detail
+    assert not (folder / "copy").exists()
+
+
+def test_a_snapshot_writes_nowhere_else(service: TestClient, folder: Path) -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        member = tarfile.TarInfo("../evil")
+        member.size = 1
+        tar.addfile(member, io.BytesIO(b"x"))
+    sent = archive.getvalue()
+    check_problem(service.put("/v1/indexes/copy/snapshot", content=sent, headers=SENT), 400, "bad-snapshot")
+    assert not (folder / "evil").exists()
+    assert not (folder / "copy").exists()
+    check_problem(
+        service.put("/v1/indexes/copy/snapshot", content=sent, headers={"content-type": "text/plain"}),
+        415,
+        "unsupported-media-type",
+    )
+
+
+@pytest.mark.parametrize("name", ["News", ".hidden", "..", "a.b", "-a", "%2E%2E%2Fx", "a" * 64, "a_b", "ü"])
+def test_a_name_that_could_lead_elsewhere_is_refused(service: TestClient, folder: Path, name: str) -> None:
+    before = sorted(folder.parent.rglob("*"))
+    for answer in (
+        service.put(f"/v1/indexes/{name}", json={}),
+        service.delete(f"/v1/indexes/{name}"),
+        service.put(f"/v1/indexes/{name}/snapshot", content=b"", headers=SENT),
+    ):
+        assert answer.status_code in (404, 405, 422), name
+    assert sorted(folder.parent.rglob("*")) == before
+
+
+def test_an_index_that_the_service_did_not_make_is_not_deleted(service: TestClient, folder: Path) -> None:
+    check_problem(service.delete("/v1/indexes/news"), 409, "not-made-here")
+    assert len(Engine(folder / "news")) == 4
+
+
+def test_a_folder_of_that_name_is_left_alone(service: TestClient, folder: Path) -> None:
+    (folder / "notes").mkdir()
+    (folder / "notes" / "file").write_text("mine")
+    check_problem(service.put("/v1/indexes/notes", json={}), 409, "index-exists")
+    assert (folder / "notes" / "file").read_text() == "mine"
+
+
+def test_what_others_put_into_the_directory_stays(service: TestClient, folder: Path) -> None:
+    service.put("/v1/indexes/shared", json={})
+    (folder / "shared" / "notes.txt").write_text("mine")
+    assert service.delete("/v1/indexes/shared").status_code == 204
+    assert [path.name for path in (folder / "shared").iterdir()] == ["notes.txt"]
+
+
+def test_an_unknown_language_is_refused_and_nothing_is_made(service: TestClient, folder: Path) -> None:
+    detail = check_problem(service.put("/v1/indexes/x", json={"language": "klingon"}), 400, "bad-request")
+    assert "klingon" in detail
+    assert not (folder / "x").exists()
+
+
+def test_where_named_indexes_are_served_none_is_made(api: TestClient) -> None:
+    check_problem(api.put("/v1/indexes/more", json={}), 409, "no-folder")
+
+
+def test_an_admin_alone_creates_deletes_and_copies(folder: Path) -> None:
+    tokens = folder.parent / "tokens"
+    tokens.write_text(f"{'w' * 32} read,write writer\n{'a' * 32} admin boss\n")
+    tokens.chmod(0o600)
+    with client(folder, token_file=tokens) as service:
+        for method, path in (
+            ("PUT", "/v1/indexes/x"), ("DELETE", "/v1/indexes/news"), ("GET", "/v1/indexes/news/snapshot"),
+            ("PUT", "/v1/indexes/x/snapshot"),
+        ):  # fmt: skip
+            body: dict[str, str] | None = {} if path == "/v1/indexes/x" else None
+            answer = service.request(method, path, headers=bearer("w" * 32), json=body)
+            check_problem(answer, 403, "scope-missing")
+        assert service.put("/v1/indexes/x", json={}, headers=bearer("a" * 32)).status_code == 201
