@@ -244,7 +244,7 @@ def test_an_audit_that_an_import_interrupts_still_certifies_what_it_drew() -> No
         *[audit] * 200,
     ]:
         state = rule.update(read)
-    both = Evidence(0.05)
+    both = Evidence(0.05, 0.8)
     for unread, found in [*((10_800 - n, 100) for n in range(100)), *((10_645 - n, 105) for n in range(200))]:
         both.take(unread, found, relevant=False)
     assert state.left == both.most(10_445, 105) - 105

@@ -13,10 +13,10 @@ class Audit:
     Judgements of the queue that fall in between do no harm. The bound is looked at after every random read.
     """
 
-    def __init__(self, size: int, alpha: float, *, until_certified: bool = False) -> None:
-        """`size`: documents per audit, 0 for none; `alpha`: the error allowed to the bound, however often one looks."""
+    def __init__(self, size: int, alpha: float, target: float, *, until_certified: bool = False) -> None:
+        """`size`: documents per audit, 0 for none; `alpha`: the error of the bound; `target`: the recall wanted."""
         self.size, self.until_certified = size, until_certified
-        self.evidence = Evidence(alpha)
+        self.evidence = Evidence(alpha, target)
         self.count = 0  # audits begun
         self.drawn = 0  # documents in the last one
         self.passed = not size  # the last audit that ended had no find
@@ -30,7 +30,7 @@ class Audit:
     def take(self, read: Read, unread: int, found: int) -> None:
         """Take in a judgement; `unread` and `found` are the numbers before it."""
         if read.phase in RANDOM:
-            self.evidence.take(unread, found, relevant=read.relevant)
+            self.evidence.take(unread, found, relevant=read.relevant, audit=read.phase == "audit")
             self.total = self.evidence.most(unread - 1, found + read.relevant, top=self.total)
         if read.phase != "audit":
             return

@@ -48,7 +48,7 @@ def _priced(prices: Sequence[tuple[float, int]], what: str) -> Sentence:
 
 def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = DOCUMENTS) -> Sentence:
     """Return what certainty will cost by how many relevant documents there are, before the reading begins."""
-    certain = Evidence(alpha).price
+    certain = Evidence(alpha, target).price
     parts = [
         say(
             "%(count)s (%(share)s of all) if %(found)s are found",

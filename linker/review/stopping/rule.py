@@ -103,7 +103,7 @@ class Rule(ABC, Generic[O_co]):
         """`population`: documents that can be read, without the seeds; `target`: the recall wanted, 0 to 1."""
         self.target, self.options = target, options
         self.counts = Counts(population)
-        self.audit = Audit(options.audit, options.alpha, until_certified=options.looks == "any")
+        self.audit = Audit(options.audit, options.alpha, target, until_certified=options.looks == "any")
 
     def update(self, read: Read) -> StopState:
         """Take in one more judgement and return what is known now."""
