@@ -49,9 +49,9 @@ class Evidence:
     reads strewn into a review and random screenings from before it all count. That the stake ever grows to 1/α has at
     most the probability α (Ville), so one may look after every document.
 
-    An audit bets all on no find, and anew after each: FIRST makes the reads that it takes at most a tenth more than
-    those of the exact tail of a sample whose size was fixed. A control, which may come early, bets what tells `total`
-    best from the share `target` of it, so that finds which were to be expected cost little.
+    An audit bets all on no find, and again after each find: FIRST makes the reads that it takes at most a tenth more
+    than those of the exact tail of a sample whose size was fixed. A control, which may come early, bets what tells
+    `total` best from the share `target` of it, so that finds which were to be expected cost little.
     """
 
     def __init__(self, alpha: float, target: float) -> None:
