@@ -39,7 +39,7 @@ def test_status(folder: Path) -> None:
     printed = linker("review", "status", folder / "review.sqlite").stdout
     assert "reviewer     ana: 1 relevant, 1 not\n" in printed
     with Ledger(folder / "review.sqlite") as ledger:
-        ledger.add(Judgement("s", "d2", "not", "ana", phase="audit"))
+        ledger.add(Judgement("s", "d2", "not", "ana", phase="control"))
     done = linker("review", "status", folder / "review.sqlite", "--index", folder / "index", "--json")
     progress = json.loads(done.stdout)["progress"]
     assert progress.pop("price").startswith("With so few documents")

@@ -10,7 +10,8 @@ class Audit:
     """Audits of the unread, one after another, and what they and all other random reads certify.
 
     An audit is over with its first find or after `size` documents; with `until_certified`, when its rule says so.
-    Judgements of the queue that fall in between do no harm. The bound is looked at after every random read.
+    Judgements of the queue that fall in between do no harm. The bound is told after every random read, but
+    of an audit that has an end only there.
     """
 
     def __init__(self, size: int, alpha: float, target: float, *, until_certified: bool = False) -> None:
@@ -31,9 +32,12 @@ class Audit:
         """Take in a judgement; `unread` and `found` are the numbers before it."""
         if read.phase in RANDOM:
             self.evidence.take(unread, found, relevant=read.relevant, audit=read.phase == "audit")
+        if read.phase == "audit":
+            self._take_audited(read)
+        if read.phase in RANDOM and (self.until_certified or not self._open):
             self.total = self.evidence.most(unread - 1, found + read.relevant, top=self.total)
-        if read.phase != "audit":
-            return
+
+    def _take_audited(self, read: Read) -> None:
         if not self._open:
             self._open, self.count = True, self.count + 1
             self.drawn = self._hits = 0

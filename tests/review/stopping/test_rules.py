@@ -125,7 +125,7 @@ def test_an_audit_without_a_find_certifies_and_ends_the_review() -> None:
     rule = make("urn", 11_000, 0.8)
     tell(rule, [HIT] * 100 + [MISS] * 100)
     halfway = tell(rule, [AUDIT_MISS] * 299)
-    assert halfway.certified is not None  # it may be looked at any time
+    assert halfway.certified is None
     assert not halfway.stop
     end = rule.update(AUDIT_MISS)
     assert (
@@ -207,7 +207,7 @@ def test_certified_recalls_hold_in_random_audits(looks: str) -> None:
             state = rule.update(Read(relevant, "audit"))
             false |= state.certified is not None and state.certified > found / (40 + hidden)
         wrong += false
-    assert 0 < wrong < 300 * 0.05
+    assert (looks == "any") <= wrong < 300 * 0.05
 
 
 def test_below_fifteen_nothing_is_claimed() -> None:
@@ -279,8 +279,7 @@ def test_an_audit_ends_a_review_of_a_rare_topic_with_a_bound(found: int) -> None
     rule = make("urn", 5000, 0.8)
     assert tell(rule, [HIT] * found + [MISS] * 3000).due
     almost = tell(rule, [AUDIT_MISS] * 299)
-    assert not almost.stop
-    assert "complete" not in almost.audit
+    assert (almost.stop, almost.left, almost.audit) == (False, None, "")
     state = rule.update(AUDIT_MISS)
     left = Evidence(0.05, 0.8).most(2000 - found, found, 300) - found
     assert (state.estimated, state.certified, state.stop, state.left) == (False, None, True, left)
