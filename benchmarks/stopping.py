@@ -213,4 +213,4 @@ def measured(options: Arguments) -> Results:
     spent = None if options.summarise else simulate(options.partial, options.cpu_minutes * 60)
     records = [json.loads(line) for line in options.partial.read_text(encoding="utf-8").splitlines()]
     about = {"cpu_seconds": round(spent)} if spent else {}
-    return {**about, "learner": "linear SVM over BM25 rows, trained at 15 %", **summary(records)}
+    return {**about, "learner": "linear SVM over BM25 rows, trained at 5 %", **summary(records)}

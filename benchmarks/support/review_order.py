@@ -20,11 +20,12 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.svm import LinearSVC
 
 from linker.review.interface import Candidate, Judgement
+from linker.review.learning.model import UNCHECKED, LearnerSettings, balanced
 
 Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 K1, B = 1.2, 0.75
-GROWTH = 0.15  # of the reads until the next training; the learner of a review trains at 5 %
+LEARNER = LearnerSettings()
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def _bm25(texts: Sequence[str]) -> Any:
 
 
 class LearningOrder:
-    """The text half of the learner: a linear SVM over BM25 rows, trained again when reads have grown by GROWTH.
+    """The text half of the learner: its SVM over BM25 rows, with its weights and its moments of training.
 
     An `Order` whose documents are rows, by number. `scores` are those of the last model.
     """
@@ -78,7 +79,7 @@ class LearningOrder:
         self._labels: dict[int, bool] = dict.fromkeys(seeds, True)
         self._taken = np.zeros(matrix.shape[0], dtype=bool)
         self._taken[list(seeds)] = True
-        presumed = np.random.default_rng(seed).choice(matrix.shape[0], 100, replace=False)
+        presumed = np.random.default_rng(seed).choice(matrix.shape[0], LEARNER.negatives, replace=False)
         self._presumed = [int(row) for row in presumed if row not in self._labels]
         self._reads = self._due = 0
         self._waiting: list[int] = []
@@ -103,16 +104,20 @@ class LearningOrder:
             self._due = 0  # nothing like it was known: train at once
 
     def _train(self) -> None:
-        self._due = self._reads + max(1, math.floor(GROWTH * self._reads))
+        self._due = self._reads + max(1, math.floor(LEARNER.growth * self._reads))
         negatives = len(self._labels) - sum(self._labels.values())
-        presumed = [row for row in self._presumed if row not in self._labels] if negatives < 100 else []
+        presumed = (
+            [row for row in self._presumed if row not in self._labels]
+            if negatives < LEARNER.negatives
+            else []
+        )
         rows = [*self._labels, *presumed]
         labels = np.array([*self._labels.values(), *[False] * len(presumed)])
-        weights = np.where(labels, 9.8, 1.0)
-        weights[len(self._labels) :] = 0.1
-        svm = LinearSVC(loss="squared_hinge", C=0.11, random_state=self._seed, tol=1e-3)
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            svm.fit(self._matrix[rows], labels, sample_weight=weights)
+        weights = np.ones(len(rows))
+        weights[len(self._labels) :] = LEARNER.presumed
+        svm = LinearSVC(loss="squared_hinge", C=LEARNER.text_c, random_state=self._seed)
+        with config_context(**UNCHECKED):
+            svm.fit(self._matrix[rows], labels, sample_weight=balanced(labels, weights, LEARNER.ratio))
         self.scores = self._matrix @ svm.coef_[0].astype(np.float32)
         self._waiting = self.left().tolist()[::-1]
 

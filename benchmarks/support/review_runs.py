@@ -245,7 +245,7 @@ def controls(review: Review, order: Rows, target: float) -> dict[str, Any]:
             drawn.add(row)
             rule.update(HIT if review.said[row] else MISS)
         elif review.said[row]:
-            rule.update(Read(True, "control"))
+            rule.update(Read(True, "control", reached=True))
     share = int(review.truth[np.fromiter(drawn, dtype=np.int64)].sum()) / review.relevant
     return {"reads": reads, "share": share, "estimated": bool(rule.counts.unread)}
 

@@ -14,8 +14,8 @@ from linker.base.printable import on_one_line
 from linker.base.terminal import AsJson, note, print_json
 
 if TYPE_CHECKING:
-    from linker.review.agreement import Agreement, Conflict
     from linker.review.ledger import Ledger
+    from linker.review.session import Review
 
 LedgerFile = Annotated[
     Path, typer.Argument(metavar="LEDGER", help="The review's ledger (review.sqlite).", show_default=False)
@@ -123,13 +123,21 @@ def import_(
             show_default=False,
         ),
     ] = "",
+    random: Annotated[
+        bool,
+        typer.Option(
+            "--random",
+            help="The documents were drawn at random from all and each of them judged: they count for the certificate.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add the judgements of a file to a ledger.
 
     If there is no ledger yet, one is made. The judgements are prior knowledge: they count as read and found, and their
-    order says nothing about when to stop. Judgements that the ledger already holds are not added again. Records that
-    are not judgements go to a quarantine file.
+    order says nothing about when to stop; but those of a random screening (--random) count for the certificate.
+    Judgements that the ledger already holds are not added again. Records that are not judgements go to a quarantine
+    file.
 
     Example: linker review import review.sqlite judged.xlsx
     """
@@ -138,7 +146,9 @@ def import_(
     from linker.review.ledger import Ledger
 
     read_records(source)  # before a ledger is made, for a file of an unknown kind
-    report = import_judgements(source, Ledger(ledger), reviewer=reviewer, seed=seed, label=label)
+    report = import_judgements(
+        source, Ledger(ledger), reviewer=reviewer, seed=seed, label=label, random=random
+    )
     place = path_text(report.quarantine) if report.quarantine else None
     if as_json:
         print_json(dataclasses.asdict(report) | {"quarantine": place})
@@ -172,7 +182,7 @@ def agreement(
     by_document = opened.settings.get("unit") == "topic"
     found = compare(opened.judgements(), one, other, by_document=by_document)
     if as_json:
-        print_json(_agreement_json(found))
+        print_json(found.record())
         return
     kappa = "-" if found.kappa is None else f"{found.kappa:.3f}"
     print(f"{one} and {other}: judged by both {found.both}, agreed {found.agreed}, kappa {kappa}")
@@ -192,13 +202,13 @@ def status(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="With --note: the review's index. [default: index beside the ledger]",
+            help="The review's index, for how far it is. [default with --note: index beside the ledger]",
             show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a ledger's seeds, judgements and settings.
+    """Show a ledger's seeds, judgements and settings; with --index, how far the review is and what is certified.
 
     With --note, its method note.
 
@@ -208,6 +218,8 @@ def status(
     if method:
         _print_note(opened, index or ledger.with_name("index"), language, as_json)
         return
+    from linker.review.session.noting import facts_of
+
     standing = opened.judgements()
     counts: dict[str, Counter[str]] = {name: Counter() for name in opened.reviewers}
     for judgement in standing:
@@ -219,6 +231,7 @@ def status(
         "last": max((j.time for j in standing), default=None),
         "reviewers": counts,
         "settings": dict(opened.settings),
+        "progress": facts_of(_review(opened, index)) if index else None,
     }
     if as_json:
         print_json(values)
@@ -228,19 +241,26 @@ def status(
     for name, verdicts in counts.items():
         line = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()) or "-"
         print(on_one_line(f"{'reviewer':12} {name or '(no name)'}: {line}"))
-    for name, value in values["settings"].items():
-        print(on_one_line(f"{name:12} {value}"))
+    for name, value in (values["settings"] | (values["progress"] or {})).items():
+        print(on_one_line(f"{name:12} {'-' if value is None else value}"))
+
+
+def _review(ledger: Ledger, index: Path) -> Review:
+    from linker.base.errors import InputError
+    from linker.engine.engine import Engine
+    from linker.review.session import Review
+
+    if not index.exists():
+        raise InputError(f"there is no index {index}: name the review's index with --index")
+    return Review(Engine.open(index), ledger)
 
 
 def _print_note(ledger: Ledger, index: Path, language: str, as_json: bool) -> None:
     """Print the text on stdout, and on stderr what may not be claimed. Raises InputError where nothing was read."""
     from linker.base.errors import InputError
-    from linker.engine.engine import Engine
-    from linker.review.session import Review, note_of
+    from linker.review.session import note_of
 
-    if not index.exists():
-        raise InputError(f"there is no index {index}: name the review's index with --index")
-    found = note_of(Review(Engine.open(index), ledger))
+    found = note_of(_review(ledger, index))
     if found is None:
         raise InputError(f"{ledger.path}: nothing was read yet, so there is nothing to write of it")
     texts: list[str] = [found.text, *found.cautions]
@@ -264,23 +284,3 @@ def _open(path: Path) -> Ledger:
     if not path.exists():
         raise InputError(f"there is no ledger {path}: name the review.sqlite of a review")
     return Ledger(path)
-
-
-def _agreement_json(found: Agreement) -> dict[str, Any]:
-    return {
-        "reviewers": found.reviewers,
-        "both": found.both,
-        "agreed": found.agreed,
-        "kappa": found.kappa,
-        "table": [[*verdicts, count] for verdicts, count in found.table.items()],
-        "conflicts": [_conflict_json(conflict) for conflict in found.conflicts],
-    }
-
-
-def _conflict_json(conflict: Conflict) -> dict[str, Any]:
-    return {
-        "seed": conflict.first.seed,
-        "id": conflict.first.id,
-        "verdicts": [conflict.first.verdict, conflict.second.verdict],
-        "resolution": conflict.resolution.verdict if conflict.resolution else None,
-    }

@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from linker.base.errors import InputError
 from linker.review.interface import Judgement, Verdict
@@ -22,6 +23,13 @@ class Conflict:
     second: Judgement
     resolution: Judgement | None
 
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "seed": self.first.seed, "id": self.first.id, "verdicts": [self.first.verdict, self.second.verdict],
+            "resolution": self.resolution.verdict if self.resolution else None,
+        }  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -37,6 +45,14 @@ class Agreement:
     kappa: float | None
     table: Mapping[tuple[Verdict, Verdict], int]
     conflicts: tuple[Conflict, ...]
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "reviewers": self.reviewers, "both": self.both, "agreed": self.agreed, "kappa": self.kappa,
+            "table": [[*verdicts, count] for verdicts, count in self.table.items()],
+            "conflicts": [conflict.record() for conflict in self.conflicts],
+        }  # fmt: skip
 
 
 def agreement(

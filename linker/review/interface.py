@@ -11,11 +11,13 @@ from linker.base.errors import InputError
 Verdict = Literal["relevant", "not", "maybe", "skip"]
 VERDICTS: tuple[Verdict, ...] = ("relevant", "not", "maybe", "skip")
 # How a document was reached: it was next in the order, drawn at random from the unread for the audit, found by a search
-# beside the queue, a random control of a rule that needs some, or judged elsewhere and imported (prior knowledge).
+# beside the queue, drawn at random outside audits (controls, random screenings that were imported), or judged elsewhere
+# and imported (prior knowledge).
 # Two say nothing of a document that was read: "row" is about a seed as a whole (without id: no match, or later), and
 # "accepted" is a link that nobody has read, taken at a promised precision.
 Phase = Literal["queue", "audit", "search", "control", "prior", "row", "accepted"]
 UNREAD: tuple[Phase, ...] = ("row", "accepted")
+RANDOM: tuple[Phase, ...] = ("audit", "control")  # drawn from all that were unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +101,14 @@ class Order(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a stopping rule sees of a judgement, in the order of reading; of an audit, one random unread document."""
+    """What a stopping rule sees of a judgement, in the order of reading; of an audit, one random unread document.
+
+    `reached`: a relevant control that the order has come upon by itself; it was read when it was drawn.
+    """
 
     relevant: bool
     phase: Phase = "queue"
+    reached: bool = False
 
 
 @dataclass(frozen=True, slots=True)

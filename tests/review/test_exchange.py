@@ -277,7 +277,7 @@ def test_a_sheet_that_excel_saved_comes_in(tmp_path: Path) -> None:
         assert [j.note for j in ledger.judgements()] == notes
 
 
-def import_table(folder: Path, text: str, **options: str) -> tuple[list[tuple[str, str]], ImportReport]:
+def import_table(folder: Path, text: str, **options: Any) -> tuple[list[tuple[str, str]], ImportReport]:
     """Import a CSV into a new ledger with the seeds s1 and s2; return ids with verdicts, and the report."""
     ledger = Ledger(folder / "table.sqlite", durable=False)
     ledger.put_seeds(SEEDS)

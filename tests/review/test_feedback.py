@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from indexes.dtypes import Float32Array
-from indexes.text.linear import TextVector
 from linker.engine.engine import Engine
 from linker.review.interface import Judgement, Seed, Verdict
 from linker.review.learning import FeedbackOrder
 from linker.review.learning.feedback import FIRST
-from linker.review.learning.model import QUICK, Example, LearnerSettings, balanced, fit
+from linker.review.learning.model import QUICK, LearnerSettings, balanced, fit
 from linker.review.population import Population
 from linker.review.session import Review
 from linker.review.settings import Settings
@@ -144,10 +143,8 @@ def test_the_logistic_regression_is_that_of_scikit_learn(rows: int) -> None:
 
 
 def test_weights_are_by_class_counts() -> None:
-    empty = TextVector(np.zeros(0, np.int32), np.zeros(0, np.float32))
-    given = [(True, 1.0), (False, 1.0), (True, 1.0), (False, 0.1), (False, 0.9)]
-    labels, weights = balanced([Example(empty, None, *pair) for pair in given], 9.8)
-    assert labels.tolist() == [True, False, True, False, False]
+    labels = np.array([True, False, True, False, False])
+    weights = balanced(labels, np.array([1.0, 1.0, 1.0, 0.1, 0.9]), 9.8)
     assert weights.mean() == pytest.approx(1)
     assert weights[labels].sum() / weights[~labels].sum() == pytest.approx(9.8)
     assert weights[0] == weights[2]

@@ -16,7 +16,8 @@ from linker.review.interface import Candidate, Judgement, Phase, Read, Seed
 from linker.review.ledger import Ledger
 from linker.review.session import Limits, Review, find, note_of
 from linker.review.stopping import NAMES, make
-from linker.review.stopping.bounds import most_left, short_of, urn_gap
+from linker.review.stopping.bounds import short_of, urn_gap
+from linker.review.stopping.evidence import Evidence
 from linker.review.stopping.rules import Hypergeometric, Urn
 
 DOCUMENTS, RELEVANT, SCREENED = 600, 150, 120
@@ -79,6 +80,22 @@ def test_a_random_screening_that_was_imported_claims_nothing(engine: Engine, tmp
         assert note is not None
         assert "at least" not in note.text
         assert f"{SCREENED} of them had been judged before and were imported" in note.text
+
+
+def test_a_random_screening_that_says_so_counts_for_the_certificate(engine: Engine, tmp_path: Path) -> None:
+    ids = screened(tmp_path / "x.csv")
+    ledger = reviewed(tmp_path)
+    import_judgements(tmp_path / "x.csv", ledger, reviewer="ana", random=True)
+    review = Review(engine, ledger)
+    found = sum(map(is_relevant, ids))
+    progress = review.progress()
+    assert (progress.audited, progress.found) == (SCREENED, found)
+    assert not progress.stop.estimated
+    assert progress.stop.left is not None
+    assert RELEVANT - found <= progress.stop.left < 3 * (RELEVANT - found)
+    candidate = review.next()
+    assert candidate is not None
+    assert candidate.phase == "queue"
 
 
 def test_what_an_earlier_linker_imported_is_prior_knowledge_too(engine: Engine, tmp_path: Path) -> None:
@@ -227,7 +244,10 @@ def test_an_audit_that_an_import_interrupts_still_certifies_what_it_drew() -> No
         *[audit] * 200,
     ]:
         state = rule.update(read)
-    assert state.left == most_left(10_800, 300, 0, 0.025)
+    both = Evidence(0.05, 0.8)
+    for unread, found in [*((10_800 - n, 100) for n in range(100)), *((10_645 - n, 105) for n in range(200))]:
+        both.take(unread, found, relevant=False)
+    assert state.left == both.most(10_445, 105) - 105
     assert rule.audit.count == 1
 
 

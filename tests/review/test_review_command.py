@@ -35,9 +35,18 @@ def test_status(folder: Path) -> None:
     values = json.loads(linker("review", "status", folder / "review.sqlite", "--json").stdout)
     assert (values["seeds"], values["judgements"], values["documents"]) == (1, 5, 3)
     assert values["reviewers"] == {"ana": {"relevant": 1, "not": 1}, "ben": {"not": 2, "maybe": 1}}
-    assert values["settings"] == {"unit": "topic"}
+    assert (values["settings"], values["progress"]) == ({"unit": "topic"}, None)
     printed = linker("review", "status", folder / "review.sqlite").stdout
     assert "reviewer     ana: 1 relevant, 1 not\n" in printed
+    with Ledger(folder / "review.sqlite") as ledger:
+        ledger.add(Judgement("s", "d2", "not", "ana", phase="control"))
+    done = linker("review", "status", folder / "review.sqlite", "--index", folder / "index", "--json")
+    progress = json.loads(done.stdout)["progress"]
+    assert progress.pop("price").startswith("With so few documents")
+    assert progress == {
+        "read": 3, "population": 5, "found": 0, "random": 1, "estimated": False, "certified": None, "left": 2,
+        "most": 2, "ahead": None,
+    }  # fmt: skip
     assert "no ledger" in linker("review", "status", folder / "none", check=1).stderr
     assert not (folder / "none").exists()
 

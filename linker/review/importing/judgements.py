@@ -43,11 +43,18 @@ class _BadRecordError(Exception):
 
 
 def import_judgements(
-    path: Path, ledger: Ledger, *, reviewer: str = "", seed: str = "", label: str = ""
+    path: Path,
+    ledger: Ledger,
+    *,
+    reviewer: str = "",
+    seed: str = "",
+    label: str = "",
+    random: bool = False,
 ) -> ImportReport:
     """Add the judgements of a file, whose suffix names one of `readers.READERS`, to the ledger, all or none.
 
-    They are prior knowledge (phase "prior"), whatever the file says: its order is no evidence in this review.
+    They are prior knowledge (phase "prior"), whatever the file says: its order is no evidence in this review. With
+    `random`, its documents were drawn at random from all of the review's and judged, each of them ("control").
     `reviewer` and `seed` stand where a record names none; without `seed`, it is the ledger's only one. `label` names
     the column of the verdicts. Judgements that the ledger already holds are not added again. Records that are no
     judgements go to NAME.quarantine.jsonl beside the ledger, NAME being the file's. Raises InputError where the file
@@ -83,7 +90,7 @@ def import_judgements(
         elif _identity(judgement) in known:
             present += 1
         else:
-            given.append(judgement)
+            given.append(dataclasses.replace(judgement, phase="control") if random else judgement)
     ledger.add_all(given)
     return ImportReport(len(given), present, len(bad), _quarantine(path, ledger, bad), unread)
 

@@ -176,12 +176,16 @@ def vectors_help(
     return gain > 0
 
 
-def balanced(training: Sequence[Example], ratio: float) -> tuple[AnyArray, AnyArray]:
-    """Return labels and weights [n]: relevant examples weigh `ratio` times what all others do; the mean is 1."""
+def balanced(labels: AnyArray, weights: AnyArray, ratio: float) -> AnyArray:
+    """Return the weights [n] by which relevant examples weigh `ratio` times what all others do; the mean is 1."""
+    weights = np.where(labels, 1.0, weights[labels].sum() / (ratio * weights[~labels].sum())) * weights
+    return np.asarray(weights * (len(weights) / weights.sum()))
+
+
+def _balanced(training: Sequence[Example], settings: LearnerSettings) -> tuple[AnyArray, AnyArray]:
+    """Return labels and balanced weights [n]."""
     labels = np.array([e.relevant for e in training])
-    weights = np.array([e.weight for e in training])
-    weights[~labels] *= weights[labels].sum() / (ratio * weights[~labels].sum())
-    return labels, weights * (len(weights) / weights.sum())
+    return labels, balanced(labels, np.array([e.weight for e in training]), settings.ratio)
 
 
 def _text_scores(
@@ -195,7 +199,7 @@ def _text_scores(
 
 def _svm(examples: Examples, training: Sequence[Example], settings: LearnerSettings, seed: int) -> AnyArray:
     """Return the weights of the terms by a linear SVM, float64 [columns known so far]."""
-    models, (labels, weights) = _models(), balanced(training, settings.ratio)
+    models, (labels, weights) = _models(), _balanced(training, settings)
     svm = models.svm.LinearSVC(loss="squared_hinge", C=settings.text_c, random_state=seed)
     with models.config_context(**UNCHECKED):
         svm.fit(examples.matrix([e.text for e in training]), labels, sample_weight=weights)
@@ -219,7 +223,7 @@ def _vector_weights(
 ) -> Float32Array:
     """Return the weights of the dimensions by a logistic regression over centred vectors, float32 [dim]."""
     rows = np.array([e.vector for e in training], dtype=np.float64) - examples.mean
-    labels, weights = balanced(training, settings.ratio)
+    labels, weights = _balanced(training, settings)
     fitted = logistic.fit(rows, labels, 1 / settings.vector_c, weights=weights, options=QUICK)
     return fitted[:-1].astype(np.float32)
 

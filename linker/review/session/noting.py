@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from linker.review.interface import Progress
 from linker.review.rows.states import Row, counts
@@ -24,6 +25,22 @@ def note_of(review: Review) -> MethodNote | None:
         progress, settings.target, audited, alpha=alpha, reading=_reading_pairs(progress, audited)
     )
     return MethodNote(note.text, tuple(caution.about(PAIRS) for caution in note.cautions))
+
+
+def facts_of(review: Review) -> dict[str, Any]:
+    """Return how far a review is, as JSON values.
+
+    `most`: by the random reads, no more documents are relevant in all, at the rule's confidence, and no more than
+    `left` of them are unread; `certified`: the recall that this makes. `ahead`: reads without a find until the rule
+    takes the target for reached. Each is None where it is not known. `price` says what certainty would cost.
+    """
+    progress, stop = review.progress(), review.progress().stop
+    return {
+        "read": progress.read, "population": progress.population, "found": progress.found,
+        "random": progress.audited, "estimated": stop.estimated, "certified": stop.certified, "left": stop.left,
+        "most": None if stop.left is None else progress.found + stop.left, "ahead": progress.ahead,
+        "price": progress.price,
+    }  # fmt: skip
 
 
 def _reading_pairs(progress: Progress, audited: int) -> Sentence:

@@ -103,18 +103,22 @@ class Reading:
         rule = make_rule(self.settings, self.population.size)
         self._tally = Tally(rule, standing, pairs=self.settings.unit == "pairs")
         self._order.restart()
-        self._controls = {self._key(j): j for j in standing if j.phase == "control"}
+        is_hidden = isinstance(rule, Controls)
+        self._controls = {self._key(j): j for j in standing if j.phase == "control" and is_hidden}
         for judgement in standing:
             if self._key(judgement) not in self._controls:
                 self._order.tell(judgement)
 
     @property
     def phase(self) -> Phase:
-        """Whether documents come from the queue, or are drawn for the audit or as the rule's controls."""
+        """Whether documents come from the queue, or are drawn for the audit or as controls."""
         rule = self._tally.rule
         if self._phase == "audit" and rule.audit.ended <= self._audit["before"]:
             return "audit"
-        return "control" if isinstance(rule, Controls) and rule.drawn < rule.size else "queue"
+        if isinstance(rule, Controls) and rule.drawn < rule.size:
+            return "control"
+        every = rule.options.every
+        return "control" if every and len(self._tally.curve) % every == every - 1 else "queue"
 
     def next(self, reviewer: str = "", holder: str = "") -> Candidate | None:
         """Return what this reader should judge now, the same until it is judged, or None where nothing is left.
@@ -198,7 +202,7 @@ class Reading:
         if control := self._controls.pop(key, None):
             self._order.tell(control)
             if control.relevant:
-                self._tally.rule.update(Read(True, "control"))
+                self._tally.rule.update(Read(True, "control", reached=True))
 
     def _drawn(self) -> Candidate | None:
         """Return a random unread document, the same after a restart: audit i reads in the i-th random order."""

@@ -23,6 +23,7 @@ from linker.review.learning.feedback import FeedbackOrder
 from linker.review.session.checking import check, check_row, with_seed
 from linker.review.session.reading import Reading
 from linker.review.session.together import copied, made_together, original
+from linker.review.stopping.rules import Controls
 from linker.review.wording import DOCUMENTS, PAIRS, Sentence, say
 
 
@@ -160,7 +161,7 @@ class Review(Reading):
         self._open.release(key, holder if self.settings.double else None)
         if not self._tally.add(judgement):
             self._restart()
-        elif judgement.phase == "control":
+        elif judgement.phase == "control" and isinstance(self._tally.rule, Controls):
             self._controls[key] = judgement
         elif key not in self._controls:
             self._order.tell(judgement)
@@ -254,7 +255,7 @@ class Review(Reading):
             return Progress(
                 tally.read, tally.found, tally.counts["maybe"], tally.counts["skip"], self.population.size,
                 tally.curve, self.stop, self.phase, stopping.price_of(tally.rule).about(PAIRS if pairs else DOCUMENTS),
-                tally.prior, tally.audited, len(self.seeds) if pairs else 0, len(self.population.rows),
+                tally.prior, tally.drawn, len(self.seeds) if pairs else 0, len(self.population.rows),
                 tally.rule.ahead,
             )  # fmt: skip
 

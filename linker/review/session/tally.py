@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
-from linker.review.interface import Judgement, Read, Verdict
+from linker.review.interface import RANDOM, Judgement, Read, Verdict
 from linker.review.population import Population
 from linker.review.reservations import Key
 from linker.review.stopping import Rule
@@ -69,6 +69,7 @@ class Tally:
         self.counts = Counter[Verdict]()
         self.found_by_seed = Counter[str]()
         self.audited = 0  # documents that were read in audits
+        self.drawn = 0  # documents that were drawn at random, in audits or not
         self.prior = 0  # documents that were read elsewhere, and imported
         self._curve: list[int] = []
         standing: dict[Key, Judgement] = {}
@@ -120,6 +121,7 @@ class Tally:
         if judgement.verdict == "skip":
             return
         self.audited += judgement.phase == "audit"
+        self.drawn += judgement.phase in RANDOM
         self.found_by_seed[judgement.seed] += judgement.relevant
         if judgement.phase == "prior":
             self.prior += 1

@@ -12,9 +12,6 @@ from fractions import Fraction
 from functools import cache
 from math import lgamma
 
-PRIOR = (0.5, 50.0)  # Beta prior of the prior-posterior ratio: relevant documents are rare among the unread
-STAKE = 0.8  # of the evidence at any time: what is bet on a sample without a find
-
 
 def needed(relevant: int, target: float) -> int:
     """Return ⌈τR⌉: how many of the `relevant` documents must be found to reach the target recall."""
@@ -93,56 +90,6 @@ def most_left(size: int, drawn: int, x: int, alpha: float) -> int:
     top = size - drawn + x
     line = alpha * (1 - 1e-9)  # where the tail is just α, rounding must not exclude what the bound includes
     return least(lambda k: hypergeometric_tail(x, size, k + 1, drawn) <= line, x, top)
-
-
-def log_evidence(size: int, relevant: int, drawn: int, x: int) -> float:
-    """Return the logarithm of the evidence e that fewer than `relevant` of `size` documents were relevant.
-
-    It may be looked at after every document: that it ever reaches 1/α has at most the probability α, whatever is true.
-    e is a mixture of two martingales. One bets that no document will be relevant, and is 1/P(no find in `drawn`) until
-    one is: without a find, nothing reaches 1/α sooner than it, and it does so where the exact tail is α. The other is
-    `log_ratio`, which survives finds. STAKE makes a sample without a find at most a tenth larger than the exact tail.
-    Only for x / drawn < relevant / size does e speak against *many*.
-    """
-    ratio = math.log(1 - STAKE) + log_ratio(size, relevant, drawn, x)
-    if x:
-        return ratio
-    none = math.log(STAKE) - log_pmf(0, size, relevant, drawn)
-    return none if math.isinf(none) else max(none, ratio) + math.log1p(math.exp(-abs(none - ratio)))
-
-
-def log_ratio(size: int, relevant: int, drawn: int, x: int) -> float:
-    """Return the logarithm of the prior-posterior ratio of a beta-binomial prior.
-
-    Waudby-Smith & Ramdas, 2020, "Confidence sequences for sampling without replacement".
-    """
-    a, b = PRIOR
-    prior = _log_beta_binomial(relevant, size, a, b)
-    posterior = _log_beta_binomial(relevant - x, size - drawn, a + x, b + drawn - x)
-    return prior - posterior
-
-
-def _log_beta_binomial(k: int, n: int, a: float, b: float) -> float:
-    if not 0 <= k <= n:
-        return -math.inf
-    return _log_choose(n, k) + _log_beta(k + a, n - k + b) - _log_beta(a, b)
-
-
-def _log_beta(a: float, b: float) -> float:
-    return lgamma(a) + lgamma(b) - lgamma(a + b)
-
-
-def most_left_anytime(size: int, drawn: int, x: int, alpha: float) -> int:
-    """Return the most relevant documents that `size` may have held, valid however often one looks.
-
-    The evidence is least at K = ⌊x (size + 1) / drawn⌋ and grows from there, so a bisection finds where it reaches 1/α.
-    """
-    if not drawn:
-        return size
-    top = size - drawn + x
-    start = min(x * (size + 1) // drawn, top)
-    line = -math.log(alpha)
-    return least(lambda k: log_evidence(size, k + 1, drawn, x) >= line, start, top)
 
 
 def controls_to_reach(controls: int, target: float, alpha: float) -> int:

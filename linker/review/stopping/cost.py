@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linker.review.stopping.bounds import (
-    hypergeometric_tail,
-    least,
-    log_evidence,
-    most_left,
-    most_left_anytime,
-    short_of,
-)
+from linker.review.stopping.bounds import hypergeometric_tail, least, short_of
+from linker.review.stopping.evidence import Evidence
 from linker.review.stopping.rule import LEAST_FOUND, Rule, number
 from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
@@ -23,33 +16,21 @@ EXPECTED = (15, 50, 100, 300)  # relevant documents, for the price before anythi
 
 
 @functools.lru_cache(maxsize=256)
-def price(unread: int, found: int, target: float, *, alpha: float = 0.05, anytime: bool = False) -> int:
+def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int:
     """Return how many of the `unread` documents, read at random without a find, certify the recall `target`.
 
-    `found` relevant documents are known; the error is `alpha`. 0 where so few are unread that the recall is certain
-    already. `anytime`: the price of a bound that may be looked at after every document (`looks = "any"`).
+    `found` relevant documents are known; the error is `alpha`, of one look at a sample whose size was fixed: what no
+    certificate undercuts that assumes nothing. 0 where so few are unread that the recall is certain already.
     """
     short = short_of(found, target)
     if short > unread:
         return 0
-    if anytime:
-        line = -math.log(alpha)
-        return least(lambda n: log_evidence(unread, short, n, 0) >= line, 1, unread - short + 1)
     below = alpha * (1 - 1e-9)  # as in `most_left`
     return least(lambda n: hypergeometric_tail(0, unread, short, n) <= below, 0, unread - short + 1)
 
 
-def price_sentence(
-    unread: int,
-    found: int,
-    targets: Sequence[float] = (0.8, 0.95),
-    *,
-    alpha: float = 0.05,
-    anytime: bool = False,
-    what: str = DOCUMENTS,
-) -> Sentence:
-    """Return what certainty would cost now, in a sentence; `what` names the documents, in the plural."""
-    prices = [(target, price(unread, found, target, alpha=alpha, anytime=anytime)) for target in targets]
+def _priced(prices: Sequence[tuple[float, int]], what: str) -> Sentence:
+    """Return what certainty costs now, by target; `what` names the documents, in the plural."""
     told = [
         say_many(
             "%(num)s more document for a recall ≥ %(target)s",
@@ -67,13 +48,14 @@ def price_sentence(
 
 def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = DOCUMENTS) -> Sentence:
     """Return what certainty will cost by how many relevant documents there are, before the reading begins."""
+    certain = Evidence(alpha, target).price
     parts = [
         say(
             "%(count)s (%(share)s of all) if %(found)s are found",
             count=count, share=count / population, found=found,
         )
         for found in EXPECTED
-        if found < population and (count := price(population - found, found, target, alpha=alpha))
+        if found < population and (count := certain(population - found, found, short_of(found, target)))
     ]  # fmt: skip
     if not parts:
         return say("With so few documents, read them all.").about(what)
@@ -100,22 +82,29 @@ class Offer:
 def offer_of(rule: Rule[Any]) -> Offer:
     """Return what the next audit of a rule offers."""
     unread, found, audit = rule.counts.unread, rule.counts.found, rule.audit
-    needed = price(unread, found, rule.target, alpha=audit.error, anytime=audit.anytime)
-    size = min(needed if audit.anytime else audit.size, unread)
-    bound = most_left_anytime if audit.anytime else most_left
-    left = min(bound(unread, size, 0, audit.error), unread - size)
+    needed = _price(rule, rule.target)
+    size = min(needed if audit.until_certified else audit.size, unread)
+    left = audit.evidence.most(unread, found, size, audit.total) - found
     return Offer(size, left, found / (found + left) if found >= LEAST_FOUND else None, needed)
+
+
+def _price(rule: Rule[Any], target: float) -> int:
+    """Return how many further random reads without a find certify the target."""
+    unread, found = rule.counts.unread, rule.counts.found
+    if rule.left is not None and rule.left < short_of(found, target):
+        return 0
+    return rule.audit.evidence.price(unread, found, short_of(found, target))
 
 
 def price_of(rule: Rule[Any], what: str = DOCUMENTS) -> Sentence:
     """Return what certainty costs at this moment of a review: the outlook, until enough was found for a price.
 
-    It is told at the error of the rule's next audit (or of the open one), which is what that audit can certify.
+    Every random read so far counts, so that an audit begun early costs less at the end.
     """
-    unread, found, audit = rule.counts.unread, rule.counts.found, rule.audit
+    unread, found = rule.counts.unread, rule.counts.found
     if not unread:
         return say("All documents were read.").about(what)
     if found < LEAST_FOUND:
-        return outlook(rule.counts.population, rule.target, alpha=audit.error, what=what)
+        return outlook(rule.counts.population, rule.target, alpha=rule.options.alpha, what=what)
     targets = sorted({rule.target, 0.95}) if rule.target < 0.95 else [rule.target]
-    return price_sentence(unread, found, targets, alpha=audit.error, anytime=audit.anytime, what=what)
+    return _priced([(target, _price(rule, target)) for target in targets], what)

@@ -21,12 +21,14 @@ class Options:
     """What can be set for every rule.
 
     `alpha` is the error allowed; `audit`, the number of random unread documents that the audit reads (0: no audit);
-    `looks`: whether its bound is taken at the "end" or may be looked at "any" time, until the target is certified.
+    `looks`: whether that is its "end", or it goes on, looking at "any" time, until the target is certified. `every`: of
+    so many documents of the queue, one is drawn at random in its place (0: none); each counts for the certificate.
     """
 
     alpha: float = 0.05
     audit: int = 300
     looks: Literal["end", "any"] = "end"
+    every: int = 0
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value outside its range."""
@@ -34,6 +36,8 @@ class Options:
             raise ValueError(f"alpha = {self.alpha:g}: choose an error between 0 and 1, such as 0.05")
         if self.audit < 0:
             raise ValueError(f"audit = {self.audit}: choose a number of documents, or 0 for no audit")
+        if self.every < 0 or self.every == 1:
+            raise ValueError(f"every = {self.every}: choose 2 or more documents, or 0 for none at random")
 
 
 def positive(**values: float) -> None:
@@ -99,13 +103,14 @@ class Rule(ABC, Generic[O_co]):
         """`population`: documents that can be read, without the seeds; `target`: the recall wanted, 0 to 1."""
         self.target, self.options = target, options
         self.counts = Counts(population)
-        self.audit = Audit(options.audit, options.alpha, anytime=options.looks == "any")
+        self.audit = Audit(options.audit, options.alpha, target, until_certified=options.looks == "any")
 
     def update(self, read: Read) -> StopState:
         """Take in one more judgement and return what is known now."""
-        self.audit.take(read, self.counts.unread, self.counts.found)
+        if not read.reached:
+            self.audit.take(read, self.counts.unread, self.counts.found)
         self._take(read)
-        if read.phase == "audit" and self.audit.anytime and self._audited(may_end=True):
+        if read.phase == "audit" and self.audit.until_certified and self._audited(may_end=True):
             self.audit.close(passed=True)
         return self.state
 
@@ -135,7 +140,7 @@ class Rule(ABC, Generic[O_co]):
 
     @property
     def left(self) -> int | None:
-        """The most relevant documents left unread, with the confidence 1 − alpha; None without an audit that ended."""
+        """The most relevant documents left unread, with the confidence 1 − alpha; None without a random read."""
         if self.audit.total is None:
             return None
         return min(max(self.audit.total - self.counts.found, 0), self.counts.unread)
@@ -152,10 +157,10 @@ class Rule(ABC, Generic[O_co]):
         return None
 
     def _bounds(self, certified: float | None, left: int | None) -> Iterator[Sentence]:
-        """Yield what the audits certify."""
+        """Yield what the random reads certify."""
         if left is None:
             return
-        if self.audit.passed:
+        if self.audit.passed and self.audit.count:
             drawn, hits = self.audit.result
             yield say(
                 "The audit is complete: %(found)s relevant among %(drawn)s drawn at random from the unread.",
@@ -163,13 +168,13 @@ class Rule(ABC, Generic[O_co]):
             )  # fmt: skip
         if certified is not None:
             yield say(
-                "Certified by an audit of the unread: recall is at least %(recall)s.",
+                "Certified by random reads: recall is at least %(recall)s.",
                 recall=_floor(certified),
             )
         yield most_left_sentence(left, self.options.alpha)
 
     def _audit_next(self) -> Sentence:
-        if self.audit.anytime:
+        if self.audit.until_certified:
             return say("The audit is next: read unread documents at random, until the target is certified.")
         return say_many(
             "The audit is next: read unread documents at random, %(num)s document.",
@@ -178,8 +183,8 @@ class Rule(ABC, Generic[O_co]):
         )
 
     def _audited(self, *, may_end: bool = False) -> bool:
-        """Return whether the audit has nothing left to do; `may_end`: whether an open one at any time may end now."""
-        if self.audit.anytime and self.audit.size and (certified := self.certified) is not None:
+        """Return whether the audit has nothing left to do; `may_end`: whether an open one may end."""
+        if self.audit.until_certified and self.audit.size and (certified := self.certified) is not None:
             return certified >= self.target
         return self.audit.is_empty if may_end else self.audit.passed
 
@@ -205,7 +210,7 @@ def _too_few(found: int, left: int | None) -> Sentence:
 
 
 def most_left_sentence(left: int, alpha: float) -> Sentence:
-    """Return the bound on what is left that an audit certifies at the error `alpha`, as all pages and notes word it."""
+    """Return the bound on what is left that is certified at the error `alpha`, as all pages and notes word it."""
     return say(
         "With %(confidence)s confidence, at most %(left)s relevant ones are left unread.",
         confidence=1 - alpha, left=left,

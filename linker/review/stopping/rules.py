@@ -189,8 +189,8 @@ class Controls(Rule[ControlOptions]):
     """QBCB (Lewis, Yang & Frieder, 2021): stop when the ranking has reached enough of random positive controls.
 
     First, random documents are judged in phase "control" until `controls` of them are relevant. Their labels are
-    hidden from the learner; where the queue comes upon one by itself, tell this rule once more: relevant, phase
-    "control". With the j-th of them, the target is certified. Raises ValueError where so few controls never suffice.
+    hidden from the learner; where the queue comes upon a relevant one by itself, tell this rule once more: `reached`.
+    With the j-th of them, the target is certified. Raises ValueError where so few controls never suffice.
     """
 
     def __init__(self, population: int, target: float, options: ControlOptions | None = None) -> None:
@@ -207,11 +207,10 @@ class Controls(Rule[ControlOptions]):
         self.drawn = self.reached = 0
 
     def _take(self, read: Read) -> None:
-        control = read.phase == "control" and read.relevant
-        if control and self.drawn >= self.size:
-            self.reached += 1  # it was read when it was drawn
+        if read.reached:
+            self.reached += 1
             return
-        self.drawn += control
+        self.drawn += read.phase == "control" and read.relevant
         super()._take(read)
 
     @property

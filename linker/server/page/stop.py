@@ -44,7 +44,10 @@ def _occasion(opened: Opened, progress: Progress) -> str:
     until, left = opened.review.settings.until, progress.stop.left
     if until and progress.found >= until:
         return "until"
-    return f"estimated {progress.found}" if left is None or progress.stop.due else f"audited {left}"
+    if left is None or progress.stop.due:
+        return f"estimated {progress.found}"
+    # Random reads that are strewn in change what is left with each of them, and are no occasion.
+    return f"audited {progress.found} {opened.ledger.settings.get('audit_now')}"
 
 
 def stop_page(request: Request, opened: Opened, last: object = None) -> Response:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import betabinom, binom, hypergeom, nchypergeom_wallenius
+from scipy.stats import binom, hypergeom, nchypergeom_wallenius
 
-from linker.review.stopping import bounds, price
+from linker.review.stopping import bounds
 from linker.review.stopping.rules import least_tail
 
 
@@ -107,70 +107,6 @@ def test_most_left_is_the_last_that_is_probable(data: st.DataObject) -> None:
 def test_rounding_does_not_decide_a_tie() -> None:
     # of 16 documents with 12 relevant ones, two hold none with probability 6 / 120: just .05, so 12 is not excluded
     assert bounds.most_left(16, 2, 0, 0.05) == 12
-    assert bounds.most_left_anytime(25, 24, 0, 0.05) == 0
-
-
-@pytest.mark.parametrize(
-    ("size", "relevant", "drawn", "x", "e"),
-    [
-        (11_000, 26, 1875, 0, 20.8453),
-        (11_000, 26, 1000, 0, 2.6023),
-        (5000, 50, 400, 0, 21.9704),
-        (2000, 100, 75, 0, 31.8901),
-    ],
-)
-def test_worked_ratios(size: int, relevant: int, drawn: int, x: int, e: float) -> None:
-    assert math.exp(bounds.log_ratio(size, relevant, drawn, x)) == pytest.approx(e, abs=5e-5)
-
-
-@given(st.data())
-def test_evidence_is_the_ratio_of_two_probabilities_of_the_sample(data: st.DataObject) -> None:
-    """By Bayes' rule: what a bet predicts over what this K predicts; an independent way to the same number."""
-    size = data.draw(st.integers(2, 2000))
-    drawn = data.draw(st.integers(1, size))
-    x = data.draw(st.integers(0, min(drawn, 10)))
-    relevant = data.draw(st.integers(x, size - drawn + x))
-    oracle = betabinom.logpmf(x, drawn, *bounds.PRIOR) - hypergeom.logpmf(x, size, relevant, drawn)
-    assert bounds.log_ratio(size, relevant, drawn, x) == pytest.approx(oracle, abs=1e-6)
-    bet = bounds.STAKE * (x == 0) + (1 - bounds.STAKE) * betabinom.pmf(x, drawn, *bounds.PRIOR)
-    mixed = math.log(bet) - hypergeom.logpmf(x, size, relevant, drawn)
-    assert bounds.log_evidence(size, relevant, drawn, x) == pytest.approx(mixed, abs=1e-6)
-
-
-@given(st.integers(60, 20_000), st.integers(15, 400), st.sampled_from([0.8, 0.9, 0.95]))
-def test_looking_at_any_time_costs_at_most_a_tenth_more_without_a_find(
-    unread: int, found: int, target: float
-) -> None:
-    exact = price(unread, found, target)
-    assert exact <= price(unread, found, target, anytime=True) <= 1.1 * exact + 1
-
-
-@pytest.mark.parametrize(("size", "relevant"), [(40, 1), (120, 5), (300, 30)])
-def test_evidence_looked_at_after_each_document_seldom_errs(size: int, relevant: int) -> None:
-    """In at most .05 of samples, e ever reaches 20."""
-    line, reviews, generator = math.log(20), 4000, np.random.default_rng(0)
-    reached = [
-        [drawn >= x and bounds.log_evidence(size, relevant, drawn, x) >= line for x in range(relevant + 1)]
-        for drawn in range(size + 1)
-    ]  # fmt: skip
-    wrong = 0
-    for _ in range(reviews):
-        hits = np.cumsum(generator.permutation(size) < relevant).tolist()
-        wrong += any(
-            reached[drawn][x] for drawn, x in enumerate(hits, start=1) if x * size < relevant * drawn
-        )
-    assert wrong / reviews <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / reviews)
-    assert wrong
-
-
-@given(st.data())
-def test_most_left_at_any_time_is_where_the_evidence_begins(data: st.DataObject) -> None:
-    size = data.draw(st.integers(1, 200))
-    drawn = data.draw(st.integers(1, size))
-    x = data.draw(st.integers(0, min(drawn, 6)))
-    possible = range(x, size - drawn + x + 1)
-    oracle = max(k for k in possible if bounds.log_evidence(size, k, drawn, x) < math.log(20))
-    assert bounds.most_left_anytime(size, drawn, x, 0.05) == oracle
 
 
 @pytest.mark.parametrize(

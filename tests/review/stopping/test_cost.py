@@ -7,51 +7,56 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linker.review.interface import Progress, Read, StopState
-from linker.review.stopping import make, method_note, outlook, price, price_of, price_sentence
-from linker.review.stopping.bounds import most_left, most_left_anytime
+from linker.review.stopping import make, method_note, offer_of, outlook, price, price_of
+from linker.review.stopping.bounds import most_left
 
 
 def test_the_worked_price() -> None:
     assert price(11_000, 100, 0.8) == 1196
     assert price(350, 15, 0.9) == 272  # as docs/stopping.md says of a small review
-    assert "1,196 more posts for a recall ≥ 0.8" in price_sentence(11_000, 100, [0.8], what="posts")
 
 
-@pytest.mark.parametrize("anytime", [False, True])
 @given(st.integers(1, 400), st.integers(1, 60), st.sampled_from([0.5, 0.8, 0.9, 0.95, 1.0]))
-def test_the_price_is_the_first_number_that_certifies(
-    anytime: bool, unread: int, found: int, target: float
-) -> None:
-    left = most_left_anytime if anytime else most_left
+def test_the_price_is_the_first_number_that_certifies(unread: int, found: int, target: float) -> None:
     certifying = [
-        n for n in range(unread + 1) if found / (found + left(unread, n, 0, 0.05)) >= target - 1e-12
+        n for n in range(unread + 1) if found / (found + most_left(unread, n, 0, 0.05)) >= target - 1e-12
     ]
-    assert price(unread, found, target, anytime=anytime) == certifying[0]
+    assert price(unread, found, target) == certifying[0]
 
 
 def test_the_price_is_told_before_the_reading_begins() -> None:
     told = outlook(11_100, 0.8, what="posts")
-    assert "1,196 (11% of all) if 100 are found" in told
+    assert "1,292 (12% of all) if 100 are found" in told
     assert outlook(10, 0.8) == "With so few documents, read them all."
-    rule = make("urn", 11_100, 0.8, {"alpha": 0.1})  # the first audit may use half of the error
+    rule = make("urn", 11_100, 0.8)
     assert price_of(rule, "posts") == told
     for _ in range(100):
         rule.update(Read(True))
-    assert price_of(rule, "posts").startswith("Certainty would cost 1,196 more posts for a recall ≥ 0.8 and ")
+    assert price_of(rule, "posts").startswith("Certainty would cost 1,292 more posts for a recall ≥ 0.8 and ")
     assert price_of(make("urn", 0, 0.8)) == "All documents were read."
 
 
-def test_an_audit_of_the_price_certifies_the_target() -> None:
+@pytest.mark.parametrize("before", [0, 200])
+def test_an_audit_of_the_price_certifies_the_target(before: int) -> None:
+    """Random reads from before the audit count, and so lower its price."""
+    begun = [*[Read(False, "control")] * before, *[Read(True)] * 100]
     rule = make("urn", 11_100, 0.8)
-    for _ in range(100):
-        rule.update(Read(True))
-    count = price(rule.counts.unread, 100, 0.8, alpha=rule.audit.error)
+    for read in begun:
+        rule.update(read)
+    count = offer_of(rule).price
+    assert before == 0 or count < 1292 - before // 2
     for size, certifies in ((count, True), (count - 1, False)):
         audited = make("urn", 11_100, 0.8, {"audit": size})
-        for read in [Read(True)] * 100 + [Read(False, "audit")] * size:
+        for read in begun:
             audited.update(read)
+        offered = offer_of(audited)
+        for read in [Read(False, "audit")] * size:
+            audited.update(read)
+        assert audited.state.left == offered.left
+        assert audited.state.certified == offered.recall
         assert audited.state.certified is not None
         assert (audited.state.certified >= 0.8) == certifies
+        assert offer_of(audited).price == (0 if certifies else 1)
 
 
 def progress(read: int, found: int, state: StopState, population: int = 11_665) -> Progress:

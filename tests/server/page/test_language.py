@@ -22,25 +22,25 @@ from tests.server.page.support import form
 TRANSLATED = sorted(set(LANGUAGES) - {SOURCE})
 JINJA = {"**.html": {"newstyle_gettext": "true", "extensions": "jinja2.ext.i18n"}}
 GERMAN_PRICE = (
-    "Um eine Trefferquote ≥ 0,8 zu sichern, sind zusätzlich zufällige Dokumente zu lesen: 7.017 (60 % von allen) bei "
-    "15 Funden, 2.869 (25 % von allen) bei 50 Funden, 1.529 (13 % von allen) bei 100 Funden, 537 (5 % von allen) bei "
+    "Um eine Trefferquote ≥ 0,8 zu sichern, sind zusätzlich zufällige Dokumente zu lesen: 6.480 (56 % von allen) bei "
+    "15 Funden, 2.569 (22 % von allen) bei 50 Funden, 1.358 (12 % von allen) bei 100 Funden, 475 (4 % von allen) bei "
     "300 Funden."
 )
 GERMAN_PRICE_NOW = (
-    "Gewissheit würde kosten: 2.674 weitere Dokumente für eine Trefferquote ≥ 0,8 und 7.431 weitere Dokumente für eine "
+    "Gewissheit würde kosten: 1.807 weitere Dokumente für eine Trefferquote ≥ 0,8 und 6.077 weitere Dokumente für eine "
     "Trefferquote ≥ 0,95, zufällig gezogen und gelesen, ohne dass eines davon relevant ist."
 )
 GERMAN_REASON = (
     "Geschätzt: Die angestrebte Trefferquote von 0,8 ist erreicht, denn andernfalls wären 140 Dokumente ohne Fund "
     "unwahrscheinlich (p < 0,05). Die Stichprobe ist vollständig: 0 relevant unter 300, die zufällig aus dem "
-    "Ungelesenen gezogen wurden. Durch eine Stichprobe aus dem Ungelesenen gesichert: Die Trefferquote ist mindestens "
-    "0,30. Mit einer statistischen Sicherheit von 95 % sind höchstens 138 relevante ungelesen geblieben."
+    "Ungelesenen gezogen wurden. Durch eine Zufallsstichprobe gesichert: Die Trefferquote ist mindestens "
+    "0,33. Mit einer statistischen Sicherheit von 95 % sind höchstens 121 relevante ungelesen geblieben."
 )
 GERMAN_NOTE = (
     "Von 11.665 Dokumenten (Quelle: Telegram) haben wir 500 gelesen, davon 300 zufällig aus den noch ungelesenen "
     "gezogen, und insgesamt 60 als relevant eingestuft. Nach einer Schätzung aus der Lesereihenfolge sind das "
     "mindestens 80 % aller relevanten Dokumente. Mit einer statistischen Sicherheit von 95 % beträgt der Anteil der "
-    "übersehenen relevanten Dokumente höchstens 70 %. Mit einer statistischen Sicherheit von 95 % sind höchstens 138 "
+    "übersehenen relevanten Dokumente höchstens 67 %. Mit einer statistischen Sicherheit von 95 % sind höchstens 121 "
     "relevante ungelesen geblieben."
 )
 GERMAN_CAUTIONS = [
@@ -164,9 +164,7 @@ def test_a_whole_review_is_told_in_german() -> None:
 def test_small_numbers_and_other_texts_are_told_as_they_are() -> None:
     german = language("de")
     assert german.sentence("no sentence") == "no sentence"
-    sentence = say(
-        "Certified by an audit of the unread: recall is at least %(recall)s.", recall=Decimal("0.90")
-    )
+    sentence = say("Certified by random reads: recall is at least %(recall)s.", recall=Decimal("0.90"))
     assert german.sentence(sentence).endswith("mindestens 0,90.")
     tail = say("%(p)s", p=Decimal("1.23e-9"))
     assert german.sentence(tail) == "1,23E-9"

@@ -1,0 +1,134 @@
+"""The certificate of all random reads: against a plain oracle, and how often it errs where reads are mixed."""
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import hypergeom
+
+from linker.review.interface import Phase, Read
+from linker.review.stopping import make, price
+from linker.review.stopping.bounds import short_of
+from linker.review.stopping.evidence import AGAIN, FIRST, HEDGE, KEPT, SHARE, Evidence
+
+TARGET = 0.8
+History = list[tuple[int, int, bool, bool]]  # of random reads: unread, found before, relevant, of an audit
+
+
+def slow(history: History, total: int) -> float:
+    """Return the stake by one bet after another: e ← e (1 + λ (q − x)), λ = (1 − kept) / (1 − q)."""
+
+    def bet(kept: float | None, begin: int = 0) -> float:
+        """Bet on each read, all the same (`kept`); or all from `begin` on where an audit, else by the target."""
+        stake = 1.0
+        for number, (unread, found, relevant, audit) in enumerate(history):
+            left, fewer = max(total - found, 0), TARGET * total - found
+            q, share = left / unread, kept
+            if share is None and audit:
+                share = 0.0 if number >= begin else 1.0
+            elif share is None:
+                share = max(fewer / left, KEPT) if left else KEPT
+            if share == 1:
+                continue
+            if q >= 1 and not relevant:
+                return math.inf
+            stake *= share if relevant else 1 + (1 - share) / (1 - q) * q
+        return stake
+
+    stakes = sum(SHARE * bet(kept) for kept in HEDGE)
+    finds = [0, *(place for place, read in enumerate(history, start=1) if read[2] and read[3])]
+    for number in range(60):  # the bet on no find behind so many finds waits until there were so many
+        alive = number == len(finds) - 1
+        waits = number >= len(finds)
+        if alive or waits:
+            stakes += FIRST * AGAIN**number * bet(None, finds[number] if alive else len(history))
+    return stakes
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    unread, found, history = draw(st.integers(30, 120)), draw(st.integers(0, 20)), History()
+    for kind in draw(
+        st.lists(st.sampled_from("mmmmhMMHrf"), max_size=25)
+    ):  # audit: m, h; controls; the queue
+        if kind in "mhMH":
+            history.append((unread, found, kind in "hH", kind in "mh"))
+        unread, found = unread - 1, found + (kind in "hHf")
+    return history
+
+
+def told(history: History) -> Evidence:
+    evidence = Evidence(0.05, TARGET)
+    for unread, found, relevant, audit in history:
+        evidence.take(unread, found, relevant=relevant, audit=audit)
+    return evidence
+
+
+@given(histories(), st.integers(0, 150))
+def test_runs_of_reads_are_the_single_bets(history: History, total: int) -> None:
+    found = history[-1][1] + history[-1][2] if history else 0
+    total = max(total, found)  # fewer than were found are out of the question
+    oracle, log = slow(history, total), told(history).log(total)
+    assert log == (math.inf if math.isinf(oracle) else pytest.approx(math.log(oracle), abs=1e-7))
+
+
+@given(histories())
+def test_the_bound_is_the_last_number_that_is_not_refuted(history: History) -> None:
+    evidence = told(history)
+    unread, found = (history[-1][0] - 1, history[-1][1] + history[-1][2]) if history else (50, 3)
+    refuted = [evidence.log(total) >= math.log(20) - 1e-9 for total in range(found, found + unread + 1)]
+    assert refuted == sorted(refuted)
+    assert evidence.most(unread, found) == found + max(
+        refuted.index(True) - 1 if True in refuted else unread, 0
+    )
+
+
+def test_a_sample_without_a_find_is_its_exact_tail() -> None:
+    evidence = told([(1000 - n, 20, False, True) for n in range(200)])
+    tail = float(hypergeom.pmf(0, 1000, 15, 200))
+    assert FIRST / tail < math.exp(evidence.log(35)) < 1 / tail
+
+
+@given(st.integers(60, 20_000), st.integers(15, 400), st.sampled_from([0.8, 0.9, 0.95]))
+def test_looking_at_any_time_costs_at_most_a_tenth_more_without_a_find(
+    unread: int, found: int, target: float
+) -> None:
+    exact = price(unread, found, target)
+    assert exact <= Evidence(0.05, target).price(unread, found, short_of(found, target)) <= 1.1 * exact + 1
+
+
+@pytest.mark.parametrize(("every", "audits"), [(0, True), (3, False), (4, True)])
+def test_the_bound_seldom_errs_whatever_is_read_in_between(every: int, audits: bool) -> None:
+    """400 reviews whose queue finds what it can and never what is hidden: in at most .05 is a bound ever wrong."""
+    wrong, reviews = 0, 400
+    for seed in range(reviews):
+        chance = random.Random(seed)
+        hidden, seen = chance.randint(5, 40), chance.randint(5, 40)
+        unread = [*["hidden"] * hidden, *["seen"] * seen, *["other"] * (300 - hidden - seen)]
+        rule, found, false = make("urn", 300, 0.9, {"audit": 60}), 0, False
+        for number in range(150):
+            phase: Phase = (
+                "audit" if audits and number > 80 else "control" if every and not number % every else "queue"
+            )
+            best = next((d for d in ("seen", "other") if d in unread), "hidden")
+            document = best if phase == "queue" else chance.choice(unread)
+            unread.remove(document)
+            found += document != "other"
+            left = rule.update(Read(document != "other", phase)).left
+            false |= left is not None and left < hidden + seen - found
+        wrong += false
+    assert audits <= wrong <= reviews * 0.05 + 3 * math.sqrt(reviews * 0.05 * 0.95)
+
+
+def test_random_reads_from_before_lower_the_price_of_the_end() -> None:
+    """Of 11,000 documents 100 are relevant; 300 were screened at random, or 150 strewn into 1,650 reads."""
+    short, price_of = short_of(100, TARGET), Evidence(0.05, TARGET).price
+    none = told([(11_000 - n, 0, False, False) for n in range(300)])
+    assert none.price(9_800, 100, short) < price_of(9_800, 100, short) - 250
+    finds = [30, 120, 210]  # as many as were to be expected: nothing is lost by them
+    some = told([(11_000 - n, sum(n > f for f in finds), n in finds, False) for n in range(300)])
+    assert some.price(9_800, 100, short) < price_of(9_800, 100, short) + 20
+    strewn = told([(11_000 - 11 * n, min(90, n), False, False) for n in range(150)])
+    assert strewn.price(9_350, 95, short_of(95, TARGET)) < price_of(9_350, 95, short_of(95, TARGET)) - 100
