@@ -93,12 +93,13 @@ def changes(directory: Path, count: int, dim: int) -> dict[str, Any]:
     engine.search(QUERY, mode="bm25")
     if dim:
         engine.search(vectors=vectors(0, 1, dim))
-    gone = [[f"d{n:08d}" for n in range(start, start + 50 * MANY, 50)] for start in range(3)]
+    step = count // MANY
+    gone = [[f"d{n * step + start:08d}" for n in range(MANY)] for start in range(3)]
     return {
         "one addition": timed((lambda: add(1)) for _ in range(SINGLE)),
         "1,000 additions": timed((lambda: add(MANY)) for _ in range(3)),
         "1,000 removals": timed((lambda ids=ids: engine.delete(ids)) for ids in gone),  # type: ignore[misc]
-        "one removal": timed((lambda n=n: engine.delete([f"d{n:08d}"])) for n in range(3, 23)),  # type: ignore[misc]
+        "one removal": timed((lambda n=n: engine.delete([f"d{n * step + 3:08d}"])) for n in range(20)),  # type: ignore[misc]
         "segments": len(engine.collection.manifest.segments),
     }
 
@@ -183,7 +184,7 @@ def claims() -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder for the indexes, kept")
-    parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--documents", type=int, default=1_000_000, help="at least 4,000")
     parser.add_argument("--dim", type=int, default=0, help="of vectors; 0: none")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
