@@ -22,6 +22,7 @@ from indexes.interface import (
     Where,
     check_vectors,
 )
+from indexes.merging import Merger
 from indexes.showing import table
 from indexes.store.records import EncoderRecord
 from indexes.text.parameters import Bm25Parameters
@@ -83,6 +84,7 @@ class Engine:
         self._encoder = OwnEncoder(encoder)
         self._opening = threading.Lock()
         self._snapshot: Snapshot | None = self._open()
+        self._merger = Merger(self._checked, self._published)
 
     @classmethod
     def open(
@@ -122,9 +124,25 @@ class Engine:
 
     def _writer(self, wait: float = WAIT) -> AbstractContextManager[AnyWriter]:
         self._check_single()
-        opened = self._current().collection
-        checked = opened if self._verify and isinstance(opened, Collection) else None
-        return writer_of(self.directory, wait=wait, before=checked)
+        self._current()
+        return writer_of(self.directory, wait=wait, before=self._checked)
+
+    def _checked(self) -> Collection | None:
+        """Return the generation that is open, if its files have been checked."""
+        opened = self._snapshot.collection if self._snapshot else None
+        return opened if self._verify and isinstance(opened, Collection) else None
+
+    def _published(self, commit: Callable[[], Collection | None]) -> None:
+        """Commit a merge and go on with the generation that it returns; searches keep the one before it meanwhile."""
+        with self._opening:
+            merged = commit()
+            if merged is not None and self._snapshot is not None:
+                self._snapshot = self._snapshot.with_merged(merged)
+
+    def _changed(self) -> None:
+        """Open what was committed, and merge in a thread what the commit left."""
+        self.refresh()
+        self._merger.start()
 
     def __enter__(self) -> Self:
         return self
@@ -155,7 +173,11 @@ class Engine:
         }
 
     def close(self) -> None:
-        """Let go of the index's files and the encoder; running searches end as they began. May be repeated."""
+        """Let go of the index's files and the encoder, once segments are merged that are being merged.
+
+        Running searches end as they began. May be repeated.
+        """
+        self._merger.wait()
         with self._opening:
             self._snapshot = None
         self._encoder.forget()
@@ -418,7 +440,7 @@ class Engine:
                 writer.remove(sorted(writer.present([d.id for d in documents])))
             self._take(writer, documents, matrix)
             writer.commit()
-        self.refresh()
+        self._changed()
 
     def _take(self, writer: AnyWriter, documents: Sequence[Document], matrix: Matrix | None = None) -> None:
         """Add documents with their vectors, which are encoded where none are given."""
@@ -453,7 +475,7 @@ class Engine:
                 writer.remove(sorted(before))
                 self._take(writer, list(new.values()))
                 writer.commit()
-        self.refresh()
+        self._changed()
         return had
 
     def delete(self, ids: Sequence[str], *, wait: float = WAIT) -> None:
@@ -461,7 +483,7 @@ class Engine:
         with self._writer(wait) as writer:
             writer.remove(ids)
             writer.commit()
-        self.refresh()
+        self._changed()
 
     def tune(
         self,
