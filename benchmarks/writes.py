@@ -4,8 +4,9 @@
 TWELVE words by Zipf's law; with `--dim`, vectors are random, from a file. The index is built where it is missing, kept,
 and copied for each run. Targets at a million: one addition ≤ 10 CPU-ms and ≤ 50 MiB, 1,000 additions ≤ .3 s, 1,000
 removals ≤ .5 s; 8 writers ≥ 200 documents per second, and searches beside them at most twice as slow in the 99th
-percentile. `claims`: a build of the claims that tweets are linked to, and searches of one query each, ≤ .2 s and
-≥ 10,000 per CPU-second. `cpu_ms` is CPU time of all threads, `ms` what the clock says, both medians; `mib` is how much
+percentile. `stream`: commits, searches and background merges in one process, ≤ 12 segments and no commit longer than
+100 ms. `claims`: a build of the claims that tweets are linked to, and searches of one query each, ≤ .2 s and ≥ 10,000
+per CPU-second. `cpu_ms` is CPU time of all threads, `ms` what the clock says, both medians; `mib` is how much
 anonymous memory grew from before the first change to after the last.
 """
 
@@ -28,6 +29,7 @@ from benchmarks.support.common import _memory, cpu_time, record, shared_data
 from benchmarks.support.service import Service, serving
 from indexes.arrays import normalised
 from indexes.interface import Document, Matrix
+from indexes.store import manifest as manifests
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.writer import Writer
 from linker.corpora import read_queries
@@ -38,6 +40,7 @@ from linker.engine.options import BuildOptions
 SEED, TWELVE, WORDS, BLOCK = 11, 12, 50_000, 20_000
 SINGLE, MANY, WRITERS, SECONDS, QUERY = 30, 1000, 8, 10.0, "w1 w7 w19"
 LONE = 1000  # queries
+STREAM, SOME = 200, 500  # commits of so many documents
 
 
 def documents(first: int, count: int) -> list[Document]:
@@ -93,14 +96,59 @@ def changes(directory: Path, count: int, dim: int) -> dict[str, Any]:
     engine.search(QUERY, mode="bm25")
     if dim:
         engine.search(vectors=vectors(0, 1, dim))
-    gone = [[f"d{n:08d}" for n in range(start, start + 50 * MANY, 50)] for start in range(3)]
+    step = count // MANY
+    gone = [[f"d{n * step + start:08d}" for n in range(MANY)] for start in range(3)]
     return {
         "one addition": timed((lambda: add(1)) for _ in range(SINGLE)),
         "1,000 additions": timed((lambda: add(MANY)) for _ in range(3)),
         "1,000 removals": timed((lambda ids=ids: engine.delete(ids)) for ids in gone),  # type: ignore[misc]
-        "one removal": timed((lambda n=n: engine.delete([f"d{n:08d}"])) for n in range(3, 23)),  # type: ignore[misc]
+        "one removal": timed((lambda n=n: engine.delete([f"d{n * step + 3:08d}"])) for n in range(20)),  # type: ignore[misc]
         "segments": len(engine.collection.manifest.segments),
     }
+
+
+def stream(directory: Path, count: int) -> dict[str, Any]:
+    """Return how long commits stop and searches take while a thread of this process merges what the commits leave."""
+    took: dict[str, list[float]] = {"quiet": [], "beside": []}
+    stops, most, end = [], 0, threading.Event()
+
+    def search(times: list[float], until: Callable[[], bool]) -> None:
+        while not until():
+            start = time.perf_counter()
+            engine.search(QUERY, mode="bm25")
+            times.append(1000 * (time.perf_counter() - start))
+
+    before = manifests.load(directory).generation
+    with Engine.open(directory) as engine:
+        begin = time.monotonic()
+        search(took["quiet"], lambda: time.monotonic() > begin + SECONDS / 2)
+        searching = threading.Thread(target=search, args=[took["beside"], end.is_set])
+        searching.start()
+        for number in range(STREAM):
+            new = documents(count + number * SOME, SOME)
+            start = time.perf_counter()
+            engine.add(new, vectors=None)
+            stops.append(1000 * (time.perf_counter() - start))
+            most = max(most, len(engine.collection.manifest.segments))
+        end.set()
+        searching.join()
+    after = manifests.load(directory).generation
+    return {
+        "commits": STREAM,
+        "documents_per_commit": SOME,
+        "commit": {"p50_ms": round(statistics.median(stops), 1), "longest_ms": round(max(stops), 1)},
+        "most_segments": most,
+        "merges": after - before - STREAM,
+        "searches": quantiles(took),
+    }
+
+
+def quantiles(took: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    """Return the median and the 99th percentile of each list of milliseconds."""
+    return {
+        name: {"p50_ms": round(float(np.quantile(ms, 0.5)), 1), "p99_ms": round(float(np.quantile(ms, 0.99)), 1)}
+        for name, ms in took.items()
+    }  # fmt: skip
 
 
 def searches(service: Service, seconds: float) -> list[float]:
@@ -145,15 +193,11 @@ def writers(directory: Path) -> dict[str, Any]:
             for thread in threads:
                 thread.join()
             rates[name] = sum(done) / (time.monotonic() - start)
-    tail = {
-        name: {"p50_ms": round(float(np.quantile(ms, 0.5)), 1), "p99_ms": round(float(np.quantile(ms, 0.99)), 1)}
-        for name, ms in took.items()
-    }  # fmt: skip
     return {
         "writers": WRITERS,
         "documents_per_s": round(rates["beside"], 1),
         "documents_per_s_alone": round(rates["alone"], 1),
-        "searches": tail,
+        "searches": quantiles(took),
         "load": round(os.getloadavg()[0], 1),
     }
 
@@ -183,7 +227,7 @@ def claims() -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder for the indexes, kept")
-    parser.add_argument("--documents", type=int, default=1_000_000)
+    parser.add_argument("--documents", type=int, default=1_000_000, help="at least 4,000")
     parser.add_argument("--dim", type=int, default=0, help="of vectors; 0: none")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -192,9 +236,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         for name, measure in (
             ("changes", lambda copy: changes(copy, options.documents, options.dim)),
+            ("stream", lambda copy: stream(copy, options.documents)),
             ("service", writers),
         ):
-            if not (name == "service" and options.dim):  # texts without an encoder have no vectors
+            if name == "changes" or not options.dim:  # texts without an encoder have no vectors
                 copy = Path(shutil.copytree(source, Path(folder) / name))
                 found[name] = measure(copy)
                 print(name, found[name], flush=True)

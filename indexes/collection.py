@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -84,7 +85,7 @@ class Collection:
         self.text, vectors = self._open_on_server() if manifest.elastic else (self._open_text(known), None)
         checked = len(self.documents.since(earlier)[0]) if earlier else 0
         vectors = vectors or self._open_vectors(scan, verify, checked)
-        self._stored_forward = self._open_forward(known)
+        self.stored_forward = self._open_forward(known)
         self._fields: set[str] = set()  # those of which it is known that documents have them
         settings = search_settings(manifest, on_failure)
         self.hybrid = HybridIndex(self.rows, vectors, self.text, settings, at_once=bool(manifest.elastic))
@@ -124,13 +125,29 @@ class Collection:
         pairs = zip(self.manifest.segments, self.documents.segments, strict=True)
         same = [(s, stored) for s, stored in pairs if all(own[f] == other.get(f) for f in _files_of(s, own))]
         text = self.text.segments if isinstance(self.text, Bm25Index | FieldsIndex) else ()
-        forward = self._stored_forward.segments if self._stored_forward else ()
+        forward = self.stored_forward.segments if self.stored_forward else ()
         return Opened(
             {segment: stored for segment, stored in same if is_whole(stored.mapped)},
             {s.path.name: s for s in text if s.path and is_whole(mapping_of(s.terms))},
             {s.path.name: s for s in forward if s.path and is_whole(mapping_of(s.hashes))},
             (self.documents, self.rows),
         )
+
+    def with_merged(self, manifest: Manifest, merged: Opened) -> Self:
+        """Return the generation of `manifest`: the same rows in other segments, of which those `merged` are open.
+
+        Vectors and what is known of the rows are shared. Raises DamagedError.
+        """
+        known, new = self.shared(manifest), copy.copy(self)
+        for name in ("_blocks", "forward", "linear", "phrases"):  # made again when they are asked for
+            new.__dict__.pop(name, None)
+        opened = {**known.documents, **merged.documents}
+        new.manifest, new.documents = manifest, self.documents.in_other_segments(manifest.segments, opened)
+        known = Opened({}, {**known.postings, **merged.postings}, {**known.forward, **merged.forward})
+        new.text = self.text if manifest.elastic else new._open_text(known)
+        new.stored_forward = new._open_forward(known)
+        new.hybrid = self.hybrid.with_text(new.text)
+        return new
 
     def _open_text(self, known: Opened) -> TextSearch:
         folder = text_folder(self.directory, self.manifest)
@@ -212,7 +229,7 @@ class Collection:
 
         Raises DamagedError.
         """
-        return self._stored_forward or ForwardIndex.of(self.documents.texts(), self.manifest.analysis)
+        return self.stored_forward or ForwardIndex.of(self.documents.texts(), self.manifest.analysis)
 
     @functools.cached_property
     def linear(self) -> LinearText:
@@ -236,7 +253,7 @@ class Collection:
                 "without `backend` elastic, or search without `phrases`"
             )
         return PhraseSearch(
-            self.text, self.rows, self._stored_forward, lambda row: self.documents[row].full_text
+            self.text, self.rows, self.stored_forward, lambda row: self.documents[row].full_text
         )
 
     def check_fields(self, where: Filter) -> None:

@@ -13,9 +13,8 @@ from indexes import text_backend
 from indexes.anywhere import AnyWriter
 from indexes.collection import NOTHING, Opened
 from indexes.disk import faults, writing
-from indexes.disk.reading import REMEDY
 from indexes.disk.writing import FileRecord
-from indexes.interface import DamagedError, Document, IndexesError, Matrix
+from indexes.interface import Document, IndexesError, Matrix
 from indexes.store import files as storage
 from indexes.store import generations
 from indexes.store.documents import DocumentStore, read_rows
@@ -23,7 +22,7 @@ from indexes.store.records import Manifest, Segment
 from indexes.store.segments import write_segment
 from indexes.stored_vectors import has_graph, write_graph
 
-COMMITTED = tuple(f for f in storage.FOLDERS if f != storage.SCRATCH)
+COMMITTED = tuple(f for f in storage.FOLDERS if f not in (storage.SCRATCH, storage.MERGING))
 
 
 class Committing(AnyWriter):
@@ -86,7 +85,8 @@ class Committing(AnyWriter):
         files = dict(self.manifest.files)
         if self._documents or merged:
             earlier = [segment.name for segment in merged]
-            self._check_content(earlier)
+            folders = tuple(f"{storage.SEGMENTS}/{segment}/" for segment in earlier)
+            storage.check(self.directory, {n: record for n, record in files.items() if n.startswith(folders)})
             for segment in earlier:
                 replace(files, f"{storage.SEGMENTS}/{segment}", {})
             files |= write_segment(self.directory, name, self._documents, self._vectors, earlier)
@@ -104,13 +104,6 @@ class Committing(AnyWriter):
             base = dataclasses.replace(manifest, files=self.manifest.files)
             replace(files, storage.GRAPH, write_graph(self.directory, name, base, self.rows))
         return files
-
-    def _check_content(self, segments: Sequence[str]) -> None:
-        """Raise DamagedError where files that are about to be copied have changed since they were opened."""
-        folders = tuple(f"{storage.SEGMENTS}/{segment}/" for segment in segments)
-        listed = {name: record for name, record in self.manifest.files.items() if name.startswith(folders)}
-        if lines := storage.damage(self.directory, dataclasses.replace(self.manifest, files=listed)):
-            raise DamagedError("; ".join(lines) + f": {REMEDY}")
 
     def _write(self, folder: str, name: str, parts: Iterable[bytes | memoryview]) -> dict[str, FileRecord]:
         path = self.directory / folder / name

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -140,6 +141,12 @@ class HybridIndex:
         """With `at_once`, a hybrid search asks both at the same time: one waits for a server."""
         self.rows, self.vectors, self.text, self._at_once = rows, vectors, text, at_once
         self.settings = settings or SearchSettings()
+
+    def with_text(self, text: TextSearch | None) -> Self:
+        """Return the same with another text retriever over the same rows."""
+        new = copy.copy(self)
+        new.text = text
+        return new
 
     def __len__(self) -> int:
         return len(self.rows)

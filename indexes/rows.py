@@ -77,7 +77,7 @@ class Rows:
     def _rows_of(self, ids: Sequence[str]) -> RowArray:
         """Return the live rows (int64 [n]) of n ids; −1 where there is none."""
         lookup = self._lookup()
-        rows = np.fromiter((lookup.get(id_, -1) for id_ in ids), dtype=np.int64, count=len(ids))
+        rows = np.fromiter(map(lookup.get, ids, itertools.repeat(-1)), dtype=np.int64, count=len(ids))
         if len(self._stored):
             places, stored = self._stored.find(ids)
             live = self._alive(stored)

@@ -70,17 +70,27 @@ class EmbeddedText:
     @classmethod
     def resume(cls, directory: Path, manifest: Manifest, rows: Rows, known: Opened) -> Self:
         """Return the backend that continues from a commit. Raises DamagedError."""
-        return cls._continued(directory, manifest, text_folder(directory, manifest), rows, known)
+        folder, building = text_folder(directory, manifest), not manifest.build.complete
+        return cls._continued(directory, manifest, folder, rows, known, building=building)
 
     @classmethod
     def _continued(
-        cls, directory: Path, manifest: Manifest, folder: Path | None, rows: Rows, known: Opened = NOTHING
+        cls,
+        directory: Path,
+        manifest: Manifest,
+        folder: Path | None,
+        rows: Rows,
+        known: Opened = NOTHING,
+        *,
+        building: bool = True,
     ) -> Self:
         scratch, analysis, bm25 = directory / storage.SCRATCH, manifest.analysis, manifest.bm25
         if bm25.fields:
-            fields = FieldsIndex.resume(folder, scratch, rows, analysis, bm25, known.postings)
+            fields = FieldsIndex.resume(
+                folder, scratch, rows, analysis, bm25, known.postings, building=building
+            )
             return cls(directory, manifest, fields)
-        index = Bm25Index.resume(folder, scratch, rows, analysis, known=known.postings)
+        index = Bm25Index.resume(folder, scratch, rows, analysis, known=known.postings, building=building)
         return cls(directory, manifest, index)
 
     def add_documents(self, documents: Sequence[Document], vectors: Matrix | None = None) -> None:
@@ -140,7 +150,8 @@ class WithForward:
     def resume(cls, directory: Path, manifest: Manifest, text: TextBackend, known: Opened) -> Self:
         """Return `text`, which has filled the scratch folder, with the forward index of the same commit."""
         folder, scratch = text_folder(directory, manifest), directory / storage.SCRATCH
-        index = ForwardIndex.resume(folder, scratch, manifest.analysis, known.forward)
+        building = not manifest.build.complete
+        index = ForwardIndex.resume(folder, scratch, manifest.analysis, known.forward, building=building)
         return cls(directory, manifest.analysis, text, index, durable_files(directory, manifest))
 
     @property

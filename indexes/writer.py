@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from indexes import carrying
 from indexes.address import Address
 from indexes.anywhere import AnyWriter
 from indexes.collection import NOTHING, Collection, Opened
@@ -24,7 +25,7 @@ from indexes.store import generations, ownership
 from indexes.store import manifest as manifests
 from indexes.store.documents import DocumentStore
 from indexes.store.records import BuildRecord, Manifest, Segment
-from indexes.store.segments import copy_segment, own_vectors, split, storable
+from indexes.store.segments import copy_segment, own_vectors, storable
 from indexes.stored_vectors import has_graph, write_graph
 from indexes.text.parameters import Bm25Parameters
 
@@ -77,11 +78,12 @@ class Writer(Committing):
         *,
         resume: bool = False,
         wait: float = 0,
-        before: Collection | None = None,
+        before: Callable[[], Collection | None] = lambda: None,
     ) -> Iterator[Self]:
         """Open the last committed generation for changes; `wait` so many seconds for another writer to end.
 
-        What it has in common with `before`, which is open, is neither read nor checked again. `keep` is how many older
+        What it has in common with the generation that is open, which `before` returns when nobody else writes, is
+        neither read nor checked again. `keep` is how many older
         generations are kept beside the last one from now on; None leaves it as it is. Only with `resume` may documents
         be added to, or removed from, an index whose build was interrupted. Raises IndexesError where there is no index,
         LockedError where another is still writing to it, DamagedError.
@@ -92,10 +94,11 @@ class Writer(Committing):
         disk = storage.disk_errors(f"writing to {directory}", resumes=resume)
         with disk, storage.write_lock(directory, wait):
             ownership.refuse_links(directory)
-            manifest = storage.load_checked(directory, None if before is None else before.manifest.files)
+            opened = before()
+            manifest = storage.load_checked(directory, None if opened is None else opened.manifest.files)
             if keep is not None:
                 generations.set_limit(directory, keep)
-            known = NOTHING if before is None else before.shared(manifest)
+            known = NOTHING if opened is None else opened.shared(manifest)
             with cls._session(directory, manifest, building=resume, known=known) as writer:
                 yield writer
 
@@ -172,7 +175,9 @@ class Writer(Committing):
             bm25 = dataclasses.replace(bm25, fields=old.bm25.fields)
         name = f"{old.generation + 1:06d}"
         completes = build is not None and build.complete > old.build.complete
-        untouched, merged = ((), old.segments) if completes else split(old.segments, self.pending)
+        sizes, building = [s.rows for s in old.segments], not old.build.complete
+        count = 0 if completes else carrying.left_alone(sizes, self.pending, carrying.ROWS, building=building)
+        untouched, merged = old.segments[:count], old.segments[count:]
         if self._documents or (completes and len(merged) > 1):
             rows = self.pending + sum(s.rows for s in merged)
             segments = (*untouched, Segment(name, rows))
@@ -239,7 +244,11 @@ class Writer(Committing):
 
 
 def writer_of(
-    directory: Path, keep: int | None = None, *, wait: float = 0, before: Collection | None = None
+    directory: Path,
+    keep: int | None = None,
+    *,
+    wait: float = 0,
+    before: Callable[[], Collection | None] = lambda: None,
 ) -> contextlib.AbstractContextManager[AnyWriter]:
     """Open the index in a directory or at an address for changes; on a cluster nobody waits for other writers.
 

@@ -49,7 +49,7 @@ class ShardedCollection(Collection):
         self.documents = DocumentStore.joined([shard.documents for shard in shards])
         firsts = np.cumsum([0, *(len(shard.rows.ids) for shard in shards)]).tolist()
         self.rows = _rows(shards, firsts, self.documents)
-        self._stored_forward, self._fields = _forward(shards, firsts), set()
+        self.stored_forward, self._fields = _forward(shards, firsts), set()
         self.text = self._joined_text(lanes)
         vectors = self._joined_vectors(firsts, lanes)
         self.hybrid = HybridIndex(self.rows, vectors, self.text, search_settings(self.manifest, on_failure))

@@ -72,6 +72,14 @@ class DocumentStore:
         joined._joined, joined._growing, joined._earlier = None, None, (None, 0)
         return joined
 
+    def in_other_segments(self, segments: Sequence[Segment], opened: Mapping[Segment, StoredSegment]) -> Self:
+        """Return the same rows in other segments, all of which are `opened`; the vectors in memory are shared."""
+        new = self.joined([])
+        new.segments = [opened[segment] for segment in segments]
+        new._firsts = np.cumsum([0, *(s.rows for s in segments)])
+        new._joined, new._growing = self._joined, self._growing
+        return new
+
     @property
     def rows(self) -> int:
         """Number of documents, removed ones included."""

@@ -17,15 +17,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from indexes.disk.reading import open_inside
-from indexes.disk.writing import FileRecord, content_of, record_of, replace_file, sync, write_durably
+from indexes.disk.reading import REMEDY, open_inside
+from indexes.disk.writing import FileRecord, content_of, inode, record_of, replace_file, sync, write_durably
 from indexes.interface import DamagedError, IndexesError, LockedError
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
 
-FOLDERS = SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, RANKER, CALIBRATION, LEXICON, SCRATCH, GENERATIONS = (
+FOLDERS = (
+    SEGMENTS, DELETED, TEXT, GRAPH, QUARANTINE, ENCODER, RANKER, CALIBRATION, LEXICON, SCRATCH, MERGING, GENERATIONS,
+) = (
     "segments", "deleted", "text", "graph", "quarantine", "encoder", "ranker", "calibration", "lexicon", "scratch",
-    "generations",
+    "merging", "generations",
 )  # fmt: skip
 LOCK = "lock"
 
@@ -71,7 +73,7 @@ def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
 # The lock files, by device and inode, that this process holds, and the thread that holds each.
 _held: dict[tuple[int, int], int] = {}
 os.register_at_fork(after_in_child=_held.clear)
-PAUSE = 0.05  # seconds between tries
+PAUSE = 0.005  # seconds between tries: a merge waits for a moment between the commits of a busy writer
 
 
 @contextlib.contextmanager
@@ -102,6 +104,26 @@ def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
         who, remedy = "this process", "end that change first"
     after = f", still after {wait:g} seconds" if wait and holder != threading.get_ident() else ""
     raise LockedError(f"{who} is writing to {directory}{after}: {remedy}")
+
+
+@contextlib.contextmanager
+def merge_lock(directory: Path) -> Iterator[bool]:
+    """Lock the folder in which segments are merged, if it is there and nobody else does; give whether it is locked."""
+    folder = directory / MERGING
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        yield False
+        return
+    try:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # It may have been swept away meanwhile.
+            yield folder.exists() and inode(folder.stat()) == inode(os.fstat(descriptor))
+            return
+        yield False
+    finally:
+        os.close(descriptor)
 
 
 def _try_lock(directory: Path, file: IO[bytes]) -> int | None:
@@ -155,6 +177,13 @@ def _damage_of(directory: Path, name: str, expected: FileRecord, content: bool) 
     except DamagedError:
         return f"{path}: not a regular file but a link, a device, a pipe or a folder"
     return None if actual == expected else f"{path}: content differs from its checksum"
+
+
+def check(directory: Path, files: Mapping[str, FileRecord]) -> None:
+    """Raise DamagedError where files that are about to be copied have changed since they were opened."""
+    lines = [line for name, record in files.items() if (line := _damage_of(directory, name, record, True))]
+    if lines:
+        raise DamagedError("; ".join(lines) + f": {REMEDY}")
 
 
 def load_checked(

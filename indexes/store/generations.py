@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from indexes.disk import writing
@@ -91,10 +91,11 @@ def retain(directory: Path, manifest: Manifest) -> None:
         writing.replace_file(directory / _name(manifest.generation), data)
 
 
-def sweep(directory: Path, manifest: Manifest, folders: Iterable[str] = storage.FOLDERS) -> None:
+def sweep(directory: Path, manifest: Manifest, folders: Sequence[str] = storage.FOLDERS) -> None:
     """Discard the generations beyond the limit, and delete files that no remaining generation lists.
 
-    `manifest` is the last generation; only files in `folders` are deleted. Raises DamagedError.
+    `manifest` is the last generation; only files in `folders` are deleted, and none of a merge that goes on. Raises
+    DamagedError.
     """
     older, most = kept(directory, manifest), limit(directory)
     for number in list(older)[: max(len(older) - most, 0)]:
@@ -103,7 +104,9 @@ def sweep(directory: Path, manifest: Manifest, folders: Iterable[str] = storage.
         writing.sync(directory / storage.GENERATIONS)
         del older[number]
     names = {_name(number) for number in older} | ({KEEP} if most else set())
-    ownership.sweep(directory, {*_files_of((*older.values(), manifest)), *names}, folders)
+    with storage.merge_lock(directory) as ended:
+        folders = [folder for folder in folders if folder != storage.MERGING or ended]
+        ownership.sweep(directory, {*_files_of((*older.values(), manifest)), *names}, folders)
 
 
 def checkout(directory: Path, generation: int) -> Manifest:

@@ -22,18 +22,18 @@ from indexes.store import manifest as manifests
 MARK = b"linker: lock and mark of an index directory; do not edit\n"
 _NUMBER, _HASH = "[0-9]{6,}", "[0-9a-f]{32}"
 _FILES = re.compile(
-    rf"segments/{_NUMBER}/(?:documents\.jsonl|offsets\.i64|ids\.txt|vectors\.f32)"
-    rf"|(?:text/{_NUMBER}|scratch)/f[0-9]{{1,2}}/(?:{_HASH}\.postings|postings\.tmp)"
+    rf"(?:merging/)?segments/{_NUMBER}/(?:documents\.jsonl|offsets\.i64|ids\.txt|vectors\.f32)"
+    rf"|(?:text/{_NUMBER}|scratch|merging/text)/f[0-9]{{1,2}}/(?:{_HASH}\.postings|postings\.tmp)"
     rf"|text/{_NUMBER}/{_HASH}\.(?:postings|forward)"
-    rf"|scratch/(?:{_HASH}\.(?:postings|forward)|(?:postings|forward)\.tmp)"
+    rf"|(?:scratch|merging/text)/(?:{_HASH}\.(?:postings|forward)|(?:postings|forward)\.tmp)"
     rf"|deleted/{_NUMBER}\.i64|graph/{_NUMBER}\.faiss|quarantine/{_NUMBER}\.jsonl"
     r"|ranker/[0-9a-f]{16}/(?:config\.json|model\.txt|README\.md)|calibration/[0-9a-f]{16}/calibration\.json"
     r"|lexicon/[0-9a-f]{16}/[a-z]{2,3}\.json"
     rf"|generations/(?:{_NUMBER}\.json|keep)(?:\.tmp)?"
 )
 _FOLDERS = re.compile(
-    rf"(?:segments|text)/{_NUMBER}|(?:text/{_NUMBER}|scratch)/f[0-9]{{1,2}}|encoder/[^/]{{1,16}}"
-    "|(?:ranker|calibration|lexicon)/[0-9a-f]{16}"
+    rf"(?:segments|text|merging/segments)/{_NUMBER}|(?:text/{_NUMBER}|scratch|merging/text)/f[0-9]{{1,2}}"
+    r"|encoder/[^/]{1,16}|(?:ranker|calibration|lexicon)/[0-9a-f]{16}|merging/(?:segments|text)"
 )
 _ENCODER = re.compile(r"encoder/[^./][^/]{0,15}/[^/]+")
 

@@ -1,4 +1,4 @@
-"""Writes documents to the disk, one folder of immutable files per commit, and says which folders a commit merges.
+"""Writes documents to the disk, one folder of immutable files per commit, or of merged ones.
 
 `documents.jsonl` holds one JSON object per line (id, text, title, metadata), `offsets.i64` where each line begins
 (int64, one more than lines), `ids.txt` only the ids, `vectors.f32` the normalised vectors (float32 rows).
@@ -23,7 +23,6 @@ from indexes.store.files import SEGMENTS
 from indexes.store.records import Manifest, Segment
 
 BATCH = 256  # documents written at a time
-MERGED_ROWS = 1 << 16  # larger segments are not merged
 Parts = Iterable[bytes | memoryview]
 
 
@@ -58,12 +57,14 @@ def write_segment(
     documents: Sequence[Document],
     vectors: Sequence[Matrix],
     after: Sequence[str] = (),
+    source: Path | None = None,
 ) -> dict[str, FileRecord]:
     """Write documents durably as one segment, after those of the segments `after`; return the files' records.
 
-    `vectors` are blocks (float32 [n, dim]) that together have one row per document. Raises OSError.
+    `vectors` are blocks (float32 [n, dim]) that together have one row per document. `source`: the directory of the
+    segments `after`, if it is another one. Raises OSError.
     """
-    earlier = [directory / SEGMENTS / segment for segment in after]
+    earlier = [(source or directory) / SEGMENTS / segment for segment in after]
     lengths: list[int] = []
     content: dict[str, Parts] = {
         "documents.jsonl": itertools.chain(_blocks(earlier, "documents.jsonl"), _lines(documents, lengths)),
@@ -163,16 +164,3 @@ def _ids(earlier: Sequence[Path], ids: Sequence[str]) -> Iterator[bytes]:
         yield from _blocks([folder], "ids.txt")
     if ids:
         yield (b"\n" if earlier else b"") + "\n".join(ids).encode()
-
-
-def split(segments: Sequence[Segment], pending: int) -> tuple[Sequence[Segment], Sequence[Segment]]:
-    """Return the segments that a commit of `pending` rows leaves alone, and the last ones, which it merges.
-
-    It merges segments no larger than itself, as a binary counter carries: thousands of small additions make few
-    segments, and each document is rewritten at most a logarithmic number of times.
-    """
-    first, total = len(segments), pending
-    while first and segments[first - 1].rows <= min(total, MERGED_ROWS - total):
-        first -= 1
-        total += segments[first].rows
-    return segments[:first], segments[first:]

@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from indexes import carrying
 from indexes.arrays import check_k
 from indexes.disk import faults
 from indexes.dtypes import Int32Array, Int64Array
@@ -24,7 +25,6 @@ from indexes.text.vocabulary import Vocabulary, query_terms
 
 PENDING = 1 << 23  # tokens held before they become a segment
 BATCH = 1024  # documents indexed again at a time
-MERGED = 1 << 26  # postings; larger segments are not merged
 
 
 class Bm25Index:
@@ -69,6 +69,7 @@ class Bm25Index:
         self._lengths: list[Int64Array] = []
         self._pending = 0  # tokens
         self._refusal = ""  # why nothing can be changed
+        self._building = True  # as if nobody searched meanwhile
         self._closed = False
         self._lock = threading.Lock()
 
@@ -110,10 +111,13 @@ class Bm25Index:
         analysis: str | AnalysisSettings = "english",
         parameters: Bm25Parameters | None = None,
         known: Mapping[str, PostingsSegment] | None = None,
+        *,
+        building: bool = True,
     ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in the empty or absent folder `scratch`.
 
-        Segments that are `known` by the names of their files are open already. Raises IndexesError where `scratch` is
+        Segments that are `known` by the names of their files are open already. Unless it is `building`, commits merge
+        small segments only. Raises IndexesError where `scratch` is
         not empty, FileNotFoundError where there is no snapshot, DamagedError.
         """
         scratch.mkdir(parents=True, exist_ok=True)
@@ -125,6 +129,7 @@ class Bm25Index:
             faults.point("scratch.linked")
         index = cls.__new__(cls)
         index._start(analysis, scratch, segments, rows, parameters)
+        index._building = building
         index._check_rows()
         return index
 
@@ -208,13 +213,14 @@ class Bm25Index:
             return self._scorer
 
     def _flush(self) -> None:
-        """Make a segment of the additions and merge earlier ones no larger than it, as a binary counter carries."""
+        """Make a segment of the additions and of the earlier ones that it takes in; see carrying.py."""
         if not self._lengths:
             return
         first = sum(s.documents for s in self._segments)
         tokens, lengths = np.concatenate(self._tokens), np.concatenate(self._lengths)
         new = postings.from_tokens(first, tokens, lengths, self._vocabulary.hashes)
-        count = segment_files.unmerged(self._segments, new, MERGED)
+        sizes = [s.size for s in self._segments]
+        count = carrying.left_alone(sizes, new.size, carrying.POSTINGS, building=self._building)
         segment_files.check_content(self._segments[count:])
         part = [*self._segments[count:], new]
         segment = postings.merged(part) if len(part) > 1 else new

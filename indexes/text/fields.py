@@ -74,6 +74,8 @@ class FieldsIndex:
         analysis: AnalysisSettings,
         parameters: Bm25Parameters,
         known: Mapping[str, PostingsSegment] | None = None,
+        *,
+        building: bool = True,
     ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in folders in `scratch`.
 
@@ -82,7 +84,12 @@ class FieldsIndex:
         names = [folder_of(n) for n in range(len(parameters.fields))]
         indexes = [
             Bm25Index.resume(
-                snapshot / name if snapshot else None, scratch / name, rows, analysis, known=known
+                snapshot / name if snapshot else None,
+                scratch / name,
+                rows,
+                analysis,
+                known=known,
+                building=building,
             )
             for name in names
         ]

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from indexes import kernels
+from indexes import carrying, kernels
 from indexes.disk import faults
 from indexes.dtypes import AnyArray, Float32Array, Int64Array
 from indexes.interface import DamagedError, RowArray
@@ -25,7 +25,6 @@ from indexes.text.vocabulary import Vocabulary
 PENDING = 1 << 23  # tokens held before they become a segment
 BATCH = 1024  # texts numbered at a time
 ROWS = 256  # in which a phrase is looked for at a time
-MERGED = 1 << 27  # tokens; larger segments are not merged
 
 
 class ForwardIndex:
@@ -39,11 +38,13 @@ class ForwardIndex:
         analysis: str | AnalysisSettings = "english",
         directory: Path | None = None,
         segments: Sequence[ForwardSegment] = (),
+        *,
+        building: bool = True,
     ) -> None:
         """Start with `segments`, in memory, or in the folder `directory`, which holds their files."""
         self._analysis = Analysis(analysis)
         self._reader = features.QueryReader(self._analysis)
-        self._directory, self._segments = directory, list(segments)
+        self._directory, self._segments, self._building = directory, list(segments), building
         self._vocabulary = Vocabulary(self._analysis)
         self._parts: list[tuple[AnyArray, ...]] = []
         self._pending = 0  # tokens
@@ -71,11 +72,17 @@ class ForwardIndex:
         scratch: Path,
         analysis: str | AnalysisSettings = "english",
         known: Mapping[str, ForwardSegment] | None = None,
+        *,
+        building: bool = True,
     ) -> Self:
-        """Return an index that continues from a snapshot (None: from scratch) in the folder `scratch`."""
+        """Return an index that continues from a snapshot (None: from scratch) in the folder `scratch`.
+
+        Unless it is `building`, commits merge small segments only.
+        """
         scratch.mkdir(parents=True, exist_ok=True)
         segments = forward.read_folder(snapshot, known) if snapshot else ()
-        return cls(analysis, scratch, [segment_files.link(segment, scratch) for segment in segments])
+        linked = [segment_files.link(segment, scratch) for segment in segments]
+        return cls(analysis, scratch, linked, building=building)
 
     @classmethod
     def of(cls, texts: Iterable[str], analysis: str | AnalysisSettings = "english") -> Self:
@@ -106,13 +113,14 @@ class ForwardIndex:
         self._pending += len(part[0])
 
     def commit(self) -> None:
-        """Make a segment of the additions and merge earlier ones no larger than it, as a binary counter carries."""
+        """Make a segment of the additions and of the earlier ones that it takes in; see carrying.py."""
         if not sum(len(lengths) for _, lengths, _, _ in self._parts):
             return
         tokens, lengths, of_sentences, counts = (np.concatenate(p) for p in zip(*self._parts, strict=True))
         hashes = self._vocabulary.hashes
         new = forward.from_tokens(self.rows, tokens, lengths, of_sentences, counts, hashes)
-        count = segment_files.unmerged(self._segments, new, MERGED)
+        sizes = [s.size for s in self._segments]
+        count = carrying.left_alone(sizes, new.size, carrying.TOKENS, building=self._building)
         segment_files.check_content(self._segments[count:])
         part = [*self._segments[count:], new]
         segment = forward.merged(part) if len(part) > 1 else new

@@ -151,18 +151,6 @@ def check_content(segments: Sequence[Segment]) -> None:
                 raise DamagedError(f"{segment.path}: content differs from its checksum: {REMEDY}")
 
 
-def unmerged(segments: Sequence[Segment], new: Segment, most: int) -> int:
-    """Return how many `segments` are left alone when `new` takes in those before it, as a binary counter carries.
-
-    It takes in segments that are no larger than what it has become, while that has at most `most` in all.
-    """
-    count, total = len(segments), new.size
-    while count and segments[count - 1].size <= min(total, most - total):
-        count -= 1
-        total += segments[count].size
-    return count
-
-
 def unlink(merged: Sequence[Segment], into: Segment) -> None:
     """Delete the files of segments that were merged; a process that has mapped one keeps it."""
     for old in merged:

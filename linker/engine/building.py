@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from indexes import merging
 from indexes.address import Address
 from indexes.cluster import RemoteWriter, manifest_of, refused, vectors_of
 from indexes.cluster.client import ElasticSettings, remember
@@ -273,7 +274,10 @@ def add(
         )
     with interruptible() as interrupted, writer_of(out, options.keep, wait=wait) as writer:
         intake = Intake(writer, encoder, options, _loader(options), replace=replace, given=given)
-        return intake.run(corpora, interrupted)
+        report = intake.run(corpora, interrupted)
+    if isinstance(writer, Writer):
+        merging.settle(out)
+    return report
 
 
 def _encoder(options: BuildOptions) -> Encoder | None:

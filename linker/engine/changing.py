@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indexes.anywhere import AnyWriter
-from indexes.collection import Collection
 from indexes.interface import Document, Matrix, check_vectors
 from indexes.writer import writer_of
 from linker.base.errors import InputError
@@ -37,9 +36,13 @@ class Changing(Following):
 
     def _writer(self, wait: float = WAIT) -> AbstractContextManager[AnyWriter]:
         self._check_single()
-        opened = self._current().collection
-        checked = opened if self._verify and isinstance(opened, Collection) else None
-        return writer_of(self.directory, wait=wait, before=checked)
+        self._current()
+        return writer_of(self.directory, wait=wait, before=self._checked)
+
+    def _changed(self) -> None:
+        """Open what was committed, and merge in a thread what the commit left."""
+        self.refresh()
+        self._merger.start()
 
     def add(
         self,
@@ -63,7 +66,7 @@ class Changing(Following):
                 writer.remove(sorted(writer.present([d.id for d in documents])))
             self._take(writer, documents, matrix)
             writer.commit()
-        self.refresh()
+        self._changed()
 
     def _take(self, writer: AnyWriter, documents: Sequence[Document], matrix: Matrix | None = None) -> None:
         """Add documents with their vectors, which are encoded where none are given."""
@@ -98,7 +101,7 @@ class Changing(Following):
                 writer.remove(sorted(before))
                 self._take(writer, list(new.values()))
                 writer.commit()
-        self.refresh()
+        self._changed()
         return had
 
     def delete(self, ids: Sequence[str], *, wait: float = WAIT) -> None:
@@ -106,7 +109,7 @@ class Changing(Following):
         with self._writer(wait) as writer:
             writer.remove(ids)
             writer.commit()
-        self.refresh()
+        self._changed()
 
     def store_calibration(self, folder: Path) -> None:
         """Store the calibration in `folder` in the index, in one commit; answers have P(link) from now on.

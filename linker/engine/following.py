@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
 from indexes.anywhere import AnyCollection
 from indexes.cluster.client import PRODUCTS
+from indexes.collection import Collection
 from indexes.hybrid import OnFailure
 from indexes.interface import IndexesError, Matrix
+from indexes.merging import Merger
 from indexes.showing import table
 from indexes.store.records import EncoderRecord
 from linker.encoders.interface import Encoder
@@ -42,6 +44,7 @@ class Following:
         self._encoder = OwnEncoder(encoder)
         self._opening = threading.Lock()
         self._snapshot: Snapshot | None = self._open()
+        self._merger = Merger(self._checked, self._published)
 
     @classmethod
     def open(
@@ -70,6 +73,18 @@ class Following:
 
     def _open(self, before: Snapshot | None = None) -> Snapshot:
         return sharding.opened(self.directories, self._encoder, self._on_failure, before, self._verify)
+
+    def _checked(self) -> Collection | None:
+        """Return the generation that is open, if its files have been checked."""
+        opened = self._snapshot.collection if self._snapshot else None
+        return opened if self._verify and isinstance(opened, Collection) else None
+
+    def _published(self, commit: Callable[[], Collection | None]) -> None:
+        """Commit a merge and go on with the generation that it returns; searches keep the one before it meanwhile."""
+        with self._opening:
+            merged = commit()
+            if merged is not None and self._snapshot is not None:
+                self._snapshot = self._snapshot.with_merged(merged)
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +115,11 @@ class Following:
         }
 
     def close(self) -> None:
-        """Let go of the index's files and the encoder; running searches end as they began. May be repeated."""
+        """Let go of the index's files and the encoder, once segments are merged that are being merged.
+
+        Running searches end as they began. May be repeated.
+        """
+        self._merger.wait()
         with self._opening:
             self._snapshot = None
         self._encoder.forget()

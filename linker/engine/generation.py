@@ -56,6 +56,10 @@ class Generation:
         found = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), before=old, verify=verify)
         return cls(found, seen, encoder, on_failure)
 
+    def with_merged(self, collection: Collection) -> Self:
+        """Return the same generation after a merge, whose commit nobody else has followed yet."""
+        return type(self)(collection, stamp(collection.directory), self._encoder, self._on_failure)
+
     def is_old(self) -> bool:
         """Return whether a commit came later, which costs one `stat`.
 

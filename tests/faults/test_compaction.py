@@ -203,7 +203,7 @@ def test_a_build_and_a_compaction_leave_one_segment(count: int, tmp_path: Path) 
     assert [s.rows for s in manifest.segments] == [count]
     for prefix in ("x", "y"):
         linker(
-            "index", "add", out, write_corpus(tmp_path / "m.jsonl", 60 + ord(prefix) % 2 * 50, prefix=prefix)
+            "index", "add", out, write_corpus(tmp_path / "m.jsonl", 10 + ord(prefix) % 2 * 10, prefix=prefix)
         )
     found, text = content_of_bm25(out), storage.TEXT
     before = manifests.load(out)

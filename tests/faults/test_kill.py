@@ -74,7 +74,7 @@ def test_random_kills_of_changes_leave_all_or_nothing(tmp_path: Path, worker: Wo
     worker.make("build", corpus, out)
     rng = random.Random(9)
     for turn in range(12):
-        change = ("add", "delete", "compact")[turn % 3]
+        change = ("add", "delete", "merge", "compact")[turn % 4]
         paths = {"add": [write_corpus(tmp_path / "m.jsonl", 150, seed=turn, prefix=f"m{turn}-")]}.get(
             change, []
         )
@@ -97,6 +97,36 @@ def test_random_kills_of_changes_leave_all_or_nothing(tmp_path: Path, worker: Wo
             worker.make(change, *paths, out)
             assert content(out) == after
             assert_tidy(out)
+
+
+@pytest.mark.slow
+def test_kills_while_a_background_merge_and_commits_go_on_lose_nothing(
+    tmp_path: Path, worker: Worker
+) -> None:
+    base, out, acknowledged = tmp_path / "base", tmp_path / "i", tmp_path / "acknowledged"
+    worker.make("build", write_corpus(tmp_path / "c.jsonl", 100), base)
+    shutil.copytree(base, out)
+    begin = time.monotonic()
+    passed = worker.make("stream", acknowledged, out)
+    duration, whole = time.monotonic() - begin, content(out)
+    assert passed["merge.ended"] > 0
+    assert len(manifests.load(out).segments) < 4
+    moments = [f"{point}:1" for point in passed if point.startswith("merge.")] + [""] * 8
+    rng, kills = random.Random(3), 0
+    for fault in moments:
+        shutil.rmtree(out)
+        shutil.copytree(base, out)
+        acknowledged.write_text("", encoding="utf-8")
+        after = None if fault else rng.uniform(0.2 * duration, duration)
+        kills += worker.ask("stream", acknowledged, out, fault=fault, after=after)["status"] == KILLED
+        found, durable = content(out)["documents"], acknowledged.read_text(encoding="utf-8").split()
+        assert found == whole["documents"][: len(found)]
+        assert not durable or durable[-1] in {document.id for document in found}
+        for change in ("merge", "compact"):
+            worker.make(change, out)
+            assert content(out)["documents"] == found
+        assert_tidy(out)
+    assert kills > 4
 
 
 def live(out: Path) -> list[str]:

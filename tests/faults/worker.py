@@ -16,7 +16,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from indexes import stored_vectors
+from indexes import carrying, merging, stored_vectors
+from indexes.collection import Collection
 from indexes.disk import faults
 from indexes.interface import Document
 from indexes.text.parameters import Bm25Parameters, Field
@@ -29,6 +30,10 @@ from tests.helpers import HashEncoder
 # replaced by name for mypy's sake too; a graph is built from 50 rows on, so that small indexes have one
 setattr(building, "load_encoder", lambda name, **_: HashEncoder())  # noqa: B010
 setattr(stored_vectors, "FaissIndex", functools.partial(FaissIndex, exact_below=50))  # noqa: B010
+# Commits merge next to nothing, so that there is something to merge in the background.
+setattr(carrying, "ROWS", carrying.Limits(16, 1 << 16, 1 << 40))  # noqa: B010
+setattr(carrying, "POSTINGS", carrying.Limits(16, 1 << 26, 1 << 26))  # noqa: B010
+setattr(carrying, "TOKENS", carrying.Limits(16, 1 << 26, 1 << 26))  # noqa: B010
 OPTIONS = building.BuildOptions("hash", "hnsw", batch_size=32, commit_every=64)
 
 
@@ -66,6 +71,25 @@ def apply(ids: Path, out: Path) -> None:
     engine.apply([*new, *removed, Document(replaced, "another text for it"), "new1"])
 
 
+def stream(acknowledged: Path, out: Path) -> None:
+    """Add documents in many commits, while what they leave is merged; append the id of each that is durable."""
+    setattr(carrying, "SETTLED", 1)  # noqa: B010
+    setattr(carrying, "CROWDED", 1000)  # noqa: B010 - however slow the background is
+    with Engine(out, encoder=HashEncoder()) as engine, acknowledged.open("a", encoding="utf-8") as file:
+        for first in range(0, 400, 20):
+            engine.add([Document(f"s{n}", f"snow {n}") for n in range(first, first + 20)])
+            file.write(f"s{first + 19}\n")
+            file.flush()
+
+
+def merge(out: Path) -> None:
+    """Merge what there is, as an engine does in the background; nothing else changes."""
+    setattr(carrying, "SETTLED", 0)  # noqa: B010
+    opened = [Collection.open(out)]
+    while merging.merge(lambda: opened[-1], lambda commit: opened.extend(filter(None, [commit()]))):
+        pass
+
+
 def compact(out: Path) -> None:
     with Writer.open(out) as writer:
         writer.compact()
@@ -73,7 +97,7 @@ def compact(out: Path) -> None:
 
 CHANGES: dict[str, Callable[..., None]] = {
     "build": build, "build fields": build_fields, "add": add, "delete": delete, "apply": apply,
-    "compact": compact, "store a ranker": store_ranker,
+    "compact": compact, "merge": merge, "stream": stream, "store a ranker": store_ranker,
 }  # fmt: skip
 
 

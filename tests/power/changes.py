@@ -14,7 +14,8 @@ from unittest import mock
 
 import xxhash
 
-from indexes import stored_vectors
+from indexes import carrying, merging, stored_vectors
+from indexes.collection import Collection
 from indexes.dropping import drop
 from indexes.store import backup as backups
 from indexes.store import files as storage
@@ -128,6 +129,19 @@ def _base_that_keeps(box: Path) -> None:
             writer.commit()
 
 
+def _several(box: Path) -> None:
+    tiny = carrying.Limits(1, 1, 1 << 40)
+    with mock.patch.multiple(carrying, ROWS=tiny, POSTINGS=tiny):
+        _base(box)
+        _add(box)
+
+
+def _merge(box: Path) -> None:
+    tiny, opened = carrying.Limits(1, 1, 1 << 40), [Collection.open(box / "index")]
+    with mock.patch.multiple(carrying, ROWS=tiny, POSTINGS=tiny, SETTLED=1):
+        merging.merge(lambda: opened[-1], lambda commit: opened.extend(filter(None, [commit()])))
+
+
 def _check_out(box: Path) -> None:
     last = manifests.load(box / "index")
     generations.checkout(box / "index", max(generations.kept(box / "index", last)))
@@ -191,6 +205,7 @@ INDEXES = {
     "add": _index(_add),
     "delete": _index(_delete),
     "compact": _index(_compact),
+    "merge": _index(_merge, _several),
     "drop": Change(_small(_base), _drop, _reader("index"), frozenset([manifests.NAME])),
     "add, keeping generations": Change(
         _small(_base_that_keeps), _small(_add), _reader("index"), frozenset([manifests.NAME])

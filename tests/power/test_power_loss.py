@@ -14,7 +14,7 @@ from tests.power.recording import record, require_shim
 
 # How many different states of each change are opened, at least.
 STATES = {
-    "build": 600, "add": 450, "delete": 50, "compact": 300, "drop": 200, "back up": 150, "restore": 150,
+    "build": 600, "add": 450, "delete": 50, "compact": 300, "merge": 100, "drop": 200, "back up": 150, "restore": 150,
     "add, keeping generations": 150, "check out": 15, "back up to an archive": 8,
 }  # fmt: skip
 AGAIN = 12  # of these the change is made again, at most
@@ -22,7 +22,7 @@ MODEL_STATES, FILE_STATES = 60, 200
 # Leaving out these fsyncs must be found.
 MUTANTS = [
     "build:files", "build:folders", "build:make_folder", "add:files", "add:folders", "add:write_durably",
-    "add:replace_manifest", "add:_write_folder", "delete:files", "compact:folders",
+    "add:replace_manifest", "add:_write_folder", "delete:files", "compact:folders", "merge:files", "merge:folders",
 ]  # fmt: skip
 FILE_MUTANTS = [
     "write files atomically:files", "write files atomically:folders", "write a run:files", "write a run:folders",

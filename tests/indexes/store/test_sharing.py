@@ -7,7 +7,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,11 +18,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from indexes import carrying, merging
 from indexes.collection import Collection
 from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, Document, DuplicateIdError, UnknownIdError
 from indexes.store import files as storage
-from indexes.store import generations, segments
+from indexes.store import generations
 from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.growing import Growing
 from indexes.store.records import EncoderRecord, Manifest, Segment
@@ -46,7 +47,7 @@ def add(writer: Writer, texts: dict[str, str]) -> None:
 
 def seen(collection: Collection) -> list[object]:
     """Return all that a reader finds."""
-    assert collection._stored_forward is not None or not collection.manifest.rows
+    assert collection.stored_forward is not None or not collection.manifest.rows
     words = [*WORDS[:9], "absent"]
     forward = collection.forward
     found = [
@@ -72,7 +73,10 @@ class SharedAgainstOpenedAgain(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.patches: list[Any] = [
             mock.patch.object(os, "fsync"),
-            mock.patch.object(segments, "MERGED_ROWS", 6),
+            mock.patch.object(carrying, "ROWS", carrying.Limits(4, 6, 20)),
+            mock.patch.object(carrying, "POSTINGS", carrying.Limits(4, 6, 40)),
+            mock.patch.object(carrying, "TOKENS", carrying.Limits(4, 6, 40)),
+            mock.patch.object(carrying, "SETTLED", 1),
         ]
         for patch in self.patches:
             patch.start()
@@ -93,7 +97,7 @@ class SharedAgainstOpenedAgain(RuleBasedStateMachine):
         self.live = {*first}
 
     def writer(self) -> contextlib.AbstractContextManager[Writer]:
-        return Writer.open(self.folder / "i", before=self.reader)
+        return Writer.open(self.folder / "i", before=lambda: self.reader)
 
     @rule(batch=BATCH, replace=st.booleans())
     def add(self, batch: dict[str, str], replace: bool) -> None:
@@ -123,6 +127,13 @@ class SharedAgainstOpenedAgain(RuleBasedStateMachine):
     def compact(self) -> None:
         with self.writer() as writer:
             writer.compact()
+
+    @rule(follows=st.booleans())
+    def merge(self, follows: bool) -> None:
+        opened = [self.reader]
+        merging.merge(lambda: opened[-1], lambda commit: opened.extend(filter(None, [commit()])))
+        if follows:
+            self.reader = opened[-1]
 
     @rule()
     def check_out(self) -> None:
@@ -163,9 +174,10 @@ def test_fields_with_positions_are_compacted(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def reader(tmp_path: Path) -> Collection:
-    """A reader of an index of three segments, of 8, 4 and 1 documents."""
-    return made(tmp_path)
+def reader(tmp_path: Path) -> Iterator[Collection]:
+    """A reader of an index of three segments, of 8, 4 and 1 documents; commits merge those that are no larger."""
+    with mock.patch.object(carrying, "FACTOR", 1):
+        yield made(tmp_path)
 
 
 def made(tmp_path: Path, shift: int = 0) -> Collection:
@@ -182,7 +194,7 @@ def test_the_next_generation_reads_new_files_only(
     reader: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = reader.directory
-    with Writer.open(directory, before=reader) as writer:
+    with Writer.open(directory, before=lambda: reader) as writer:
         add(writer, {"new": "word"})
         writer.commit()
     checked: list[str] = []
@@ -253,7 +265,7 @@ def test_a_file_that_has_changed_is_not_copied_into_a_new_one(reader: Collection
     last.write_bytes(content)
     with (
         pytest.raises(DamagedError, match=last.name),
-        Writer.open(reader.directory, before=reader) as writer,
+        Writer.open(reader.directory, before=lambda: reader) as writer,
     ):
         add(writer, {"new": WORDS[0]})
         writer.commit()

@@ -1,5 +1,4 @@
 import dataclasses
-import itertools
 import math
 import multiprocessing
 import os
@@ -7,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from indexes.disk import writing
 from indexes.disk.writing import FileRecord, record_of
@@ -17,7 +14,7 @@ from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store.documents import DocumentStore
 from indexes.store.records import BuildRecord, EncoderRecord, Manifest, Segment
-from indexes.store.segments import MERGED_ROWS, split, write_segment
+from indexes.store.segments import write_segment
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
 FULL = Manifest(
@@ -157,25 +154,6 @@ def test_a_segment_written_behind_others_holds_theirs_first(tmp_path: Path) -> N
     assert [store[row] for row in range(6)] == documents
     assert store.ids() == [d.id for d in documents]
     assert store.vectors(2)[0].tolist() == vectors.tolist()
-
-
-@given(st.lists(st.integers(1, 300), max_size=200))
-def test_segments_stay_few_and_keep_every_row(batches: list[int]) -> None:
-    segments: tuple[Segment, ...] = ()
-    for number, pending in enumerate(batches):
-        kept, merged = split(segments, pending)
-        assert (*kept, *merged) == segments
-        segments = (*kept, Segment(str(number), pending + sum(s.rows for s in merged)))
-    rows = [s.rows for s in segments]
-    assert sum(rows) == sum(batches)
-    assert all(earlier > later for earlier, later in itertools.pairwise(rows))
-    assert len(rows) <= 300  # strictly falling sizes, so at most as many as the largest batch
-
-
-def test_large_segments_are_left_alone() -> None:
-    segments = [Segment("a", MERGED_ROWS), Segment("b", MERGED_ROWS // 2)]
-    assert split(segments, MERGED_ROWS)[1] == []
-    assert split(segments, MERGED_ROWS // 2)[1] == segments[1:]
 
 
 def test_the_way_to_a_new_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,61 @@
+"""Which segments are merged: small ones by the commit that adds to them, the others in the background.
+
+Sizes are numbers of rows, postings or tokens, one per segment in row order; only neighbours are merged. A commit takes
+in those before it that are at most FACTOR times as large as what it has become, up to `Limits.small`, which takes a
+moment. Segments that no commit takes in any more are merged by merging.py when there are more than SETTLED of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+FACTOR, SETTLED, GROWTH = 8, 6, 4
+CROWDED = 12  # segments from which on a commit merges larger ones too: the background does not keep up
+
+
+class Limits(NamedTuple):
+    """How large a segment can become by merging."""
+
+    small: int  # in a commit
+    built: int  # in a commit of a build, which has no readers
+    most: int
+
+
+ROWS = Limits(1 << 13, 1 << 16, 1 << 40)
+POSTINGS = Limits(1 << 19, 1 << 26, 1 << 26)
+TOKENS = Limits(1 << 20, 1 << 27, 1 << 27)
+
+
+def left_alone(sizes: Sequence[int], new: int, limits: Limits, *, building: bool = False) -> int:
+    """Return how many of the first segments stay as they are when a commit adds a segment of size `new`.
+
+    A build merges as a binary counter carries, which copies each row a logarithmic number of times.
+    """
+    factor, most = (1, limits.built) if building else (FACTOR, limits.small)
+    if len(sizes) >= CROWDED:
+        most = limits.built
+    count, total = len(sizes), new
+    while count and sizes[count - 1] <= min(factor * total, most - total):
+        count -= 1
+        total += sizes[count]
+    return count
+
+
+def due(sizes: Sequence[int], limits: Limits) -> slice:
+    """Return which segments should be merged in the background: at least two neighbours, or none (an empty slice).
+
+    Commits take in none of them meanwhile. Of what is left, each is more than GROWTH times as large as the next.
+    """
+    settled = limits.small * FACTOR // (FACTOR + 1)
+    end = next((n for n in range(len(sizes), 0, -1) if sizes[n - 1] > settled), 0)
+    if end <= SETTLED:
+        return slice(0, 0)
+    begin = end - 1
+    total = sizes[begin]
+    while begin and total + sizes[begin - 1] <= limits.most:
+        if begin < end - 1 and sizes[begin - 1] > GROWTH * total:
+            break
+        begin -= 1
+        total += sizes[begin]
+    return slice(begin, end) if end - begin > 1 else slice(0, 0)

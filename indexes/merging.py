@@ -1,0 +1,296 @@
+"""Merges segments in the background: writers wait only while merged files are moved and committed, readers never.
+
+A merge reads segments that a generation lists and writes what replaces them into the folder `merging/`. The commit
+links all other files as they are, so that other changes may come meanwhile; rows keep their numbers, and removed
+documents their rows. Where the segments are gone by then, as after a compaction, the merge is dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from indexes import carrying
+from indexes.anywhere import AnyCollection
+from indexes.collection import Collection, Opened
+from indexes.committing import COMMITTED, replace
+from indexes.disk import faults, writing
+from indexes.disk.writing import FileRecord
+from indexes.interface import IndexesError
+from indexes.store import files as storage
+from indexes.store import generations, ownership
+from indexes.store import manifest as manifests
+from indexes.store.documents import StoredSegment
+from indexes.store.records import Manifest, Segment
+from indexes.store.segments import write_segment
+from indexes.text import forward, postings, segment_files
+from indexes.text.bm25 import Bm25Index
+from indexes.text.fields import FieldsIndex
+
+NAME = "000000"  # of the merged segment until the commit
+WAIT = 30.0  # seconds that the commit waits for another writer
+
+Open = Callable[[], AnyCollection | None]
+Publish = Callable[[Callable[[], Collection | None]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """Merged postings, or terms in order: the file `new`, which replaces the files `old`."""
+
+    old: Sequence[str]  # below text/N/, …
+    new: str  # … as this one
+    opened: Any
+
+    @property
+    def path(self) -> Path:
+        """Where the merged file is until the commit."""
+        path: Path = self.opened.path
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """What replaces segments of one generation, on the disk and opened."""
+
+    documents: Sequence[Segment]
+    files: dict[str, FileRecord]  # of the old segments, …
+    records: dict[str, FileRecord]  # … and of the new one
+    stored: StoredSegment | None
+    texts: Sequence[_Text]
+
+    def fits(self, manifest: Manifest) -> bool:
+        """Return whether a generation has all that was merged."""
+        listed = {_in_text(name) for name in manifest.files if name.startswith(f"{storage.TEXT}/")}
+        run, count = tuple(self.documents), len(self.documents)
+        return (
+            any(manifest.segments[n : n + count] == run for n in range(len(manifest.segments) + 1))
+            and self.files.items() <= manifest.files.items()
+            and all(name in listed for text in self.texts for name in text.old)
+        )
+
+    def opened(self, name: str) -> Opened:
+        """Return what is open, as a generation has it in which the documents are the segment `name`."""
+        return Opened(
+            {Segment(name, self.stored.rows): self.stored} if self.stored else {},
+            {text.path.name: text.opened for text in self.texts if text.path.suffix == postings.SUFFIX},
+            {text.path.name: text.opened for text in self.texts if text.path.suffix == forward.SUFFIX},
+        )
+
+
+def _in_text(name: str) -> str:
+    return name.split("/", 2)[2]
+
+
+def _texts(collection: Collection) -> Iterator[tuple[str, Sequence[Any], ModuleType, carrying.Limits]]:
+    """Yield each list of segments of postings or terms, after its folder, before its module and limits."""
+    text, terms = collection.text, collection.stored_forward
+    if isinstance(text, FieldsIndex):
+        for folder, index in text.folders.items():
+            yield f"{folder}/", index.segments, postings, carrying.POSTINGS
+    elif isinstance(text, Bm25Index):
+        yield "", text.segments, postings, carrying.POSTINGS
+    if terms:
+        yield "", terms.segments, forward, carrying.TOKENS
+
+
+def _chosen(collection: Collection) -> tuple[Sequence[Segment], list[tuple[str, Sequence[Any], ModuleType]]]:
+    """Return the segments of documents and of each kind of text that should be merged now."""
+    if not collection.manifest.build.complete:
+        return (), []
+    segments = collection.manifest.segments
+    documents = segments[carrying.due([s.rows for s in segments], carrying.ROWS)]
+    texts = [
+        (folder, all_[carrying.due([s.size for s in all_], most)], kind)
+        for folder, all_, kind, most in _texts(collection)
+    ]
+    return documents, [text for text in texts if text[1]]
+
+
+def is_due(collection: Collection) -> bool:
+    """Return whether segments of an open generation should be merged in the background."""
+    return any(_chosen(collection))
+
+
+def merge(now: Open, publish: Publish) -> bool:
+    """Merge what should be merged of the generation that `now` returns; return whether anything was committed.
+
+    `publish` is called while nobody else can write, and has to call what it gets: this commits, and returns the new
+    generation, opened, if `now` returns the one before it. Raises OSError, LockedError, and DamagedError where a file
+    that would be copied is not as written.
+    """
+    collection = now()
+    if not isinstance(collection, Collection) or not is_due(collection):
+        return False
+    directory = collection.directory
+    with storage.merge_lock(directory) as left_over:
+        if left_over:
+            ownership.sweep(directory, (), [storage.MERGING])
+    with contextlib.suppress(FileExistsError):
+        (directory / storage.MERGING).mkdir()
+    with storage.merge_lock(directory) as locked:
+        if not locked:  # another process merges
+            return False
+        try:
+            ownership.refuse_links(directory)
+            made = _merged(collection, directory / storage.MERGING)
+            return made is not None and _commit(directory, made, now, publish)
+        finally:
+            ownership.sweep(directory, (), [storage.MERGING])
+
+
+def _merged(collection: Collection, folder: Path) -> _Merge | None:
+    """Return what replaces the chosen segments; None where a writer has deleted them meanwhile."""
+    directory, listed = collection.directory, collection.manifest.files
+    documents, texts = _chosen(collection)
+    own = tuple(f"{storage.SEGMENTS}/{segment.name}/" for segment in documents)
+    files = {name: record for name, record in listed.items() if name.startswith(own)} if own else {}
+    records, stored = {}, None
+    try:
+        if documents:
+            storage.check(directory, files)
+            names = [segment.name for segment in documents]
+            records = write_segment(folder, NAME, [], [], names, directory)
+            stored = StoredSegment(folder, Segment(NAME, sum(s.rows for s in documents)))
+            stored.ids.rows("")  # hashed and sorted now, before anybody waits for it
+            faults.point("merge.documents")
+        made = [_merged_text(*text, folder) for text in texts]
+    except (OSError, IndexesError):
+        last = manifests.load(directory).files
+        if files.items() <= last.items():
+            raise
+        return None
+    return _Merge(documents, files, records, stored, made)
+
+
+def _merged_text(subfolder: str, segments: Sequence[Any], kind: ModuleType, folder: Path) -> _Text:
+    segment_files.check_content(segments)
+    target = folder / storage.TEXT / subfolder
+    target.mkdir(parents=True, exist_ok=True)
+    new = kind.write(kind.merged(segments), target)
+    writing.sync(new.path)
+    faults.point("merge.text")
+    return _Text([subfolder + s.path.name for s in segments], subfolder + new.path.name, new)
+
+
+def _commit(directory: Path, made: _Merge, now: Open, publish: Publish) -> bool:
+    """Commit a merge over the last generation; return whether it fits that."""
+    manifests.load(directory)  # a lock in a directory without an index would stay there
+    with storage.write_lock(directory, WAIT):
+        old = manifests.load(directory)
+        if not made.fits(old):
+            return False
+        ownership.refuse_links(directory)
+        generations.sweep(directory, old, COMMITTED)
+        name, files, segments = f"{old.generation + 1:06d}", dict(old.files), old.segments
+        if made.stored:
+            segments = _moved_documents(directory, name, made, files, segments)
+        if made.texts:
+            replace(files, storage.TEXT, _moved_texts(directory, name, made.texts, files))
+        manifest = dataclasses.replace(old, generation=old.generation + 1, segments=segments, files=files)
+        writing.sync(directory)
+        faults.point("merge.prepared")
+        # The generation before is not retained, since this one has the same content.
+
+        def replaced() -> Collection | None:
+            opened, new = now(), None
+            if isinstance(opened, Collection) and opened.manifest == old:
+                new = opened.with_merged(manifest, made.opened(name))
+            storage.replace_manifest(directory, manifest)
+            return new
+
+        publish(replaced)
+        generations.sweep(directory, manifest, COMMITTED)
+        faults.point("merge.ended")
+    return True
+
+
+def _moved_documents(
+    directory: Path, name: str, made: _Merge, files: dict[str, FileRecord], old: tuple[Segment, ...]
+) -> tuple[Segment, ...]:
+    """Move the merged documents to their place, and enter them in `files`; return all segments."""
+    assert made.stored is not None
+    target = directory / storage.SEGMENTS / name
+    made.stored.folder.rename(target)
+    for folder in (target.parent, made.stored.folder.parent):  # a move is durable once both are
+        writing.sync(folder)
+    made.stored.folder, made.stored.path = target, target / made.stored.path.name
+    for segment in made.documents:
+        replace(files, f"{storage.SEGMENTS}/{segment.name}", {})
+    files.update({file.replace(NAME, name, 1): record for file, record in made.records.items()})
+    begin = old.index(made.documents[0])
+    return (*old[:begin], Segment(name, made.stored.rows), *old[begin + len(made.documents) :])
+
+
+def _moved_texts(
+    directory: Path, name: str, texts: Sequence[_Text], files: dict[str, FileRecord]
+) -> dict[str, FileRecord]:
+    """Move merged texts into the folder `text/name` and link all others there; return the files of the folder."""
+    merged = {file for text in texts for file in text.old}
+    prefix, target = f"{storage.TEXT}/{name}", directory / storage.TEXT / name
+    old = [file for file in files if file.startswith(f"{storage.TEXT}/") and _in_text(file) not in merged]
+    names = [*map(_in_text, old), *(text.new for text in texts)]
+    folders = {(target / file).parent for file in names} | {target}
+    for folder in sorted(folders):
+        folder.mkdir(exist_ok=True)
+    for file in old:
+        path = target / _in_text(file)
+        writing.link_or_copy(directory / file, path)
+        if path.stat().st_nlink == 1:
+            writing.sync(path)
+    for text in texts:
+        text.path.rename(target / text.new)
+    left = {text.path.parent for text in texts}
+    for folder in (*left, *sorted(folders, reverse=True), target.parent):
+        writing.sync(folder)
+    new = {f"{prefix}/{t.new}": FileRecord((target / t.new).stat().st_size, t.path.stem) for t in texts}
+    return {f"{prefix}/{_in_text(file)}": files[file] for file in old} | new
+
+
+def settle(directory: Path) -> None:
+    """Merge what commits have left in an index that nobody has open. Raises as `merge`."""
+    opened: list[Collection] = []
+    if carrying.due([s.rows for s in manifests.load(directory).segments], carrying.ROWS) != slice(0, 0):
+        opened.append(Collection.open(directory, verify=False))
+    while opened and merge(lambda: opened[-1], lambda commit: opened.extend(filter(None, [commit()]))):
+        pass
+
+
+class Merger:
+    """Merges in a thread of its own what commits have left."""
+
+    def __init__(self, now: Open, publish: Publish) -> None:
+        """See `merge`."""
+        self._now, self._publish = now, publish
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to merge, if anything should be merged and it has not begun yet."""
+        collection = self._now()
+        with self._lock:
+            running = self._thread is not None and self._thread.is_alive()
+            if not running and isinstance(collection, Collection) and is_due(collection):
+                self._thread = threading.Thread(target=self._run, name="merge segments")
+                self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until nothing is merged any more."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        try:
+            while merge(self._now, self._publish):
+                pass
+        except (OSError, IndexesError) as e:
+            # The index is as it was; the next commit tries again.
+            logging.getLogger("linker").warning("segments were not merged: %s", e)
