@@ -22,7 +22,7 @@ from indexes.text.parameters import Bm25Parameters
 from linker.base.errors import InputError
 from linker.encoders.opened import OwnEncoder
 from linker.engine.generation import Generation, Stamp
-from linker.engine.lexicons import understood
+from linker.engine.lexicons import QueryLexicon, understood
 from linker.engine.options import SearchOptions
 from linker.scoring.ranking.ranker import Ranker
 from linker.scoring.reranking import rerank
@@ -46,6 +46,15 @@ class Snapshot(Generation):
         self._ranker: Ranker | None = None
         self._search: RankedSearch | None = None
         self._probabilities: Probabilities | None = None
+
+    @functools.cached_property
+    def lexicons(self) -> tuple[QueryLexicon, ...]:
+        """The lexicons stored in the index, one per language of queries. Raises InputError where one is damaged."""
+        name = self.collection.manifest.search.get("lexicon")
+        if not name:
+            return ()
+        with self.collection.stored(name) as folder:
+            return tuple(QueryLexicon.read(path) for path in sorted(folder.iterdir()))
 
     @property
     def ranker(self) -> Ranker | None:
