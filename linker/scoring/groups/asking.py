@@ -33,7 +33,7 @@ class Sample:
 
 def delta_of(number: int) -> float:
     """Return the error that the `number`-th sample may spend, from 1: all of them together spend no more than 5 %."""
-    return DELTA / 2**number
+    return DELTA * 0.5**number
 
 
 def sample(

@@ -88,7 +88,7 @@ class Stories:
             found[label], last[label] = (one, other, 2 - float(tree.data[at])), at
         kept = np.delete(np.arange(tree.nnz), list(last.values()))
         rest = csr_array((tree.data[kept], (tree.row[kept], tree.col[kept])), shape=(count, count))
-        return found, connected_components(rest, directed=False)[1]
+        return found, connected_components(rest, directed=False)[1].astype(np.int64)
 
 
 def stories_of(

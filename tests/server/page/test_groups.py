@@ -57,7 +57,7 @@ def table(browser: TestClient) -> dict[str, tuple[str, str]]:
 def test_groups_are_made_by_a_job_and_listed(browser: TestClient, folder: Path) -> None:
     assert "Group the documents" in browser.get(GROUPS).text
     found = Workspace(folder).project("floods")
-    spec = {
+    spec: dict[str, Any] = {
         "corpus": {"index": str(found.index)},
         "same": [],
         "different": [],
