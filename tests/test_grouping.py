@@ -103,6 +103,19 @@ def test_a_group_explains_itself(engine: package.Engine) -> None:
     assert "Name7" in group.names and set(group.names) <= set(group.words)
     assert group.dates == ("2024-01-08", "2024-01-14")
     assert group.weakest is not None and {*group.weakest[:2]} <= {*group.ids} and 0 < group.weakest[2] <= 1
+    stays, leaves, _ = group.weakest
+    assert leaves in group.leaving and stays not in group.leaving and set(group.leaving) < set(group.ids)
+
+
+def test_what_leaves_with_the_weakest_link_is_a_part_of_the_group_and_copies_go_along(
+    engine: package.Engine,
+) -> None:
+    groups = engine.group()
+    copy_of = {m.id: m.near_copy_of for m in groups.members}
+    assert {m.date for m in groups.members if m.id == "s07p0"} == {"2024-01-08"}
+    for group in groups.groups:
+        assert bool(group.leaving) == (group.weakest is not None)
+        assert all((copy_of[i] in group.leaving) == (i in group.leaving) for i in group.ids if copy_of[i])
 
 
 def test_the_order_of_the_corpus_changes_nothing_but_the_numbers(

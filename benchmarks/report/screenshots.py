@@ -45,7 +45,7 @@ EVERY = (
     "/", "/nowhere", "/new/story", "/new/rows", "/p/empty/judge", "/p/unread/setup", "/p/checks/judge/rows",
     "/p/checks/export",
     *(f"/p/KEY{page}" for page in ("", "/seeds", "/search?q=fire+storm", "/settings", "/judge", "/stop", "/judged",
-      "/doubts", "/export", "/progress", "/compare", "/map", "/links")),
+      "/doubts", "/export", "/progress", "/compare", "/map", "/groups", "/links")),
 )  # fmt: skip
 LOCALES = {"en": "en-GB", "de": "de-DE", "es": "es-ES", "fr": "fr-FR"}
 SIZES = {"desktop": (1280, 760), "phone": (390, 760)}

@@ -37,12 +37,16 @@ TITLE, WORDS = 100, 8  # characters, and words of a group
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A document in its group: P(it belongs to the other members), None if it is alone; and what it is a copy of."""
+    """A document in its group: P(it belongs to the other members), None if it is alone; what it is a copy of; its day.
+
+    `date` is in ISO 8601, None if the document has none.
+    """
 
     id: str
     group: int
     probability: float | None = None
     near_copy_of: str | None = None
+    date: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,8 @@ class Group:
     `ids`: the members in the corpus' order. `representative`: the member that belongs to the others most (the medoid),
     and `title` is its title or how it begins. `probability`: the expected share of right pairs. `words`: the
     weightiest that most members have; `names`: those of them that are written with a capital or a digit. `weakest`: the
-    link whose loss would split the group, and its probability. `dates`: the first and the last day, in ISO 8601.
+    link whose loss would split the group, and its probability; `leaving`: the members that would go with its second
+    document. `dates`: the first and the last day, in ISO 8601.
     """
 
     number: int
@@ -63,6 +68,7 @@ class Group:
     words: tuple[str, ...]
     names: tuple[str, ...]
     weakest: tuple[str, str, float] | None
+    leaving: tuple[str, ...]
     dates: tuple[str, str] | None
 
 
@@ -231,6 +237,7 @@ def _named(
                 number.setdefault(label, len(number) + 1),
                 None if np.isnan(belongs) else round(belongs, 4),
                 documents[lead].id if lead != i else None,
+                _iso(dates[i]) if np.isfinite(dates[i]) else None,
             )
         )
     analysis = Analysis(collection.manifest.analysis)
@@ -251,6 +258,7 @@ def _named(
                 words,
                 names,
                 (documents[weak[0]].id, documents[weak[1]].id, round(weak[2], 4)) if weak else None,
+                tuple(documents[i].id for i in story.leaving.tolist()),
                 (_iso(known.min()), _iso(known.max())) if len(known) else None,
             )
         )

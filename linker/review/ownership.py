@@ -28,8 +28,10 @@ LOCK, ABOUT, INDEX, UPLOADS, LINKS = "lock", "project.json", "index", "uploads",
 UNFINISHED = ".building-"  # a folder that a job has not finished; the next job of its kind removes it
 FOLDERS = (UPLOADS, LINKS, UNFINISHED + LINKS)  # of files, beside those of an index
 PAIRS, SOURCES, TARGETS = LINK_FILES = "pairs.jsonl", "sources.jsonl", "targets.jsonl"
-_LEDGER = re.compile(r"(?:(?:[a-z0-9][a-z0-9-]{0,63}\.)?review|links)\.sqlite(?P<beside>-wal|-shm|-journal)?")
-_WHOLE = r"lock|project\.json|map\.bin|matches\.json|seeds\.quarantine\.jsonl"
+_LEDGER = re.compile(
+    r"(?:(?:[a-z0-9][a-z0-9-]{0,63}\.)?review|links|groups)\.sqlite(?P<beside>-wal|-shm|-journal)?"
+)
+_WHOLE = r"lock|project\.json|map\.bin|matches\.json|groups\.json|seeds\.quarantine\.jsonl"
 _FILE = re.compile(rf"{_WHOLE}|\.(?:{_WHOLE})\.[0-9]+\.tmp")
 _PART = re.compile(r"\.[a-z0-9_]{8}\.part")  # an upload that was cut off
 _APPLICATION_AT = 68  # where the header of a SQLite file says whose it is

@@ -30,6 +30,7 @@ from linker.review import ownership
 from linker.review.ownership import ABOUT, INDEX, UNFINISHED, UPLOADS
 
 LEDGER, MAP, MATCHES = "review.sqlite", "map.bin", "matches.json"
+GROUPS, GROUPS_LEDGER = "groups.json", "groups.sqlite"
 MAX_NAME = 80  # characters of a review's name
 _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
@@ -74,6 +75,16 @@ class Project:
     def matches(self) -> Path:
         """The file of the candidates of each row, which a job finds."""
         return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + MATCHES)
+
+    @property
+    def groups(self) -> Path:
+        """The file of the groups of its documents, which a job makes."""
+        return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + GROUPS)
+
+    @property
+    def groups_ledger(self) -> Path:
+        """The ledger of what people say of groups."""
+        return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + GROUPS_LEDGER)
 
     @property
     def own_folder(self) -> Path:

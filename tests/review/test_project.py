@@ -103,11 +103,12 @@ def whole(tmp_path: Path) -> Project:
     (project.own_folder / ".building-index" / "index.json").unlink(missing_ok=True)
     store(project, "posts.csv", io.BytesIO(b"id,text\n1,a\n"))
     (project.uploads / ".abc_1234.part").write_bytes(b"id,te")
-    for name in ("review.sqlite", "story.review.sqlite", "links.sqlite"):
+    for name in ("review.sqlite", "story.review.sqlite", "links.sqlite", "groups.sqlite"):
         with Ledger(project.ledger.with_name(name), durable=False) as ledger:
             ledger.add(Judgement("s", "d", "not"))
     for name in (
         "map.bin",
+        "groups.json",
         "seeds.quarantine.jsonl",
         ".project.json.12.tmp",
         "review.sqlite-wal",

@@ -18,7 +18,8 @@ class Story:
 
     `members` int64, ascending; `probability`: the expected share of right pairs of different texts, 1 if all are near
     copies; `medoid`: the member that belongs to the others most; `weakest`: the least probable of the links that hold
-    the group together, and its probability; None if all are near copies.
+    the group together, and its probability; None if all are near copies. `leaving` int64: the members that would leave
+    with its second document.
     """
 
     label: int
@@ -26,6 +27,7 @@ class Story:
     probability: float
     medoid: int
     weakest: tuple[int, int, float] | None
+    leaving: Int64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +58,21 @@ class Stories:
 
     def groups(self) -> Iterator[Story]:
         """Yield the groups of two documents or more."""
-        weakest = self._weakest()
+        weakest, part = self._weakest()
         order = np.argsort(self.labels, kind="stable")
         for members in np.split(order, np.cumsum(np.bincount(self.labels))[:-1]):
             if len(members) > 1:
                 label = int(self.labels[members[0]])
                 texts = members[self.leader[members] == members]
                 medoid = int(texts[self.belongs[texts].argmax()])
-                yield Story(label, members, float(self.certain[members[0]]), medoid, weakest.get(label))
+                weak = weakest.get(label)
+                leaving = members[part[self.leader[members]] == part[weak[1]]] if weak else members[:0]
+                yield Story(label, members, float(self.certain[members[0]]), medoid, weak, leaving)
 
-    def _weakest(self) -> dict[int, tuple[int, int, float]]:
-        """Return by group the least probable link of its maximum spanning tree."""
+    def _weakest(self) -> tuple[dict[int, tuple[int, int, float]], Int64Array]:
+        """Return by group the least probable link of its maximum spanning tree, and the parts without these, [n]."""
         from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import minimum_spanning_tree
+        from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
         inside = self.labels[self.pairs[:, 0]] == self.labels[self.pairs[:, 1]]
         pairs, cost = self.pairs[inside], 2 - self.probabilities[inside]
@@ -76,11 +80,15 @@ class Stories:
         tree = minimum_spanning_tree(
             csr_array((cost, (pairs[:, 0], pairs[:, 1])), shape=(count, count))
         ).tocoo()
-        found = {}
+        found: dict[int, tuple[int, int, float]] = {}
+        last: dict[int, int] = {}
         for at in np.argsort(tree.data, kind="stable").tolist():  # the last one of each group is the weakest
             one, other = int(tree.row[at]), int(tree.col[at])
-            found[int(self.labels[one])] = (one, other, 2 - float(tree.data[at]))
-        return found
+            label = int(self.labels[one])
+            found[label], last[label] = (one, other, 2 - float(tree.data[at])), at
+        kept = np.delete(np.arange(tree.nnz), list(last.values()))
+        rest = csr_array((tree.data[kept], (tree.row[kept], tree.col[kept])), shape=(count, count))
+        return found, connected_components(rest, directed=False)[1].astype(np.int64)
 
 
 def stories_of(

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
 
+from indexes.interface import Document, filter_values
 from linker.base.progress import Progress, listening
+from linker.corpora.languages import CODES, guess_language
 from linker.crosslingual.sides import judged_between, side_of
 from linker.crosslingual.together import indexed
+from linker.engine.grouping import Groups
+from linker.review.grouped import Grouped, Item, Story, save
 from linker.server.jobs.linking import given
+
+# Fields that name the language of a document, and where it comes from, in small letters; of an address, its host.
+LANGUAGE = ("language", "lang")
+SOURCE = ("source", "publisher", "outlet", "site", "domain", "channel", "author", "user", "account")
+ADDRESS = ("url", "link", "uri")
 
 
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Group the documents of `spec["corpus"]` as `linker group` does.
 
-    Raises InputError where an option lacks what it needs, IndexesError where an index cannot be read.
+    With `out`, the groups are written there for the page, and those of one document too if `keep` names it. Raises
+    InputError where an option lacks what it needs, IndexesError where an index cannot be read.
     """
     judged = {
         (one.strip(), other.strip()): together
@@ -29,8 +41,68 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
         known = judged_between("same, different", judged, corpus.documents) if judged else {}
         with indexed(corpus, corpus, None) as engine:
             found = engine.group(known, days=spec["days"], precision=spec["precision"])
+            generation = engine.collection.manifest.generation
+    if "out" in spec:
+        stories = stories_of(found, corpus.documents, frozenset(spec["keep"]))
+        save(Path(spec["out"]), Grouped(generation, len(found.members), uuid4().hex, stories))
+        return {"groups": len(found)}
     return {
         "members": [dataclasses.asdict(member) for member in found.members],
         "groups": [dataclasses.asdict(group) for group in found.groups],
         "promise": dataclasses.asdict(found.promise) if found.promise else None,
     }
+
+
+def stories_of(groups: Groups, documents: Mapping[str, Document], keep: Collection[str]) -> tuple[Story, ...]:
+    """Return the groups as a page keeps them, and each document of `keep` that is alone as a group of its own."""
+    member = {m.id: m for m in groups.members}
+
+    def item(id_: str) -> Item:
+        m = member[id_]
+        return Item(
+            id_,
+            m.probability,
+            m.near_copy_of,
+            m.date or "",
+            _language(documents[id_]),
+            _source(documents[id_]),
+        )
+
+    stories = [
+        Story(
+            g.number,
+            g.title,
+            g.representative,
+            g.probability,
+            g.words,
+            g.weakest,
+            g.leaving,
+            tuple(map(item, g.ids)),
+        )
+        for g in groups.groups
+    ]
+    inside = {id_ for g in groups.groups for id_ in g.ids}
+    alone = (m for m in groups.members if m.id in keep and m.id not in inside)
+    return (*stories, *(Story(m.group, "", m.id, None, (), None, (), (item(m.id),)) for m in alone))
+
+
+def _language(document: Document) -> str:
+    if said := _field(document, LANGUAGE):
+        return said[:12].lower()
+    return CODES.get(guess_language([document.full_text]) or "", "")
+
+
+def _source(document: Document) -> str:
+    if said := _field(document, SOURCE):
+        return said[:60]
+    try:
+        host = urlsplit(_field(document, ADDRESS)).hostname or ""
+    except ValueError:  # such as an unfinished IPv6 address
+        return ""
+    return host.removeprefix("www.")[:60]
+
+
+def _field(document: Document, names: Collection[str]) -> str:
+    """Return the first value of the first of these fields that the document has, on one line."""
+    values = {name.lower(): filter_values(value) for name, value in document.metadata.items()}
+    return next((" ".join(values[name][0].split()) for name in names if values.get(name)), "")

@@ -58,6 +58,29 @@ class LinkAnswer(BaseModel):
     texts: list[LinkedText]
 
 
+class DocumentGroup(BaseModel):
+    """Documents about one story."""
+
+    title: str
+    ids: list[str]
+    near_copies: Annotated[
+        dict[str, str], Field(description="Members by id that are near copies of another one, and of which.")
+    ]
+    representative: Annotated[str, Field(description="The member that belongs to the others most.")]
+    probability: Annotated[float, Field(description="Expected share of right pairs.")]
+    words: Annotated[list[str], Field(description="What most members share.")]
+    dates: Annotated[tuple[str, str] | None, Field(description="The first and the last day.")]
+
+
+class GroupAnswer(BaseModel):
+    """The largest groups of two documents or more."""
+
+    index: str
+    documents: Annotated[int, Field(description="How many documents were grouped; most are alone.")]
+    count: Annotated[int, Field(description="How many groups there are altogether.")]
+    groups: list[DocumentGroup]
+
+
 class SearchAnswer(BaseModel):
     """The best documents for a query."""
 

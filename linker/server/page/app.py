@@ -20,6 +20,8 @@ from linker.server.page import (
     compare,
     errors,
     export,
+    group_pairs,
+    groups,
     judge,
     links,
     map,
@@ -40,7 +42,8 @@ from linker.server.shelf import Shelf
 
 # One module per page; each has a `router`. A path `/p/{project}/…` takes InProject or InReview of `reviews`.
 PAGES = (
-    account, start, projects, setup, search, seeds, rows, judge, progress, links, compare, map, export, settings, stop,
+    account, start, projects, setup, search, seeds, rows, judge, progress, links, compare, map, groups, group_pairs,
+    export, settings, stop,
 )  # fmt: skip
 
 

@@ -66,9 +66,10 @@ PLACES = (
             ("progress", message("Progress")),
             ("compare", message("Compare")),
             ("map", message("Map")),
+            ("groups", message("Groups")),
             ("links", message("Links")),
         ),
-        ("stop",),
+        ("stop", "group", "check_groups"),
     ),
     Place(message("Settings"), (("settings", ""),)),
 )

@@ -44,6 +44,7 @@ STEPS = {
     "finding candidates": message("finding the candidates for each row"),
     "training the ranker": message("learning from the matches"),
     "placing documents": message("placing documents on the map"),
+    "finding pairs": message("looking for documents about the same story"),
 }
 
 
@@ -251,7 +252,7 @@ def cancel(request: Request, project: InProject, task: str = "index") -> Respons
 
 def _after(request: Request, project: Project, task: str) -> str:
     """Return where a job leads: the first one of a review with seeds to the first document."""
-    route = {"map": "map", "match": "judge"}.get(task, "project")
+    route = {"map": "map", "match": "judge", "group": "groups"}.get(task, "project")
     if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"
     return address(request, route, project=project.key)

@@ -66,7 +66,7 @@ def test_a_model_searches_and_reviews(index: Path) -> None:
     async def session() -> None:
         async with connected(index) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert list(tools) == ["search", "link", "find", "judge"]
+            assert list(tools) == ["search", "link", "group", "find", "judge"]
             assert all(
                 t.description and t.input_schema["properties"] and t.output_schema for t in tools.values()
             )
@@ -149,6 +149,22 @@ def test_mistakes_say_what_to_do(index: Path) -> None:
             assert "dya" in (said := await refusal(client, "search", query="rain", where=["dya>3"]))
             assert "day" in said.replace("dya", "")
             assert "encoder" in await refusal(client, "search", query="rain", mode="dense")
+
+    run(session)
+
+
+def test_documents_about_one_story_are_grouped(index: Path) -> None:
+    async def session() -> None:
+        async with connected(index) as client:
+            found = await call(client, "group", most=1)
+            oracle = Engine.open(index).group()
+            assert found["documents"] == len(oracle.members) and found["count"] == len(oracle) > 0
+            (largest,) = found["groups"]
+            assert len(largest["ids"]) == max(len(group.ids) for group in oracle.groups)
+            assert largest["representative"] in largest["ids"] and largest["near_copies"].keys() <= set(
+                largest["ids"]
+            )
+            assert "dates" in await refusal(client, "group", days=3)
 
     run(session)
 

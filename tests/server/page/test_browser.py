@@ -20,7 +20,7 @@ JUDGE = "/p/floods/judge"
 PAGES = (
     JUDGE, "/p/floods/seeds?q=rain", "/p/floods/progress", "/p/floods/export", "/p/floods/settings", "/p/floods/judged",
     "/p/floods/doubts", "/p/floods/stop", "/nowhere", "/", "/p/floods", "/p/floods/search?q=rain", "/p/floods/compare",
-    "/p/floods/links", "/p/floods/map",
+    "/p/floods/links", "/p/floods/map", "/p/floods/groups",
 )  # fmt: skip
 
 

@@ -1,0 +1,173 @@
+"""The groups of a review's documents: as a job made them, and as people changed them since.
+
+What people say of groups is kept in a ledger of its own, `groups.sqlite`, as judgements on pairs of documents, so that
+it outlives the next grouping: TOGETHER joins the groups of both, MOVED moves `id` to the group of `seed`, APART takes
+the documents that it names out of the group of `seed`. Judgements without one of these tags answer a sample of pairs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from linker.base.errors import InputError
+from linker.base.files import read_bytes, write_atomically
+from linker.review.interface import Judgement
+
+TOGETHER, MOVED, APART = EDITS = "together", "moved", "apart"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A document of a group: P(it belongs to the others), what it is a copy of, its day, language and source, or ""."""
+
+    id: str
+    probability: float | None = None
+    near_copy_of: str | None = None
+    date: str = ""
+    language: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A group; `probability` is None, and `weakest` too, once people have changed it."""
+
+    number: int
+    title: str
+    representative: str
+    probability: float | None
+    words: tuple[str, ...]
+    weakest: tuple[str, str, float] | None
+    leaving: tuple[str, ...]
+    items: tuple[Item, ...]
+
+    @property
+    def dates(self) -> tuple[str, str]:
+        """The first and the last day, empty if no document has one."""
+        days = [item.date for item in self.items if item.date]
+        return (min(days), max(days)) if days else ("", "")
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The codes of its languages, the most frequent first."""
+        return _frequent(item.language for item in self.items)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources of its documents, the most frequent first."""
+        return _frequent(item.source for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """What a job made: `documents` is how many were grouped, `stamp` changes with each run."""
+
+    generation: int
+    documents: int
+    stamp: str
+    stories: tuple[Story, ...]
+
+
+def save(path: Path, grouped: Grouped) -> None:
+    """Write groups as JSON, all or nothing. Raises InputError."""
+    write_atomically(path, orjson.dumps(grouped))
+
+
+def load(path: Path) -> Grouped:
+    """Return what `save` wrote. Raises InputError if the file is damaged."""
+    try:
+        values = orjson.loads(read_bytes(path))
+        stories = tuple(_story(story) for story in values["stories"])
+        return Grouped(int(values["generation"]), int(values["documents"]), str(values["stamp"]), stories)
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        raise InputError(f"{path} does not hold groups: delete it, and group the documents again") from None
+
+
+def _story(values: dict[str, Any]) -> Story:
+    weak = values["weakest"]
+    items = tuple(Item(**item) for item in values["items"])
+    if len({item.id for item in items}) != len(items) or not items:
+        raise ValueError("items")
+    return Story(
+        **values
+        | {
+            "words": tuple(values["words"]),
+            "weakest": (str(weak[0]), str(weak[1]), float(weak[2])) if weak else None,
+            "leaving": tuple(values["leaving"]),
+            "items": items,
+        }
+    )
+
+
+def is_edit(judgement: Judgement) -> bool:
+    """Return whether a judgement changes groups; others answer whether two documents belong together."""
+    return bool(judgement.tags) and judgement.tags[0] in EDITS
+
+
+def edited(stories: Sequence[Story], judgements: Iterable[Judgement]) -> list[Story]:
+    """Return the groups as people changed them, in the order of the judgements; those of one document too.
+
+    What names a document of no group is left out. A new group gets the next number.
+    """
+    items = {item.id: item for story in stories for item in story.items}
+    inside = {story.number: [item.id for item in story.items] for story in stories}
+    group = {item.id: story.number for story in stories for item in story.items}
+    following = max(inside, default=0) + 1
+    changed: set[int] = set()
+
+    def put(ids: Iterable[str], to: int) -> None:
+        for id_ in ids:
+            inside[group[id_]].remove(id_)
+            changed.update((group[id_], to))
+            inside.setdefault(to, []).append(id_)
+            group[id_] = to
+
+    for judgement in filter(is_edit, judgements):
+        one, other, tag = judgement.seed, judgement.id, judgement.tags[0]
+        if one not in group or other not in group:
+            continue
+        if tag == APART:
+            leaving = [i for i in judgement.tags[1:] if group.get(i) == group[one] and i != one]
+            if leaving:
+                put(leaving, following)
+                following += 1
+        elif group[one] != group[other]:
+            put(list(inside[group[other]]) if tag == TOGETHER else [other], group[one])
+    known = {story.number: story for story in stories}
+    return [
+        _remade(known, number, [items[i] for i in ids]) if number in changed else known[number]
+        for number, ids in inside.items()
+        if ids
+    ]
+
+
+def _remade(known: dict[int, Story], number: int, items: Sequence[Item]) -> Story:
+    """Return a group that people changed: its title is that of the group from which most of its documents come."""
+    origin = {item.id: story for story in known.values() for item in story.items}
+    counts: dict[int, int] = {}
+    for item in items:
+        counts[origin[item.id].number] = counts.get(origin[item.id].number, 0) + 1
+    there = {item.id for item in items}
+    of = known[max(counts, key=lambda n: (n == number, counts[n], -n))]
+    representative = of.representative if of.representative in there else items[0].id
+    words = tuple(dict.fromkeys(word for n in counts for word in known[n].words))[:8]
+    title = of.title if of.representative in there else ""
+    shown = tuple(
+        dataclasses.replace(item, near_copy_of=item.near_copy_of if item.near_copy_of in there else None)
+        for item in items
+    )
+    return Story(number, title, representative, None, words, None, (), shown)
+
+
+def _frequent(values: Iterable[str]) -> tuple[str, ...]:
+    counts: dict[str, int] = {}
+    for value in values:
+        if value:
+            counts[value] = counts.get(value, 0) + 1
+    return tuple(sorted(counts, key=lambda value: (-counts[value], value)))

@@ -1,0 +1,248 @@
+"""What the pages of groups show: the groups as they stand, in an order, along a timeline, and the sample of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+
+from linker.review.exporting.rows import Cell
+from linker.review.grouped import Grouped, Item, Story, edited, is_edit, load
+from linker.review.interface import Judgement
+from linker.review.ledger import Ledger
+from linker.scoring.groups.asking import Sample, passes, sample
+from linker.server.page.rendering import message
+from linker.server.page.reviews import Opened
+
+PAGE = 50  # groups, and documents of a group, on a page
+LEAD = 280  # characters of a document in a group
+OFFERED = 300  # groups to move a document to, of which the page tells
+WIDTH = 1000  # of a timeline, in its own units
+LEVELS = (0.8, 0.9, 0.95)
+SAMPLE = "sample"  # the setting that holds the pairs to judge
+COLUMNS = {
+    "group": message("group"),
+    "title": message("title of the group"),
+    "size": message("documents in the group"),
+    "probability": message("probability"),
+    "copy": message("near copy of"),
+}
+
+Order = Literal["", "largest"]
+Look = Literal["", "timeline"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the reader has chosen: the order of the groups, a list or a timeline, and from which group on."""
+
+    order: Order = ""
+    look: Look = ""
+    start: int = 0
+
+    def query(self, **more: object) -> str:
+        """Return the address's part after the question mark, with other values if `more` names them."""
+        values: Mapping[str, object] = {"order": self.order, "look": self.look, "start": self.start} | more
+        return urlencode({name: value for name, value in values.items() if value})
+
+
+@dataclass(frozen=True, slots=True)
+class Stories:
+    """The groups of two documents or more as people changed them, newest first, and what the job had made."""
+
+    made: Grouped
+    listed: tuple[Story, ...]
+    every: tuple[Story, ...]
+
+    def get(self, number: int) -> Story | None:
+        """Return the group of this number, or None."""
+        return next((story for story in self.every if story.number == number), None)
+
+    def ordered(self, order: Order) -> Sequence[Story]:
+        """Return the groups as they are listed."""
+        if order == "largest":
+            return sorted(self.listed, key=lambda story: -len(story.items))
+        return self.listed
+
+
+def ledger_of(opened: Opened) -> Ledger:
+    """Return the ledger of what people say of groups."""
+    path = opened.project.groups_ledger
+    ledger: Ledger = opened.once("groups ledger", path, lambda: Ledger(path))
+    return ledger
+
+
+def stories_of(opened: Opened) -> Stories | None:
+    """Return the groups as they stand, or None before the first job. Raises InputError if their file is damaged."""
+    path = opened.project.groups
+    try:
+        of = path.stat()
+    except OSError:
+        return None
+    made: Grouped = opened.once("groups", (of.st_mtime_ns, of.st_size), lambda: load(path))
+    edits = tuple(filter(is_edit, ledger_of(opened).judgements()))
+
+    def compute() -> Stories:
+        every = edited(made.stories, edits)
+        listed = sorted(
+            (s for s in every if len(s.items) > 1), key=lambda s: (s.dates[1], len(s.items)), reverse=True
+        )
+        return Stories(made, tuple(listed), tuple(every))
+
+    found: Stories = opened.once("stories", (made.stamp, edits), compute)
+    return found
+
+
+def needed(opened: Opened) -> Stories:
+    """Return the groups as they stand; a page that is about them is not there before the first job."""
+    found = stories_of(opened)
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+def last_edit(opened: Opened, reviewer: str) -> Judgement | None:
+    """Return this reviewer's last change of a group that stands, or None."""
+    own = [j for j in ledger_of(opened).judgements(reviewer) if is_edit(j)]
+    return own[-1] if own else None
+
+
+def kept(opened: Opened) -> list[str]:
+    """Return the documents that changes of groups name: they are kept even if they are alone."""
+    edits = filter(is_edit, ledger_of(opened).judgements())
+    return sorted({id_ for j in edits for id_ in (j.seed, j.id, *j.tags[1:])})
+
+
+def title_of(opened: Opened, story: Story) -> str:
+    """Return the title of a group: that of its representative, or how its text begins."""
+    if story.title:
+        return story.title
+    if story.representative not in opened.engine:
+        return story.representative
+    document = opened.engine.document(story.representative)
+    return " ".join((document.title or document.text[:LEAD]).split())[:100]
+
+
+def as_row(opened: Opened, story: Story) -> dict[str, Any]:
+    """Return what the list shows of a group."""
+    return {
+        "number": story.number, "title": title_of(opened, story), "size": len(story.items), "dates": story.dates,
+        "languages": story.languages[:4], "sources": story.sources[:3], "more": max(0, len(story.sources) - 3),
+        "probability": story.probability, "words": story.words, "changed": story.probability is None,
+    }  # fmt: skip
+
+
+def members(opened: Opened, items: Iterable[Item]) -> list[dict[str, Any]]:
+    """Return what the page of a group shows of its documents."""
+    found = []
+    for item in items:
+        document = opened.engine.document(item.id) if item.id in opened.engine else None
+        text = " ".join(document.text[: 2 * LEAD].split()) if document else ""
+        lead = text if len(text) <= LEAD else text[:LEAD].rsplit(" ", 1)[0] + " …"
+        found.append({"item": item, "title": document.title if document else "", "lead": lead})
+    return found
+
+
+def timeline(stories: Sequence[Story]) -> dict[str, Any]:
+    """Return where the documents of groups lie between the first and the last day, 0 to WIDTH, and these days."""
+    days = [date.fromisoformat(item.date).toordinal() for s in stories for item in s.items if item.date]
+    if not days:
+        return {"days": (), "dots": {}}
+    first, span = min(days), max(1, max(days) - min(days))
+    dots = {
+        story.number: sorted(
+            {
+                round(10 + (WIDTH - 20) * (date.fromisoformat(item.date).toordinal() - first) / span)
+                for item in story.items
+                if item.date
+            }
+        )
+        for story in stories
+    }
+    marks = (first, first + span // 2, first + span) if span > 2 else (first, first + span)
+    return {"days": tuple(date.fromordinal(day).isoformat() for day in marks), "dots": dots}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The sample of pairs that people judge, for a precision of the groups, and how far they are."""
+
+    precision: float
+    number: int
+    sample: Sample
+    answers: Mapping[tuple[str, str], bool]
+
+    @property
+    def judged(self) -> int:
+        """How many of its pairs are judged."""
+        return len(self.answers)
+
+    @property
+    def right(self) -> int:
+        """How many of these belong together."""
+        return sum(self.answers.values())
+
+    @property
+    def done(self) -> bool:
+        """Whether all pairs are judged: only then the test may be made, and once."""
+        return self.judged == len(self.sample.pairs)
+
+    @property
+    def certified(self) -> bool:
+        """Whether the groups keep the precision, with 95 % confidence."""
+        return self.done and passes(self.judged, self.right, self.sample.of, self.precision, self.number)
+
+    def following(self, skipped: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+        """Return the pair to judge now, those that were skipped last, or None."""
+        left = [pair for pair in self.sample.pairs if pair not in self.answers]
+        late = set(skipped)
+        return min(left, key=lambda pair: pair in late, default=None)
+
+
+def check_of(opened: Opened, stories: Stories) -> Check | None:
+    """Return the sample that is judged, or None if there is none, or one of groups that have been made again since."""
+    ledger = ledger_of(opened)
+    values = ledger.settings.get(SAMPLE)
+    if not isinstance(values, Mapping) or values.get("stamp") != stories.made.stamp:
+        return None
+    pairs = tuple((str(a), str(b)) for a, b in values["pairs"])
+    wanted = frozenset(pairs)
+    said = {
+        (j.seed, j.id): j.relevant
+        for j in ledger.judgements()
+        if not is_edit(j) and j.verdict != "skip" and (j.seed, j.id) in wanted
+    }
+    drawn = Sample(float(values["threshold"]), pairs, int(values["of"]))
+    return Check(float(values["precision"]), int(values["number"]), drawn, said)
+
+
+def draw(opened: Opened, stories: Stories, precision: float) -> bool:
+    """Draw pairs of different texts within the groups that the job made; return whether any are worth asking about."""
+    before = check_of(opened, stories)
+    number = before.number + 1 if before else 1
+    groups = [
+        (story.probability, [item.id for item in story.items if item.near_copy_of is None])
+        for story in stories.made.stories
+        if story.probability is not None
+    ]
+    drawn = sample(groups, precision, number)
+    if drawn is None:
+        return False
+    values = {"stamp": stories.made.stamp, "precision": precision, "number": number}
+    values |= {"pairs": drawn.pairs, "threshold": drawn.threshold, "of": drawn.of}
+    ledger_of(opened).set(SAMPLE, values)
+    return True
+
+
+def cells_of(opened: Opened, stories: Stories) -> dict[str, Sequence[Cell]]:
+    """Return the cells of COLUMNS by document; those of documents that are in no group are empty."""
+    return {
+        item.id: (story.number, title, len(story.items), item.probability, item.near_copy_of)
+        for story in stories.listed
+        for title in (title_of(opened, story),)
+        for item in story.items
+    }

@@ -1,0 +1,269 @@
+"""The groups of a review's documents: a list and a timeline, one group, and what people change."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Query, Request
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, RedirectResponse, Response
+
+from linker.base.files import replacing
+from linker.corpora import preview
+from linker.review.exporting.own import Added, write_own
+from linker.review.exporting.rows import Cell
+from linker.review.exporting.writing import cells_to_csv, cells_to_xlsx
+from linker.review.grouped import APART, MOVED, TOGETHER, Story
+from linker.review.interface import Judgement, Seed
+from linker.review.uploads import is_table, stored
+from linker.server.jobs.indexing import Source
+from linker.server.page import grouping
+from linker.server.page.grouping import PAGE, Look, Order, View, ledger_of
+from linker.server.page.rendering import address, message, page, translate
+from linker.server.page.reviews import InReview, Opened, Reader
+from linker.server.page.running import jobs_of
+
+router = APIRouter(prefix="/p/{project}/groups")
+CHANGED = message("The groups have changed meanwhile: nothing was stored. Look at them again.")
+
+Ids = Annotated[Sequence[str], Form()]
+Short = Annotated[str, Form(max_length=2000)]
+Start = Annotated[int, Query(ge=0)]
+
+
+@router.get("", name="groups")
+def show(
+    request: Request, opened: InReview, order: Order = "", look: Look = "", start: Start = 0
+) -> Response:
+    """Show the groups, newest first, or the form that has them made."""
+    job = jobs_of(request).get(opened.project, "group")
+    if job is not None and job.state == "running":
+        return RedirectResponse(_job(request, opened), 303)
+    return listing(request, opened, View(order, look, start))
+
+
+@router.post("", name="make_groups")
+def make(request: Request, opened: InReview, days: Short = "") -> Response:
+    """Have the documents grouped; what people changed is kept."""
+    try:
+        most = float(days.replace(",", ".")) if days.strip() else None
+    except ValueError:
+        return listing(
+            request, opened, View(), translate(request).text(message("Enter numbers, such as 90 or 300."))
+        )
+    spec: dict[str, Any] = {"corpus": {"index": str(opened.project.index)}, "same": [], "different": []}
+    spec |= {
+        "days": most,
+        "precision": None,
+        "out": str(opened.project.groups),
+        "keep": grouping.kept(opened),
+    }
+    jobs_of(request).start(opened.project, "group", spec)
+    return RedirectResponse(_job(request, opened), 303)
+
+
+@router.post("/merge", name="merge_groups")
+def merge(
+    request: Request, opened: InReview, reader: Reader, groups: Annotated[Sequence[int], Form()] = ()
+) -> Response:
+    """Make one group of several."""
+    stories = grouping.needed(opened)
+    chosen = [story for number in dict.fromkeys(groups) if (story := stories.get(number))]
+    if len(chosen) < 2 or len(chosen) < len(set(groups)):
+        text = message("Choose two groups or more.") if len(chosen) == len(set(groups)) else CHANGED
+        return listing(request, opened, View(), translate(request).text(text))
+    first, *others = (story.representative for story in chosen)
+    ledger_of(opened).add_all(
+        Judgement(first, other, "relevant", reader.reviewer, tags=(TOGETHER,)) for other in others
+    )
+    return RedirectResponse(_group(request, opened, chosen[0].number), 303)
+
+
+@router.post("/undo", name="undo_group")
+def undo(request: Request, opened: InReview, reader: Reader, back: Annotated[int, Form()] = 0) -> Response:
+    """Take back this reviewer's last change of a group."""
+    last = grouping.last_edit(opened, reader.reviewer)
+    if last is not None:
+        ledger_of(opened).take_back(lambda judgement: judgement == last)
+    is_there = back and grouping.needed(opened).get(back) is not None
+    path = (
+        _group(request, opened, back) if is_there else address(request, "groups", project=opened.project.key)
+    )
+    return RedirectResponse(path, 303)
+
+
+@router.get("/file", name="groups_file")
+def download(
+    request: Request, opened: InReview, file: Annotated[str, Query(max_length=500)] = "", format: str = "xlsx"
+) -> Response:
+    """Send an uploaded file back with its documents' groups in further columns, or, without one, a table of them."""
+    stories = grouping.needed(opened)
+    source = next((path for path in stored(opened.project) if path.name == file), None) if file else None
+    if format not in ("xlsx", "csv") or (file and source is None):
+        raise HTTPException(404)
+    names = [translate(request).text(text) for text in grouping.COLUMNS.values()]
+    cells = grouping.cells_of(opened, stories)
+    with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as made:
+        out = Path(made.name)
+    try:
+        if source is not None:
+            known = opened.project.about.get("columns", {}).get(file)
+            columns = (
+                Source.of({"path": file, "columns": known}).columns if known else preview(source).guess()
+            )
+            write_own(source, columns, Added(names, cells), out)
+        else:
+            _write(opened, out, ["id", *names, "text"], cells)
+    except BaseException:
+        out.unlink(missing_ok=True)
+        raise
+    return FileResponse(
+        out, filename=f"{file.removesuffix('.gz').rpartition('.')[0] or opened.project.key}-groups.{format}",
+        media_type="application/octet-stream", background=BackgroundTask(out.unlink, missing_ok=True),
+    )  # fmt: skip
+
+
+@router.get("/one", name="group")
+def story(request: Request, opened: InReview, number: int, start: Start = 0) -> Response:
+    """Show a group with its documents."""
+    return _story(request, opened, number, start)
+
+
+@router.post("/one", name="change_group")
+def change(
+    request: Request,
+    opened: InReview,
+    reader: Reader,
+    number: int,
+    what: Short,
+    ids: Ids = (),
+    to: Short = "",
+) -> Response:
+    """Split a group at its weakest link, or take documents out of it, or move them to another group."""
+    stories, text = grouping.needed(opened), translate(request).text
+    here = stories.get(number)
+    if here is None:
+        return listing(request, opened, View(), text(CHANGED))
+    inside = {item.id for item in here.items}
+    chosen = [*here.leaving] if what == "split" else [id_ for id_ in dict.fromkeys(ids) if id_ in inside]
+    if not chosen:
+        return _story(request, opened, number, error=text(message("Choose documents of the group first.")))
+    if what == "move":
+        there = stories.get(int(to)) if to.isdecimal() and len(to) < 10 else None
+        if there is None or there is here:
+            return _story(request, opened, number, error=text(message("Name the group to move them to.")))
+        edits = [
+            Judgement(there.representative, id_, "relevant", reader.reviewer, tags=(MOVED,)) for id_ in chosen
+        ]
+    else:
+        stays = _staying(here, chosen)
+        if not stays:
+            return _story(
+                request, opened, number, error=text(message("One document must stay in the group."))
+            )
+        edits = [Judgement(stays, chosen[0], "not", reader.reviewer, tags=(APART, *chosen))]
+    ledger_of(opened).add_all(edits)
+    is_left = grouping.needed(opened).get(number) is not None
+    path = (
+        _group(request, opened, number) if is_left else address(request, "groups", project=opened.project.key)
+    )
+    return RedirectResponse(path, 303)
+
+
+@router.post("/one/seeds", name="group_seeds")
+def seeds(request: Request, opened: InReview, reader: Reader, number: int) -> Response:
+    """Make the different texts of a group seeds, so that everything else about its story is found."""
+    here = grouping.needed(opened).get(number)
+    if here is None:
+        return listing(request, opened, View(), translate(request).text(CHANGED))
+    documents = [
+        opened.engine.document(item.id)
+        for item in here.items
+        if item.near_copy_of is None and item.id in opened.engine
+    ]
+    opened.ledger.put_seeds(Seed(d.id, d.text, d.title, d.metadata, d.id) for d in documents)
+    opened.review.refresh()
+    return RedirectResponse(address(request, "seeds", project=opened.project.key), 303)
+
+
+def _staying(story: Story, leaving: list[str]) -> str:
+    """Return the document for which a group stands once others have left, or an empty text if all leave."""
+    rest = [item.id for item in story.items if item.id not in set(leaving)]
+    return story.representative if story.representative in rest else next(iter(rest), "")
+
+
+def listing(request: Request, opened: Opened, view: View, error: str = "") -> Response:
+    """Return the page of all groups."""
+    stories = grouping.stories_of(opened)
+    values: dict[str, Any] = {"stories": stories, "view": view, "step": PAGE}
+    if stories is not None:
+        listed = stories.ordered(view.order)[view.start : view.start + PAGE]
+        dated = any(s.dates[0] for s in listed)
+        values |= {
+            "count": len(stories.listed), "inside": sum(len(s.items) for s in stories.listed), "dated": dated,
+            "rows": [grouping.as_row(opened, s) for s in listed], "last": _last(request, opened),
+            "timeline": grouping.timeline(listed) if view.look and dated else None, "width": grouping.WIDTH,
+            "is_old": opened.engine.collection.manifest.generation != stories.made.generation,
+            "levels": grouping.LEVELS, "check": grouping.check_of(opened, stories),
+            "own": _own(opened),
+        }  # fmt: skip
+    return page(request, "groups.html", values, project=opened.project, error=error)
+
+
+def _story(request: Request, opened: Opened, number: int, start: int = 0, error: str = "") -> Response:
+    stories = grouping.needed(opened)
+    here = stories.get(number)
+    if here is None:
+        raise HTTPException(404)
+    numbers = [story.number for story in stories.listed]
+    at = numbers.index(number) if number in numbers else -1
+    weak = [
+        grouping.members(opened, [item for item in here.items if item.id == id_])
+        for id_ in (here.weakest or ())[:2]
+    ]
+    values = {
+        "story": here, "row": grouping.as_row(opened, here), "start": start, "step": PAGE,
+        "members": grouping.members(opened, here.items[start : start + PAGE]), "last": _last(request, opened),
+        "weak": [found[0] for found in weak if found], "next": numbers[at + 1] if 0 <= at < len(numbers) - 1 else 0,
+        "previous": numbers[at - 1] if at > 0 else 0,
+        "others": [
+            (s.number, grouping.title_of(opened, s)) for s in stories.listed[: grouping.OFFERED] if s is not here
+        ],
+    }  # fmt: skip
+    return page(request, "group.html", values, project=opened.project, error=error)
+
+
+def _write(opened: Opened, out: Path, head: list[str], cells: Mapping[str, Sequence[Cell]]) -> None:
+    """Write a table of all documents that are in a group."""
+    rows: list[Sequence[Cell]] = [
+        head,
+        *([id_, *of, opened.engine.document(id_).text] for id_, of in cells.items() if id_ in opened.engine),
+    ]
+    with replacing(out) as file:
+        if out.suffix == ".xlsx":
+            cells_to_xlsx(rows, file, "groups")
+        else:
+            cells_to_csv(rows, file)
+
+
+def _own(opened: Opened) -> list[str]:
+    """Return the uploaded tables of which documents were made."""
+    indexed = opened.project.about.get("indexed", ())
+    return [path.name for path in stored(opened.project) if path.name in indexed and is_table(path)]
+
+
+def _last(request: Request, opened: Opened) -> bool:
+    reviewer = request.state.session.reviewer
+    return bool(reviewer) and grouping.last_edit(opened, reviewer) is not None
+
+
+def _job(request: Request, opened: Opened) -> str:
+    return f"{address(request, 'job', project=opened.project.key)}?task=group"
+
+
+def _group(request: Request, opened: Opened, number: int) -> str:
+    return f"{address(request, 'group', project=opened.project.key)}?number={number}"
