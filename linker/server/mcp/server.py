@@ -173,8 +173,8 @@ class Tools:
         most: Annotated[int, Field(ge=1, le=1000, description="How many groups to return.")] = 50,
     ) -> GroupAnswer:
         """Return which documents of an index are about the same story, and near copies: the largest groups first."""
-        name = self._shelf.name(index)
-        found = self._shelf.engine(name).group(days=days)
+        name = self._indexes.name(index)
+        found = self._indexes.engine(name).group(days=days)
         largest = sorted(found.groups, key=lambda group: (-len(group.ids), group.number))[:most]
         copies = {member.id: member.near_copy_of for member in found.members if member.near_copy_of}
         return GroupAnswer(

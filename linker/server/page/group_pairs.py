@@ -13,7 +13,8 @@ from linker.server.page import grouping
 from linker.server.page.grouping import View, ledger_of
 from linker.server.page.groups import CHANGED, Short, listing
 from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InReview, Opened, Reader
+from linker.server.page.reviews import InReview, Reader
+from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/groups/check")
 LONGEST = 6000  # characters of a document of a pair

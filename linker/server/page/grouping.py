@@ -16,7 +16,7 @@ from linker.review.interface import Judgement
 from linker.review.ledger import Ledger
 from linker.scoring.groups.asking import Sample, passes, sample
 from linker.server.page.rendering import message
-from linker.server.page.reviews import Opened
+from linker.server.shelf import Opened
 
 PAGE = 50  # groups, and documents of a group, on a page
 LEAD = 280  # characters of a document in a group

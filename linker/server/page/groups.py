@@ -20,12 +20,12 @@ from linker.review.exporting.writing import cells_to_csv, cells_to_xlsx
 from linker.review.grouped import APART, MOVED, TOGETHER, Story
 from linker.review.interface import Judgement, Seed
 from linker.review.uploads import is_table, stored
-from linker.server.jobs.indexing import Source
-from linker.server.page import grouping
+from linker.server.jobs.indexing import UploadedFile
+from linker.server.page import grouping, running
 from linker.server.page.grouping import PAGE, Look, Order, View, ledger_of
 from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InReview, Opened, Reader
-from linker.server.page.running import jobs_of
+from linker.server.page.reviews import InReview, Reader
+from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/groups")
 CHANGED = message("The groups have changed meanwhile: nothing was stored. Look at them again.")
@@ -40,8 +40,8 @@ def show(
     request: Request, opened: InReview, order: Order = "", look: Look = "", start: Start = 0
 ) -> Response:
     """Show the groups, newest first, or the form that has them made."""
-    job = jobs_of(request).get(opened.project, "group")
-    if job is not None and job.state == "running":
+    job = running.last(request, opened.project, "group")
+    if job is not None and not job.has_ended:
         return RedirectResponse(_job(request, opened), 303)
     return listing(request, opened, View(order, look, start))
 
@@ -62,7 +62,7 @@ def make(request: Request, opened: InReview, days: Short = "") -> Response:
         "out": str(opened.project.groups),
         "keep": grouping.kept(opened),
     }
-    jobs_of(request).start(opened.project, "group", spec)
+    running.start(request, opened.project, "group", spec)
     return RedirectResponse(_job(request, opened), 303)
 
 
@@ -113,7 +113,9 @@ def download(
         if source is not None:
             known = opened.project.about.get("columns", {}).get(file)
             columns = (
-                Source.of({"path": file, "columns": known}).columns if known else preview(source).guess()
+                UploadedFile.of({"path": file, "columns": known}).columns
+                if known
+                else preview(source).guess()
             )
             write_own(source, columns, Added(names, cells), out)
         else:
