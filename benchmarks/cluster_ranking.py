@@ -121,10 +121,11 @@ def compared(name: str, server: str, queries: int, work: Path) -> dict[str, Any]
 
 @benchmark(work=WORK, data=["tweets2claims", "statements2articles"], servers=[*SERVERS], queries=500)
 def measured(options: Arguments) -> Results:
-    rows = {
-        (row["data"], row["server"].split()[0]): row for row in recorded("cluster_ranking").get("rows", ())
-    }
-    for server in options.servers:  # the others stay as an earlier run found them
-        for name in options.data:
-            rows[name, SERVERS[server].name] = compared(name, server, options.queries, options.work)
+    found = [
+        compared(name, server, options.queries, options.work)
+        for server in options.servers
+        for name in options.data
+    ]
+    before = recorded("cluster_ranking").get("rows", ())  # the others stay as an earlier run found them
+    rows = {(row["data"], row["server"].split()[0]): row for row in (*before, *found)}
     return {"k": K, "heap": HEAP, "rows": list(rows.values())}
