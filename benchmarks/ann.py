@@ -118,7 +118,7 @@ def _summary(points: Any) -> dict[str, Any]:
 
 
 def sizes(path: Path, rows: int = 10_000) -> dict[str, float]:
-    """Return each structure's bytes a row beside the vectors, by the file it is saved to."""
+    """Return each structure's bytes a row next to the vectors, by the file it is saved to."""
     vectors, found = np.ascontiguousarray(np.load(path, mmap_mode="r")[:rows]), {}
     with TemporaryDirectory() as folder:
         file = Path(folder) / "saved"
@@ -154,7 +154,7 @@ def _rounded(value: Any) -> Any:
 
 
 def keep(title: str, found: dict[str, Any]) -> None:
-    """Write a case into the results; read late, since another kind may have been measured beside this one."""
+    """Write a case into the results; read late, since another kind may have been measured next to this one."""
     print(record("ann", recorded("ann") | {title: found}, SEED))
 
 

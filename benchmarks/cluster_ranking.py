@@ -1,7 +1,7 @@
 """Is the BM25 ranking of an index on a cluster that of a directory, and what does it cost to make it so?
 
 `python -m benchmarks.cluster_ranking [--work FOLDER] [--data NAME …] [--servers NAME …] [--queries N]` →
-benchmarks/results/cluster_ranking.json. The same documents are indexed in a directory, beside a directory and alone on
+benchmarks/results/cluster_ranking.json. The same documents are indexed in a directory, next to a directory and alone on
 a node of its own (512 MiB of heap). A top ten is identical where its ids are, in their order; `lucene` is the server's
 own ranking, with its lengths of four significant bits, and `rescored` what a search answers. Milliseconds are per
 query, one query at a time after all were asked once: of the clock (the median; other work disturbs it), and of the CPU
@@ -104,7 +104,7 @@ def compared(name: str, server: str, queries: int, work: Path) -> dict[str, Any]
     with running(HEAP, SERVERS[server]) as node:
         found["server"] = f"{SERVERS[server].name} {node.get('/')['version']['number']}"
         places = {"alone": (Path(f"{server}+{node.url}/{run}"), BuildOptions())}
-        if server == "elastic":  # no index beside a directory is on another
+        if server == "elastic":  # no index next to a directory is on another
             settings = ElasticSettings((node.url,), f"{run}-beside")
             places["beside"] = (folder.with_name(f"{folder.name}-beside"), BuildOptions(elastic=settings))
         for place, (out, options) in places.items():

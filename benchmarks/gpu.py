@@ -1,7 +1,7 @@
 """Does all of linker that can use a GPU work on one, and what does it gain? Ten minutes where there is one.
 
 `python -m benchmarks.gpu` → benchmarks/results/gpu.json. It stops with an error where PyTorch sees no GPU. First the
-tests that only run there (`pytest -m gpu`). Then, beside the processor in the same process, wall seconds, the least of
+tests that only run there (`pytest -m gpu`). Then, next to the processor in the same process, wall seconds, the least of
 three rounds in turns: exact search of 200,000 × 256 random vectors, whose rows must be the same; encoding with a star,
 whose vectors must agree to .999; training, which must resume exactly; and two processes on one batch (on two GPUs by
 NCCL, else by Gloo on the processor), whose losses must be those of one.

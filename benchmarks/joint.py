@@ -2,7 +2,7 @@
 
 `python -m benchmarks.joint --work FOLDER` → benchmarks/results/joint.json. Words alone, nothing chosen on test: MRR and
 S@1 of the texts of `test`, each alone (`--links many-to-one`) and together, with the 95 % bootstrap interval of the
-paired difference; beside them, what others link with (benchmarks/support/rivals.py). `statements`: all 17,213
+paired difference; next to them, what others link with (benchmarks/support/rivals.py). `statements`: all 17,213
 statements at once, by a ranker of the training links, of which none is taken; then with the training links known.
 `tweets`: with the training links known, which many tweets share, three seeds. `equal`: 800 texts and their 800
 documents, nothing known, one to one. FOLDER is kept.

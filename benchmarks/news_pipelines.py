@@ -1,4 +1,4 @@
-"""What a language's own spaCy pipeline adds to named entities, beside the English one that reads it by default.
+"""What a language's own spaCy pipeline adds to named entities, next to the English one that reads it by default.
 
 `python -m benchmarks.news_pipelines --work FOLDER --ner es=es_core_news_sm --ner fr=fr_core_news_sm` compares the
 entities of all pairs of that language, of both splits, since no entity is trained; FOLDER keeps them.

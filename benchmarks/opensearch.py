@@ -1,4 +1,4 @@
-"""How fast is an index on OpenSearch beside the same one on Elasticsearch?
+"""How fast is an index on OpenSearch next to the same one on Elasticsearch?
 
 `python -m benchmarks.opensearch [--work FOLDER] [--sentences N]` → benchmarks/results/opensearch.json. The data, the
 queries and the figures are those of benchmarks/cluster.py: sentences with mean word vectors, HNSW, hybrid searches. One

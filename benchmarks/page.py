@@ -127,7 +127,7 @@ def match_files(folder: Path) -> tuple[Path, Path]:
 
 
 def statements(browser: Any, folder: Path, reads: int) -> dict[str, Any]:
-    """Judge statements beside the articles that check them."""
+    """Judge statements next to the articles that check them."""
     data = shared_data() / "statements2articles"
     posts = sheet(folder / "posts.xlsx", records(data / "queries.jsonl.gz")[:POSTS])
     chosen = records(data / "corpus.jsonl.gz")[:ARTICLES]

@@ -4,7 +4,7 @@
 connections, compared with a plain FastAPI server over the same encoder and a flat FAISS index: throughput at least
 2 times, p99 at most 1.1 times.
 
-`mix` measures the searches of one client beside the worst mix that another's token may send, and records it in
+`mix` measures the searches of one client next to the worst mix that another's token may send, and records it in
 serve_mix.json, since it needs fewer sentences: target, p99 ≤ 1 s.
 
 Documents are sentences of statements2articles, queries the test statements, k = 10; answers are ids and scores. Real
@@ -158,7 +158,7 @@ def ratios(found: dict[str, Any], rival: str) -> dict[str, Any]:
 
 
 def dense(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
-    """Measure vector search beside the plain server."""
+    """Measure vector search next to the plain server."""
     asked = write_bodies(work / "dense.jsonl", [_body(q, "dense") for q in queries])
     simple = write_bodies(work / "plain.jsonl", [{"text": q, "k": K} for q in queries])
     with (
@@ -194,7 +194,7 @@ def bm25(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
 
 
 def mix(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
-    """Measure small searches of one token beside the worst mix that another may send.
+    """Measure small searches of one token next to the worst mix that another may send.
 
     A second server over the same index, which is sent nothing else, is asked in the same way at the same time: its
     waits are what the load of the machine alone costs.

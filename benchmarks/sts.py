@@ -144,7 +144,7 @@ def log(line: str) -> None:
 
 
 def keep(scorer: PairScorer, folder: Path, about: dict[str, Any], start: float) -> None:
-    """Write a model, and beside its weights what its training was."""
+    """Write a model, and next to its weights what its training was."""
     save(scorer, folder)
     about["cpu_s"] = round(time.process_time() - start, 1)
     (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
@@ -184,7 +184,7 @@ def judge(work: Path, resource: str) -> dict[str, Any]:
 def predictions(
     folder: Path, pairs: Sequence[Pair], name: str = "test", scorer: PairScorer | None = None
 ) -> npt.NDArray[np.float32]:
-    """Score pairs once, by the folder's model; the scores are kept beside it under a name."""
+    """Score pairs once, by the folder's model; the scores are kept next to it under a name."""
     path = folder / f"{name}.npy"
     if not path.exists():
         scores = (scorer or load(folder)).probabilities([p.texts for p in pairs])

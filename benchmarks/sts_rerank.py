@@ -38,7 +38,7 @@ ENCODER = "minilm@256"  # of the claims' index
 DEEPEST = 10
 DEPTHS, WEIGHTS = (3, 5, 10), tuple(round(0.1 * step, 1) for step in range(1, 11))
 NEGATIVES = (
-    6  # of the hybrid's best ten, beside the claim itself twice: one epoch is two of three negatives each
+    6  # of the hybrid's best ten, next to the claim itself twice: one epoch is two of three negatives each
 )
 SETTINGS = replace(CONFIG, loss="soft", epochs=1)
 SPLITS = ("held out", "dev", "test")
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def train_reranker(work: Path) -> None:
-    """Train on the links that are not held out: a tweet's claim is 5, what the hybrid ranks high beside it 0."""
+    """Train on the links that are not held out: a tweet's claim is 5, what the hybrid ranks high next to it 0."""
     folder = work / "reranker"
     if is_saved(folder):
         return

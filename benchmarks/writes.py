@@ -3,7 +3,7 @@
 `python -m benchmarks.writes --work FOLDER [--documents N] [--dim D]` → benchmarks/results/writes.json. The texts are
 TWELVE words by Zipf's law; with `--dim`, vectors are random, from a file. The index is built where it is missing, kept,
 and copied for each run. Targets at a million: one addition ≤ 10 CPU-ms and ≤ 50 MiB, 1,000 additions ≤ .3 s, 1,000
-removals ≤ .5 s; 8 writers ≥ 200 documents per second, and searches beside them at most twice as slow in the 99th
+removals ≤ .5 s; 8 writers ≥ 200 documents per second, and searches next to them at most twice as slow in the 99th
 percentile. `stream`: commits, searches and background merges in one process, ≤ 12 segments and no commit longer than
 100 ms. `claims`: a build of the claims that tweets are linked to, and searches of one query each, ≤ .2 s and ≥ 10,000
 per CPU-second. `cpu_ms` is CPU time of all threads, `ms` what the clock says, both medians; `mib` is how much

@@ -26,9 +26,9 @@ class Address:
 
     @classmethod
     def of(cls, given: str | Path) -> Address | None:
-        """Return the address that is given in place of a directory; None where it is a directory.
+        """Return the address that is given in place of a directory; None if it is a directory.
 
-        Several nodes are separated by commas: elastic+https://es1:9200,es2:9200/NAME. Raises IndexesError where it
+        Several nodes are separated by commas: elastic+https://es1:9200,es2:9200/NAME. Raises IndexesError if it
         cannot be read; the message never shows a password.
         """
         text = str(given)

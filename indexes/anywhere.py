@@ -96,7 +96,7 @@ class AnyCollection(Protocol):
 
     @property
     def phrases(self) -> Phrases:
-        """The search for phrases. Raises IndexesError where BM25 is on a server."""
+        """The search for phrases. Raises IndexesError if BM25 is on a server."""
 
     def ranking(self) -> HybridIndex:
         """Return the retrievers, asked one by one by a caller that compares the rows of several answers."""
@@ -108,7 +108,7 @@ class AnyCollection(Protocol):
         """Give the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
 
     def check_can(self, what: str) -> None:
-        """Raise IndexesError where the index is on a cluster that cannot do `what`, a name in its `Abilities`."""
+        """Raise IndexesError if the index is on a cluster that cannot do `what`, a name in its `Abilities`."""
 
     def check_fields(self, where: Filter) -> None:
         """Raise BadFilterError, which names the near miss, where no document has a field of the filter."""
@@ -116,7 +116,7 @@ class AnyCollection(Protocol):
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
         """Yield the documents that pass the filter, in the order of their arrival; only those that follow `after`.
 
-        Raises DamagedError, UnknownIdError where there is no document `after`.
+        Raises DamagedError, UnknownIdError if there is no document `after`.
         """
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ class AnyCollection(Protocol):
         """Return which of `ids` are in the index."""
 
     def document(self, id_: str) -> Document:
-        """Return a document. Raises UnknownIdError where there is none of this id, DamagedError."""
+        """Return a document. Raises UnknownIdError if there is none of this id, DamagedError."""
 
 
 class AnyWriter(Protocol):

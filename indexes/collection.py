@@ -104,8 +104,8 @@ class Collection:
 
         Files never change, so what this process has open and checked of an earlier generation is shared. `scan` makes
         the exact scan over many vectors (see FaissIndex). Without `verify`, sizes are compared, but no checksums, and
-        vectors are not checked. Raises IndexesError where there is no index, FormatVersionError where this version
-        cannot read it, and DamagedError where a file is missing or altered.
+        vectors are not checked. Raises IndexesError if there is no index, FormatVersionError if this version
+        cannot read it, and DamagedError if a file is missing or altered.
         """
         while True:
             manifest = storage.load_checked(
@@ -217,7 +217,7 @@ class Collection:
         return "elastic" if self.manifest.elastic else "embedded"
 
     def check_can(self, what: str) -> None:
-        """Raise IndexesError where the index is on a cluster that cannot do `what`, a name in its `Abilities`."""
+        """Raise IndexesError if the index is on a cluster that cannot do `what`, a name in its `Abilities`."""
 
     def ranking(self) -> HybridIndex:
         """Return the retrievers, asked one by one by a caller that compares the rows of several answers."""
@@ -246,7 +246,7 @@ class Collection:
 
     @functools.cached_property
     def phrases(self) -> PhraseSearch:
-        """The search for phrases. Raises IndexesError where BM25 is on a server."""
+        """The search for phrases. Raises IndexesError if BM25 is on a server."""
         if not isinstance(self.text, Bm25Index | FieldsIndex):
             raise IndexesError(
                 f"{self.directory} cannot search for phrases, since its BM25 is on Elasticsearch: build an index "
@@ -284,7 +284,7 @@ class Collection:
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
         """Yield the documents that pass the filter, in row order; with `after`, those that follow that document.
 
-        Raises DamagedError, UnknownIdError where there is no document `after`.
+        Raises DamagedError, UnknownIdError if there is no document `after`.
         """
         mask = self.rows.mask(where)
         first = int(self.rows.locate([after])[0]) + 1 if after else 0
@@ -297,7 +297,7 @@ class Collection:
         return self.rows.present(ids)
 
     def document(self, id_: str) -> Document:
-        """Return a live document. Raises UnknownIdError where there is none of this id, DamagedError."""
+        """Return a live document. Raises UnknownIdError if there is none of this id, DamagedError."""
         return self.documents[int(self.rows.locate([id_])[0])]
 
 

@@ -47,7 +47,7 @@ class Committing(AnyWriter):
     def store_encoder(self, name: str, folder: Path) -> Manifest:
         """Commit a copy of the encoder in `folder` under `encoder/name`: the model of the index, in other files.
 
-        Raises IndexesError where `name` is in use.
+        Raises IndexesError if `name` is in use.
         """
         old, name = self.manifest, f"{storage.ENCODER}/{name}"
         if old.encoder is None or old.encoder.name == name:

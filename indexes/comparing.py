@@ -89,7 +89,7 @@ def period_of(text: str) -> Period | None:
 
 
 def _offset(zone: str) -> int:
-    """Return a zone's distance from UTC in microseconds. Raises ValueError where there is no such zone."""
+    """Return a zone's distance from UTC in microseconds. Raises ValueError if there is no such zone."""
     if zone == "Z":
         return 0
     hours, minutes = int(zone[1:3]), int(zone[-2:] if len(zone) > 3 else 0)

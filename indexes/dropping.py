@@ -18,7 +18,7 @@ from indexes.store.records import Manifest
 def drop(directory: Path) -> Manifest:
     """Delete a collection, and its directory if nothing else lies there; return its last manifest.
 
-    Raises IndexesError where there is none, LockedError where another process is writing to it, and
+    Raises IndexesError if there is none, LockedError if another process is writing to it, and
     BackendUnavailableError (nothing is deleted then) where a part of it is on a server that does not answer.
     An interrupted drop leaves no index: delete the directory, or build a new index there, which removes the leftovers.
     """
@@ -46,7 +46,7 @@ def drop(directory: Path) -> Manifest:
 def discard(directory: Path) -> None:
     """Delete a collection, or what a killed build left of one, if it is there; what is not ours stays.
 
-    Raises as `drop` does, and IndexesError where the directory does not bear our mark.
+    Raises as `drop` does, and IndexesError if the directory does not bear our mark.
     """
     if (directory / manifests.NAME).exists():
         drop(directory)

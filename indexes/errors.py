@@ -87,8 +87,8 @@ class EncoderMismatchError(IndexesError):
 def importing(what: str, extra: str) -> Iterator[None]:
     """Turn a failing import inside the block into an error that names the reason and the remedy.
 
-    `what` needs the import, and `extra` installs it. Raises MissingExtraError where the package is not installed, and
-    BackendUnavailableError where it is but cannot be loaded: memory is short or the installation is damaged.
+    `what` needs the import, and `extra` installs it. Raises MissingExtraError if the package is not installed, and
+    BackendUnavailableError if it is but cannot be loaded: memory is short or the installation is damaged.
     """
     try:
         yield

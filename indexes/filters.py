@@ -68,7 +68,7 @@ class Condition(NamedTuple):
         return self.sign in COMPARE
 
     def check(self) -> None:
-        """Raise BadFilterError where this is a range that cannot be compared."""
+        """Raise BadFilterError if this is a range that cannot be compared."""
         if not self.is_range:
             return
         if len(self.values) != 1 or not comparable(self.values[0]):
@@ -116,7 +116,7 @@ class Filter:
         """Return the filter that a string, a list or a mapping describes, or None if there are no conditions.
 
         The grammar is that of the module: `lang=en|de`, `lang!=en`, `likes>100`, `date>=2021-01-31`. A repeated
-        `field=` accepts any of its values. Raises BadFilterError where a condition cannot be read or compared.
+        `field=` accepts any of its values. Raises BadFilterError if a condition cannot be read or compared.
         """
         if where is None or isinstance(where, Filter):
             return where
@@ -190,7 +190,7 @@ def _holds_others(value: Any) -> bool:
 def misfit_text(condition: Condition, misfit: Misfit) -> str:
     """Return the remark about values that a range leaves out whatever its bound, as they are written otherwise.
 
-    Raises BadFilterError where no value compares with the bound, and the values are of the other kind.
+    Raises BadFilterError if no value compares with the bound, and the values are of the other kind.
     """
     field, bound, example = condition.field, condition.values[0], misfit.example
     if misfit.kind and misfit.odd == misfit.values:

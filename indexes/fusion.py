@@ -94,7 +94,7 @@ def fuse(sides: Sequence[Ranking], fusion: Fusion, k: int) -> Ranking:
     """Return the top k of each query: rows and scores, both [Q, k]; equal (float32) scores come by ascending row.
 
     `sides` holds one ranking per retriever; they may differ in width, but not in their number of queries. Raises
-    BadFusionError where the rankings do not fit together or do not fit `fusion`, or k is below 1.
+    BadFusionError if the rankings do not fit together or do not fit `fusion`, or k is below 1.
     """
     _check(sides, fusion, k)
     parts = [

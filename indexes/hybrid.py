@@ -70,7 +70,7 @@ class Answer:
 
     @property
     def probabilities(self) -> tuple[Float64Array, ...] | None:
-        """P(link) of each hit, one array per query, NaN where it is not known; None without a calibration."""
+        """P(link) of each hit, one array per query, NaN if it is not known; None without a calibration."""
         known = tuple(hits.probabilities for hits in self.hits if hits.probabilities is not None)
         return known if self.calibration and len(known) == len(self.hits) else None
 
@@ -165,8 +165,8 @@ class HybridIndex:
 
         `bm25` replaces the index's parameters of BM25. `embed` turns the texts into vectors (float32 [n, dim]); it is
         called only for the dense retriever. In hybrid mode a retriever that raises BackendUnavailableError is left out
-        and named in `Answer.degraded`, unless `on_failure` is "fail". Raises IndexesError where k is below 1 or the
-        mode is unknown, and BackendUnavailableError where no retriever can answer, or where one cannot and none may be
+        and named in `Answer.degraded`, unless `on_failure` is "fail". Raises IndexesError if k is below 1 or the
+        mode is unknown, and BackendUnavailableError if no retriever can answer, or where one cannot and none may be
         left out.
         """
         if k < 1:

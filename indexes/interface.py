@@ -84,7 +84,7 @@ def check_id(value: object) -> str:
 def check_vectors(vectors: npt.ArrayLike, dim: int | None, ids: Sequence[str] | None = None) -> Matrix:
     """Return `vectors` as contiguous float32 [n, dim]; a `dim` of None accepts any dimension.
 
-    Raises BadVectorError where the shape or the number of `ids` is wrong, or a value is NaN or infinite.
+    Raises BadVectorError if the shape or the number of `ids` is wrong, or a value is NaN or infinite.
     """
     matrix = np.ascontiguousarray(vectors, dtype=np.float32)
     if matrix.ndim != 2 or (dim is not None and matrix.shape[1] != dim):
@@ -136,7 +136,7 @@ class Hits:
 
     Iterating yields a Hit (id, score, document) each; documents are read then, by `read`, from the generation of the
     index that was searched. `mark` returns an excerpt of a text in pieces, each with whether the query has that word.
-    `probabilities`, float64 [k]: P(link) of each hit, NaN where it is not known; None without a calibration.
+    `probabilities`, float64 [k]: P(link) of each hit, NaN if it is not known; None without a calibration.
     `no_match`: the probability that none of the documents is relevant, if a learned ranker ordered the hits.
     """
 
@@ -199,7 +199,7 @@ class VectorIndex(Protocol):
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
         """Return the top min(k, matching) documents for each of `vectors` (float32 [n, dim]).
 
-        Equal scores come in row order. Raises IndexesError where k is below 1, BadVectorError.
+        Equal scores come in row order. Raises IndexesError if k is below 1, BadVectorError.
         """
         ...
 
@@ -225,7 +225,7 @@ class TextIndex(Protocol):
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
         """Return the top documents for each query, at most k; equal scores come in row order.
 
-        Raises IndexesError where k is below 1.
+        Raises IndexesError if k is below 1.
         """
         ...
 
@@ -244,6 +244,6 @@ class RowSearch(Protocol):
     def search_rows(self, queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:
         """Return rows and scores, both [n_queries, k], best first, padded with row −1 and score −inf.
 
-        `queries` is a sequence of texts, or vectors (float32 [n_queries, dim]). Raises IndexesError where k is below 1.
+        `queries` is a sequence of texts, or vectors (float32 [n_queries, dim]). Raises IndexesError if k is below 1.
         """
         ...

@@ -76,5 +76,5 @@ IN_DIRECTORY = kinds_on("directory")
 
 
 def may_have_structure(name: str) -> bool:
-    """Return whether an index of this kind may store a graph or codes beside its vectors."""
+    """Return whether an index of this kind may store a graph or codes in addition to its vectors."""
     return name in IN_DIRECTORY and not KINDS[name].exact

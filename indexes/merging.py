@@ -123,7 +123,7 @@ def merge(now: Open, publish: Publish) -> bool:
     """Merge what should be merged of the generation that `now` returns; return whether anything was committed.
 
     `publish` is called while nobody else can write, and has to call what it gets: this commits, and returns the new
-    generation, opened, if `now` returns the one before it. Raises OSError, LockedError, and DamagedError where a file
+    generation, opened, if `now` returns the one before it. Raises OSError, LockedError, and DamagedError if a file
     that would be copied is not as written.
     """
     collection = now()

@@ -75,7 +75,7 @@ class Rows:
         return self._row_of
 
     def _rows_of(self, ids: Sequence[str]) -> RowArray:
-        """Return the live rows (int64 [n]) of n ids; −1 where there is none."""
+        """Return the live rows (int64 [n]) of n ids; −1 if there is none."""
         lookup = self._lookup()
         rows = np.fromiter(map(lookup.get, ids, itertools.repeat(-1)), dtype=np.int64, count=len(ids))
         if len(self._stored):
@@ -111,7 +111,7 @@ class Rows:
     def append(self, ids: Sequence[str], metadata: Sequence[Metadata] | None = None) -> int:
         """Add ids, all or nothing, and return the row of the first.
 
-        Raises BadIdError, DuplicateIdError, and ValueError where `metadata` and `ids` differ in number.
+        Raises BadIdError, DuplicateIdError, and ValueError if `metadata` and `ids` differ in number.
         """
         self.check_new(ids)
         if metadata is not None and len(metadata) != len(ids):
@@ -153,7 +153,7 @@ class Rows:
         self._masks.clear()
 
     def _read_metadata(self) -> None:
-        """Read the metadata that `restore` left for later. Raises IndexesError where a row has none."""
+        """Read the metadata that `restore` left for later. Raises IndexesError if a row has none."""
         if self._unread is None:
             return
         # If an earlier attempt failed midway, too few rows remain to be read, so no filter uses half the metadata.
@@ -172,7 +172,7 @@ class Rows:
         return rows
 
     def find(self, ids: Sequence[str]) -> RowArray:
-        """Return the live rows (int64 [n]) of n ids; −1 where there is none."""
+        """Return the live rows (int64 [n]) of n ids; −1 if there is none."""
         return self._rows_of(ids)
 
     def remove(self, ids: Sequence[str]) -> RowArray:
@@ -195,7 +195,7 @@ class Rows:
     def mask(self, where: Filter | None = None) -> Mask | None:
         """Return which rows may be answered (bool [rows], read-only), or None if all may.
 
-        Several threads may call it at once. Raises IndexesError where the stored metadata is incomplete.
+        Several threads may call it at once. Raises IndexesError if the stored metadata is incomplete.
         """
         if where is None and not len(self._dead):
             return None
@@ -237,7 +237,7 @@ class Rows:
     def misfits(self, where: Filter) -> tuple[str, ...]:
         """Return a remark about each range of a filter that some values of its field cannot be compared with.
 
-        Raises BadFilterError where the field holds dates and the bound is a number, or the reverse.
+        Raises BadFilterError if the field holds dates and the bound is a number, or the reverse.
         """
         ranges = [condition for condition in where.all if condition.is_range]
         if not ranges:
@@ -253,7 +253,7 @@ class Rows:
     def fields(self) -> tuple[str, ...]:
         """The metadata fields by which documents can be filtered, sorted; those of removed documents remain.
 
-        Raises IndexesError where the stored metadata is incomplete.
+        Raises IndexesError if the stored metadata is incomplete.
         """
         with self._lock:
             self._read_metadata()

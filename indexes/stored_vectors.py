@@ -54,8 +54,8 @@ def open_vectors(
 ) -> FaissIndex:
     """Return the vector index over normalised `blocks` (float32 [n, dim] each), with its stored graph, if any.
 
-    The first `checked` vectors are known to be sound. Raises DamagedError where a vector or the graph cannot be right,
-    MissingExtraError where FAISS is not installed.
+    The first `checked` vectors are known to be sound. Raises DamagedError if a vector or the graph cannot be right,
+    MissingExtraError if FAISS is not installed.
     """
     check_unit(directory, blocks, checked)
     index = FaissIndex(dim, manifest.vectors, settings=manifest.search.get("vectors"), scan=scan)

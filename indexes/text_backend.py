@@ -133,7 +133,7 @@ class EmbeddedText:
 
 
 class WithForward:
-    """A text backend with a forward index beside it, whose files lie in `text/` too."""
+    """A text backend with a forward index next to it, whose files lie in `text/` too."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ def _linked(
 def resume(directory: Path, manifest: Manifest, rows: Rows, known: Opened = NOTHING) -> TextBackend:
     """Return the backend that the manifest names, continuing from its commit; what is `known` is not read again.
 
-    Raises DamagedError, and BackendUnavailableError where a server does not answer.
+    Raises DamagedError, and BackendUnavailableError if a server does not answer.
     """
     text: TextBackend
     if manifest.elastic:

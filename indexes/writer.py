@@ -45,8 +45,8 @@ class Writer(Committing):
         """Start a collection in a directory that is absent, empty, or left by a creation that was killed.
 
         The files of `encoder_folder` are copied in, so that the index can move to another machine. `keep` is how
-        many older generations are kept beside the last one. Raises IndexesError where the language or the kind of
-        vectors is unknown or the directory is not vacant, LockedError where another process is writing to it.
+        many older generations are kept next to the last one. Raises IndexesError if the language or the kind of
+        vectors is unknown or the directory is not vacant, LockedError if another process is writing to it.
         """
         if keep:
             generations.refuse_server(manifest, "older generations cannot be kept")
@@ -80,13 +80,13 @@ class Writer(Committing):
         wait: float = 0,
         before: Callable[[], Collection | None] = lambda: None,
     ) -> Iterator[Self]:
-        """Open the last committed generation for changes; `wait` so many seconds for another writer to end.
+        """Open the last committed generation for changes; `wait` is how many seconds to wait for another writer.
 
         What it has in common with the generation that is open, which `before` returns when nobody else writes, is
         neither read nor checked again. `keep` is how many older
-        generations are kept beside the last one from now on; None leaves it as it is. Only with `resume` may documents
-        be added to, or removed from, an index whose build was interrupted. Raises IndexesError where there is no index,
-        LockedError where another is still writing to it, DamagedError.
+        generations are kept next to the last one from now on; None leaves it as it is. Only with `resume` may documents
+        be added to, or removed from, an index whose build was interrupted. Raises IndexesError if there is no index,
+        LockedError if another is still writing to it, DamagedError.
         """
         manifest = manifests.load(directory)
         if keep:
@@ -142,7 +142,7 @@ class Writer(Committing):
         self._removed = True
 
     def _check_complete(self) -> None:
-        """Raise IndexesError where an interrupted build would take the change for the corpus's own."""
+        """Raise IndexesError if an interrupted build would take the change for the corpus's own."""
         if not (self.manifest.build.complete or self._building):
             raise IndexesError(
                 f"the build of {self.directory} was interrupted: finish it first with `linker index build … --resume`"

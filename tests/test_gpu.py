@@ -72,7 +72,7 @@ def coarse(rows: Matrix, queries: Matrix) -> Matrix:
 
 
 def test_the_bound_covers_the_rounding_of_the_product(device: str) -> None:
-    """The rows' own rounding is small beside the gap that rounding the product opens between them."""
+    """The rows' own rounding is small next to the gap that rounding the product opens between them."""
     rows = np.array([[1 + 0.4 * UNIT, UNIT / 2], [1, UNIT / 2 + 0.51 * UNIT / 2**11]], dtype=np.float32)
     queries = np.ones((1, 2), dtype=np.float32)
     first, second = coarse(rows, queries)[0].astype(np.float64)

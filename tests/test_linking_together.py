@@ -145,7 +145,7 @@ def test_what_cannot_be_done_is_refused(folder: Path, tmp_path: Path) -> None:
     every.write_text("".join(f"p{i} 0 a{i} 1\n" for i in range(POSTS)))
     assert "cover every text" in linker(*base, "--train", every, check=1).stderr
     pairs = ("link", folder / "posts.jsonl", folder / "news.index", "--out", tmp_path / "p.csv", "--explain")
-    assert "beside a run" in linker(*pairs, check=1).stderr
+    assert "next to a run" in linker(*pairs, check=1).stderr
 
 
 def test_tables_with_other_headers_are_read_by_the_options_of_index_build(

@@ -149,7 +149,7 @@ def homes() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("what", ONCE)
 def test_it_has_one_home(what: str, homes: dict[str, set[str]]) -> None:
-    """A second home is merged into the first; a third party's reason for one is written beside it above."""
+    """A second home is merged into the first; a third party's reason for one is written next to it above."""
     assert homes[what] == ONCE[what][1]
 
 

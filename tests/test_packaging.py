@@ -24,7 +24,7 @@ def tracked() -> list[str]:
     command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip("this is no git repository")
+        pytest.skip("this is not a git repository")
     return [name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 

@@ -99,7 +99,7 @@ def cost(results: Any) -> Iterator[str]:
 
 @renders("joint")
 def joint(results: Any) -> Iterator[str]:
-    """Deciding together in one language beside each text alone, and beside what others link with."""
+    """Deciding together in one language next to each text alone, and beside what others link with."""
     yield "| | known | decided | alone, MRR / S@1 | together | lead in MRR (95 %) |"
     if "statements" in results:
         found = results["statements"]

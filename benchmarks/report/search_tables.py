@@ -113,7 +113,7 @@ def ann(results: Any) -> Iterator[str]:
         sizes = ", ".join(
             f"{name.replace(*OLD_CELLS)} {size:,.0f}" for name, size in results["sizes"].items()
         )
-        yield f"Bytes per row beside the vectors' 1,024: {sizes}."
+        yield f"Bytes per row in addition to the vectors' 1,024: {sizes}."
 
 
 def _at(point: Any) -> str:
@@ -178,7 +178,7 @@ def search(results: Any) -> Iterator[str]:
 @renders("index_build")
 def index_build(results: Any) -> Iterator[str]:
     yield "**Build**, documents per CPU-second, reading, checking and storing the documents included:"
-    yield "| | `linker index build` | the library alone, nothing stored beside its index |"
+    yield "| | `linker index build` | the library alone, nothing stored next to its index |"
     for name, figures in results.items():
         if "engine" in figures:
             library, direct = next(
@@ -208,9 +208,9 @@ def evaluate(results: Any) -> Iterator[str]:
 
 @renders("elastic")
 def bm25_speed(results: Any) -> Iterator[str]:
-    """BM25 beside its rivals: queries and documents per CPU-second."""
+    """BM25 next to its rivals: queries and documents per CPU-second."""
     yield (
-        "**BM25 beside its peers**, the same sentences, queries and terms for all; per CPU-second (Elasticsearch: "
+        "**BM25 compared with its peers**, the same sentences, queries and terms; per CPU-second (Elasticsearch: "
         "server and client), k = 10, and the overlap of the top ten with ours:"
     )
     yield "| sentences | | queries at once | one by one | documents indexed | same ten |"

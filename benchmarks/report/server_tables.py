@@ -13,7 +13,7 @@ from benchmarks.support.common import recorded
 
 @renders("serve.dense")
 def dense(results: Any) -> Iterator[str]:
-    """Vector search beside the plain server."""
+    """Vector search next to the plain server."""
     about = f"{results['documents']:,} sentences, k = 10"
     yield f"**Vector search**, {about}; a cell is answers per second, p50 / p99 in ms:"
     yield from _systems(results["dense"])
@@ -46,12 +46,12 @@ def commands(results: Any) -> Iterator[str]:
 
 @renders("serve_mix")
 def mix(results: Any) -> Iterator[str]:
-    """Small searches of one token, alone and beside the worst mix of another."""
+    """Small searches of one token, alone and next to the worst mix of another."""
     yield f"{results['documents']:,} sentences; five searches a second of one token:"
     yield "| | p50 / p99 / slowest, ms | answered |"
     rows = {
         "alone": "alone",
-        "beside": "beside the worst mix of another token",
+        "beside": "next to the worst mix of another token",
         "beside_on_an_idle_server": "at the same time, on a second server that gets nothing else",
     }
     for name, title in rows.items():

@@ -179,7 +179,7 @@ class KeptRows(list[dict[str, Any]]):
 
 
 def shared_data() -> Path:
-    """Return the folder of the shared data: LINKER_SHARED_DATA, or ../shared/data beside the repository."""
+    """Return the folder of the shared data: LINKER_SHARED_DATA, or ../shared/data next to the repository."""
     return Path(os.environ.get("LINKER_SHARED_DATA", ROOT.parent / "shared" / "data"))
 
 

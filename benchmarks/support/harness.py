@@ -64,7 +64,7 @@ def _name() -> str:
 
 
 def run_parts(parts: Mapping[str, Callable[[Path], Any]], *extra: str, seed: int = 0) -> None:
-    """Run the parts that `--only` names, by default all but `extra`, and record each at once beside the others."""
+    """Run the parts that `--only` names, by default all but `extra`, and record each at once next to the others."""
 
     def measure(options: Arguments) -> None:
         if unknown := {*options.only} - {*parts}:

@@ -76,7 +76,7 @@ def prepare(work: Path, most: int, held_out: Iterable[str] = ()) -> tuple[Path, 
 
 
 def with_surroundings(vectors: Matrix) -> Matrix:
-    """Return float32 [n, 2 d], of length 1: each vector of [n, d] beside the mean of those around it."""
+    """Return float32 [n, 2 d], of length 1: each vector of [n, d] next to the mean of those around it."""
     around = np.array(vectors)
     for shift in range(1, AROUND + 1):
         around[shift:] += vectors[:-shift]

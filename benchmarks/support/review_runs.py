@@ -251,7 +251,7 @@ def controls(review: Review, order: Rows, target: float) -> dict[str, Any]:
 
 
 def any_time(review: Review, order: Rows) -> dict[str, Any]:
-    """Return whether a bound that is looked at after every audited document was ever wrong, beside the naive one."""
+    """Return whether a bound that is looked at after every audited document was ever wrong, next to the naive one."""
     rule = make("urn", review.population, 0.9, {"looks": "any"})
     reads = first_stop(rule, review.said[order])
     found = int(review.said[order[:reads]].sum())

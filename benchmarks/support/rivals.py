@@ -1,7 +1,7 @@
 """What others link two collections with: scores of all pairs, and an assignment of texts to documents.
 
 A run holds the best KEPT documents of each text with their scores, as the programs give them. RapidFuzz and
-recordlinkage are no dependencies: their runs are left out where they are not installed.
+recordlinkage are not dependencies: their runs are left out where they are not installed.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def refused(address: Address, what: str) -> IndexesError:
 
 
 def vectors_of(address: Address, asked: str) -> str:
-    """Return the kind of vectors that a build by `asked` has. Raises IndexesError where there is none."""
+    """Return the kind of vectors that a build by `asked` has. Raises IndexesError if there is none."""
     by = abilities_of(address)
     if asked not in by.vectors:
         raise IndexesError(

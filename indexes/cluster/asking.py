@@ -41,7 +41,7 @@ class Asking:
         self._any_until = 0.0
 
     def patiently(self, ask: Callable[[], T], seconds: float | None = None) -> T:
-        """Return what `ask` returns, called again while it raises PassingError, for so many `seconds`.
+        """Return what `ask` returns, called again while it raises PassingError, for at most `seconds`.
 
         The default is what a search has: six where there are replicas; otherwise no other node can answer, and `ask` is
         called once. Raises the last PassingError.
@@ -65,7 +65,7 @@ class Asking:
         )
 
     def check(self, answer: Mapping[str, Any]) -> None:
-        """Raise PassingError where an answer says that shards are missing in it."""
+        """Raise PassingError if an answer says that shards are missing in it."""
         shards = answer.get("_shards", {})
         if shards.get("failed"):
             raise PassingError(
@@ -77,7 +77,7 @@ class Asking:
         """Return the whole answer to each search: its `hits`, and its `aggregations` if it asks for some.
 
         With replicas, a search whose node died is sent again, because another node has a copy. Raises
-        BackendUnavailableError where the answer is missing or partial, IndexesError where a search is rejected.
+        BackendUnavailableError if the answer is missing or partial, IndexesError if a search is rejected.
         """
         answers = self._search(index, bodies) if bodies else []
         for pause in PAUSES if self._settings.replicas else ():

@@ -53,7 +53,7 @@ def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[Breaker, RowSearch 
 def has_field(text: object, field: str) -> bool:
     """Return whether a document on the server of a text retriever has short values in this metadata field.
 
-    Raises BackendUnavailableError where the server does not answer or is known not to.
+    Raises BackendUnavailableError if the server does not answer or is known not to.
     """
     if not isinstance(text, Breaker) or not isinstance(text.side, ClusterText) or text.is_open:
         raise BackendUnavailableError("the server is not asked for its fields")
@@ -63,7 +63,7 @@ def has_field(text: object, field: str) -> bool:
 class ServerText:
     """The text backend on the server, as the collection's writer uses it; alone, it is a TextIndex.
 
-    Raises IndexesError where the language is unknown.
+    Raises IndexesError if the language is unknown.
     """
 
     def __init__(self, manifest: Manifest, rows: Rows, index: ClusterIndex, renumbered: bool = False) -> None:
@@ -78,7 +78,7 @@ class ServerText:
     def resume(cls, manifest: Manifest, rows: Rows) -> ServerText:
         """Resume from a commit, after removing the leftovers of an interrupted writer from the server.
 
-        Raises BackendUnavailableError where the server does not answer or has lost documents, IndexesError where the
+        Raises BackendUnavailableError if the server does not answer or has lost documents, IndexesError if the
         index is outdated.
         """
         writer = cls(manifest, rows, ClusterIndex(ElasticSettings.from_json(manifest.elastic)))
@@ -121,7 +121,7 @@ class ServerText:
     def add(
         self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
     ) -> None:
-        """Add a batch, all or nothing. Raises as `add_documents`, and IndexesError where the lengths differ."""
+        """Add a batch, all or nothing. Raises as `add_documents`, and IndexesError if the lengths differ."""
         values = [{}] * len(ids) if metadata is None else metadata
         if not len(ids) == len(texts) == len(values):
             raise IndexesError(f"{len(ids)} ids, but {len(texts)} texts or another number of metadata")
@@ -159,7 +159,7 @@ class ServerText:
         return {}
 
     def renumbered(self, rows: Rows) -> ServerText:
-        """Close this index and return an empty one beside it, for renumbered rows."""
+        """Close this index and return an empty one next to it, for renumbered rows."""
         self.close()
         old = self.index.settings
         stem, _, number = old.index.partition(".")
@@ -195,8 +195,8 @@ def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
     """Fill a new index from the directory's documents, replace the old one in one step, and return the manifest.
 
     Searches continue meanwhile. `changes` are new values of ElasticSettings (urls, shards, replicas), which are
-    stored in the manifest. Raises IndexesError where the collection has no part on a server,
-    BackendUnavailableError where the server does not answer or documents are lost.
+    stored in the manifest. Raises IndexesError if the collection has no part on a server,
+    BackendUnavailableError if the server does not answer or documents are lost.
     """
     with storage.write_lock(directory):
         manifest = storage.load_checked(directory)

@@ -58,7 +58,7 @@ class Breaker:
     ) -> tuple[RowArray, ScoreArray]:
         """Return the retriever's rows (int64) and scores (float32), both [n, k]; only one for texts takes `bm25`.
 
-        Raises BackendUnavailableError where the server does not answer, and at once while the circuit is open.
+        Raises BackendUnavailableError if the server does not answer, and at once while the circuit is open.
         """
         parameters = {} if bm25 is None else {"bm25": bm25}
         return self.run(lambda: self.side.search_rows(queries, k, where, **parameters))
@@ -80,7 +80,7 @@ class Breaker:
         return answer
 
     def _enter(self) -> bool:
-        """Return whether this search is the trial. Raises BackendUnavailableError where it must not be sent."""
+        """Return whether this search is the trial. Raises BackendUnavailableError if it must not be sent."""
         with self._lock:
             if not self.is_open:
                 return False

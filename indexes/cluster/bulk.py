@@ -80,7 +80,7 @@ class Bulk:
     def flush(self) -> None:
         """Send the queue and wait until every operation is acknowledged.
 
-        Raises BackendUnavailableError where `patience` runs out, IndexesError where the server rejects a document.
+        Raises BackendUnavailableError if `patience` runs out, IndexesError if the server rejects a document.
         """
         if self._waiting:
             self._submit()

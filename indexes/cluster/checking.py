@@ -1,6 +1,6 @@
 """Whether an index on a cluster is whole: by counts over all documents, and by a sample that is read.
 
-One that is alone is sampled at random, and its documents are found again; one beside a directory is compared with that.
+One that is alone is sampled at random, and its documents are found again; one next to a directory is compared with it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def check(address: Address, sample: int = SAMPLE, seed: int | None = None) -> Ch
 
     All documents must have an id, a stamp and, with an encoder, a vector. Of a random sample (by `seed`), each document
     must be readable, have its stamp as its version, and be found by each of its terms, those of its metadata included.
-    Raises IndexesError where there is no index, BackendUnavailableError where the server does not answer.
+    Raises IndexesError if there is no index, BackendUnavailableError if the server does not answer.
     """
     state = state_at(address)
     settings = ElasticSettings.of(address, state.shards, state.replicas)
@@ -87,7 +87,7 @@ def _unfound(index: ClusterIndex, manifest: Manifest, sources: Sequence[Mapping[
     for start in range(0, len(queries), BATCH):
         found = index.matches(queries[start : start + BATCH])
         for (document, stamp), is_found in zip(documents[start:], found, strict=False):
-            # One that another writer has changed meanwhile is no damage.
+            # One that another writer has changed meanwhile is not damage.
             if not is_found and index.versions([document.id]).get(document.id) == stamp:
                 yield f"{index.name}: document {document.id!r} is not found by its own terms: build the index again"
 
@@ -106,8 +106,8 @@ def _found_by(document: Document, key: str, analysis: Analysis) -> dict[str, Any
 def compare(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> Check:
     """Compare the server with the directory: all counts, and the content of `sample` documents spread over it.
 
-    Rows that are not in the commit are no damage: a writer is at work or was interrupted, and searches skip them.
-    Raises BackendUnavailableError where the server does not answer.
+    Rows that are not in the commit are not damage: a writer is at work or was interrupted, and searches skip them.
+    Raises BackendUnavailableError if the server does not answer.
     """
     documents = DocumentStore(directory, manifest.segments)
     rows = read_rows(directory, manifest, documents)

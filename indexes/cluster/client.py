@@ -1,6 +1,6 @@
 """The connection to a server: addresses, credentials from the environment, and the translation of errors.
 
-What is said of Elasticsearch here holds for OpenSearch, whose client is in `opensearch`.
+All this holds for OpenSearch too, whose client is in `opensearch`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ElasticSettings:
     """Location and layout of an index, without secrets; `index` is the alias that is searched.
 
     `named` means that the caller gave the addresses, so that credentials may go there without confirmation;
-    `stateless`, that there is no directory beside the index; `server` is a key of PRODUCTS. Raises IndexesError where
+    `stateless`, that there is no directory next to the index; `server` is a key of PRODUCTS. Raises IndexesError if
     an address or a number is invalid.
     """
 
@@ -111,8 +111,8 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
     """Return a client whose searches end after `timeout` seconds (default: LINKER_ELASTIC_TIMEOUT, or 10).
 
     Nothing is sent yet. The time is divided among the addresses, so that a dead node leaves some for the next.
-    Redirects are not followed, and nodes are not discovered. Raises MissingExtraError where the client library is
-    missing, UntrustedHostError where credentials must not go to an address, IndexesError where they are invalid.
+    Redirects are not followed, and nodes are not discovered. Raises MissingExtraError if the client library is
+    missing, UntrustedHostError if credentials must not go to an address, IndexesError if they are invalid.
     """
     with importing("the Elasticsearch backend", "elastic"):
         from elasticsearch import Elasticsearch
@@ -142,7 +142,7 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
 
 
 def seconds_of(settings: ElasticSettings) -> float:
-    """Return the seconds that a search may take. Raises IndexesError where the environment has no positive number."""
+    """Return the seconds that a search may take. Raises IndexesError if the environment has no positive number."""
     name = f"{settings.prefix}TIMEOUT"
     text = os.environ.get(name, "")
     try:
@@ -157,14 +157,14 @@ def seconds_of(settings: ElasticSettings) -> float:
 def remember(settings: ElasticSettings) -> None:
     """Store the addresses that the caller named as trusted: later processes know them only from a manifest.
 
-    Raises IndexesError where the file of trusted hosts cannot be read or written.
+    Raises IndexesError if the file of trusted hosts cannot be read or written.
     """
     if settings.named and authorization(settings):
         elastic_trust.remember(settings.urls)
 
 
 def authorization(settings: ElasticSettings) -> str:
-    """Return the Authorization header; empty without credentials. Raises IndexesError where they are invalid."""
+    """Return the Authorization header; empty without credentials. Raises IndexesError if they are invalid."""
     prefix = settings.prefix
     key, user, password = (_secret(f"{prefix}{name}") for name in ("API_KEY", "USER", "PASSWORD"))
     if key and settings.server != "elastic":
@@ -191,7 +191,7 @@ def _ways(settings: ElasticSettings) -> str:
 
 
 def authority(settings: ElasticSettings) -> str | None:
-    """Return the file of a certificate authority. Raises IndexesError where it does not exist."""
+    """Return the file of a certificate authority. Raises IndexesError if it does not exist."""
     file = os.environ.get(f"{settings.prefix}CA") or None
     if file and not Path(file).is_file():
         raise IndexesError(f"{settings.prefix}CA names no file: {file}")
@@ -215,7 +215,7 @@ def _secret(variable: str) -> str:
 def elastic_errors(settings: ElasticSettings) -> Iterator[None]:
     """Turn the client's errors into ours.
 
-    Raises BackendUnavailableError where the error may pass, IndexesError where a request was rejected.
+    Raises BackendUnavailableError if the error may pass, IndexesError if a request was rejected.
     """
     from elasticsearch import ApiError, TransportError, UnsupportedProductError
 
@@ -254,7 +254,7 @@ def not_the_product(settings: ElasticSettings) -> BackendUnavailableError:
 
 
 def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesError:
-    """Return the error for an HTTP status: BackendUnavailableError where the server is at fault, else IndexesError."""
+    """Return the error for an HTTP status: BackendUnavailableError if the server is at fault, else IndexesError."""
     where, index = settings.where, settings.index
     if status in (401, 403) and "cluster_block" not in reason:
         return BackendUnavailableError(f"{where} refuses us ({status}): set {_ways(settings)}")

@@ -40,7 +40,7 @@ class RemoteCollection:
     """One generation on a cluster, opened for search; later additions and deletions are seen."""
 
     def __init__(self, address: Address, state: State, on_failure: OnFailure = "degrade") -> None:
-        """Raise DamagedError, FormatVersionError where the stored manifest cannot be read."""
+        """Raise DamagedError, FormatVersionError if the stored manifest cannot be read."""
         self.directory, self.address, self.state = Path(str(address)), address, state
         settings = ElasticSettings.of(address, state.shards, state.replicas)
         self.index = index = ClusterIndex(settings, state.name)
@@ -77,7 +77,7 @@ class RemoteCollection:
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
         """Yield the documents that pass the filter, in the order of their stamps, as of one point in time.
 
-        With `after`, only those that follow that document. Raises UnknownIdError where there is none.
+        With `after`, only those that follow that document. Raises UnknownIdError if there is none.
         """
         clauses, place = self._text.clauses(where), None
         if after:
@@ -113,7 +113,7 @@ class RemoteCollection:
         return self.address.server
 
     def check_can(self, what: str) -> None:
-        """Raise IndexesError where the cluster cannot do `what`."""
+        """Raise IndexesError if the cluster cannot do `what`."""
         if what in abilities_of(self.address).refusals:
             raise refused(self.address, what)
 
@@ -158,7 +158,7 @@ class RemoteCollection:
         return set(self.index.versions([id_ for id_ in ids if id_]))
 
     def document(self, id_: str) -> Document:
-        """Return a document as last written. Raises UnknownIdError where there is none of this id."""
+        """Return a document as last written. Raises UnknownIdError if there is none of this id."""
         return self.read([id_])[0]
 
     def read(self, ids: Sequence[str]) -> list[Document]:
@@ -175,7 +175,7 @@ class RemoteCollection:
     def has_moved(self) -> bool:
         """Return whether the node that answers knows of another generation or settings. Raises IndexesError.
 
-        Raises NoMasterError where that node has no master, so that its documents may be outdated.
+        Raises NoMasterError if that node has no master, so that its documents may be outdated.
         """
         self.index.check_led()
         found = self.index.state(near=True)

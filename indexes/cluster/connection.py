@@ -95,7 +95,7 @@ class Connection:
     def refresh(self) -> None:
         """Make what is written visible on every copy that searches may ask.
 
-        Raises BackendUnavailableError where a shard, or a copy, does not do so in time.
+        Raises BackendUnavailableError if a shard, or a copy, does not do so in time.
         """
         self._asking.patiently(self._refresh, self._bulk_settings.patience if self.settings.replicas else 0.0)
 
@@ -129,7 +129,7 @@ class Connection:
             self._asking.ping(self.name)
 
     def check_led(self) -> None:
-        """Raise NoMasterError where the node that answers knows no master: it is cut off from most others, or votes.
+        """Raise NoMasterError if the node that answers knows no master: it is cut off from most others, or votes.
 
         Such a node goes on answering searches, with the documents that it had. Raises BackendUnavailableError.
         """
@@ -144,7 +144,7 @@ class Connection:
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return the answer to each search, as `Asking.msearch` does.
 
-        Raises BackendUnavailableError where the answer is missing or partial, IndexesError where a search is rejected.
+        Raises BackendUnavailableError if the answer is missing or partial, IndexesError if a search is rejected.
         """
         return self._asking.msearch(self.name, bodies)
 

@@ -18,7 +18,7 @@ class RemoteDocuments:
     """Reads documents from the cluster; `named` is how errors name the index.
 
     What asks for a row reads the ids of all documents, once, in the order of their stamps: a document that is written
-    later has no row, and one that is deleted later is empty. It raises IndexesError where they are more than MOST.
+    later has no row, and one that is deleted later is empty. It raises IndexesError if they are more than MOST.
     """
 
     def __init__(self, index: ClusterIndex, named: str) -> None:

@@ -1,4 +1,4 @@
-"""What lies beside an index that is alone on a cluster, in two more indexes: unusable records, and files in pieces."""
+"""What lies next to an index that is alone on a cluster, in two more indexes: unusable records, and files in pieces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def put(index: ClusterIndex, folder: Path, place: str) -> dict[str, FileRecord]:
 
 
 def get(index: ClusterIndex, files: Mapping[str, FileRecord], place: str, into: Path) -> None:
-    """Write the files under `place` into a local folder. Raises DamagedError where one is not as it was stored."""
+    """Write the files under `place` into a local folder. Raises DamagedError if one is not as it was stored."""
     for name, record in files.items():
         if name.rpartition("/")[0] != place:
             continue
@@ -82,7 +82,7 @@ def _written(key: str, source: Mapping[str, Any]) -> Operation:
 
 
 def write(index: ClusterIndex, suffix: str, operations: Sequence[Operation]) -> None:
-    """Write to an index beside this one, whose name ends so; it is made where it is missing."""
+    """Write to an index next to this one, whose name ends so; it is made where it is missing."""
     name = f"{index.settings.index}{suffix}"
     with index.errors():
         if not index.client.indices.exists(index=name):

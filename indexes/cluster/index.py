@@ -57,7 +57,7 @@ def check_name(name: str) -> str:
 
 
 class ClusterIndex(Reads):
-    """An index beside a directory, or alone, which its settings say."""
+    """An index next to a directory, or alone, which its settings say."""
 
     def __init__(
         self,
@@ -66,14 +66,14 @@ class ClusterIndex(Reads):
         timeout: float | None = None,
         bulk: BulkSettings | None = None,
     ) -> None:
-        """Raise IndexesError where it cannot have such a name. See `Connection`."""
+        """Raise IndexesError if it cannot have such a name. See `Connection`."""
         check_name(settings.index)
         super().__init__(settings, at, timeout, bulk)
 
     def create(self, dim: int = 0, kind: str = "hnsw", bm25: Bm25Parameters = DEFAULT) -> None:
         """Create the first generation, with the alias; `bm25` sets its k1 and b for good.
 
-        Raises IndexesError where the name is taken.
+        Raises IndexesError if the name is taken.
         """
         with self.errors():
             taken = self.client.indices.exists(index=self.settings.index)
@@ -85,7 +85,7 @@ class ClusterIndex(Reads):
         self._create(self._generation(1), dim, kind, bm25, {self.settings.index: {}})
 
     def start(self, manifest: Manifest, dim: int, kind: str, stamp: int) -> None:
-        """Create the first generation, which has no alias yet. Raises IndexesError where there is one."""
+        """Create the first generation, which has no alias yet. Raises IndexesError if there is one."""
         self.name = self._generation(1)
         self._create(self.name, dim, kind, manifest.bm25)
         self.describe(manifest, stamp)
@@ -119,7 +119,7 @@ class ClusterIndex(Reads):
             )
 
     def current(self) -> str:
-        """Return the name of the index that has the alias. Raises BackendUnavailableError where there is none."""
+        """Return the name of the index that has the alias. Raises BackendUnavailableError if there is none."""
         with self.errors():
             names = sorted(self.client.indices.get_alias(name=self.settings.index).body)
         return str(names[-1])
@@ -128,7 +128,7 @@ class ClusterIndex(Reads):
         """Remove the leftovers of an interrupted writer and return the number of documents that remain.
 
         These are the rows from `rows` on and, where the remaining number is not `documents`, the `dead` rows, int64
-        [n]. Raises BackendUnavailableError where the server does not answer.
+        [n]. Raises BackendUnavailableError if the server does not answer.
         """
         self.refresh()
         self._delete_by({"range": {"row": {"gte": rows}}})
@@ -146,7 +146,7 @@ class ClusterIndex(Reads):
     ) -> ClusterIndex:
         """Create the next generation, empty and without the alias, and return it.
 
-        `promote` gives it the alias. Raises IndexesError where `kind` is unknown.
+        `promote` gives it the alias. Raises IndexesError if `kind` is unknown.
         """
         number = generation(self.current()) + 1 if self.exists() else 1
         after = ClusterIndex(self.settings, self._generation(number), bulk=self._bulk_settings)
@@ -196,9 +196,9 @@ class ClusterIndex(Reads):
                 self.patient.indices.delete(index=names, ignore_unavailable=True)
 
     def state(self, of: str = "", *, near: bool = False) -> State | None:
-        """Return what is at the name now, or at the generation `of`; None where there is no index.
+        """Return what is at the name now, or at the generation `of`; None if there is no index.
 
-        With `near`, that is what the node that answers knows, with or without a master. Raises IndexesError where the
+        With `near`, that is what the node that answers knows, with or without a master. Raises IndexesError if the
         index is not one of this package's without a directory, BackendUnavailableError.
         """
         name = of or self.settings.index
@@ -224,7 +224,7 @@ class ClusterIndex(Reads):
         )
 
     def led_state(self, seconds: float) -> State | None:
-        """Return `state`, as a node with a master knows it, which has so many seconds to be elected.
+        """Return `state`, as a node with a master knows it; a master has `wait` seconds to be elected.
 
         Raises as `state`, and NoMasterError.
         """
@@ -270,6 +270,6 @@ class ClusterIndex(Reads):
 
 
 def generation(name: str) -> int:
-    """Return the number in the name of a generation; 0 where there is none."""
+    """Return the number in the name of a generation; 0 if there is none."""
     found = re.search(r"-g(\d{6})$", name)
     return int(found[1]) if found else 0

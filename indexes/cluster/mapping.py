@@ -89,7 +89,7 @@ def mapping(
 
 
 def written(document: Document, row: int, terms: Sequence[str], vectors: Vectors) -> Operation:
-    """Return the operation that writes the document of a row beside a directory; writing it twice changes nothing.
+    """Return the operation that writes the document of a row next to a directory; writing it twice changes nothing.
 
     `vectors` holds one vector, float32 [dim], for each vector field.
     """
@@ -154,7 +154,7 @@ def fields_of(document: Document) -> list[str]:
 
 
 def document_of(source: Mapping[str, Any], index: str) -> Document:
-    """Return the document in the stored fields. Raises DamagedError where they do not hold one."""
+    """Return the document in the stored fields. Raises DamagedError if they do not hold one."""
     id_, line = source.get("id"), source.get("document")
     if not isinstance(id_, str) or not isinstance(line, str):
         raise DamagedError(f"{index} holds a document that linker did not write: build the index again")
@@ -162,7 +162,7 @@ def document_of(source: Mapping[str, Any], index: str) -> Document:
 
 
 def terms_of(found: Mapping[str, Any]) -> str:
-    """Return the stored terms of a document. Raises IndexesError where an earlier version stored none."""
+    """Return the stored terms of a document. Raises IndexesError if an earlier version stored none."""
     try:
         return str(found["fields"]["terms"][0])
     except KeyError:

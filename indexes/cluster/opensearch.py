@@ -217,8 +217,8 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> OpenSear
     """Return a client whose searches end after `timeout` seconds (default: LINKER_OPENSEARCH_TIMEOUT, or 10).
 
     As for Elasticsearch, nothing is sent yet, the time is divided among the addresses, redirects are not followed and
-    nodes are not discovered. Raises MissingExtraError where the client library is missing, UntrustedHostError where
-    credentials must not go to an address, IndexesError where they are invalid.
+    nodes are not discovered. Raises MissingExtraError if the client library is missing, UntrustedHostError if
+    credentials must not go to an address, IndexesError if they are invalid.
     """
     with importing("the OpenSearch backend", "opensearch"):
         from opensearchpy import Transport
@@ -274,7 +274,7 @@ def _node(url: str) -> dict[str, Any]:
 
 
 def _trusting(authority: str | None) -> ssl.SSLContext:
-    """Return what checks certificates, by this authority or the system's. Raises IndexesError where it is none."""
+    """Return what checks certificates, by this authority or the system's. Raises IndexesError if it is none."""
     import ssl  # which a search without a server need not wait for
 
     try:

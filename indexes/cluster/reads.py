@@ -22,7 +22,7 @@ SCANNED = "5m"  # how long the server keeps a point in time between two pages
 
 
 class Reads(Connection):
-    """What is read of an index; by ids where it is alone, and by rows beside a directory."""
+    """What is read of an index; by ids where it is alone, and by rows next to a directory."""
 
     def fetch(self, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return the stored fields and terms by row; missing rows are left out. Raises BackendUnavailableError."""
@@ -57,7 +57,7 @@ class Reads(Connection):
             yield self._asking.patiently(functools.partial(self._documents, part, source)), part
 
     def _documents(self, ids: Sequence[str], source: bool) -> list[dict[str, Any]]:
-        """Return what the server says of each id. Raises PassingError where it cannot say whether one is there."""
+        """Return what the server says of each id. Raises PassingError if it cannot say whether one is there."""
         with self.errors():
             keys = [mapping.key_of(id_) for id_ in ids]
             docs: list[dict[str, Any]] = self.client.mget(index=self.name, ids=keys, source=source)["docs"]

@@ -30,7 +30,7 @@ Body = Mapping[str, Any]
 
 
 class Total(NamedTuple):
-    """The visible documents: their `number`, their `tokens`, and the `last` row or stamp, None where there is none."""
+    """The visible documents: their `number`, their `tokens`, and the `last` row or stamp, None if there is none."""
 
     number: int = -1
     tokens: int = 0

@@ -112,7 +112,7 @@ class ClusterText(_Retriever):
 
     Removed documents count in no statistics, where a directory counts them until it is compacted. Of `parameters`, the
     server keeps k1 and b as they were when the index was created; k3 may differ per query. It proposes candidates by
-    the LONGEST_QUERY most frequent terms of a query. Raises IndexesError where the language is unknown.
+    the LONGEST_QUERY most frequent terms of a query. Raises IndexesError if the language is unknown.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class ClusterText(_Retriever):
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
 
-        Raises BackendUnavailableError where the server does not answer, IndexesError where k is below 1 or `bm25` has
+        Raises BackendUnavailableError if the server does not answer, IndexesError if k is below 1 or `bm25` has
         another k1 or b than the index.
         """
         check_k(k)
@@ -220,8 +220,8 @@ class ClusterVectors(_Retriever):
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and cosines (float32), both [n, k], filled with −1 and −inf.
 
-        `queries` is float32 [n, dim]. Raises IndexesError where k is below 1, BadVectorError where they are invalid,
-        BackendUnavailableError where the server does not answer.
+        `queries` is float32 [n, dim]. Raises IndexesError if k is below 1, BadVectorError if they are invalid,
+        BackendUnavailableError if the server does not answer.
         """
         check_k(k)
         queries = normalised(check_vectors(queries, self._dim))

@@ -11,7 +11,7 @@ import numpy as np
 from indexes.interface import Mask, RowArray
 from indexes.rows import Rows
 
-FEW = 10_000  # so many documents are never more than memory holds
+FEW = 10_000  # this many documents always fit into memory
 
 
 class Numbers(Protocol):

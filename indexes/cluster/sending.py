@@ -30,7 +30,7 @@ class Sender(Protocol):
 class DirectSender:
     """Analyses documents in this process and sends them from it; `vectors`, float32 [n, dim], if the index keeps some.
 
-    Vectors of an index beside a directory are of length 1 already.
+    Vectors of an index next to a directory are of length 1 already.
     """
 
     def __init__(self, index: ClusterIndex, manifest: Manifest) -> None:
@@ -73,7 +73,7 @@ class DirectSender:
 
 
 def vector_kind(manifest: Manifest) -> tuple[int, str]:
-    """Return the dimension and the kind of the vectors on the server; dimension 0 where it has none."""
+    """Return the dimension and the kind of the vectors on the server; dimension 0 if it has none."""
     if manifest.encoder is None or not on_server(manifest.vectors):
         return 0, "flat"
     return manifest.encoder.dim, KINDS[manifest.vectors].server_type

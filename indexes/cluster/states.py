@@ -17,7 +17,7 @@ from indexes.store.records import Manifest
 
 
 def state_at(address: Address, *, to_write: bool = False) -> State:
-    """Return what is at an address now. Raises IndexesError where there is no index, BackendUnavailableError.
+    """Return what is at an address now. Raises IndexesError if there is no index, BackendUnavailableError.
 
     A writer waits for the election of a master, as its writes would, where there is another node to ask.
     """
@@ -41,7 +41,7 @@ def state_at(address: Address, *, to_write: bool = False) -> State:
 def stored_manifest(address: Address, state: State) -> Manifest:
     """Return the manifest as it was stored, with the number of its generation.
 
-    Raises DamagedError, IndexesError where an earlier version made the index.
+    Raises DamagedError, IndexesError if an earlier version made the index.
     """
     if state.format < FORMAT:
         raise IndexesError(f"{address} {EARLIER}")
@@ -72,7 +72,7 @@ def manifest_of(directory: Path) -> Manifest:
 def drop(address: Address) -> tuple[int, int]:
     """Delete an index on a cluster, or what an interrupted build has left; return its documents and generation.
 
-    Raises IndexesError where there is neither, BackendUnavailableError.
+    Raises IndexesError if there is neither, BackendUnavailableError.
     """
     with contextlib.closing(ClusterIndex(ElasticSettings.of(address))) as index:
         state = index.state() or index.unfinished() or state_at(address)

@@ -27,7 +27,7 @@ confirm: Callable[[str], bool] | None = None  # asks the user to trust hosts; No
 
 
 def origin(url: str) -> str:
-    """Return an address as scheme://host:port in lower case. Raises IndexesError where it is invalid.
+    """Return an address as scheme://host:port in lower case. Raises IndexesError if it is invalid.
 
     The message never shows a password.
     """
@@ -55,7 +55,7 @@ def _is_possible(host: str, port: str | None) -> bool:
 def path() -> Path:
     """Return the path of the file of trusted hosts, which LINKER_TRUSTED_HOSTS overrides.
 
-    Raises IndexesError where there is no home directory.
+    Raises IndexesError if there is no home directory.
     """
     if override := os.environ.get(FILE):
         return Path(override)
@@ -68,7 +68,7 @@ def path() -> Path:
 
 
 def trusted() -> set[str]:
-    """Return the origins in LINKER_ELASTIC_URL and the file. Raises IndexesError where one cannot be read."""
+    """Return the origins in LINKER_ELASTIC_URL and the file. Raises IndexesError if one cannot be read."""
     return {*_origins(URLS, os.environ.get(URLS, "").split(",")), *_origins(str(path()), _lines(path()))}
 
 
@@ -91,7 +91,7 @@ def _origins(source: str, urls: Sequence[str]) -> Iterator[str]:
 
 
 def remember(urls: Sequence[str]) -> None:
-    """Add new addresses to the file of trusted hosts. Raises IndexesError where that cannot be read or written."""
+    """Add new addresses to the file of trusted hosts. Raises IndexesError if that cannot be read or written."""
     known = trusted()
     new = [o for o in dict.fromkeys(map(origin, urls)) if o not in known]
     if not new:

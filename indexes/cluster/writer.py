@@ -67,7 +67,7 @@ class RemoteWriter(AnyWriter):
     ) -> Iterator[Self]:
         """Start a build in a generation that nobody sees until its last commit.
 
-        Raises IndexesError where there is an index of this name, BackendUnavailableError.
+        Raises IndexesError if there is an index of this name, BackendUnavailableError.
         """
         with contextlib.closing(ClusterIndex(ElasticSettings.of(address, shards, replicas))) as index:
             if index.exists():
@@ -87,7 +87,7 @@ class RemoteWriter(AnyWriter):
     @classmethod
     @contextlib.contextmanager
     def resume(cls, address: Address) -> Iterator[Self]:
-        """Continue an interrupted build from its last commit. Raises IndexesError where there is none."""
+        """Continue an interrupted build from its last commit. Raises IndexesError if there is none."""
         with contextlib.closing(ClusterIndex(ElasticSettings.of(address))) as named:
             state = named.unfinished()
         if state is None:
@@ -121,7 +121,7 @@ class RemoteWriter(AnyWriter):
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
         """Send documents, or none of them; one that was removed before is replaced. Raises as `Writer.add`.
 
-        Where another writer adds one of the ids meanwhile, the later stamp stays, and nobody is told.
+        Where another writer adds one of the ids meanwhile, the later stamp stays, and nobody is notified.
         """
         documents = [storable(d) for d in documents]
         ids = [check_id(d.id) for d in documents]

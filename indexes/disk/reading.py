@@ -22,7 +22,7 @@ REMEDY = "restore it from a backup, or rebuild the index"
 def open_inside(directory: Path, name: str) -> Iterator[BinaryIO]:
     """Open the file `name` (relative, "/" between its parts) of `directory` for reading.
 
-    Raises OSError, and DamagedError where anything on the way below `directory` is a link, or the file is a device,
+    Raises OSError, and DamagedError if anything on the way below `directory` is a link, or the file is a device,
     a pipe or a folder: nothing is read from it, and opening does not block.
     """
     *folders, last = PurePosixPath(name).parts
@@ -53,7 +53,7 @@ def _not_a_file(path: Path) -> DamagedError:
 def map_file(path: Path) -> mmap.mmap:
     """Return a read-only mapping of a file, opened as by `open_inside`.
 
-    Raises OSError, and DamagedError where the file is empty or not a regular one.
+    Raises OSError, and DamagedError if the file is empty or not a regular one.
     """
     with open_inside(path.parent, path.name) as file:
         if not os.fstat(file.fileno()).st_size:

@@ -35,7 +35,7 @@ class PostingLists:
 
     @classmethod
     def of(cls, matrix: sp.csr_array) -> Self:
-        """Return the rows of `matrix` [d, m] as posting lists. Raises ValueError where it points outside itself."""
+        """Return the rows of `matrix` [d, m] as posting lists. Raises ValueError if it points outside itself."""
         _parts(matrix)
         begins = range(0, max(matrix.shape[1], 1), TILE)
         return cls.of_tiles([sp.csr_array(matrix[:, i : i + TILE]) for i in begins], matrix.shape)
@@ -48,7 +48,7 @@ class PostingLists:
     def add_to(self, out: Float32Array, left: sp.csr_array) -> None:
         """Add `left` [b, d] · the matrix to `out`, C-contiguous float32 [b, m].
 
-        Raises ValueError where the shapes do not fit and where `left` points outside itself.
+        Raises ValueError if the shapes do not fit and where `left` points outside itself.
         """
         if left.shape[1] != self.shape[0] or out.shape != (left.shape[0], self.shape[1]):
             raise ValueError(f"{left.shape} · {self.shape} cannot be added to {out.shape}")
@@ -75,14 +75,14 @@ class Factor:
 
     @classmethod
     def of(cls, matrix: sp.csr_array) -> Self:
-        """Return the factor. Raises ValueError where the matrix points outside itself."""
+        """Return the factor. Raises ValueError if the matrix points outside itself."""
         return cls(matrix, _parts(matrix))
 
     def dots(self, left: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
         """Return the products of rows of `left` [n, d] and of the matrix [m, d]: float32 [pairs].
 
         Row i of `left` is multiplied by the rows `others[begin[i]:begin[i + 1]]`; `begin`: int64 [n + 1]. Many pairs
-        are computed in one thread per core. Raises ValueError as `of` does, and where there are no such rows.
+        are computed in one thread per core. Raises ValueError as `of` does, and if there are no such rows.
         """
         _check("row", others, self.matrix.shape[0])
         starts = len(begin) == left.shape[0] + 1 and begin[0] == 0 and begin[-1] == len(others)
@@ -128,7 +128,7 @@ def _plain_dots(
 def _parts(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the arrays of a CSR matrix in the types that the compiled loops read; copies only what differs.
 
-    Raises ValueError where the loops would read or write outside an array.
+    Raises ValueError if the loops would read or write outside an array.
     """
     begin, columns = matrix.indptr, matrix.indices
     _check("column", columns, matrix.shape[1])

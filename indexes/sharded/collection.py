@@ -40,7 +40,7 @@ class ShardedCollection(Collection):
         on_failure: OnFailure = "degrade",
         absent: Mapping[Path, str] | None = None,
     ) -> None:
-        """Raise IndexesError where the shards do not agree, DuplicateIdError where two have a document of one id."""
+        """Raise IndexesError if the shards do not agree, DuplicateIdError if two have a document of one id."""
         named = [(shard.directory, shard.manifest) for shard in shards]
         agreement.check(named)
         self.shards, self.absent = tuple(shards), absent or {}

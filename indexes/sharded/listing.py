@@ -1,6 +1,6 @@
 """A directory that names shards: wherever an index is named, it stands for all of them.
 
-`shards.json` in it holds the names of their directories, relative to it where they are beside it, so that all can move.
+`shards.json` in it holds the names of their directories, relative to it if they are next to it, so that all can move.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_index(directory: Path) -> bool:
 def shards_of(directory: Path) -> list[Path]:
     """Return the directories that make up an index: those that `directory` names, or itself.
 
-    Raises DamagedError where its list cannot be read.
+    Raises DamagedError if its list cannot be read.
     """
     if Address.of(directory) or (directory / manifests.NAME).exists() or not (directory / NAME).exists():
         return [directory]
@@ -58,7 +58,7 @@ def shards_of(directory: Path) -> list[Path]:
 def manifests_of(*directories: Path) -> list[Manifest]:
     """Return the manifests of the directories that make up an index or several, without those that cannot be read.
 
-    A directory may be an address of an index on a cluster. Raises as `shards_of`, and IndexesError where none can be
+    A directory may be an address of an index on a cluster. Raises as `shards_of`, and IndexesError if none can be
     read.
     """
     found: list[Manifest] = []
@@ -74,7 +74,7 @@ def manifests_of(*directories: Path) -> list[Manifest]:
 
 
 def check_once(directories: Sequence[Path]) -> None:
-    """Raise IndexesError where a directory is named twice, or none is named."""
+    """Raise IndexesError if a directory is named twice, or none is named."""
     if not directories:
         raise IndexesError("name the directory of an index, or several")
     if len(directories) > 1 and (address := next(filter(None, map(Address.of, directories)), None)):
@@ -97,7 +97,7 @@ def _is_list(values: Any) -> bool:
 def join(target: Path, directories: Sequence[Path]) -> None:
     """Let the directory `target` stand for the indexes in `directories`, in this order; nothing is copied.
 
-    Raises IndexesError where they cannot be searched together, one is named twice or names shards itself, or `target`
+    Raises IndexesError if they cannot be searched together, one is named twice or names shards itself, or `target`
     holds an index; OSError.
     """
     if (target / manifests.NAME).exists():

@@ -33,7 +33,7 @@ def backup(directory: Path, out: Path) -> Manifest:
 
     If the name ends in .tar, `out` is an archive; otherwise it is a folder, which is an index by itself and holds hard
     links where it is on the same file system. Every file is compared with its checksum, and `out` appears complete or
-    not at all. Raises IndexesError where there is no index, a part of it is on a server or `out` exists, DamagedError.
+    not at all. Raises IndexesError if there is no index, a part of it is on a server or `out` exists, DamagedError.
     """
     with storage.disk_errors(f"backing up {directory}"), _opened(directory) as (manifest, files):
         if out.suffix == ".tar":
@@ -59,8 +59,8 @@ def write_archive(directory: Path, target: IO[bytes]) -> Manifest:
 def restore(source: Path, directory: Path) -> Manifest:
     """Make an index from a backup (a folder or an archive) in an absent or empty directory; return its manifest.
 
-    The directory appears complete or not at all. Raises IndexesError where there is no backup or the directory is not
-    empty, DamagedError where the backup is damaged.
+    The directory appears complete or not at all. Raises IndexesError if there is no backup or the directory is not
+    empty, DamagedError if the backup is damaged.
     """
     if source.is_dir():
         return backup(source, directory)

@@ -1,4 +1,4 @@
-"""Reads a segment's offsets, ids and documents as untrusted data, and raises DamagedError where they do not fit."""
+"""Reads a segment's offsets, ids and documents as untrusted data, and raises DamagedError if they do not fit."""
 
 from __future__ import annotations
 

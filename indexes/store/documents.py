@@ -122,7 +122,7 @@ class DocumentStore:
         """Return all vectors, in row order, as at most one block (float32 [rows, dim]).
 
         A single segment, as a build or a compaction leaves it, is mapped; several are read into one array, which is
-        that of the earlier generation where possible. Raises DamagedError where a file is too short.
+        that of the earlier generation where possible. Raises DamagedError if a file is too short.
         """
         if len(self.segments) < 2:
             return [mapped_vectors(segment.folder).reshape(-1, dim) for segment in self.segments]

@@ -61,7 +61,7 @@ def replace_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
-    """Open the lock file for reading and writing. Raises IndexesError where it is a link or not a regular file."""
+    """Open the lock file for reading and writing. Raises IndexesError if it is a link or not a regular file."""
     path = directory / LOCK
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise IndexesError(
@@ -78,9 +78,9 @@ PAUSE = 0.005  # seconds between tries: a merge waits for a moment between the c
 
 @contextlib.contextmanager
 def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
-    """Hold the write lock, which a killed process releases too; `wait` so many seconds for another holder to end.
+    """Hold the write lock, which a killed process releases too; `wait` is how many seconds to wait for another holder.
 
-    Raises LockedError where another process, or this one, still holds it; at once where this thread does.
+    Raises LockedError if another process, or this one, still holds it; at once where this thread does.
     """
     manifests.check_directory(directory)
     deadline, create = time.monotonic() + wait, os.O_CREAT
@@ -180,7 +180,7 @@ def _damage_of(directory: Path, name: str, expected: FileRecord, content: bool) 
 
 
 def check(directory: Path, files: Mapping[str, FileRecord]) -> None:
-    """Raise DamagedError where files that are about to be copied have changed since they were opened."""
+    """Raise DamagedError if files that are about to be copied have changed since they were opened."""
     lines = [line for name, record in files.items() if (line := _damage_of(directory, name, record, True))]
     if lines:
         raise DamagedError("; ".join(lines) + f": {REMEDY}")
@@ -192,7 +192,7 @@ def load_checked(
     """Return the manifest after checking every file that it lists, so that a damaged index never answers silently.
 
     Files in `known` were checked before; without `content`, only sizes are compared. If a writer replaces the
-    generation meanwhile, the newer one is read. Raises IndexesError where there is no index,
+    generation meanwhile, the newer one is read. Raises IndexesError if there is no index,
     FormatVersionError, DamagedError.
     """
     manifest = manifests.load(directory)

@@ -1,6 +1,6 @@
 """Older generations that an index keeps: their manifests under `generations/`, and the files that these list.
 
-A file beside the manifests says how many are kept, so that it applies to every later change; without it none are.
+A file next to the manifests says how many are kept, so that it applies to every later change; without it none are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEEP = f"{storage.GENERATIONS}/keep"
 
 
 def limit(directory: Path) -> int:
-    """Return how many older generations an index keeps. Raises DamagedError where the file cannot be parsed."""
+    """Return how many older generations an index keeps. Raises DamagedError if the file cannot be parsed."""
     path = directory / KEEP
     try:
         content = path.read_bytes()
@@ -46,9 +46,9 @@ def set_limit(directory: Path, keep: int) -> None:
 
 
 def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
-    """Return the older generations that are kept beside the last one, `manifest`, by number, ascending.
+    """Return the older generations that are kept next to the last one, `manifest`, by number, ascending.
 
-    Raises IndexesError, DamagedError where one of them cannot be read.
+    Raises IndexesError, DamagedError if one of them cannot be read.
     """
     folder, generations = directory / storage.GENERATIONS, {}
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
@@ -112,8 +112,8 @@ def sweep(directory: Path, manifest: Manifest, folders: Sequence[str] = storage.
 def checkout(directory: Path, generation: int) -> Manifest:
     """Commit a generation with the content of an older one that is kept; return its manifest. Nothing is copied.
 
-    Raises IndexesError where that generation is not kept or the index is partly on a server, DamagedError where one of
-    its files is damaged, LockedError where another process is writing to the index.
+    Raises IndexesError if that generation is not kept or the index is partly on a server, DamagedError if one of
+    its files is damaged, LockedError if another process is writing to the index.
     """
     # Without an index this raises before a lock file is made.
     manifests.load(directory)

@@ -30,8 +30,8 @@ class Growing:
     def extend(self, first: int, parts: Iterable[tuple[Path, int]]) -> Matrix | None:
         """Return the rows before `first` and those of all `parts` after them: float32 [rows, dim], read-only.
 
-        `parts` are files of vectors, and their numbers of rows. None where there is no room for them, or others are in
-        their place. Raises DamagedError where a file is too short.
+        `parts` are files of vectors, and their numbers of rows. None if there is no room for them, or others are in
+        their place. Raises DamagedError if a file is too short.
         """
         with self._lock:
             end = first
@@ -52,7 +52,7 @@ class Growing:
 
 
 def _read(file: BufferedReader, into: Matrix) -> Matrix:
-    """Fill an array from a file, and return it. Raises DamagedError where the file is too short."""
+    """Fill an array from a file, and return it. Raises DamagedError if the file is too short."""
     if into.size and file.readinto(into.data) != into.nbytes:
         raise DamagedError(f"{file.name} is too short: {REMEDY}")
     return into

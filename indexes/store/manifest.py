@@ -27,7 +27,7 @@ MOST_BYTES = 8 << 20  # about 50,000 files
 def dump(manifest: Manifest) -> bytes:
     """Return the manifest as JSON whose first line is the checksum of the rest, so that any flipped byte is detected.
 
-    Raises IndexesError where it would be too long to be read.
+    Raises IndexesError if it would be too long to be read.
     """
     body = orjson.dumps(
         _to_json(manifest),
@@ -46,7 +46,7 @@ def load(directory: Path, name: str = NAME) -> Manifest:
     """Return the manifest of `directory`, or one kept under another name, after checking it.
 
     The checksum detects accidents only, since an attacker can write a matching one; so every value is checked as well
-    (manifest_checks.py). Raises IndexesError where there is no index, FormatVersionError, DamagedError.
+    (manifest_checks.py). Raises IndexesError if there is no index, FormatVersionError, DamagedError.
     """
     return read(_read(directory, name), directory / name)
 
@@ -67,7 +67,7 @@ def read(data: bytes, path: Path | str) -> Manifest:
 # Between two commits each change and each reader read the same bytes several times.
 @functools.lru_cache(maxsize=8)
 def _parsed(data: bytes) -> Manifest:
-    """Return the manifest in `data`. Raises FormatVersionError, and SchemaError where a value is wrong."""
+    """Return the manifest in `data`. Raises FormatVersionError, and SchemaError if a value is wrong."""
     if data != _checked(data.partition(b",")[2]):
         raise SchemaError("its checksum does not match")
     values = parse(data)
@@ -84,7 +84,7 @@ def _parsed(data: bytes) -> Manifest:
 
 
 def check_directory(directory: Path) -> None:
-    """Raise IndexesError where an address of an index on a cluster is given for a directory."""
+    """Raise IndexesError if an address of an index on a cluster is given for a directory."""
     if address := Address.of(directory):
         raise IndexesError(
             f"{address} is an index on a cluster, and this command needs one in a directory: build one there with "

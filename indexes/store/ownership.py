@@ -89,8 +89,8 @@ def foreign(directory: Path) -> Path | None:
 def claim(directory: Path, copied: Iterable[str] = ()) -> Iterator[None]:
     """Make a vacant directory ours and hold its lock; `copied` are the encoder's files that will be copied into it.
 
-    The mark and the folders that lead to it are on the disk before anything else is written. Raises IndexesError where
-    the directory is not vacant, LockedError where another process holds the lock.
+    The mark and the folders that lead to it are on the disk before anything else is written. Raises IndexesError if
+    the directory is not vacant, LockedError if another process holds the lock.
     """
     writing.make_folder(directory)
     check_vacant(directory)

@@ -29,7 +29,7 @@ Parts = Iterable[bytes | memoryview]
 def storable(document: Document) -> Document:
     """Return the document as it will be read back, so that filters see the same metadata now and later.
 
-    Raises BadDocumentError where JSON cannot hold its metadata or its text is not valid Unicode.
+    Raises BadDocumentError if JSON cannot hold its metadata or its text is not valid Unicode.
     """
     try:
         (document.text + document.title).encode()

@@ -94,7 +94,7 @@ class Bm25Index:
         """Open a snapshot for reading; nothing is written to it, and it may be deleted while it is open.
 
         Segments that are `known` by the names of their files are open already. Raises DamagedError, and
-        FileNotFoundError where the folder does not exist.
+        FileNotFoundError if the folder does not exist.
         """
         index = cls.__new__(cls)
         index._start(analysis, None, postings.read_folder(snapshot, known), rows, parameters)
@@ -117,8 +117,8 @@ class Bm25Index:
         """Return an index that continues from a snapshot (None: from scratch) in the empty or absent folder `scratch`.
 
         Segments that are `known` by the names of their files are open already. Unless it is `building`, commits merge
-        small segments only. Raises IndexesError where `scratch` is
-        not empty, FileNotFoundError where there is no snapshot, DamagedError.
+        small segments only. Raises IndexesError if `scratch` is
+        not empty, FileNotFoundError if there is no snapshot, DamagedError.
         """
         scratch.mkdir(parents=True, exist_ok=True)
         if any(scratch.iterdir()):
@@ -166,7 +166,7 @@ class Bm25Index:
     def add(
         self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
     ) -> None:
-        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, and IndexesError where it is read-only."""
+        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, and IndexesError if it is read-only."""
         self._check_writable()
         if len(texts) != len(ids) or (metadata is not None and len(metadata) != len(ids)):
             raise IndexesError(
@@ -191,7 +191,7 @@ class Bm25Index:
             self._pending += len(tokens)
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove a batch, all or nothing. Raises UnknownIdError, and IndexesError where the index is read-only."""
+        """Remove a batch, all or nothing. Raises UnknownIdError, and IndexesError if the index is read-only."""
         self._check_writable()
         self._rows.remove(ids)
 
@@ -243,7 +243,7 @@ class Bm25Index:
 
         Commit first: without it, additions that have already filled a segment are included, and others are not. A file
         is named by its content's checksum, so files of the same name in an earlier snapshot are the same. Raises
-        IndexesError where the index has no folder, OSError.
+        IndexesError if the index has no folder, OSError.
         """
         if self._directory is None:
             raise IndexesError("only an index that lives in a folder has snapshots: give it a directory")
@@ -255,7 +255,7 @@ class Bm25Index:
     def holding(self, terms: Sequence[int]) -> RowArray:
         """Return the rows that have all of `terms` (hashes), int64 [n], ascending, removed ones included.
 
-        Raises IndexesError where the index is closed, DamagedError where a file has become shorter.
+        Raises IndexesError if the index is closed, DamagedError if a file has become shorter.
         """
         return self.scorer().holding(terms)
 
@@ -268,8 +268,8 @@ class Bm25Index:
     ) -> list[Hits]:
         """Return the top documents for each query, at most k; equal scores come in row order.
 
-        `bm25` replaces the index's own parameters. Raises IndexesError where k is below 1 or the index is
-        closed, DamagedError where a file has become shorter.
+        `bm25` replaces the index's own parameters. Raises IndexesError if k is below 1 or the index is
+        closed, DamagedError if a file has become shorter.
         """
         check_k(k)
         return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where, bm25))

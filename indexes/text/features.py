@@ -98,7 +98,7 @@ class Weights:
 
 
 def weigh(query: QueryWords, frequency: AnyArray, documents: int, tokens: int) -> Weights:
-    """Return the weights of a query's terms that `frequency` (int [terms]) of so many documents have.
+    """Return the weights of a query's terms; `frequency`, int [terms]: how many of the documents have each.
 
     A term's probability, for the language model, is taken from the number of documents with it.
     """

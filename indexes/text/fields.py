@@ -59,7 +59,7 @@ class FieldsIndex:
     ) -> Self:
         """Open a snapshot for reading; see `Bm25Index.open`.
 
-        Raises DamagedError, and FileNotFoundError where a folder does not exist.
+        Raises DamagedError, and FileNotFoundError if a folder does not exist.
         """
         numbers = range(len(parameters.fields))
         indexes = [Bm25Index.open(snapshot / folder_of(n), rows, analysis, known=known) for n in numbers]
@@ -79,7 +79,7 @@ class FieldsIndex:
     ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in folders in `scratch`.
 
-        Raises IndexesError where they are not empty, DamagedError.
+        Raises IndexesError if they are not empty, DamagedError.
         """
         names = [folder_of(n) for n in range(len(parameters.fields))]
         indexes = [
@@ -161,7 +161,7 @@ class FieldsIndex:
         """Return rows and scores, both [n, k], best first, padded with −1 and −inf.
 
         `bm25` replaces the index's own parameters; fields that it does not name are left out, unless it names none.
-        Raises IndexesError where k is below 1, there is no such field or the index is closed, DamagedError where a file
+        Raises IndexesError if k is below 1, there is no such field or the index is closed, DamagedError if a file
         has become shorter.
         """
         check_k(k)

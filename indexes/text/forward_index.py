@@ -57,7 +57,7 @@ class ForwardIndex:
         analysis: str | AnalysisSettings = "english",
         known: Mapping[str, ForwardSegment] | None = None,
     ) -> Self:
-        """Open a snapshot of so many rows for reading; see `Bm25Index.open`. Raises DamagedError, OSError."""
+        """Open a snapshot of that many rows for reading; see `Bm25Index.open`. Raises DamagedError, OSError."""
         index = cls(analysis, None, forward.read_folder(folder, known))
         if index.rows != rows:
             raise DamagedError(
@@ -156,7 +156,7 @@ class ForwardIndex:
     def describe(self, query: QueryWords, rows: AnyArray) -> Float32Array:
         """Return the features of a query and the candidates `rows` (int64 [n]), float32 [n, NAMES].
 
-        Raises IndexError for a row that does not exist, DamagedError where a file has become shorter.
+        Raises IndexError for a row that does not exist, DamagedError if a file has become shorter.
         """
         forward.check_lengths(self._segments)
         if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
@@ -178,7 +178,7 @@ class ForwardIndex:
     def having(self, phrase: AnyArray, rows: RowArray) -> RowArray:
         """Return those of `rows` (int64 [n], ascending) that have the terms of a phrase one after the other.
 
-        `phrase`: the terms' hashes, uint64 [1 or more]. Raises DamagedError where a file has become shorter.
+        `phrase`: the terms' hashes, uint64 [1 or more]. Raises DamagedError if a file has become shorter.
         """
         forward.check_lengths(self._segments)
         edges = np.searchsorted(rows, [s.first for s in self._segments] + [self.rows])

@@ -86,7 +86,7 @@ class LinearText:
     def scores(self, terms: AnyArray, weights: AnyArray) -> Float32Array:
         """Return the score of every row, float32 [rows], by the `weights` (float [n]) of terms (uint64 [n]).
 
-        Raises DamagedError where a file has become shorter.
+        Raises DamagedError if a file has become shorter.
         """
         sums = np.zeros(self.rows, dtype=np.float32)
         for field in self._fields:

@@ -35,7 +35,7 @@ class Field:
     """A field of BM25F: "title", "text", or the name of a metadata field.
 
     Its counts are multiplied by `weight` (0 leaves it out); `b` discounts its length, None by the common b. Raises
-    IndexesError where a value is out of range.
+    IndexesError if a value is out of range.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Bm25Parameters:
     weighs (k3 + 1) · c / (k3 + c), so 0 counts each term once, and infinity each repetition. For a query of more than
     LONG_QUERY terms k3 grows in proportion to its length: words that a post repeats are emphasis, but in a whole
     article that is the query, counts say what it is about. `fields`: those of an index that was built with fields;
-    empty in any other. Raises IndexesError where a value is out of range or a field is repeated.
+    empty in any other. Raises IndexesError if a value is out of range or a field is repeated.
     """
 
     k1: float = 1.2
@@ -114,7 +114,7 @@ class Bm25Parameters:
     ) -> Self:
         """Return the parameters with new weights and b of fields, by name; the other fields keep theirs.
 
-        Raises IndexesError where there is no such field.
+        Raises IndexesError if there is no such field.
         """
         weights, b = weights or {}, b or {}
         names = [field.name for field in self.fields]
@@ -142,7 +142,7 @@ class AnalysisSettings:
 
     `tokenizer`: "words" takes letters and digits, "posts" also knows addresses, @handles, #hashtags and `_`.
     `stop_words`: whether documents lose their stop words as queries do. `min_token`: the shortest word, in characters.
-    Raises IndexesError where a value is unknown.
+    Raises IndexesError if a value is unknown.
     """
 
     language: str = "english"
@@ -167,7 +167,7 @@ class AnalysisSettings:
 
     @classmethod
     def of(cls, settings: str | AnalysisSettings) -> AnalysisSettings:
-        """Return the settings, or those of a language. Raises IndexesError where the language is unknown."""
+        """Return the settings, or those of a language. Raises IndexesError if the language is unknown."""
         return cls(settings) if isinstance(settings, str) else settings
 
     @classmethod

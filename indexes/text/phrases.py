@@ -46,7 +46,7 @@ class PhraseSearch:
         """Return a filter for documents with every phrase that is quoted in `text`; `where` if there is none.
 
         A phrase is analysed as documents are: inflections match, and stop words do unless the index drops them. Quotes
-        without a term are none. Raises DamagedError, and IndexesError where the index is closed.
+        without a term are none. Raises DamagedError, and IndexesError if the index is closed.
         """
         found = [self._having(terms) for part in quoted(text) if (terms := self._terms(part))]
         if not found:

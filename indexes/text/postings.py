@@ -205,7 +205,7 @@ def _counted(segment: PostingsSegment) -> bool:
 def read_folder(folder: Path, known: Mapping[str, PostingsSegment] | None = None) -> list[PostingsSegment]:
     """Return a folder's segments in row order; those that are `known` by the names of their files are open already.
 
-    Raises DamagedError, and FileNotFoundError where the folder does not exist.
+    Raises DamagedError, and FileNotFoundError if the folder does not exist.
     """
     return segment_files.read_folder(folder, NAME, read, "the postings of row {row}", known)
 

@@ -59,7 +59,7 @@ class Scorer(abc.ABC):
         """Return the top k rows of each query and their scores, both [n, k], padded with −1 and −inf.
 
         Only rows that `allowed` (bool [rows]) marks are returned. Equal scores come in row order. Raises IndexesError
-        where `allowed` has a wrong length, DamagedError where a segment's file has become shorter.
+        where `allowed` has a wrong length, DamagedError if a segment's file has become shorter.
         """
         check_lengths(self._segments)
         if allowed is not None and len(allowed) != self._documents:
@@ -86,7 +86,7 @@ class Scorer(abc.ABC):
 class Bm25Scorer(Scorer):
     """Ranks the rows of segments by BM25. Several threads may search at once.
 
-    Raises IndexesError where the segments have too many rows.
+    Raises IndexesError if the segments have too many rows.
     """
 
     def __init__(self, segments: Sequence[PostingsSegment]) -> None:
@@ -126,7 +126,7 @@ class Bm25Scorer(Scorer):
         return (weight / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
     def norm(self, length: int, parameters: Bm25Parameters) -> float:
-        """Return what BM25 adds to a count in a text of so many terms: k1 (1 − b + b · length / average)."""
+        """Return what BM25 adds to a count in a text of that length in terms: k1 (1 − b + b · length / average)."""
         return parameters.k1 * (1 - parameters.b + parameters.b * length / self._average)
 
     def tables(self, parameters: Bm25Parameters) -> Tables:

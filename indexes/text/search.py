@@ -17,7 +17,7 @@ class TextSearch(Protocol):
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows and scores, both [n, k], best first, padded with −1 and −inf.
 
-        `bm25` replaces the index's own parameters. Raises IndexesError where k is below 1, or where the backend cannot
+        `bm25` replaces the index's own parameters. Raises IndexesError if k is below 1, or where the backend cannot
         change a parameter per query.
         """
         ...

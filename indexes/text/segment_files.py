@@ -118,7 +118,7 @@ def read_folder(
     """Return a folder's segments in row order; `what` they hold is named where a row is missing, as "{row}".
 
     Those whose files have names in `known` are open already; they are not read again. Raises DamagedError, and
-    FileNotFoundError where the folder does not exist.
+    FileNotFoundError if the folder does not exist.
     """
 
     def opened(path: Path) -> S:

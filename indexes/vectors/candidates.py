@@ -40,5 +40,5 @@ class CandidateGenerator(Protocol):
         ...
 
     def load(self, path: Path, flat: Any) -> int:
-        """Read what `save` wrote and return the number of rows in it. Raises DamagedError where the file is invalid."""
+        """Read what `save` wrote and return the number of rows in it. Raises DamagedError if the file is invalid."""
         ...

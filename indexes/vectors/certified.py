@@ -121,7 +121,7 @@ def _lengths(vectors: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 class ByteScan:
-    """ExactScan on the CPU. The codes take dim + 8 bytes per row beside the vectors' 4·dim; masks hide removed rows."""
+    """ExactScan on the CPU. The codes add dim + 8 bytes per row to the vectors' 4·dim; masks hide removed rows."""
 
     def __init__(
         self, threads: Callable[[], int] = lambda: 1, release: Callable[[], None] = lambda: None

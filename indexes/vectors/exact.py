@@ -34,14 +34,14 @@ class ExactIndex:
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
         """Add a batch of `vectors`, float32 [n, dim], all or nothing.
 
-        Raises DuplicateIdError, BadIdError or BadVectorError where the batch is invalid.
+        Raises DuplicateIdError, BadIdError or BadVectorError if the batch is invalid.
         """
         new = normalised(check_vectors(vectors, self.dim, ids))
         self._rows.append(ids, metadata)
         self._vectors = np.vstack([self._vectors, new])
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove a batch, all or nothing. Raises UnknownIdError where an id is not in the index."""
+        """Remove a batch, all or nothing. Raises UnknownIdError if an id is not in the index."""
         self._rows.remove(ids)
 
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
@@ -57,7 +57,7 @@ class ExactIndex:
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
 
-        `queries` is float32 [n, dim]. Raises IndexesError where k is below 1, BadVectorError where they are invalid.
+        `queries` is float32 [n, dim]. Raises IndexesError if k is below 1, BadVectorError if they are invalid.
         """
         check_k(k)
         queries = normalised(check_vectors(queries, self.dim))

@@ -33,7 +33,7 @@ def require(holds: Any, otherwise: str) -> None:
 
 
 class File:
-    """A file's bytes, read from beginning to end. Every method raises WrongError where the bytes do not fit."""
+    """A file's bytes, read from beginning to end. Every method raises WrongError if the bytes do not fit."""
 
     def __init__(self, data: Any) -> None:
         self._data, self._at = data, 0

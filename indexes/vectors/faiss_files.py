@@ -25,7 +25,7 @@ Check = Callable[[File, int, int], None]
 
 @functools.cache
 def load_faiss() -> Any:
-    """Return the module `faiss`, imported on first use. Raises MissingExtraError where it is not installed."""
+    """Return the module `faiss`, imported on first use. Raises MissingExtraError if it is not installed."""
     with importing("vector search", "cpu"):
         import faiss
     return faiss
@@ -37,7 +37,7 @@ def bitmap(mask: Mask) -> Any:
 
 
 def write(index: Any, path: Path, flags: int) -> FileRecord:
-    """Write a FAISS index durably and return its file record. Raises IndexesError or OSError where that fails.
+    """Write a FAISS index durably and return its file record. Raises IndexesError or OSError if that fails.
 
     FAISS hands over its bytes, because it only prints a message when the disk is full at the end of its own writing.
     """
@@ -55,7 +55,7 @@ def write(index: Any, path: Path, flags: int) -> FileRecord:
 def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
     """Return the index in the file at `path`, over the vectors in `flat`, after `check` has passed its bytes.
 
-    Raises DamagedError where the file cannot be read or is invalid. `dim` is the index's dimension if padded.
+    Raises DamagedError if the file cannot be read or is invalid. `dim` is the index's dimension if padded.
     """
     faiss = load_faiss()
     try:
@@ -70,7 +70,7 @@ def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
 
 
 def first_bytes(path: Path) -> bytes:
-    """Return the first four bytes of a file, which name its kind. Raises DamagedError where it cannot be read."""
+    """Return the first four bytes of a file, which name its kind. Raises DamagedError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(4)

@@ -71,7 +71,7 @@ class FaissIndex:
 
         `settings` are the search parameters that `index tune --recall` chose; unknown names are ignored. `scan`
         creates the exact scan to use instead of the certified one, once that pays; it may return None. Raises
-        IndexesError where `dim` or `kind` is invalid, MissingExtraError where FAISS is not installed.
+        IndexesError if `dim` or `kind` is invalid, MissingExtraError if FAISS is not installed.
         """
         check_dim(dim)
         if kind not in IN_DIRECTORY:
@@ -100,14 +100,14 @@ class FaissIndex:
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
         """Add a batch of `vectors`, float32 [n, dim], all or nothing.
 
-        Raises DuplicateIdError, BadIdError or BadVectorError where the batch is invalid.
+        Raises DuplicateIdError, BadIdError or BadVectorError if the batch is invalid.
         """
         new = normalised(check_vectors(vectors, self.dim, ids))
         self._rows.append(ids, metadata)
         self._stored.add(new)
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove a batch, all or nothing, without freeing its memory. Raises UnknownIdError where an id is unknown."""
+        """Remove a batch, all or nothing, without freeing its memory. Raises UnknownIdError if an id is unknown."""
         self._rows.remove(ids)
 
     def restore(self, rows: Rows, *blocks: Matrix) -> None:
@@ -155,7 +155,7 @@ class FaissIndex:
     def load_graph(self, path: Path) -> None:
         """Read what `save_graph` wrote, after `restore`; the last rows may be missing from it.
 
-        Raises DamagedError where the file is invalid, IndexesError where the index is flat.
+        Raises DamagedError if the file is invalid, IndexesError if the index is flat.
         """
         if self.kind == "flat":
             raise IndexesError(f"{path}: a flat index has no graph to load")
@@ -176,8 +176,8 @@ class FaissIndex:
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
 
-        `queries` is float32 [n, dim]. Raises IndexesError where k is below 1, BadVectorError where they are invalid,
-        DamagedError where the file of the vectors was cut off.
+        `queries` is float32 [n, dim]. Raises IndexesError if k is below 1, BadVectorError if they are invalid,
+        DamagedError if the file of the vectors was cut off.
         """
         check_k(k)
         check_length(self._stored.file, "the file of the vectors")
@@ -228,7 +228,7 @@ class FaissIndex:
     def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
         """Return the exact rows and scores, both [n, k], for `queries` [n, dim]; k must not exceed the live rows.
 
-        Raises BadVectorError where the queries are invalid.
+        Raises BadVectorError if the queries are invalid.
         """
         return self._exact(normalised(check_vectors(queries, self.dim)), k, self._rows.mask())
 

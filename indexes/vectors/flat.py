@@ -107,7 +107,7 @@ class FlatScan:
         return bool(load_faiss().get_num_gpus())
 
     def _on_gpu(self, fetch: int) -> Any:
-        """Return a float16 copy of the index on all GPUs; None where there is no GPU or `fetch` exceeds its limit."""
+        """Return a float16 copy of the index on all GPUs; None if there is no GPU or `fetch` exceeds its limit."""
         if fetch > GPU_K or not self.on_gpu():
             return None
         faiss = load_faiss()

@@ -96,11 +96,11 @@ class Hnsw:
         return rows
 
     def save(self, path: Path) -> FileRecord:
-        """Write the graph without the vectors; return the file record. Raises IndexesError where writing fails."""
+        """Write the graph without the vectors; return the file record. Raises IndexesError if writing fails."""
         return write(self._index, path, load_faiss().IO_FLAG_SKIP_STORAGE)
 
     def load(self, path: Path, flat: Any) -> int:
-        """Attach the saved graph to `flat`; return its row count. Raises DamagedError where the file is invalid."""
+        """Attach the saved graph to `flat`; return its row count. Raises DamagedError if the file is invalid."""
         index = read(path, hnsw, flat)
         _attach(index, flat)
         self._index = index

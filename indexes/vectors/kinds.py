@@ -18,7 +18,7 @@ def kind_by_size(rows: int) -> str:
 
 
 def kind_of(path: Path) -> str:
-    """Return the kind of a saved structure by its first bytes. Raises DamagedError where it is none of ours."""
+    """Return the kind of a saved structure by its first bytes. Raises DamagedError if it is none of ours."""
     start = first_bytes(path)
     for name, generator in GENERATORS.items():
         if start in generator.FOURCCS:

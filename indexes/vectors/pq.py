@@ -118,11 +118,11 @@ class IvfPq:
         return rows
 
     def save(self, path: Path) -> FileRecord:
-        """Write centroids and codes and return the file record. Raises IndexesError where writing fails."""
+        """Write centroids and codes and return the file record. Raises IndexesError if writing fails."""
         return write(self._index, path, 0)
 
     def load(self, path: Path, flat: Any) -> int:
-        """Read centroids and codes; return the number of rows. Raises DamagedError where the file is invalid."""
+        """Read centroids and codes; return the number of rows. Raises DamagedError if the file is invalid."""
         old = first_bytes(path) == self.FOURCCS[1]
         size = self.LOOKED_UP if old else self.DIMENSIONS_PER_CODE
         dim = flat.d + -flat.d % size
@@ -195,11 +195,11 @@ class PqScan:
         return rows
 
     def save(self, path: Path) -> FileRecord:
-        """Write centroids and codes and return the file record. Raises IndexesError where writing fails."""
+        """Write centroids and codes and return the file record. Raises IndexesError if writing fails."""
         return write(self._index, path, 0)
 
     def load(self, path: Path, flat: Any) -> int:
-        """Read centroids and codes; return the number of rows. Raises DamagedError where the file is invalid."""
+        """Read centroids and codes; return the number of rows. Raises DamagedError if the file is invalid."""
         dim = flat.d + -flat.d % self.DIMENSIONS_PER_CODE
         check = functools.partial(faiss_checks.fast_scan, subspaces=dim // self.DIMENSIONS_PER_CODE)
         index = read(path, check, flat, dim)

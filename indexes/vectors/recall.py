@@ -47,7 +47,7 @@ def held_out(index: FaissIndex, rows: RowArray) -> tuple[Matrix, RowArray]:
 def measure(index: FaissIndex, queries: Matrix, k: int, own: RowArray | None = None) -> Curve:
     """Return the curve over `queries`, float32 [n, dim]; `own`, int64 [n], is the row to exclude from each answer.
 
-    Raises IndexesError where the index has nothing to tune. The index's settings are restored afterwards.
+    Raises IndexesError if the index has nothing to tune. The index's settings are restored afterwards.
     """
     generator = index.generator
     if generator is None:

@@ -21,7 +21,7 @@ COPIED = 1 << 14  # rows copied at a time
 
 
 def lend(flat: Any, block: Matrix) -> bool:
-    """Let an empty IndexFlatIP use `block`, float32 [n, dim], in place; return False where that is not possible.
+    """Let an empty IndexFlatIP use `block`, float32 [n, dim], in place; return False if that is not possible.
 
     The index keeps the block alive. Before vectors are added to the index, `own` must copy the block.
     """
@@ -57,7 +57,7 @@ class StoredVectors:
     """Normalised vectors of dimension `dim`. Reading may happen in several threads at once, a change may not."""
 
     def __init__(self, dim: int) -> None:
-        """Create an empty store. Raises MissingExtraError where FAISS is not installed."""
+        """Create an empty store. Raises MissingExtraError if FAISS is not installed."""
         if not faiss_loaded() and find_spec("faiss") is None:
             load_faiss()
         self.dim = dim

@@ -23,7 +23,7 @@ def is_name(value: object) -> bool:
 
 
 def open_dataset(name: str | os.PathLike[str]) -> Any:
-    """Return the data set, an `ir_datasets.Dataset`. Raises InputError where there is none of this name."""
+    """Return the data set, an `ir_datasets.Dataset`. Raises InputError if there is none of this name."""
     with importing("a data set of ir_datasets", "ir"):
         import ir_datasets
     id_ = os.fspath(name).removeprefix(PREFIX)
@@ -37,7 +37,7 @@ def open_dataset(name: str | os.PathLike[str]) -> Any:
 
 @contextlib.contextmanager
 def offline(name: str | os.PathLike[str]) -> Iterator[None]:
-    """Keep ir_datasets from downloading inside the block: raise InputError where files of the data set are missing."""
+    """Keep ir_datasets from downloading inside the block: raise InputError if files of the data set are missing."""
     from ir_datasets.util import download
 
     id_ = os.fspath(name).removeprefix(PREFIX)
@@ -61,7 +61,7 @@ def offline(name: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def qrels(name: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
-    """Return the judgements of a data set, topic → document → relevance. Raises InputError where it has none."""
+    """Return the judgements of a data set, topic → document → relevance. Raises InputError if it has none."""
     dataset = open_dataset(name)
     if not dataset.has_qrels():
         raise InputError(f"{os.fspath(name)} has no judgements: name a split of it, such as …/test")

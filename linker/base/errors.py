@@ -56,7 +56,7 @@ def requirements() -> dict[str, list[str]]:
 
 
 def extra_of(module: str) -> str | None:
-    """Return the first extra that installs a module, or None where none does."""
+    """Return the first extra that installs a module, or None if none does."""
     top = module.partition(".")[0]
     name = DISTRIBUTIONS.get(top, top.replace("_", "-"))
     return next((extra for extra, names in requirements().items() if extra and name in names), None)

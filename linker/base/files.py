@@ -39,7 +39,7 @@ def real(path: Path) -> Path:
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a crash leaves the old one or the new one; on return, the new one is on the disk.
 
-    Pipes and devices are written directly. Raises InputError where the file cannot be written.
+    Pipes and devices are written directly. Raises InputError if the file cannot be written.
     """
     with replacing(path) as file:
         file.write(data)
@@ -50,7 +50,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces `path` once the block has ended without an error and it is on the disk.
 
     Pipes and devices are written directly, and so is stdout (`-` or /dev/stdout), at the end of the block. Raises
-    InputError where the file cannot be written, or is part of an index.
+    InputError if the file cannot be written, or is part of an index.
     """
     if path in STDOUT:
         held = io.BytesIO()
@@ -93,9 +93,9 @@ def _new_file(path: Path, replaced: Path) -> IO[bytes]:
 
 
 def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
-    """Raise InputError where the file of an option cannot be written, or is an input or another option's file, too.
+    """Raise InputError if the file of an option cannot be written, or is an input or another option's file, too.
 
-    `outputs`: option → file, None where it is not given.
+    `outputs`: option → file, None if it is not given.
     """
     for option, name in outputs.items():
         if name is None or (path := Path(name)) in STDOUT:
@@ -108,7 +108,7 @@ def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str
 
 
 def check_distinct(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
-    """Raise InputError where the file of an option is an input or the file of another option, too."""
+    """Raise InputError if the file of an option is an input or the file of another option, too."""
     used = {real(Path(path)): "an input, which would be lost" for path in inputs if path is not None}
     for option, name in outputs.items():
         if name is None or Path(name) in STDOUT:
@@ -164,7 +164,7 @@ def map_bytes(path: Path) -> mmap.mmap | bytes:
 def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
     """Return the array of numbers in the content of a .npy file, without copying: numpy trusts the shape in its head.
 
-    Raises InputError where it is damaged or holds anything but numbers.
+    Raises InputError if it is damaged or holds anything but numbers.
     """
     import numpy as np  # for which the start of a command need not wait
 
@@ -197,7 +197,7 @@ def path_text(path: Path) -> str:
 def read_regular(path: Path, limit: int) -> bytes:
     """Return the content of a regular file of at most `limit` bytes; never wait for a pipe or device.
 
-    Raises InputError for another kind of file or a larger one, OSError where the file cannot be read.
+    Raises InputError for another kind of file or a larger one, OSError if the file cannot be read.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
@@ -214,7 +214,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 def read_json(path: Path, limit: int = MAX_JSON) -> Any:
     """Return the value in a JSON file of at most `limit` bytes.
 
-    Raises InputError where it is not JSON, and errors as `read_regular` does.
+    Raises InputError if it is not JSON, and errors as `read_regular` does.
     """
     content = read_regular(path, limit)
     try:
@@ -224,7 +224,7 @@ def read_json(path: Path, limit: int = MAX_JSON) -> Any:
 
 
 def nonempty_lines(path: Path) -> list[str]:
-    """Return the non-empty lines of a text file, stripped. Raises InputError where it is unreadable or not UTF-8."""
+    """Return the non-empty lines of a text file, stripped. Raises InputError if it is unreadable or not UTF-8."""
     try:
         lines = read_bytes(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as e:
@@ -233,6 +233,6 @@ def nonempty_lines(path: Path) -> list[str]:
 
 
 def limit_queries(connection: sqlite3.Connection, seconds: float, steps: int = STEPS) -> None:
-    """Let SQLite stop what takes longer than so many seconds, however a file makes it run in circles."""
+    """Let SQLite stop a query that exceeds a time limit: a crafted file can make one loop for ever."""
     deadline = time.monotonic() + seconds
     connection.set_progress_handler(lambda: time.monotonic() > deadline, steps)

@@ -37,7 +37,7 @@ def read_lines(path: Path, limit: int = MAX_LINE, encoding: str | None = None) -
 
     With an `encoding`, the lines are converted to UTF-8; bytes that it does not know become \xff, which is not UTF-8.
     A line of more than `limit` bytes is cut and comes with its size before the cut; memory stays near `limit`. Raises
-    InputError where the file cannot be read, DamagedInputError after the lines before any damage.
+    InputError if the file cannot be read, DamagedInputError after the lines before any damage.
     """
     lines = _split(path, limit, encoding)
     for number, raw, size in itertools.islice(lines, 1):
@@ -118,7 +118,7 @@ codecs.register_error(UNKNOWN, _unknown)
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Yield a file's bytes, decompressed, some at a time. Raises InputError where it cannot be read."""
+    """Yield a file's bytes, decompressed, some at a time. Raises InputError if it cannot be read."""
     try:
         with open_input(path) as file:
             first = file.read(BLOCK)

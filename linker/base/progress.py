@@ -60,7 +60,7 @@ class _Bar(_Tqdm):
 
 
 def bar(total: int | None, what: str, unit: str = "") -> tqdm[Never]:
-    """Return a bar to `update(n)`; where stderr is no terminal, it logs a line every ten seconds instead.
+    """Return a bar to `update(n)`; where stderr is not a terminal, it logs a line every ten seconds instead.
 
     A `total` of 0 makes one that neither shows, logs nor tells anything.
     """

@@ -78,7 +78,7 @@ class Tables(Names):
 def remembered(index: Path | Sequence[Path]) -> "Columns":
     """Return the columns that an index, or the first of several, was built from.
 
-    Raises IndexesError where there is none.
+    Raises IndexesError if there is none.
     """
     from indexes.sharded import manifests_of
     from linker.corpora import Columns

@@ -13,7 +13,7 @@ from linker.base.terminal import AsJson, print_json
 
 
 def leading_indexes(words: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """Return the words before the first that is no directory of an index, as paths, and the others."""
+    """Return the words before the first that is not a directory of an index, as paths, and the others."""
     from indexes.sharded import is_index
 
     count = next((n for n, word in enumerate(words) if not is_index(Path(word))), len(words))

@@ -59,7 +59,7 @@ def on_server(
 ) -> "Callable[[Sequence[str]], Answer]":
     """Return the search by a server, of whose hits the least is kept here.
 
-    Raises InputError where the address or the token cannot be used.
+    Raises InputError if the address or the token cannot be used.
     """
     from linker.engine.client import Server
 

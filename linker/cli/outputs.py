@@ -41,7 +41,7 @@ class Command(TyperCommand):
                 formatter.write(f"{'':{formatter.current_indent}}{self.epilog}\n")
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Raises InputError where a file that it writes is one that it reads."""
+        """Run the command. Raises InputError if a file that it writes is one that it reads."""
         FLAGS.clear()
         FLAGS.update(flags(self))
         outputs: dict[str, str] = {}

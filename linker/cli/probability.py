@@ -20,7 +20,7 @@ PRECISIONS = (0.8, 0.9, 0.95)  # whose thresholds are shown
 def cut(engine: Engine, answer: Answer, least: Least) -> Answer:
     """Return what these options keep of an answer, and say what a promise rests on.
 
-    Raises InputError where there are no probabilities, or the ranker's, for which nothing was held out.
+    Raises InputError if there are no probabilities, or the ranker's, for which nothing was held out.
     """
     from linker.base.errors import InputError
     from linker.scoring.probability import cutting

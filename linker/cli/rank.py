@@ -118,7 +118,7 @@ def train(
 
 
 def _check_leads(trained: Training) -> None:
-    """Raise InputError where a ranker is behind the order that it would replace."""
+    """Raise InputError if a ranker is behind the order that it would replace."""
     from linker.base.errors import InputError
 
     if trained.mrr < trained.mrr_before:

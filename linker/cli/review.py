@@ -157,7 +157,7 @@ def import_(
     if report.unread:
         note(f"{report.unread} documents have no verdict, and count as unread")
     if report.quarantined:
-        note(f"{report.quarantined} records are no judgements; they are in {place}, with the reasons")
+        note(f"{report.quarantined} records are not judgements; they are in {place}, with the reasons")
 
 
 def agreement(
@@ -202,7 +202,7 @@ def status(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="The review's index, for how far it is. [default with --note: index beside the ledger]",
+            help="The review's index, for how far it is. [default with --note: index next to the ledger]",
             show_default=False,
         ),
     ] = None,
@@ -256,7 +256,7 @@ def _review(ledger: Ledger, index: Path) -> Review:
 
 
 def _print_note(ledger: Ledger, index: Path, language: str, as_json: bool) -> None:
-    """Print the text on stdout, and on stderr what may not be claimed. Raises InputError where nothing was read."""
+    """Print the text on stdout, and on stderr what may not be claimed. Raises InputError if nothing was read."""
     from linker.base.errors import InputError
     from linker.review.session import note_of
 
@@ -277,7 +277,7 @@ def _print_note(ledger: Ledger, index: Path, language: str, as_json: bool) -> No
 
 
 def _open(path: Path) -> Ledger:
-    """Open a ledger that exists. Raises InputError where there is none."""
+    """Open a ledger that exists. Raises InputError if there is none."""
     from linker.base.errors import InputError
     from linker.review.ledger import Ledger
 

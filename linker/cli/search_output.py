@@ -31,7 +31,7 @@ def show(
 ) -> None:
     """Ask for one text and print its documents, or for records and write their run: its name, file and format.
 
-    Raises BackendUnavailableError where the answer shall be `whole` and is degraded, as one of a server can be.
+    Raises BackendUnavailableError if the answer shall be `whole` and is degraded, as one of a server can be.
     """
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
@@ -56,7 +56,7 @@ def queries_in(path: Path | None, columns: Columns) -> list[Record] | None:
 def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[str]] | None:
     """Return query vectors, float32 [n, dim], and their ids: those of a file, or their numbers from 0.
 
-    Raises InputError where there are not as many ids, or one repeats.
+    Raises InputError if there are not as many ids, or one repeats.
     """
     if path is None:
         return None
@@ -74,7 +74,7 @@ def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[s
 
 
 def _checked(answer: Answer, whole: bool) -> Answer:
-    """Return an answer after saying what is odd in it. Raises BackendUnavailableError where it is not `whole`."""
+    """Return an answer after saying what is odd in it. Raises BackendUnavailableError if it is not `whole`."""
     if answer.degraded and whole:
         from indexes.interface import BackendUnavailableError
 
@@ -98,7 +98,7 @@ def _how(answer: Answer) -> dict[str, Any]:
 
 
 def _said(hits: Hits) -> list[float | None]:
-    """Return P(link) of each hit; None where it is not known."""
+    """Return P(link) of each hit; None if it is not known."""
     if hits.probabilities is None:
         return [None] * len(hits)
     return [None if math.isnan(p) else p for p in hits.probabilities.tolist()]

@@ -53,7 +53,7 @@ class Project:
     database: Path
 
     def labels(self) -> list[Label]:
-        """Return what was said of records, in the order in which it was. Raises InputError for a damaged database."""
+        """Return the labels of records, in the order of labelling. Raises InputError for a damaged database."""
         with self._database() as database:
             return [
                 Label(row, label, time, note or "", _checked(tags), user)
@@ -90,7 +90,7 @@ def _checked(tags: str | None) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Project]:
-    """Unpack a project into a temporary folder. Raises InputError where it is none, or of another version."""
+    """Unpack a project into a temporary folder. Raises InputError if it is none, or of another version."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             with zipfile.ZipFile(path) as archive:

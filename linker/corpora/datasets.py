@@ -17,7 +17,7 @@ __all__ = ["documents", "is_name", "queries"]
 def documents(name: Path) -> Records:
     """Yield the documents of a data set: its title and text, or all its text fields; the others become metadata.
 
-    Raises InputError where there is no such data set, it has no documents, or they are not on this disk.
+    Raises InputError if there is no such data set, it has no documents, or they are not on this disk.
     """
     dataset = open_dataset(name)
     if not dataset.has_docs():

@@ -27,7 +27,7 @@ FORMATS = (
 )  # fmt: skip
 YEARS = range(1900, 2101)
 EITHER = "|"  # between the formats of a column that mixes them
-MOST_MIXED, SAMPLE = 6, 100  # formats of one column, and texts from which they are told
+MOST_MIXED, SAMPLE = 6, 100  # formats of one column, and texts from which they are recognised
 LIKE_A_DATE = re.compile(r"(?=.*\d)[\w.,:/+ -]{6,40}")
 WORD = re.compile(r"[^\W\d_]{3,}")
 MONTHS = {
@@ -45,7 +45,7 @@ PLAIN_NUMBER = re.compile(r"\d{1,9}(?:[.,]\d+)?")  # 20240131 is a date, 7 and 1
 
 
 def iso_date(text: str, form: str) -> str | None:
-    """Return a date in ISO 8601, with the time of day where the format has one; None where it is not in that format."""
+    """Return a date in ISO 8601, with the time of day where the format has one; None if it is not in that format."""
     if EITHER in form:
         return next((date for one in form.split(EITHER) if (date := iso_date(text, one))), None)
     text = text.strip()

@@ -16,7 +16,7 @@ from linker.base.lines import DamagedInputError, read_lines
 from linker.corpora.records import is_utf8
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # a first line by which Excel is told the delimiter
+SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # a first line that names the delimiter for Excel
 SAMPLE, SAMPLE_BYTES = 200, 1 << 20  # lines, at most, and bytes from which the delimiter is guessed
 RARE = 10  # lines that are not UTF-8 for one that is, up to which a file counts as damaged UTF-8
 ENOUGH = 10  # lines that are not UTF-8, from which on a file counts as one of another encoding
@@ -50,7 +50,7 @@ def guess_encoding(path: Path) -> str:
         dict.fromkeys(WESTERN, 0),
         dict.fromkeys(WESTERN, 0),
     )  # the latter, where they are plausible
-    with contextlib.suppress(DamagedInputError):  # whoever reads the file is told of it
+    with contextlib.suppress(DamagedInputError):  # the reader of the file reports it
         if wide := _utf16(path):
             return wide
         for _, raw, _ in read_lines(path):
@@ -99,7 +99,7 @@ def _western(raw: bytes, encoding: str) -> tuple[int, int]:
 
 
 def check_encoding(name: str) -> str:
-    """Return the name of an encoding. Raises InputError where there is none of that name that decodes text."""
+    """Return the name of an encoding. Raises InputError if there is none of that name that decodes text."""
     try:
         codecs.lookup(name)
         b"a".decode(name, "ignore").encode()

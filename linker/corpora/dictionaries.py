@@ -44,10 +44,10 @@ def read_dictionary(path: Path) -> Dictionary:
 
     - TSV: `foreign TAB English`, one pair per line (further columns are ignored);
     - MUSE text: `foreign English`, separated by spaces;
-    - dictd, as FreeDict ships it: NAME.index with NAME.dict or NAME.dict.dz beside it (any of them may be given);
+    - dictd, as FreeDict ships it: NAME.index with NAME.dict or NAME.dict.dz next to it (any of them may be given);
     - CC-CEDICT: `traditional simplified [pinyin] /gloss/gloss/`; both scripts are kept.
 
-    Lines that start with # are comments. Unusable lines are returned in `skipped`. Raises InputError where the file
+    Lines that start with # are comments. Unusable lines are returned in `skipped`. Raises InputError if the file
     cannot be read or contains no pair.
     """
     path = _index_of(path)

@@ -39,7 +39,7 @@ def identity(path: Path, columns: Columns | None, out: Path) -> str:
 
 
 def _of_dataset(name: Path, columns: Columns | None) -> str:
-    """Return a hash of the documents of ir_datasets. Raises InputError where none of them can be used."""
+    """Return a hash of the documents of ir_datasets. Raises InputError if none of them can be used."""
     _check_usable(name, columns)
     state = xxhash.xxh3_128(str(name).encode())
     for record in read_corpus(name, columns):
@@ -48,7 +48,7 @@ def _of_dataset(name: Path, columns: Columns | None) -> str:
 
 
 def _check_outside(path: Path, out: Path) -> None:
-    """Raise InputError where a path leads into the directory of the index, whose files change with the index."""
+    """Raise InputError if a path leads into the directory of the index, whose files change with the index."""
     if real(path).is_relative_to(real(out)):
         raise InputError(
             f"the corpus {path} lies inside {out}, where the index goes: put the index elsewhere"

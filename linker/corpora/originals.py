@@ -1,4 +1,4 @@
-"""The rows of a file as they stand, each beside the id of the document that was made of it."""
+"""The rows of a file as they stand, each next to the id of the document that was made of it."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def preview(
 ) -> Preview:
     """Return what a CSV, TSV, XLSX, JSONL, RIS or NBIB file seems to hold, from its first thousand records.
 
-    What is given is not guessed. Of an ASReview project, it is its dataset. Raises InputError where the file cannot be
+    What is given is not guessed. Of an ASReview project, it is its dataset. Raises InputError if the file cannot be
     read, or is of another kind.
     """
     kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
@@ -153,7 +153,7 @@ def preview(
             )
             return replace(inner, path=path)
     if kind not in ("csv", "tsv", "xlsx", "jsonl"):
-        raise InputError(f"{path} is no table: give a .csv, .tsv, .xlsx or .jsonl file")
+        raise InputError(f"{path} is not a table: give a .csv, .tsv, .xlsx or .jsonl file")
     if not path.is_file():
         raise InputError(f"no such file: {path}")
     kind, sheets = cast(Kind, real_kind(path, kind)), list[str]()

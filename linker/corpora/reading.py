@@ -149,7 +149,7 @@ def numbered_records(path: Path, columns: Columns, limit: int = MAX_LINE) -> Rec
 
 
 def recognised(path: Path, columns: Columns, limit: int = MAX_LINE) -> tuple[Kind, Iterator[Line]]:
-    """Return a file's kind and its lines. Raises InputError where it cannot be told."""
+    """Return a file's kind and its lines. Raises InputError if it cannot be told."""
     return _detect(path, columns, limit)
 
 

@@ -32,7 +32,7 @@ class Columns:
     if there is one.
     `id` may be None: ids are then made from the content of each record (see `ContentIds`). `names` renames fields that
     become metadata, (field, name); one renamed to "date" is converted to ISO 8601 from `date_format` (of `strptime`).
-    With `usual`, the usual names count after the named ones, as for queries beside an index of named columns.
+    With `usual`, the usual names count after the named ones, as for queries next to an index of named columns.
     `encoding`, `delimiter` (of CSV) and `sheet` (of XLSX) are guessed, or the first, where they are None.
     `header_row` is the number of the row that names the columns, as a spreadsheet counts; rows above it are not read.
     """
@@ -146,7 +146,7 @@ def make_document(fields: dict[str, Any], columns: Columns, id_: Any = None) -> 
     """Return a document made of `fields`, which are changed; all but id, text and title become metadata.
 
     `id_` is that of a record whose columns name none. Keys of an object under "metadata" override fields of the same
-    name. Raises UnusableError where the id or text is missing or cannot be stored.
+    name. Raises UnusableError if the id or text is missing or cannot be stored.
     """
     id_ = _take(fields, columns.ids, "id") if columns.ids else id_
     text = _take(fields, columns.texts, "text")

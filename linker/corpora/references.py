@@ -121,7 +121,7 @@ def known_as(fields: Fields, ids: ContentIds | None = None, *, own: bool = True)
 
 
 def document_fields(fields: Fields) -> dict[str, Any]:
-    """Return title, text and metadata of a record by name; what ASReview or linker noted is no metadata."""
+    """Return title, text and metadata of a record by name; what ASReview or linker noted is not metadata."""
     values: dict[str, list[str]] = {}
     for tag, value in fields:
         if value:

@@ -68,7 +68,7 @@ def guess_roles(table: Mapping[str, Sequence[str]]) -> dict[str, Role]:
         free = [c for c in columns if c.name not in roles and fits(c)]
         sure = [] if needs_name else [c for c in free if SURE[role](c)]
         named = [c for c in free if c.named(role)]
-        if role == "text" and sure:  # beside sentences, a column of codes is no text whatever its name
+        if role == "text" and sure:  # beside sentences, a column of codes is not text whatever its name
             named = [c for c in named if c in sure]
         if chosen := named or sure:
             best = max(chosen, key=lambda c: c.words if role == "text" else c.name.lower() in EXACT)

@@ -36,7 +36,7 @@ def read_csv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = M
 
     What separates them is guessed from the first lines, unless `columns` names it. Where a record cannot be parsed (a
     quote that never closes), its first line becomes a BadLine and reading continues with the next one. Raises
-    InputError where the header is unreadable or lacks a column.
+    InputError if the header is unreadable or lacks a column.
     """
     return documents(path, csv_rows(lines, limit, columns.delimiter, columns.header_row), columns)
 
@@ -44,7 +44,7 @@ def read_csv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = M
 def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
     """Read tab-separated lines without quoting, as BEIR and TREC write them; the first line names the columns.
 
-    Raises InputError where the header is unreadable or lacks a column.
+    Raises InputError if the header is unreadable or lacks a column.
     """
     return documents(path, tsv_rows(lines, limit), columns)
 
@@ -103,7 +103,7 @@ def unique_names(header: Sequence[str | None]) -> list[str]:
 
 
 def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
-    """Raise InputError where the header lacks a column."""
+    """Raise InputError if the header lacks a column."""
     titles = (columns.title,) if columns.title and not columns.usual else ()
     for names in (columns.ids, columns.texts, titles):
         if names and not set(names) & set(header):
@@ -111,7 +111,7 @@ def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
                 f"{path}: no column {' or '.join(names)}: the header has {', '.join(header)}; "
                 "rename one in the file; or name the right ones (`id_column`, `text_column`, `title_column`)"
                 + ("; or have ids made (`make_ids`)" if names == columns.ids else "")
-                + "; if these are no names, say which row has them (`header_row`)"
+                + "; if these are not names, say which row has them (`header_row`)"
             )
 
 

@@ -33,7 +33,7 @@ MAX_PART = 1 << 30  # bytes of one unpacked part of a workbook: the shared texts
 def read_xlsx(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
     """Read the sheet that `columns` names, or the first one: numbers stay numbers, dates become ISO 8601.
 
-    Empty cells are left out of the metadata, empty rows are skipped. Raises InputError where the file is no workbook,
+    Empty cells are left out of the metadata, empty rows are skipped. Raises InputError if the file is not a workbook,
     or lacks the sheet or a column.
     """
     header: list[str] = []
@@ -84,7 +84,7 @@ def sheet_rows(path: Path, sheet: str | None = None) -> Iterator[tuple[int, list
 
 
 def sheet_names(path: Path) -> list[str]:
-    """Return the names of a workbook's sheets of cells. Raises InputError where the file is no workbook."""
+    """Return the names of a workbook's sheets of cells. Raises InputError if the file is not a workbook."""
     with _opened(path) as book:
         return [sheet.title for sheet in book.worksheets]
 
@@ -110,12 +110,12 @@ def _opened(path: Path) -> Iterator[Any]:
         Exception
     ) as e:  # what a damaged file makes of the packages that unpack and parse it has no end of names
         raise InputError(
-            f"{path} is no XLSX workbook that can be read ({e}): save it again as .xlsx, or as .csv"
+            f"{path} is not an XLSX workbook that can be read ({e}): save it again as .xlsx, or as .csv"
         ) from e
 
 
 def _check_sizes(path: Path, file: Any) -> None:
-    """Raise InputError where unpacking would fill the memory."""
+    """Raise InputError if unpacking would fill the memory."""
     with zipfile.ZipFile(file) as archive:
         largest = max((part.file_size for part in archive.infolist()), default=0)
     if largest > MAX_PART:

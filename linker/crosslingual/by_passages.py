@@ -80,7 +80,7 @@ def by_votes(
 
 
 def united(first: Candidates, second: Candidates) -> Int64Array:
-    """Return the targets of both, each once: int64 [n, k], −1 where there are fewer."""
+    """Return the targets of both, each once: int64 [n, k], −1 if there are fewer."""
     new = (second.targets[:, :, None] != first.targets[:, None, :]).all(axis=2)
     return np.concatenate((first.targets, np.where(new, second.targets, -1)), axis=1)
 

@@ -21,7 +21,7 @@ LEARNED = ("auto", "cascade")
 def cardinality_of(task: Task, method: str) -> Cardinality:
     """Return how many partners the pages of a task may have: as its options say, or else by the method.
 
-    Raises InputError where the options contradict each other, or the method cannot do it.
+    Raises InputError if the options contradict each other, or the method cannot do it.
     """
     asked, learns = task.options.links, method in LEARNED
     if task.one_to_one and asked not in (None, "one-to-one"):

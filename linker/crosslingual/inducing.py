@@ -39,7 +39,7 @@ def learn_dictionary(
     """Learn which words translate each other from two collections of pages, and write them as `source TAB target`.
 
     Word vectors of both collections are mapped onto each other, starting from words that are spelt alike, which are not
-    written. The others are written as stems, which `link` takes as a dictionary. Raises InputError where a file cannot
+    written. The others are written as stems, which `link` takes as a dictionary. Raises InputError if a file cannot
     be read or written, and where the mapping finds fewer than a fifth of the held-out words again, as it does in small
     collections.
     """

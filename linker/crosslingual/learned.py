@@ -65,7 +65,7 @@ def _auto(task: Task) -> LinkingResult:
 
 
 def by_cascade(task: Task) -> LinkingResult:
-    """Link by AUT's cascade, calibrated as `by_auto` is. Raises InputError where there are too few training links."""
+    """Link by AUT's cascade, calibrated as `by_auto` is. Raises InputError if there are too few training links."""
     return with_model(task, "cascade", _cascade)
 
 

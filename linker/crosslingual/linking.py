@@ -81,7 +81,7 @@ def link_sides(
 ) -> Outcome:
     """Link the texts of `source` to documents of `target`, given known links (`pairs`), and write the run to `path`.
 
-    Of the options, the files of sides and of known links are not read. Raises InputError where a file cannot be read or
+    Of the options, the files of sides and of known links are not read. Raises InputError if a file cannot be read or
     written, or the method lacks an input that it needs.
     """
     o = options
@@ -111,7 +111,7 @@ def link_sides(
 def _together(source: Side, target: Side, pairs: Pairs, options: LinkOptions, path: Path | None) -> Outcome:
     """Link two collections of one language, and write the run."""
     if options.explain and (path is None or not holds_files_beside(path)):
-        raise InputError(f"`explain` writes a file beside the run, and {path} is not a regular file")
+        raise InputError(f"`explain` writes a file next to the run, and {path} is not a regular file")
     answer = link_together(source, target, pairs, options)
     if path:
         topics = ((id_, list(of), list(of.values())) for id_, of in _decreasing(answer.run))

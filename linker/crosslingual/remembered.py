@@ -42,7 +42,7 @@ class Part:
 def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) -> LinkingResult:
     """Return what `solve` makes of a task that has a model: stems as in the model, links that it knows left out.
 
-    Raises InputError where the model belongs to another method.
+    Raises InputError if the model belongs to another method.
     """
     model = task.model
     if model is None:
@@ -94,7 +94,7 @@ def encoder_of(task: Task) -> str | None:
 def layout_of(task: Task) -> bool:
     """Return whether punctuation and line breaks are evidence: as the options say, and as they were for the model.
 
-    Raises InputError where the model uses them and the options forbid it.
+    Raises InputError if the model uses them and the options forbid it.
     """
     if task.model is None:
         return task.options.layout

@@ -29,7 +29,7 @@ def linked(
 
     The pass over all pairs then writes a checkpoint to RUN.part once a minute, and the learned methods keep the results
     of their stages in a folder of that name; `resume` continues from it. Raises
-    InputError where `link` does, where the checkpoint belongs to another task or is damaged, and where explanations
+    InputError if `link` does, where the checkpoint belongs to another task or is damaged, and where explanations
     are requested but there is no regular file that they can lie beside.
     """
     if path is None:
@@ -41,7 +41,7 @@ def linked(
     elif resume or task.options.explain:
         option, use = ("`resume`", "reads") if resume else ("`explain`", "writes")
         raise InputError(
-            f"{option} {use} a file beside the run, and {path} is not a regular file: name another one with `out`"
+            f"{option} {use} a file next to the run, and {path} is not a regular file: name another one with `out`"
         )
     links = link(replace(task, checkpoint=checkpoint), method)
     candidates = links.candidates.cut(k)
@@ -97,14 +97,14 @@ def write_links(
 
 
 def write_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
-    """Write RUN.json beside a run, if that is a regular file."""
+    """Write RUN.json next to a run, if that is a regular file."""
     if holds_files_beside(path):
         text = orjson.dumps(dict(metadata), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
         write_atomically(metadata_path(path), text + b"\n")
 
 
 def holds_files_beside(path: Path) -> bool:
-    """Return whether other files can lie beside a run: not where it is written to stdout, a pipe or a device."""
+    """Return whether other files can lie next to a run: not where it is written to stdout, a pipe or a device."""
     return path not in STDOUT and (path.is_file() or not path.exists())
 
 

@@ -52,7 +52,7 @@ def is_index(path: Path) -> bool:
 
 
 def side_of(path: Path, code: str | None, columns: Columns | None, encoder: str | None = None) -> Side:
-    """Read a side. Raises InputError as `read_documents` does, IndexesError where an index cannot be opened."""
+    """Read a side. Raises InputError as `read_documents` does, IndexesError if an index cannot be opened."""
     if is_index(path):
         engine = Engine.open(path, encoder=encoder if not has_encoder(path) else None)
         documents = {d.id: d for d in engine.documents()}
@@ -119,7 +119,7 @@ def links_between(
 ) -> list[tuple[str, str]]:
     """Return the known links between ids that are on both sides, each once; the log says how many are left out.
 
-    `where`: what holds them. Raises InputError where none is between these texts.
+    `where`: what holds them. Raises InputError if none is between these texts.
     """
     good = [(a, b) for a, b in links if a in source and b in target]
     if not good:
@@ -135,7 +135,7 @@ def links_between(
 def judged_between(
     where: str | Path, judged: Mapping[tuple[str, str], bool], documents: Mapping[str, object]
 ) -> dict[tuple[str, str], bool]:
-    """Return the judged pairs between ids of one corpus. Raises InputError where there are none; `where` has them."""
+    """Return the judged pairs between ids of one corpus. Raises InputError if there are none; `where` has them."""
     here = {
         pair: together for pair, together in judged.items() if pair[0] in documents and pair[1] in documents
     }

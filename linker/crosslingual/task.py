@@ -59,7 +59,7 @@ class Task:
     def nearest(self, scorer: PagePairScorer) -> Neighbours:
         """Score all pairs of pages, with a progress bar and the task's checkpoint.
 
-        Raises InputError where the checkpoint belongs to another task, is damaged or cannot be written.
+        Raises InputError if the checkpoint belongs to another task, is damaged or cannot be written.
         """
         with bar(scorer.shape[0], "comparing", "pages") as meter:
             return nearest(
@@ -106,7 +106,7 @@ def encoded(task: Task, name: str) -> tuple[Float32Array, Float32Array]:
 def read_links(path: Path, source: Pages, target: Pages) -> Int64Array:
     """Read links from qrels: rows of source and target pages, int64 [l, 2].
 
-    Links with a page that is missing here are left out, which the log says. Raises InputError where none remains.
+    Links with a page that is missing here are left out, which the log says. Raises InputError if none remains.
     """
     from linker.evaluation.reading.judgements import merged_qrels
 

@@ -60,7 +60,7 @@ def link_together(
 ) -> Together:
     """Link the texts of `source` that are in none of the known `links` to documents of `target`.
 
-    Raises InputError where nothing is left to link, or an option needs more known links than there are.
+    Raises InputError if nothing is left to link, or an option needs more known links than there are.
     """
     if wishes.cardinality not in KINDS:
         raise InputError(

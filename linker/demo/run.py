@@ -162,7 +162,7 @@ def _why(tuning: Tuning, found: Mapping[str, float]) -> str:
 
 
 def _review(out: Path, stories: Sequence[Story]) -> None:
-    """Store the articles of `stories` as seeds beside the index of posts, so that the page is ready to judge."""
+    """Store the articles of `stories` as seeds next to the index of posts, so that the page is ready to judge."""
     project = Workspace(out / "posts.index").projects[0]
     with Ledger(project.ledger) as ledger:
         ledger.put_seeds(Seed(f"a-{s.id}", s.rest) for s in stories)
@@ -181,7 +181,7 @@ articles that are indexed, never from the test posts or their links. What to try
 With your own data, a JSONL file with "id" and "text" on each line:
   linker index build news.jsonl --out news.index --encoder {out}/model-0
   linker index tune news.index --queries queries.jsonl --qrels qrels.txt
-To judge these stories in a browser, each article beside its likeliest posts:
+To judge these stories in a browser, each article next to its likeliest posts:
   linker serve {out}/posts.index
 (the command is .venv/bin/linker, unless the environment is activated)""")
 

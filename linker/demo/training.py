@@ -66,7 +66,7 @@ def split_opening(text: str) -> tuple[str, str]:
 def lee_stories() -> tuple[list[Story], list[Story]]:
     """Return the 300 background stories and the 50 test stories, without duplicates and stories of one sentence.
 
-    Ids are "b" or "t" and the line number from 1. Raises MissingExtraError where gensim or its files are missing.
+    Ids are "b" or "t" and the line number from 1. Raises MissingExtraError if gensim or its files are missing.
     """
     spec = importlib.util.find_spec("gensim")  # importing it would take seconds
     folder = Path(spec.origin).parent / "test/test_data" if spec and spec.origin else Path()
@@ -98,7 +98,7 @@ def train_demo_encoder(out: Path, seed: int = 0) -> Path:
     As in `linker train ast`, the word vectors first learn as a mean, and documents also learn from windows of their
     own. Links come from 98 stories, and 120 more are the dev set. Word vectors come from latent semantic analysis of
     the collection to be indexed, which includes the rests of the test stories; the opening sentences of the test
-    stories, which are the queries, are never seen. Raises MissingExtraError where a package of the demo is missing.
+    stories, which are the queries, are never seen. Raises MissingExtraError if a package of the demo is missing.
     """
     with importing("training an encoder", "demo"):
         from linker.training.loop import train

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 class StarConfig:
     """Hyperparameters of the Adaptive Star Transformer; `PRESETS` has two sets.
 
-    `dim` is the dimension of the word vectors and of the embedding. Raises ValueError where a value is out of range.
+    `dim` is the dimension of the word vectors and of the embedding. Raises ValueError if a value is out of range.
     """
 
     dim: int = 300
@@ -81,7 +81,7 @@ PRESETS: dict[str, StarConfig] = {
 class BagConfig:
     """Hyperparameters of the mean of word vectors; `dim` is theirs, `projection` the embedding's dimension, if any.
 
-    Raises ValueError where a value is out of range.
+    Raises ValueError if a value is out of range.
     """
 
     dim: int = 300
@@ -101,7 +101,7 @@ class BagConfig:
 class CnnConfig:
     """Hyperparameters of the CNN; `dim` is the word vectors' dimension, `projection` the embedding's, by default `dim`.
 
-    Raises ValueError where a value is out of range.
+    Raises ValueError if a value is out of range.
     """
 
     dim: int = 300
@@ -133,7 +133,7 @@ class GruConfig:
 
     `projection` is the embedding's dimension, by default `dim`; with 0, the embedding is the pooled states. `pooling`
     takes the last state or the mean of all states. Gradients reach every state of the mean directly, so that it learns
-    from few links, and it keeps the beginning of a long text. Raises ValueError where a value is out of range.
+    from few links, and it keeps the beginning of a long text. Raises ValueError if a value is out of range.
     """
 
     bidirectional: ClassVar[bool] = False

@@ -33,7 +33,7 @@ def hashed_first(config: ModelConfig, max_length: int, tokenizer: Tokenizer) -> 
 def read_described(folder: Path) -> tuple[ModelConfig, int]:
     """Return the hyperparameters of the model in a folder and the number of tokens after which it cuts texts.
 
-    Raises InputError where its config.json is missing, damaged or of another format.
+    Raises InputError if its config.json is missing, damaged or of another format.
     """
     settings, path = read_settings(folder, [FORMAT], "linker train"), folder / CONFIG
     kind = settings.get("kind")
@@ -44,7 +44,7 @@ def read_described(folder: Path) -> tuple[ModelConfig, int]:
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """Return the tokenizer of the model in a folder. Raises InputError where it is missing, damaged or too large."""
+    """Return the tokenizer of the model in a folder. Raises InputError if it is missing, damaged or too large."""
     path = folder / TOKENIZER
     if not path.is_file():
         raise InputError(f"{path} is missing: the model cannot be read without it")

@@ -50,7 +50,7 @@ def _exact(scores: Tensor) -> Tensor:
 def backend(name: str) -> Entmax:
     """Return the function by the name of an encoder's option `entmax`: "own" is `entmax`, "package" the package's.
 
-    Raises MissingExtraError where the package is not installed.
+    Raises MissingExtraError if the package is not installed.
     """
     if name == "own":
         return entmax

@@ -34,7 +34,7 @@ def save(encoder: TextEncoder, folder: Path, notes: str = "") -> None:
     """Write a model, which replaces an earlier one as a whole; `notes` go into its card.
 
     The header of the weights holds the fingerprint of all parts, so that changes to the folder are detected.
-    Raises InputError where the folder holds anything but an encoder, or cannot be written.
+    Raises InputError if the folder holds anything but an encoder, or cannot be written.
     """
     with replacing(folder, [FORMAT], "encoder of `linker train`") as new:
         save_parts(encoder, new)
@@ -78,7 +78,7 @@ def load(folder: Path) -> TextEncoder:
 def load_weights(encoder: TextEncoder, folder: Path) -> None:
     """Read a folder's weights into a model of the same configuration.
 
-    Raises InputError where they are missing, damaged or do not belong to the other files.
+    Raises InputError if they are missing, damaged or do not belong to the other files.
     """
     fingerprint = load_state(encoder.module, folder / WEIGHTS)
     if fingerprint != encoder.fingerprint:

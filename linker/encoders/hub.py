@@ -44,7 +44,7 @@ def check_available(name: str, shown: str, *, fetch: bool, what: str = "encoder"
 
 
 def near_misses(name: str, stored: Iterable[str] = ()) -> str:
-    """Return "; did you mean …?" with names and folders that resemble `name`, or "" where none does."""
+    """Return "; did you mean …?" with names and folders that resemble `name`, or "" if none does."""
     parent = Path(name).parent
     try:
         folders = [str(path) for path in parent.iterdir() if (path / "config.json").is_file()]
@@ -71,7 +71,7 @@ def cached() -> list[str]:
 
 
 def _refusal(repositories: Iterable[str]) -> str:
-    """Return why the hub has none of the models, or "" where it has one."""
+    """Return why the hub has none of the models, or "" if it has one."""
     from huggingface_hub import HfApi
 
     reason = ""

@@ -1,4 +1,4 @@
-"""What a relay's keys learn of a token beside its vector: how rare, how frequent in the text and how early it is.
+"""What a relay's keys know of a token besides its vector: how rare, how frequent in the text and how early it is.
 
 Shapes: B texts, L tokens, h heads.
 """
@@ -28,7 +28,7 @@ class KeyInputs(nn.Module):
         self.weight = nn.Parameter(torch.zeros(len(NAMES), heads))
 
     def set_idf(self, found: npt.NDArray[np.int64], documents: int) -> None:
-        """Set idf from the number of documents in which each token is `found`, [tokens], among so many `documents`."""
+        """Set idf from the number of documents in which each token is `found`, [tokens], of `documents` in all."""
         idf = np.log(1 + (documents - found + 0.5) / (found + 0.5))
         self.idf.copy_(torch.from_numpy(idf / idf.max()))
 

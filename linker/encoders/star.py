@@ -237,13 +237,13 @@ def length_free(scores: Tensor, inside: Tensor, alpha: Tensor) -> Tensor:
 
 
 def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean of x [B, L, d] where `mask`, bool [B, L], is True: [B, d], 0 where it is never True."""
+    """Return the mean of x [B, L, d] where `mask`, bool [B, L], is True: [B, d], 0 if it is never True."""
     inside = mask[..., None].to(x.dtype)
     return (x * inside).sum(1) / inside.sum(1).clamp(min=1)
 
 
 def masked_max(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the maximum of x [B, L, d] where `mask`, bool [B, L], is True: [B, d], 0 where it is never True."""
+    """Return the maximum of x [B, L, d] where `mask`, bool [B, L], is True: [B, d], 0 if it is never True."""
     if x.shape[1] == 0:
         return x.sum(1)
     top = x.masked_fill(~mask[..., None], -torch.inf).amax(1)

@@ -96,7 +96,7 @@ class TextEncoder:
     def compile(self) -> None:
         """Compile the module with torch.compile at its first call, for texts of any length.
 
-        Raises InputError where there is no C++ compiler.
+        Raises InputError if there is no C++ compiler.
         """
         compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
         if next(self.module.parameters()).device.type == "cpu" and not shutil.which(compiler):

@@ -32,7 +32,7 @@ Shapes: TypeAlias = Mapping[str, tuple[str, list[int]]]  # name of a tensor → 
 def opened(path: Path, framework: str = "numpy") -> Iterator[Any]:
     """Open a safetensors file; the library checks its header against its size.
 
-    Raises InputError where the file is missing, damaged or not a regular file, or holds too many tensors.
+    Raises InputError if the file is missing, damaged or not a regular file, or holds too many tensors.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
@@ -110,7 +110,7 @@ def hash_state(state: Mapping[str, Tensor], start: bytes = b"") -> str:
 def hash_file(path: Path, start: bytes = b"") -> str:
     """Return what `hash_state` returns of the tensors in a file, without PyTorch.
 
-    Raises InputError where the file is missing, damaged, or of types that numpy does not have.
+    Raises InputError if the file is missing, damaged, or of types that numpy does not have.
     """
     names, digest = {short: name for name, short in DTYPES.items()}, xxhash.xxh3_128(start)
     with opened(path) as file:

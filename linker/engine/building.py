@@ -42,8 +42,8 @@ __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
 def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: bool = False) -> BuildReport:
     """Index corpora into the directory `out`; with `resume`, continue from the last commit of an interrupted build.
 
-    Records that cannot be used go to the index's quarantine files. Raises InputError where a corpus cannot be read,
-    IndexesError where `out` cannot take the index or, with `resume`, holds the build of another one.
+    Records that cannot be used go to the index's quarantine files. Raises InputError if a corpus cannot be read,
+    IndexesError if `out` cannot take the index or, with `resume`, holds the build of another one.
     """
     address = Address.of(out)
     if options.engine == "ray" and options.encoder == "none" and not address:
@@ -130,7 +130,7 @@ def create(
     positions: bool = False,
     elastic: ElasticSettings | None = None,
 ) -> None:
-    """Create an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError where one exists."""
+    """Create an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError if one exists."""
     options = BuildOptions(
         str(encoder),
         vectors,
@@ -205,7 +205,7 @@ def _manifest(
 
 
 def check_possible(address: Address, options: BuildOptions) -> None:
-    """Raise IndexesError where a build on a cluster is asked for what that cannot do."""
+    """Raise IndexesError if a build on a cluster is asked for what that cannot do."""
     asked = {
         "`fields`": options.bm25 and options.bm25.fields,
         "`positions`": options.positions,
@@ -250,10 +250,10 @@ def add(
     replace: bool = False,
     wait: float = 0,
 ) -> BuildReport:
-    """Add corpora to a finished index in one commit; `wait` so many seconds for another writer to end.
+    """Add corpora to a finished index in one commit; `wait` is how many seconds to wait for another writer.
 
     Without `options.columns`, files are read by the columns of the build. A document whose id is already in the index
-    replaces it with `replace` and is quarantined without. Raises InputError where a corpus cannot be read, IndexesError
+    replaces it with `replace` and is quarantined without. Raises InputError if a corpus cannot be read, IndexesError
     where the index cannot be changed.
     """
     if options.columns is None:

@@ -27,7 +27,7 @@ class Changing(Following):
     """An index that can be changed; see `Engine`."""
 
     def _check_single(self) -> None:
-        """Raise InputError where several directories are open, which cannot be changed together."""
+        """Raise InputError if several directories are open, which cannot be changed together."""
         if self.directories != (self.directory,):
             raise InputError(
                 f"{', '.join(map(str, self.directories))} are open together, for reading only: change one of them "
@@ -55,8 +55,8 @@ class Changing(Following):
         """Add documents in one commit, all or nothing; with `replace`, they replace documents of the same ids.
 
         `vectors` [n, dim], computed elsewhere, are taken instead of those that the index's encoder makes.
-        Another writer has `wait` seconds to end. Raises LockedError where it has not, DuplicateIdError where an id is
-        in the index or repeated, BadIdError where one cannot be used, IndexesError where the build of the index was
+        Another writer has `wait` seconds to end. Raises LockedError if it has not, DuplicateIdError if an id is
+        in the index or repeated, BadIdError if one cannot be used, IndexesError if the build of the index was
         interrupted.
         """
         documents = list(documents)
@@ -114,7 +114,7 @@ class Changing(Following):
     def store_calibration(self, folder: Path) -> None:
         """Store the calibration in `folder` in the index, in one commit; answers have P(link) from now on.
 
-        Raises InputError where it was fitted on another index.
+        Raises InputError if it was fitted on another index.
         """
         from linker.scoring.probability.folder import FILE, load, name_of
 
@@ -126,7 +126,7 @@ class Changing(Following):
     def store_ranker(self, folder: Path) -> None:
         """Store the ranker in `folder` in the index, in one commit; searches use it from now on.
 
-        Raises InputError where it does not fit the index.
+        Raises InputError if it does not fit the index.
         """
         from linker.scoring.ranking.folder import load
         from linker.scoring.ranking.searching import RankedSearch, folder_name

@@ -34,12 +34,12 @@ class Server:
     def of(cls, url: str, token_file: Path | None = None) -> Self:
         """Return a server by its address; the token is the one in the file, or in the environment.
 
-        Raises InputError where the address is none, or the file holds no token.
+        Raises InputError if the address is none, or the file holds no token.
         """
         try:
             parsed = urlsplit(url if "://" in url else PREFIX + url)
             usable = parsed.scheme in ("http", "https") and bool(parsed.hostname) and parsed.port != 0
-        except ValueError:  # a port that is no number
+        except ValueError:  # a port that is not a number
             usable = False
         if not usable or parsed.query or parsed.fragment or parsed.username is not None:
             raise InputError(f"`server` {url}: not the address of a server, such as http://127.0.0.1:8000")
@@ -60,7 +60,7 @@ class Server:
         """Return the top k documents for each text, as `Engine.search` does on the server.
 
         `index`: its name there, which may be left out where one is served. Without `documents`, hits have ids and
-        scores only. Raises InputError where the server does not answer, or refuses, with the reason that it gives.
+        scores only. Raises InputError if the server does not answer, or refuses, with the reason that it gives.
         """
         options = {
             "index": index, "k": k, "mode": mode, "where": list(where) or None, "rerank": rerank, "phrases": phrases,
@@ -104,7 +104,7 @@ class Server:
 
 
 def _token(file: Path | None) -> str:
-    """Return the token in a file, or else in the environment. Raises InputError where it cannot be sent."""
+    """Return the token in a file, or else in the environment. Raises InputError if it cannot be sent."""
     if file is None:
         token, source = os.environ.get(TOKEN, "").strip(), f"the environment variable {TOKEN}"
     else:
@@ -134,7 +134,7 @@ def _refusal(status: int, answer: Any) -> str:
 
 
 def _answer(body: dict[str, Any]) -> Answer:
-    """Return the answer in the body of a response. Raises KeyError, TypeError or ValueError where it is none."""
+    """Return the answer in the body of a response. Raises KeyError, TypeError or ValueError if it is none."""
     return Answer(
         [
             replace(_hits(result["hits"], bool(body["calibration"])), no_match=result.get("no_match"))

@@ -53,13 +53,13 @@ class Engine(Changing):
         return isinstance(id_, str) and bool(self.collection.present([id_]))
 
     def document(self, id_: str) -> Document:
-        """Return the document with this id. Raises UnknownIdError where there is none."""
+        """Return the document with this id. Raises UnknownIdError if there is none."""
         return self.collection.document(id_)
 
     def documents(self, where: Filter | Where | None = None, after: str = "") -> Iterator[Document]:
         """Yield the documents that fit `where` in the order in which they were added; only those after this id.
 
-        Raises BadFilterError, UnknownIdError where there is no document `after`.
+        Raises BadFilterError, UnknownIdError if there is no document `after`.
         """
         yield from self.collection.matching(self.filter(where), after)
 
@@ -90,8 +90,8 @@ class Engine(Changing):
         unless `mode`, `bm25` or `reranker` is given or `stored_ranker` is False. With `phrases`, documents must have
         the words that a text puts in quotes one after the other; a quote without its partner is plain text. With
         `probabilities`, the answer has P(link) of each hit where the index has a calibration or a ranker. Raises
-        BackendUnavailableError where no retriever can answer, IndexesError for an argument that cannot be used,
-        InputError where the ranker does not fit the index.
+        BackendUnavailableError if no retriever can answer, IndexesError for an argument that cannot be used,
+        InputError if the ranker does not fit the index.
         """
         texts = [texts] if isinstance(texts, str) else texts
         options = SearchOptions(
@@ -127,8 +127,8 @@ class Engine(Changing):
         `judged`: pairs of ids that are one story or not; of pairs that all are, those that no chain of them joins count
         as different stories. Documents further apart than `days` are not linked. With a `precision`, groups are kept
         while their pairs are certain to be right to this share, with 95 % confidence; `seed` draws the judged pairs
-        that test it. Raises InputError where the index is empty, or an option lacks dates or judged pairs,
-        BackendUnavailableError where a retriever cannot answer.
+        that test it. Raises InputError if the index is empty, or an option lacks dates or judged pairs,
+        BackendUnavailableError if a retriever cannot answer.
         """
         from linker.engine.grouping import group
 
@@ -137,16 +137,16 @@ class Engine(Changing):
     def probabilities(
         self, texts: Sequence[str], answer: Answer, where: Filter | None = None
     ) -> list[Float64Array]:
-        """Return P(link) of each hit of an answer to `texts`, one array per text; NaN where it is not known.
+        """Return P(link) of each hit of an answer to `texts`, one array per text; NaN if it is not known.
 
-        Raises InputError where the index has no calibration, or one that was fitted with another encoder or other
-        settings, and BackendUnavailableError where a retriever cannot answer.
+        Raises InputError if the index has no calibration, or one that was fitted with another encoder or other
+        settings, and BackendUnavailableError if a retriever cannot answer.
         """
         return self._current().probabilities(texts, answer, where)
 
     @property
     def calibration(self) -> Calibration | None:
-        """The calibration stored in the index. Raises InputError where it is damaged or was fitted on another index."""
+        """The calibration stored in the index. Raises InputError if it is damaged or was fitted on another index."""
         stored = self.collection.manifest.search.get("calibration")
         return self._current().calibrated().calibration if stored else None
 
@@ -162,7 +162,7 @@ class Engine(Changing):
         """Fit P(link) on judged queries, and hold a share of them out for measures and promises; store nothing.
 
         `complete`: documents that a query's judgements do not name count as not relevant; otherwise they are left out.
-        Raises InputError where too few hits are relevant, or too few are not.
+        Raises InputError if too few hits are relevant, or too few are not.
         """
         from linker.scoring.probability.fitting import calibrate
 
@@ -180,7 +180,7 @@ class Engine(Changing):
     def filter(self, where: Filter | Where | None) -> Filter | None:
         """Return the filter that `where` describes; None if it has no conditions.
 
-        Raises BadFilterError where it cannot be read, or names a field that no document has (with the near miss).
+        Raises BadFilterError if it cannot be read, or names a field that no document has (with the near miss).
         """
         parsed = Filter.parse(where)
         if parsed is not None:
@@ -196,11 +196,11 @@ class Engine(Changing):
 
     @property
     def ranker(self) -> Ranker | None:
-        """The ranker stored in the index, loaded on first use. Raises InputError where it is damaged."""
+        """The ranker stored in the index, loaded on first use. Raises InputError if it is damaged."""
         return self._current().ranker
 
     def ranked_search(self, ranker: Ranker) -> RankedSearch:
-        """Return this index's search with a ranker. Raises InputError where it was trained with another encoder."""
+        """Return this index's search with a ranker. Raises InputError if it was trained with another encoder."""
         return self._current().ranked_search(ranker)
 
     def train_ranker(
@@ -216,7 +216,7 @@ class Engine(Changing):
         """Train a ranker for this index on judged queries; with `encoder`, it sees the cosines of the index's encoder.
 
         The encoder must not have learned from the same links. Queries without a judgement are left out. Raises
-        InputError where too few queries have a relevant candidate, MissingExtraError without the extra `rank`.
+        InputError if too few queries have a relevant candidate, MissingExtraError without the extra `rank`.
         """
         from linker.scoring.ranking.learning import learn
 
@@ -234,7 +234,7 @@ class Engine(Changing):
         """Choose mode, fusion and BM25's parameters on judged queries, store and return the choice.
 
         The choice has to beat the untuned default in cross-validation over the queries, which `seed` deals to folds.
-        Queries without a relevant document are left out. Raises InputError where none is left.
+        Queries without a relevant document are left out. Raises InputError if none is left.
         """
         from linker.engine.tuning import Bm25Search, tune
 
@@ -263,8 +263,8 @@ class Engine(Changing):
     ) -> RecallTuning:
         """Choose how many candidates approximate vector search examines, to find the share `target` of the exact top k.
 
-        Queries are `texts`, or `sample` documents held out. The choice is stored in the index. Raises InputError where
-        `target` or the queries cannot be used, IndexesError where the index searches exactly, BackendUnavailableError
+        Queries are `texts`, or `sample` documents held out. The choice is stored in the index. Raises InputError if
+        `target` or the queries cannot be used, IndexesError if the index searches exactly, BackendUnavailableError
         where its directory holds no vectors.
         """
         from linker.engine.recall import tune_recall

@@ -77,7 +77,7 @@ def copies(
 
     A copy is what `fold` would join with the document: it equals it in its words, or their shingles are similar enough.
     Copies rank first when the text itself is the query, or its rarest words (`query`), which is faster; so only the top
-    hits are compared, and the list is doubled as long as its end still holds a copy. Raises IndexesError where the
+    hits are compared, and the list is doubled as long as its end still holds a copy. Raises IndexesError if the
     index cannot be searched.
     """
     text = query or document.full_text

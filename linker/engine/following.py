@@ -61,7 +61,7 @@ class Following:
         Without `follow`, the commits of others are seen after `refresh` only. Of several, one that cannot be opened is
         left out and named in `Answer.degraded`, unless `on_failure` is "fail". Without `verify`, the sizes of files are
         compared, but not their checksums: large indexes that are opened often can be verified now and then (`linker
-        index verify`), and opened in a fraction of the time. Raises IndexesError where there is no
+        index verify`), and opened in a fraction of the time. Raises IndexesError if there is no
         index or several do not fit together, DamagedError naming a damaged file.
         """
         given = load_encoder(encoder, light=True) if encoder else None
@@ -100,7 +100,7 @@ class Following:
         return table(self._facts().items() or [("closed", "")], caption=str(self.directory))
 
     def _facts(self) -> dict[str, str]:
-        """Return what the engine says of itself in a session; nothing where it is closed."""
+        """Return what the engine says of itself in a session; nothing if it is closed."""
         snapshot = self._snapshot
         if snapshot is None:
             return {}
@@ -127,7 +127,7 @@ class Following:
     def refresh(self) -> bool:
         """Open the last committed generation; return whether it is another one than before.
 
-        Only files that are new are read to be checked. Raises IndexesError where the index is gone or the engine is
+        Only files that are new are read to be checked. Raises IndexesError if the index is gone or the engine is
         closed, DamagedError naming a damaged file.
         """
         with self._opening:
@@ -158,14 +158,14 @@ class Following:
 
     @property
     def collection(self) -> AnyCollection:
-        """The generation that is open now. Raises IndexesError where the engine is closed."""
+        """The generation that is open now. Raises IndexesError if the engine is closed."""
         return self._current().collection
 
     @property
     def encoder(self) -> Encoder:
         """The index's encoder, loaded on first use and checked against the index's fingerprint.
 
-        Raises BackendUnavailableError where the index has none, and errors as `open_encoder` does.
+        Raises BackendUnavailableError if the index has none, and errors as `open_encoder` does.
         """
         return self._current().encoder
 

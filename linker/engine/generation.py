@@ -22,7 +22,7 @@ Stamp = tuple[int, int, int, int]
 
 
 def stamp(directory: Path) -> Stamp | None:
-    """Return what tells one commit's manifest from the next without reading it; None where there is none."""
+    """Return what tells one commit's manifest from the next without reading it; None if there is none."""
     try:
         status = os.stat(f"{directory}/{manifests.NAME}")  # noqa: PTH116 # before every search: half the time
     except OSError:
@@ -68,7 +68,7 @@ class Generation:
         return stamp(self.collection.directory) not in (None, self._seen)
 
     def is_last(self) -> bool:
-        """Return whether no commit came later, by what the manifest says. Raises IndexesError where it is gone."""
+        """Return whether no commit came later, by what the manifest says. Raises IndexesError if it is gone."""
         now = stamp(self.collection.directory)
         if now != self._seen and manifests.load(self.collection.directory) == self.collection.manifest:
             self._seen = now

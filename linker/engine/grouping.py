@@ -144,7 +144,7 @@ def group(
 
 
 def draw(groups: Groups, count: int, seed: int = 0) -> list[tuple[str, str, float]]:
-    """Return so many pairs of different texts in one group, drawn at random, and the probability of their group."""
+    """Return random pairs of different texts in one group, and the probability of their group."""
     copies = {member.id for member in groups.members if member.near_copy_of is not None}
     pairs = [
         (*pair, group.probability)
@@ -209,7 +209,7 @@ def _days(documents: Sequence[Document]) -> Float64Array:
 
 
 def _near_in_time(pairs: Int64Array, dates: Float64Array, days: float) -> BoolArray:
-    """Return which pairs are no further apart than so many days, bool [m]. Raises InputError without dates."""
+    """Return which pairs lie within that many days of each other, bool [m]. Raises InputError without dates."""
     if not np.isfinite(dates).any():
         raise InputError("`days` needs dates: no metadata field has an ISO date in half of the documents")
     return ~(np.abs(dates[pairs[:, 0]] - dates[pairs[:, 1]]) > days)

@@ -128,7 +128,7 @@ class Intake:
     def _take(self, batch: Sequence[tuple[Path, int, Document | BadLine]], encoded: Matrix | None) -> None:
         """Add the usable documents of a batch; quarantine its bad lines and repeated ids.
 
-        `encoded` [n, dim] are its documents' vectors; None: compute them. Raises InputError where the counts differ.
+        `encoded` [n, dim] are its documents' vectors; None: compute them. Raises InputError if the counts differ.
         """
         documents: dict[str, Document] = {}
         outdated: list[str] = []

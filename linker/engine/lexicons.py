@@ -98,13 +98,13 @@ class QueryLexicon:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read the lexicon of a language. Raises InputError where it is damaged or of another version."""
+        """Read the lexicon of a language. Raises InputError if it is damaged or of another version."""
         try:
             values: dict[str, Any] = schema.parse(read_regular(path, MOST_BYTES))
             VALUES(values, "it")
         except (OSError, SchemaError) as e:
             raise InputError(
-                f"{path} is no lexicon of this version ({e}): learn it again with `linker link` and `save_model`"
+                f"{path} is not a lexicon of this version ({e}): learn it again with `linker link` and `save_model`"
             ) from None
         return cls(**{name: value for name, value in values.items() if name != "format"})
 

@@ -74,7 +74,7 @@ class SearchOptions:
 
     @property
     def filter(self) -> "Filter | None":
-        """The conditions on metadata. Raises BadFilterError where they cannot be read."""
+        """The conditions on metadata. Raises BadFilterError if they cannot be read."""
         from indexes.filters import Filter
 
         return Filter.parse(self.where)
@@ -97,11 +97,11 @@ class Bm25Options:
         "BM25's b of a field. Repeatable.", group=BM25, metavar="FIELD=NUMBER")] = ()
 
     def __post_init__(self) -> None:
-        """Raise UsageError where the number of a field cannot be read."""
+        """Raise UsageError if the number of a field cannot be read."""
         _numbers("field_weight", self.field_weight), _numbers("field_b", self.field_b)
 
     def changed(self, stored: Bm25Parameters) -> Bm25Parameters:
-        """Return parameters with these in place of theirs. Raises IndexesError where a value is out of range."""
+        """Return parameters with these in place of theirs. Raises IndexesError if a value is out of range."""
         weights, bs = _numbers("field_weight", self.field_weight), _numbers("field_b", self.field_b)
         return stored.changed(self.k1, self.b, self.k3).weighted(weights, bs)
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Least:
     score: Annotated[float | None, Opt("Keep documents of at least this score.", group=CUT)] = None
 
     def kept(self, answer: "Answer") -> "Answer":
-        """Return an answer's hits of at least this P(link) and score. Raises InputError where P(link) is not known."""
+        """Return an answer's hits of at least this P(link) and score. Raises InputError if P(link) is not known."""
         from linker.scoring.probability import cutting
 
         if self.score is not None:
@@ -177,7 +177,7 @@ class BuildOptions(IntakeOptions):
         group=VECTORS, metavar="N", low=0)] = 0.0
 
     def __post_init__(self) -> None:
-        """Raise InputError where workers shall have GPUs that they cannot have, or have no use for."""
+        """Raise InputError if workers shall have GPUs that they cannot have, or have no use for."""
         gpus = self.worker_gpus
         if gpus and (self.engine != "ray" or self.encoder == "none"):
             raise InputError(
@@ -188,7 +188,7 @@ class BuildOptions(IntakeOptions):
 
     @property
     def analysis(self) -> AnalysisSettings:
-        """How texts become terms. Raises IndexesError where a setting is unknown."""
+        """How texts become terms. Raises IndexesError if a setting is unknown."""
         return AnalysisSettings(self.language, self.tokenizer, self.stop_words, self.min_token)
 
 

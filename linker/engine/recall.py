@@ -54,7 +54,7 @@ def tune_recall(
     """Measure recall at k of every setting and choose the cheapest that reaches the target.
 
     `queries` are float32 [n, dim]; without them, `sample` documents are held out: each is a query whose own row does
-    not count. Raises InputError where the target is not in (0, 1] or there are no queries, IndexesError where the
+    not count. Raises InputError if the target is not in (0, 1] or there are no queries, IndexesError if the
     index has nothing to tune.
     """
     if not 0 < target <= 1:
@@ -71,7 +71,7 @@ def tune_recall(
 
 
 def write_curve(tuning: RecallTuning, path: Path) -> Path | None:
-    """Write the curve as JSON and, beside it, as a plot; return the path of the plot, or None without matplotlib."""
+    """Write the curve as JSON and, next to it, as a plot; return the path of the plot, or None without matplotlib."""
     write_atomically(path, (json.dumps(tuning.to_json(), indent=2) + "\n").encode())
     try:
         import matplotlib as mpl

@@ -42,8 +42,8 @@ class RemoteSnapshot(Snapshot):
     def ranked_search(self, ranker: Ranker) -> RankedSearch:
         """Return the search with a ranker, over the documents as they are now or were FOLLOW seconds ago.
 
-        It reads all of them into memory, and again when they have changed. Raises BackendUnavailableError where they
-        are too many, InputError where it was trained with another encoder.
+        It reads all of them into memory, and again when they have changed. Raises BackendUnavailableError if they
+        are too many, InputError if it was trained with another encoder.
         """
         from linker.scoring.ranking.searching import RankedSearch
 
@@ -64,13 +64,13 @@ class RemoteSnapshot(Snapshot):
     def is_old(self) -> bool:
         """Return whether the name leads elsewhere or the settings have changed, at most every FOLLOW seconds.
 
-        A server that does not answer says nothing of that: the search will say so. Raises BackendUnavailableError where
+        A server that does not answer says nothing of that: the search will say so. Raises BackendUnavailableError if
         the node that answers has no master.
         """
         return time.monotonic() - self._looked >= FOLLOW and self._look()
 
     def is_last(self) -> bool:
-        """Return whether the name leads here and the settings are the same. Raises IndexesError where it is gone."""
+        """Return whether the name leads here and the settings are the same. Raises IndexesError if it is gone."""
         return self.collection.is_last()
 
     def has_moved(self) -> bool:

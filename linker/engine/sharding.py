@@ -25,7 +25,7 @@ Stamps = Mapping[Path, Stamp | None]
 def directories_of(given: Path | Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
     """Return the directory by which an index is known, and those that make it up.
 
-    Raises IndexesError where none is given or one is named twice, DamagedError where a list of shards cannot be read.
+    Raises IndexesError if none is given or one is named twice, DamagedError if a list of shards cannot be read.
     """
     if isinstance(given, Path):
         return given, tuple(shards_of(given))
@@ -101,7 +101,7 @@ class ShardedSnapshot(Snapshot):
         return {directory: stamp(directory) for directory in self._stamps}
 
     def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Return the answer to `Engine.search`. Raises DamagedError where a shard's file was cut off."""
+        """Return the answer to `Engine.search`. Raises DamagedError if a shard's file was cut off."""
         try:
             return super().search(texts, options)
         except DamagedError:

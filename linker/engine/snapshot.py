@@ -49,7 +49,7 @@ class Snapshot(Generation):
 
     @functools.cached_property
     def lexicons(self) -> tuple[QueryLexicon, ...]:
-        """The lexicons stored in the index, one per language of queries. Raises InputError where one is damaged."""
+        """The lexicons stored in the index, one per language of queries. Raises InputError if one is damaged."""
         name = self.collection.manifest.search.get("lexicon")
         if not name:
             return ()
@@ -58,7 +58,7 @@ class Snapshot(Generation):
 
     @property
     def ranker(self) -> Ranker | None:
-        """The ranker stored in the index, loaded on first use. Raises InputError where it is damaged."""
+        """The ranker stored in the index, loaded on first use. Raises InputError if it is damaged."""
         name = self.collection.manifest.search.get("ranker")
         if not name:
             return None
@@ -71,7 +71,7 @@ class Snapshot(Generation):
             return self._ranker
 
     def ranked_search(self, ranker: Ranker) -> RankedSearch:
-        """Return the search with a ranker. Raises InputError where it was trained with another encoder."""
+        """Return the search with a ranker. Raises InputError if it was trained with another encoder."""
         from linker.scoring.ranking.searching import RankedSearch
 
         with self._lock:
@@ -92,7 +92,7 @@ class Snapshot(Generation):
         return self._readable(_noted(answer, (*notes, *remarks)), read)
 
     def _checked(self, where: Filter | None) -> tuple[str, ...]:
-        """Return remarks about a filter. Raises BadFilterError where it cannot be meant for these documents."""
+        """Return remarks about a filter. Raises BadFilterError if it cannot be meant for these documents."""
         if where is None:
             return ()
         self.collection.check_fields(where)
@@ -169,9 +169,9 @@ class Snapshot(Generation):
     def probabilities(
         self, texts: Sequence[str], answer: Answer, where: Filter | None = None
     ) -> list[Float64Array]:
-        """Return P(link) of each hit of an answer to `texts`, one array per text; NaN where it is not known.
+        """Return P(link) of each hit of an answer to `texts`, one array per text; NaN if it is not known.
 
-        Raises what `calibrated` raises, and BackendUnavailableError where a retriever cannot answer.
+        Raises what `calibrated` raises, and BackendUnavailableError if a retriever cannot answer.
         """
         if answer.probabilities is None:
             answer = self.calibrated().told(answer, texts, where)
@@ -182,7 +182,7 @@ class Snapshot(Generation):
     def calibrated(self) -> Probabilities:
         """Return the calibration stored in the index, ready for answers.
 
-        Raises InputError where there is none, or it is damaged or was fitted on another index.
+        Raises InputError if there is none, or it is damaged or was fitted on another index.
         """
         directory, name = self.collection.directory, self.collection.manifest.search.get("calibration")
         if not name:
@@ -233,7 +233,7 @@ def _noted(answer: Answer, notes: Sequence[str]) -> Answer:
 
 
 def query_vectors(vectors: npt.ArrayLike, texts: Sequence[str], options: SearchOptions) -> Matrix:
-    """Return query vectors, float32 [n, dim]. Raises IndexesError where they and the other arguments do not fit."""
+    """Return query vectors, float32 [n, dim]. Raises IndexesError if they and the other arguments do not fit."""
     matrix = check_vectors(np.atleast_2d(np.asarray(vectors)), None)
     if texts and len(texts) != len(matrix):
         raise IndexesError(f"{len(texts)} texts but {len(matrix)} vectors: give one vector per text")

@@ -29,7 +29,7 @@ def expected_reciprocal_rank(r: Ranking, cutoff: float) -> Float64Array:
     """Return Σ 1/rank · P(the reader stops there) to rank `cutoff`, float64 [t], as gdeval computes it.
 
     A document of relevance g satisfies with the probability (2^g − 1) / 2^4 (Chapelle et al., CIKM 2009). The relevance
-    level has no effect. Raises InputError where a relevance is above 4.
+    level has no effect. Raises InputError if a relevance is above 4.
     """
     if r.rel.max(initial=0) > MOST_GAIN:
         raise InputError(

@@ -114,7 +114,7 @@ def compare(
     """Compare runs (anything `evaluate` accepts) with `baseline`, by default the first of them.
 
     With `complete`, a topic that a run does not answer counts as 0; otherwise only the topics that all runs answer are
-    compared. `resampling` defaults to 10,000 samples. Raises InputError where `evaluate` does, for fewer than two runs,
+    compared. `resampling` defaults to 10,000 samples. Raises InputError if `evaluate` does, for fewer than two runs,
     a run given twice, topics without a common answer, and a measure that cannot be compared topic by topic.
     """
     how = resampling or Resampling(10_000)

@@ -50,7 +50,7 @@ def evaluate(
     lowest relevance that counts as relevant. `judged_only` (-J), `most` (-M) and `compat` are those of `Options`.
     `ties`: also count tied documents and bound every measure over all orders of tied scores. `intervals`: also
     compute a bootstrap interval of each mean.
-    Raises InputError where the input is malformed, a measure is unknown, or no topic of the run is judged.
+    Raises InputError if the input is malformed, a measure is unknown, or no topic of the run is judged.
     """
     requested = parse(measures)
     numeric = [m for m in requested if m.definition.summary != "name"]

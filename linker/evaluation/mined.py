@@ -74,7 +74,7 @@ def precision(sums: Float64Array) -> Float64Array:
 
 
 def recall(sums: Float64Array) -> Float64Array:
-    """Return correct / gold of sums [b, 3]; 0 where there is no gold link."""
+    """Return correct / gold of sums [b, 3]; 0 if there is no gold link."""
     return sums[:, 0] / np.maximum(sums[:, 2], 1)
 
 

@@ -64,7 +64,7 @@ class Measure:
 def parse(names: Iterable[str] | str) -> list[Measure]:
     """Return the measures named (`map`, `P.5,10`, `success@1`, `nDCG@10`, `official`), in trec_eval's order, once each.
 
-    Raises InputError where a name is unknown, there are no names, a measure takes no cutoff, or a cutoff is not a
+    Raises InputError if a name is unknown, there are no names, a measure takes no cutoff, or a cutoff is not a
     positive integer (for iprec and rbp: not between 0 and 1).
     """
     texts = names.split() if isinstance(names, str) else list(names)

@@ -18,7 +18,7 @@ _MOST = 1 << 31  # above any relevance
 
 @dataclass(frozen=True)
 class Options:
-    """trec_eval's options. Raises InputError where `level` or `most` is below 1 or `compat` is unknown.
+    """trec_eval's options. Raises InputError if `level` or `most` is below 1 or `compat` is unknown.
 
     `level` (-l): the lowest relevance that counts as relevant; `judged_only` (-J): leave out unjudged documents; `most`
     (-M): the number of documents per topic that count; `compat`: trec_eval 9 compares scores as float32, 10 as doubles.
@@ -87,7 +87,7 @@ class Ranking:
 def rank(qrels: Entries[int], run: Entries[float], options: Options) -> Ranking:
     """Rank a run's judged documents as trec_eval does, by score, then id, both descending.
 
-    `restrict` then applies -M and -J and drops negative judgements. Raises InputError where no topic of the run is
+    `restrict` then applies -M and -J and drops negative judgements. Raises InputError if no topic of the run is
     judged.
     """
     topic_of = _positions(run.topics, qrels.topics)
@@ -134,7 +134,7 @@ def restrict(ranking: Ranking) -> Ranking:
 def extreme(ranking: Ranking, best: bool) -> Ranking:
     """Return the ranking with the most relevant of each tie first if `best`, else last: the extremes of every measure.
 
-    Raises InputError where -J and -M are combined: no single order is then extreme for every measure.
+    Raises InputError if -J and -M are combined: no single order is then extreme for every measure.
     """
     if ranking.options.judged_only and ranking.options.most:
         raise InputError("bounds over tied orders are not defined for -J and -M together; drop one of them")

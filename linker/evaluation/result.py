@@ -72,7 +72,7 @@ class Evaluation(Mapping[str, float]):
         return {topic: i for i, topic in enumerate(self.topic_ids)}
 
     def topic(self, topic_id: str) -> dict[str, float]:
-        """Return one topic's values by measure name. Raises KeyError where the topic has no judgements."""
+        """Return one topic's values by measure name. Raises KeyError if the topic has no judgements."""
         at = self._place[topic_id]
         return {name: float(column[at]) for name, column in self.per_topic.items()}
 

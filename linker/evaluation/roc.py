@@ -50,7 +50,7 @@ def auc_judged_micro(r: Ranking) -> float:
 
 
 def mean_of_defined(per_topic: Float64Array) -> float:
-    """Return the mean of the values [t] that are not NaN; NaN where there are none."""
+    """Return the mean of the values [t] that are not NaN; NaN if there are none."""
     defined = per_topic[~np.isnan(per_topic)]
     return float(np.mean(defined)) if len(defined) else float("nan")
 

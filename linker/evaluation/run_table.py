@@ -118,7 +118,7 @@ def tabulate(
 ) -> RunTable:
     """Evaluate runs and test each against the first of them; arguments are those of `evaluate` and `compare`.
 
-    Without `complete`, a test takes the topics that both runs answer. Raises InputError where `evaluate` does, for no
+    Without `complete`, a test takes the topics that both runs answer. Raises InputError if `evaluate` does, for no
     run, and for a run given twice.
     """
     if not runs:
@@ -149,7 +149,7 @@ def _adjusted(
 def labels_of(runs: Sequence[Any], results: Sequence[Evaluation]) -> list[str]:
     """Name runs by their sixth column, or by their paths or numbers where those names repeat.
 
-    Raises InputError where a run is given twice.
+    Raises InputError if a run is given twice.
     """
     names = [e.run_name for e in results]
     if len(set(names)) == len(names):

@@ -90,7 +90,7 @@ class LinkerDocumentStore:
     ) -> int:
         """Write documents in one commit and return how many were written; NONE is FAIL.
 
-        Raises ValueError for anything that is not a list of documents, DuplicateDocumentError where an id is in the
+        Raises ValueError for anything that is not a list of documents, DuplicateDocumentError if an id is in the
         index and the policy is FAIL, BadIdError for an id with white space.
         """
         if not isinstance(documents, list) or not all(isinstance(d, HaystackDocument) for d in documents):

@@ -96,7 +96,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
     ) -> Self:
         """Make an index in the new directory `directory` with the vectors of `embedding`, and add texts.
 
-        `name` tells the model of `embedding` from others. Raises IndexesError where there is an index already.
+        `name` tells the model of `embedding` from others. Raises IndexesError if there is an index already.
         """
         encoder = EmbeddingsEncoder(embedding, name)
         record = EncoderRecord(name or type(embedding).__name__, encoder.fingerprint, encoder.dim)
@@ -121,7 +121,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
     ) -> list[str]:
         """Add texts in one commit and return their ids; a text whose id is in the index replaces that document.
 
-        Ids are made where they are not given. Raises InputError where the numbers differ, BadIdError, LockedError.
+        Ids are made where they are not given. Raises InputError if the numbers differ, BadIdError, LockedError.
         """
         given = list(texts)
         if any(values is not None and len(values) != len(given) for values in (metadatas, ids)):
@@ -174,7 +174,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
     ) -> list[tuple[LangChainDocument, float]]:
         """Return the top k documents with P(link) where the index knows it, else by cosine; both from 0 to 1.
 
-        Raises BackendUnavailableError where the index has neither a calibration nor vectors.
+        Raises BackendUnavailableError if the index has neither a calibration nor vectors.
         """
         answer = self._answer(query, k, options.get("filter"), options.get("mode") or self.mode)
         (hits,) = answer.hits

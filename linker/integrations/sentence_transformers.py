@@ -74,7 +74,7 @@ def open_model(folder: str | Path) -> SentenceTransformer:
     """Return a model of `linker train` as a SentenceTransformer.
 
     `SentenceTransformer(folder, trust_remote_code=True)` does the same: the library wants to be told so before it
-    imports a module that is not its own. Raises InputError where the folder holds no such model.
+    imports a module that is not its own. Raises InputError if the folder holds no such model.
     """
     model = SentenceTransformer(modules=[LinkerModule.load(str(folder))], similarity_fn_name="cosine")
     return cast("SentenceTransformer", model)

@@ -32,7 +32,7 @@ def calibrated(engine: Engine, ledger: Judged, *, held_share: float = 0.5, seed:
     """Return a calibration fitted on the judgements of a review; `Engine.store_calibration` takes it once it is saved.
 
     Only pairs that somebody judged count, so the probabilities are those of documents such as the review showed. Raises
-    InputError where fewer than 20 judged documents are relevant, or fewer than 20 are not.
+    InputError if fewer than 20 judged documents are relevant, or fewer than 20 are not.
     """
     queries = [Query(s.id, s.full_text) for s in ledger.seeds]
     qrels = agreed(ledger.judgements())

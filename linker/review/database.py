@@ -40,7 +40,7 @@ class Database:
     def __init__(self, path: Path, *, durable: bool) -> None:
         """Open or create the file; `durable`: a committed write survives a power loss (fsync), not only a crash.
 
-        Raises InputError where the file is not ours, too new, damaged, or cannot be read and written.
+        Raises InputError if the file is not ours, too new, damaged, or cannot be read and written.
         """
         self._path, self._durable = path, durable
         self._idle: deque[sqlite3.Connection] = deque()
@@ -143,7 +143,7 @@ class Database:
         self._check_ours(connection)
 
     def _check_ours(self, connection: sqlite3.Connection) -> int:
-        """Return the version of the file, 0 for an empty one. Raises InputError where it is not ours to the letter."""
+        """Return the version of the file, 0 for an empty one. Raises InputError if it is not ours to the letter."""
         if not connection.in_transaction:  # else another process might make the tables between two questions
             connection.execute("BEGIN")
             try:
@@ -164,7 +164,7 @@ class Database:
         return version
 
     def _check_place(self) -> None:
-        """Raise InputError where the file was deleted or replaced: what is written would be lost with it."""
+        """Raise InputError if the file was deleted or replaced: what is written would be lost with it."""
         if _place(self._path) != self._place:
             raise InputError(
                 f"the ledger {self._path} was deleted or replaced while it was open, and nothing was stored: "
@@ -193,7 +193,7 @@ def _release(connections: deque[sqlite3.Connection], place: tuple[int, int] | No
 
 
 def _place(path: Path) -> tuple[int, int] | None:
-    """Return by what a file is known, whatever its name leads to later; None where there is none."""
+    """Return by what a file is known, whatever its name leads to later; None if there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -202,7 +202,7 @@ def _place(path: Path) -> tuple[int, int] | None:
 
 
 def _refuse_journal(path: Path) -> None:
-    """Raise InputError where a journal beside the file names another file: SQLite would delete that one.
+    """Raise InputError if a journal next to the file names another file: SQLite would delete that one.
 
     linker never writes such a journal, which belongs to a transaction over several files.
     """
@@ -220,7 +220,7 @@ def _refuse_journal(path: Path) -> None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise InputError where the path leads to something that is neither absent nor empty nor a SQLite file."""
+    """Raise InputError if the path leads to something that is neither absent nor empty nor a SQLite file."""
     try:
         if not path.exists():
             return
@@ -271,7 +271,7 @@ def _remedy(path: Path, error: Exception) -> str:
     if "full" in text or "disk I/O" in text:
         return ": free some space and repeat; what was judged before is kept"
     if "readonly" in text or "unable to open" in text:
-        return f": {path.absolute().parent} must exist and be writable, with the file: SQLite keeps two more beside it"
+        return f": {path.absolute().parent} must exist and be writable, with the file: SQLite keeps two more next to it"
     if "locked" in text:
         return f": another process has been writing for {WAIT:.0f} seconds: wait for it, or end it"
     if "interrupted" in text:

@@ -11,7 +11,7 @@ from linker.base.errors import InputError
 Verdict = Literal["relevant", "not", "maybe", "skip"]
 VERDICTS: tuple[Verdict, ...] = ("relevant", "not", "maybe", "skip")
 # How a document was reached: it was next in the order, drawn at random from the unread for the audit, found by a search
-# beside the queue, drawn at random outside audits (controls, random screenings that were imported), or judged elsewhere
+# next to the queue, drawn at random outside audits (controls, imported random screenings), or judged elsewhere
 # and imported (prior knowledge).
 # Two say nothing of a document that was read: "row" is about a seed as a whole (without id: no match, or later), and
 # "accepted" is a link that nobody has read, taken at a promised precision.
@@ -119,7 +119,7 @@ class StopState:
     that was reached at the rule's confidence whatever the order was, 0 to 1, or None where nothing is certified.
     `reason` says why to the reviewer, in a sentence or two with their numbers; that of our rules is a `Sentence` (see
     `linker.review.wording`), which can be told in another language, as can the price of `Progress`. `stop`: the rule
-    asks for nothing more, since the audit is over as well, or because the rule (so many found, so many read) never
+    asks for nothing more, since the audit is over as well, or because the rule (a number found, a number read) never
     claims anything. `left`: by the audits, at most this many relevant documents are left unread, at the rule's
     confidence; None without an audit, of which `audit` says what it found. `due`: the rule asks for no more of the
     queue, but for an audit.

@@ -37,7 +37,7 @@ def guess_unit(seeds: Sequence[str], documents: Sequence[str]) -> Unit:
 
 
 def _spread(texts: Sequence[str], most: int) -> Sequence[str]:
-    """Return at most so many of the texts, evenly spread: files are often in order of time."""
+    """Return a sample of the texts, evenly spread: files are often in order of time."""
     return texts[:: math.ceil(len(texts) / most)] if texts else texts
 
 

@@ -75,7 +75,7 @@ class Language:
         return format_decimal(value, format=f"#,##0.{'0' * digits}", locale=self.locale)
 
     def time(self, value: str, form: Literal["short", "medium", "long"] = "medium") -> str:
-        """Return a moment in ISO 8601 as the locale writes it, in UTC; what is no moment stays as it is."""
+        """Return a moment in ISO 8601 as the locale writes it, in UTC; what is not a moment stays as it is."""
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
@@ -83,7 +83,7 @@ class Language:
         return format_datetime(moment.astimezone(UTC) if moment.tzinfo else moment, form, locale=self.locale)
 
     def ago(self, value: str) -> str:
-        """Return how long ago a moment in ISO 8601 was, in words; what is no moment stays as it is."""
+        """Return how long ago a moment in ISO 8601 was, in words; what is not a moment stays as it is."""
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:

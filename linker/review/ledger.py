@@ -46,13 +46,13 @@ class Ledger:
 
     Nothing is rewritten: an undo is an entry, and a later judgement of the same reviewer, seed and document replaces
     the earlier one only in what `judgements` returns. Any number of threads and processes may read and write at once;
-    a reader never waits. Every method raises InputError where the file cannot be read or written.
+    a reader never waits. Every method raises InputError if the file cannot be read or written.
     """
 
     def __init__(self, path: str | Path, *, durable: bool = True) -> None:
         """Open or create the file; `durable` flushes each entry to the disk, which takes some milliseconds.
 
-        Raises InputError where it is a file of another kind, or of another version.
+        Raises InputError if it is a file of another kind, or of another version.
         """
         self.path = Path(path)
         self._database = Database(self.path, durable=durable)
@@ -216,7 +216,7 @@ class Ledger:
     def _append(
         self, connection: sqlite3.Connection, judgements: Sequence[tuple[int | None, Judgement]]
     ) -> None:
-        """Write entries, each with the number that it undoes, and read them again: only what is there is told of."""
+        """Write entries, each with the number that it undoes, and read them again: only what was stored is reported."""
         known, before = self._entries(connection)
         number = first = known[-1].number if known else 0
         rows: list[Row] = []
@@ -262,9 +262,9 @@ def _now() -> str:
 
 def _stamped(judgement: Judgement) -> Judgement:
     if judgement.verdict not in VERDICTS:
-        raise InputError(f"{judgement.verdict!r} is no verdict: use one of {', '.join(VERDICTS)}")
+        raise InputError(f"{judgement.verdict!r} is not a verdict: use one of {', '.join(VERDICTS)}")
     if judgement.phase not in PHASES:
-        raise InputError(f"{judgement.phase!r} is no phase of a review: use one of {', '.join(PHASES)}")
+        raise InputError(f"{judgement.phase!r} is not a phase of a review: use one of {', '.join(PHASES)}")
     return judgement if judgement.time else dataclasses.replace(judgement, time=_now())
 
 

@@ -1,4 +1,4 @@
-"""Judge the pairs of a `linker link` run: pages in one language beside their proposed counterparts in another."""
+"""Judge the pairs of a `linker link` run: pages in one language next to their proposed counterparts in another."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Links:
     """The pairs of a run with both pages' texts; judgements are kept in a ledger of their own."""
 
     def __init__(self, folder: Path) -> None:
-        """Open what `make` wrote. Raises InputError where it is damaged or there is none."""
+        """Open what `make` wrote. Raises InputError if it is damaged or there is none."""
         self.pairs = [Pair(**values) for values in _lines(folder / PAIRS)]
         self.sources = _documents(folder / SOURCES)
         self.targets = _documents(folder / TARGETS)
@@ -86,7 +86,7 @@ class Links:
         return left, skipped
 
     def judge(self, pair: Pair, verdict: Verdict, reviewer: str) -> None:
-        """Store a verdict on a pair. Raises InputError where it is none of the run's, or another has judged it."""
+        """Store a verdict on a pair. Raises InputError if it is none of the run's, or another has judged it."""
         if pair not in self.pairs:
             raise InputError(
                 f"the run does not link {pair.source!r} with {pair.target!r}: load the page again"
@@ -116,7 +116,7 @@ def folder_of(project: Project) -> Path:
 def make_of_pairs(project: Project, path: Path) -> None:
     """Store the pairs of a file that `linker link --uncertain` wrote as JSON lines, in its order, as `make` does.
 
-    Raises InputError where the file cannot be read or a line is no pair with its texts.
+    Raises InputError if the file cannot be read or a line is not a pair with its texts.
     """
     pairs: list[Pair] = []
     first, second = dict[str, Document](), dict[str, Document]()
@@ -139,7 +139,7 @@ def make_of_pairs(project: Project, path: Path) -> None:
 def make(project: Project, run: Path, sources: Path, targets: Path) -> None:
     """Store a run with its pages for judging, in place of an earlier one; judgements that were made stay.
 
-    Raises InputError where a file cannot be read, or the run names a page that is in neither.
+    Raises InputError if a file cannot be read, or the run names a page that is in neither.
     """
     first, second = (
         {d.id: d for d in read_corpus(path) if not isinstance(d, BadLine)} for path in (sources, targets)
@@ -167,7 +167,7 @@ def _store(project: Project, pairs: Sequence[Pair], pages: tuple[Mapping[str, Do
 
 
 def _check_ours(folder: Path) -> None:
-    """Raise InputError where the folder of pairs holds something else, as a user's folder of that name may."""
+    """Raise InputError if the folder of pairs holds something else, as a user's folder of that name may."""
     if folder.is_dir() and any(folder.iterdir()):
         try:
             _ = [Pair(**values) for values in _lines(folder / PAIRS)]

@@ -85,7 +85,7 @@ class MergedOrder:
     Settings.order "probability": P(link) of the index's calibration, or ranker. "z": how many standard deviations a
     score is above the mean of the seed's first MOMENTS. "rank": every seed's first candidate, then every seed's second.
     In a topic a document comes once. With `per_seed`, a seed is done when `until` relevant documents were found for it.
-    Memory is in proportion to the number of seeds and of documents handed out. Raises InputError where the order
+    Memory is in proportion to the number of seeds and of documents handed out. Raises InputError if the order
     needs probabilities and the index knows none.
     """
 
@@ -138,7 +138,7 @@ class MergedOrder:
             self._found.setdefault(judgement.seed, set()).add(judgement.id)
 
     def restart(self) -> None:
-        """Forget what was told. A seed's candidates that were handed out do not come again."""
+        """Forget the judgements. Candidates of a seed that were handed out do not come again."""
         self._done.clear()
         self._found.clear()
         if self._started:
@@ -147,13 +147,13 @@ class MergedOrder:
                 self._push(stream)
 
     def total(self, seed: str) -> int:
-        """Return how many candidates a seed has at all; KeyError where there is no such seed."""
+        """Return how many candidates a seed has at all; KeyError if there is no such seed."""
         number = {stream.seed.id: stream.number for stream in self._streams}[seed]
         (hits,) = self._search([self._streams[number]], self._most).hits
         return sum(id_ not in self._left_out(seed) for id_ in hits.ids)
 
     def _left_out(self, seed: str) -> set[str]:
-        """Return the documents that are no candidates of a seed, being seeds themselves."""
+        """Return the documents that are not candidates of a seed, being seeds themselves."""
         documents = self._population.documents
         return {documents.get(seed, "")} if self._settings.unit == "pairs" else self._own
 

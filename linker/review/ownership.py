@@ -26,7 +26,7 @@ from linker.review.schema import APPLICATION
 MARK = b"linker: lock and mark of a review's folder; do not edit\n"
 LOCK, ABOUT, INDEX, UPLOADS, LINKS = "lock", "project.json", "index", "uploads", "links"
 UNFINISHED = ".building-"  # a folder that a job has not finished; the next job of its kind removes it
-FOLDERS = (UPLOADS, LINKS, UNFINISHED + LINKS)  # of files, beside those of an index
+FOLDERS = (UPLOADS, LINKS, UNFINISHED + LINKS)  # of files, in addition to those of an index
 PAIRS, SOURCES, TARGETS = LINK_FILES = "pairs.jsonl", "sources.jsonl", "targets.jsonl"
 _LEDGER = re.compile(
     r"(?:(?:[a-z0-9][a-z0-9-]{0,63}\.)?review|links|groups)\.sqlite(?P<beside>-wal|-shm|-journal)?"
@@ -80,7 +80,7 @@ def delete(folder: Path, uploads: Collection[str]) -> None:
     """Delete a review's folder, whose uploaded files have these names; the mark goes last.
 
     Raises InputError, and nothing is deleted, where the folder is not marked, holds anything that linker did not write,
-    or is being deleted or indexed by another process; IndexesError where the index cannot be deleted.
+    or is being deleted or indexed by another process; IndexesError if the index cannot be deleted.
     """
     try:
         with _locked(folder) as top:

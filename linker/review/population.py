@@ -52,7 +52,7 @@ class Population:
         return id_ in self._live
 
     def at_random(self, seeds: Sequence[int], free: Callable[[str, str], bool]) -> tuple[str, str] | None:
-        """Return a random one that is `free`, as seed (empty in a topic) and document, or None where none is.
+        """Return a random one that is `free`, as seed (empty in a topic) and document, or None if none is.
 
         The same `seeds` draw the same as long as the same ones are free.
         """

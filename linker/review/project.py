@@ -63,7 +63,7 @@ class Project:
 
     @property
     def uploads(self) -> Path:
-        """The folder of uploaded files. Raises InputError where the review has none."""
+        """The folder of uploaded files. Raises InputError if the review has none."""
         return self.own_folder / UPLOADS
 
     @property
@@ -88,7 +88,7 @@ class Project:
 
     @property
     def own_folder(self) -> Path:
-        """The folder of the review. Raises InputError where an index was opened directly."""
+        """The folder of the review. Raises InputError if an index was opened directly."""
         if self.folder is None:
             raise InputError(
                 f"{self.index} was opened as an index, without a review's folder: "
@@ -102,7 +102,7 @@ class Project:
         return _about(self.folder) if self.folder else {}
 
     def describe(self, **changes: Any) -> None:
-        """Change entries of project.json, all or none of them. Raises InputError where it cannot be written."""
+        """Change entries of project.json, all or none of them. Raises InputError if it cannot be written."""
         write_atomically(
             self.own_folder / ABOUT, orjson.dumps(self.about | changes, option=orjson.OPT_INDENT_2)
         )
@@ -125,7 +125,7 @@ class Workspace:
     """What `linker serve DIR` opens: a folder of reviews, one review's folder, or an index."""
 
     def __init__(self, directory: Path) -> None:
-        """Open `directory`, which may be new. Raises InputError where it cannot hold reviews."""
+        """Open `directory`, which may be new. Raises InputError if it cannot hold reviews."""
         self.directory = directory
         if directory.exists() and not directory.is_dir():
             raise InputError(f"{directory} is a file: name a folder for reviews, or an index")
@@ -154,14 +154,14 @@ class Workspace:
         return sorted((p for p in found if p), key=lambda p: (p.name.casefold(), p.key))
 
     def project(self, key: str) -> Project:
-        """Return the review of this key. Raises InputError where there is none; no key leads out of the folder."""
+        """Return the review of this key. Raises InputError if there is none; no key leads out of the folder."""
         for project in self.projects:
             if project.key == key:
                 return project
         raise InputError(f"there is no review {key!r} in {self.directory}")
 
     def create(self, name: str) -> Project:
-        """Make a review's folder. Raises InputError where the name is empty, too long or taken."""
+        """Make a review's folder. Raises InputError if the name is empty, too long or taken."""
         if self._single:
             raise InputError(f"{self.directory} holds one review: name another folder to make more")
         name = " ".join(name.split())

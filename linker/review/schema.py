@@ -69,7 +69,7 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def check(connection: sqlite3.Connection, version: int = VERSION) -> None:
-    """Raise DamageError where the schema is not ours to the letter: a foreign view or trigger could do anything."""
+    """Raise DamageError if the schema is not ours to the letter: a foreign view or trigger could do anything."""
     found = set(
         connection.execute(f"SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT {MOST}").fetchall()
     )
@@ -80,7 +80,7 @@ def check(connection: sqlite3.Connection, version: int = VERSION) -> None:
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
-    """Turn version 1 into the present one in the open transaction. Raises DamageError where it is damaged."""
+    """Turn version 1 into the present one in the open transaction. Raises DamageError if it is damaged."""
     check(connection, 1)
     (problem,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if problem != "ok":

@@ -1,4 +1,4 @@
-"""Which of a topic's seeds to show beside a document."""
+"""Which of a topic's seeds to show next to a document."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Settings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the settings among a ledger's values. Raises InputError where one cannot be used."""
+        """Return the settings among a ledger's values. Raises InputError if one cannot be used."""
         chosen = {name: values[name] for name in cls.__slots__ if values.get(name) is not None}
         for name, value in chosen.items():
             if not isinstance(value, KINDS.get(name, (str,))) or (

@@ -106,7 +106,7 @@ def simulate(
     """Yield the reviews of every topic of `qrels` (topic → document → relevance) that has documents left to find.
 
     A review ends when everything relevant was found and the rule has stopped, or after `plan.most` documents. Raises
-    InputError where a topic lacks a description, or the rule does not exist.
+    InputError if a topic lacks a description, or the rule does not exist.
     """
     plan = plan or Plan()
     if lacking := sorted(set(qrels) - set(plan.texts)) if plan.texts else []:

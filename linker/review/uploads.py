@@ -25,7 +25,7 @@ def store(project: Project, name: str, content: BinaryIO, role: str = "posts") -
 
     project.json records it with its role: a file that is not recorded is not linker's to delete.
 
-    Raises InputError where the kind of file is not one that can be read, it is empty, or the disk is full.
+    Raises InputError if the kind of file is not one that can be read, it is empty, or the disk is full.
     """
     stem, suffix = safe_name(name)
     folder = project.uploads
@@ -58,7 +58,7 @@ def store(project: Project, name: str, content: BinaryIO, role: str = "posts") -
 def safe_name(name: str) -> tuple[str, str]:
     """Return stem and suffix (with .gz, if there is one) of an uploaded file's name, in plain characters.
 
-    Raises InputError where the suffix is not one of a file that can be read.
+    Raises InputError if the suffix is not one of a file that can be read.
     """
     kind = _KIND.search(name)
     if kind is None:
@@ -84,7 +84,7 @@ def _place(temporary: Path, folder: Path, stem: str, suffix: str) -> Path:
 
 
 def _name(temporary: Path, path: Path) -> None:
-    """Give the file a name that is free. Raises FileExistsError where it is taken."""
+    """Give the file a name that is free. Raises FileExistsError if it is taken."""
     try:
         path.hardlink_to(temporary)
     except OSError as e:
@@ -95,7 +95,7 @@ def _name(temporary: Path, path: Path) -> None:
 
 
 def remove(project: Project, name: str) -> None:
-    """Delete an uploaded file of a review. Raises InputError where there is none of this name."""
+    """Delete an uploaded file of a review. Raises InputError if there is none of this name."""
     path = next((path for path in stored(project) if path.name == name), None)
     if path is None:
         raise InputError(f"this review has no file {name!r}: it may have been deleted already")

@@ -8,8 +8,8 @@ from typing import Protocol, TypeAlias
 
 DOCUMENTS, PAIRS = "documents", "pairs"
 
-# A count (int), a share from 0 to 1 that is told in whole per cent (float), a number with exactly the digits that are
-# to be shown (Decimal), a word that stays as it is (str), or a Sentence, which is told as well.
+# A count (int), a share from 0 to 1 that is shown in whole per cent (float), a number with exactly the digits that are
+# to be shown (Decimal), a word that stays as it is (str), or a Sentence, which is worded too.
 Value: TypeAlias = "int | float | Decimal | str | Sentence"
 Show: TypeAlias = Callable[[int | float | Decimal], str]  # writes a number as a language does
 

@@ -44,7 +44,7 @@ def rerank(
     """Return the answer with the top k of each query after scoring every candidate with its query.
 
     With `weight` 1, the scores are the reranker's; below 1, the z-scores of both stages within a query are added, the
-    reranker's with weight `weight`. Ties keep the order of the first stage. Raises IndexesError where `weight` is not
+    reranker's with weight `weight`. Ties keep the order of the first stage. Raises IndexesError if `weight` is not
     from 0 to 1.
     """
     if not 0 <= weight <= 1:
@@ -71,7 +71,7 @@ def load_reranker(folder: str | Path) -> Reranker | Ranker:
 
     "pooled" is the ranker that comes with linker, unless a folder has that name.
 
-    Raises InputError where there is none, MissingExtraError where a scorer needs the extra `pretrained`.
+    Raises InputError if there is none, MissingExtraError if a scorer needs the extra `pretrained`.
     """
     if str(folder) == pooled.NAME and not Path(folder).exists():
         return pooled.load()

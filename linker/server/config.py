@@ -66,7 +66,7 @@ class ServeConfig:
     ) -> Self:
         """Return the configuration of a server that listens on `host`; with a `page`, a token must open it.
 
-        Raises InputError where it would be open to a network without a token or a proxy that signs people in.
+        Raises InputError if it would be open to a network without a token or a proxy that signs people in.
         """
         _check_access(host, token_file, proxy_header)
         given = (directories,) if isinstance(directories, Path) else tuple(directories)
@@ -102,14 +102,14 @@ class ServeConfig:
 
 
 def has_page(directories: Sequence[Path]) -> bool:
-    """Return whether the API has a page beside it: one directory is given, which is not a mere folder of indexes."""
+    """Return whether the API has a page next to it: one directory is given, which is not a mere folder of indexes."""
     return len(directories) == 1 and (
         is_index(directories[0]) or all(p.folder is not None for p in Workspace(directories[0]).projects)
     )
 
 
 def _check_access(host: str, token_file: Path | None, proxy_header: str) -> None:
-    """Raise InputError where a server on `host` would be open to a network, or two ways sign people in."""
+    """Raise InputError if a server on `host` would be open to a network, or two ways sign people in."""
     if not is_loopback(host) and token_file is None and not proxy_header:
         raise InputError(
             f"--host {host} would open the page to everyone who can reach this machine: add --token-file FILE, "

@@ -44,7 +44,7 @@ class ProblemError(HTTPException):
 
 
 def problem_of(error: Exception) -> ProblemError:
-    """Return the problem that an exception is to who asked; what is no error of its own says nothing of itself."""
+    """Return the problem that an exception is to who asked; what is not an error of its own says nothing of itself."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, RequestValidationError):

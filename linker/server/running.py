@@ -1,4 +1,4 @@
-"""Run the page, the API or both until they are told to end: SIGINT and SIGTERM let requests finish."""
+"""Run the page, the API or both until a signal ends them: SIGINT and SIGTERM let requests finish."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def run(
 ) -> None:
     """Serve until a signal; several worker processes serve the API alone, since the page lives in one.
 
-    Raises InputError or IndexesError where an index, the folder or the port cannot be used.
+    Raises InputError or IndexesError if an index, the folder or the port cannot be used.
     """
     if workers > 1:
         with tempfile.TemporaryDirectory(prefix="linker-jobs-") as folder, shared_metrics():
@@ -88,7 +88,7 @@ def run(
 
 
 def application(config: ServeConfig) -> ASGIApp:
-    """Return the API, beside the page of a folder if there is one. Raises InputError or IndexesError."""
+    """Return the API, next to the page of a folder if there is one. Raises InputError or IndexesError."""
     from linker.server.api.app import Joined, service_app
 
     shelf = Shelf()
@@ -102,7 +102,7 @@ def _by_workers(config: ServeConfig, host: str, port: int, count: int) -> int:
     from linker.server.api.app import service_app
 
     logs.configure(config.log_format)
-    config.indexes()  # a mistake is told once, not by each worker
+    config.indexes()  # a mistake is reported once, not by each worker
     listener = listen(host, port)
     # Libraries that are loaded in the workers ask this: the workers share the threads that one process would have.
     threads, _, _ = os.environ.get("OMP_NUM_THREADS", str(cores())).partition(",")
@@ -139,7 +139,7 @@ def serve(
     """Serve an application until a signal, and then give requests under way `grace` seconds.
 
     `proxied`: believe a proxy on this machine about addresses. `learner`: load what the page learns with. Raises
-    InputError where the port cannot be used.
+    InputError if the port cannot be used.
     """
     listener = listen(host, port)
     address = address_of(host, listener)
@@ -186,7 +186,7 @@ def _load_learner() -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens. Raises InputError where the port cannot be used."""
+    """Return a socket that listens. Raises InputError if the port cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio sends at once (TCP_NODELAY); else an answer waits 40 ms for the client's ACK.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -55,7 +55,7 @@ class Shelf:
     def review(self, project: Project, name: str = "") -> Opened:
         """Return a review, or another one of its index by `name`; a folder of linker 0.2 is marked as a review's.
 
-        Raises InputError or IndexesError where it cannot be opened.
+        Raises InputError or IndexesError if it cannot be opened.
         """
         return self._reviews.get(project.ledger_of(name), lambda: self._opened(project, name))
 
@@ -80,7 +80,7 @@ class Shelf:
                 self.forget(project)
 
     def size(self, project: Project) -> int:
-        """Return how many documents a review has; 0 where there is no index, or it cannot be read."""
+        """Return how many documents a review has; 0 if there is no index, or it cannot be read."""
         opened = self._reviews.values.get(project.ledger)
         if opened is not None:
             return opened.engine.collection.manifest.documents

@@ -15,7 +15,7 @@ from indexes.dtypes import Int64Array
 class Pairs:
     """Texts, documents and links, which are rows (text, document); `negatives`: rows of hard negatives per text.
 
-    Raises ValueError where there are no links, a link is out of range, or the negatives are not one list per text.
+    Raises ValueError if there are no links, a link is out of range, or the negatives are not one list per text.
     """
 
     texts: Sequence[str]

@@ -48,7 +48,7 @@ def save_checkpoint(
 def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting: str) -> Progress:
     """Restore a checkpoint's state into a module and its optimizer and return the progress.
 
-    Raises InputError where the checkpoint is damaged or was written with another `setting`.
+    Raises InputError if the checkpoint is damaged or was written with another `setting`.
     """
     try:
         with opened(path, "pt") as file:

@@ -2,7 +2,7 @@
 
 While the ring's output is zero, as it is at its start, a token's weight depends on its type and its text alone. A
 text of 1,000 tokens has 400 types, so the relay can read whole documents in training. Shapes: B texts of at most U
-types, d dimensions, h heads, f inputs of the keys beside the vectors.
+types, d dimensions, h heads, f inputs of the keys besides the vectors.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class CompactStar(nn.Module):
         self.learns_keys = True  # … and the vectors of which keys are made
         self.fixed_alpha: float | None = None
         self.length_free = True
-        self.used = len(self.FEATURES)  # so many of the inputs, the others are 0
+        self.used = len(self.FEATURES)  # the number of inputs in use; the others are 0
 
     @property
     def relay(self) -> Any:

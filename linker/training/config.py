@@ -85,7 +85,7 @@ class EncoderConfig:
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """The settings of the training loop. Raises ValueError where a value is out of range.
+    """The settings of the training loop. Raises ValueError if a value is out of range.
 
     `alpha_lr`, `embedding_lr` and `inputs_lr` (of the star's `key_inputs`) are multiples of `lr`.
     """

@@ -39,7 +39,7 @@ Ids = npt.NDArray[np.int32]
 
 
 def check(config: TrainConfig) -> None:
-    """Raise ConfigError where `training.held_back` is asked for and the other settings do not allow it."""
+    """Raise ConfigError if `training.held_back` is asked for and the other settings do not allow it."""
     if not config.training.held_back:
         return
     model = config.encoder.model
@@ -57,7 +57,7 @@ def check(config: TrainConfig) -> None:
 def halves(pairs: Pairs, share: float, seed: int) -> tuple[Pairs, Pairs]:
     """Return the pairs with the links that vectors may learn from, and with those of the `share` of texts held back.
 
-    Raises ConfigError where a part would be empty.
+    Raises ConfigError if a part would be empty.
     """
     texts = sorted({text for text, _ in pairs.links})
     held = set(np.random.default_rng(seed).permutation(texts)[: round(share * len(texts))].tolist())

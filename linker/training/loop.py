@@ -62,8 +62,8 @@ def train(
     The best model has the highest MRR of dev texts over dev documents, the untrained model included; without dev, it is
     the last. `out`/training holds the checkpoint and metrics.jsonl. A training that was killed and resumed with the
     same data and settings ends with the same weights as one that was not. Under torchrun, the processes share the work
-    on each batch and on each evaluation, and the first one writes. Raises LinkerError where the loss is not finite or
-    `config.device` is missing, InputError where the folder or the checkpoint does not fit.
+    on each batch and on each evaluation, and the first one writes. Raises LinkerError if the loss is not finite or
+    `config.device` is missing, InputError if the folder or the checkpoint does not fit.
     """
     trainer = _Trainer(encoder, pairs, dev, config, out, teacher)
     if resume and trainer.checkpoint.exists():
@@ -268,7 +268,7 @@ class _Trainer:
 
 
 def device_of(name: str) -> torch.device:
-    """Return the device that `training.device` names. Raises LinkerError where PyTorch does not find it."""
+    """Return the device that `training.device` names. Raises LinkerError if PyTorch does not find it."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     elif name == "cuda" and not torch.cuda.is_available():

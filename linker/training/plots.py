@@ -37,7 +37,7 @@ class Metrics:
     def series(self, key: str) -> tuple[list[float], dict[str, np.ndarray[Any, np.dtype[np.float64]]]]:
         """Return the epochs [t] at which `key` ("alpha", "sparsity") was logged, and its values by name.
 
-        The values are float64 [t, h], for h heads. Raises InputError where the log does not map names to numbers.
+        The values are float64 [t, h], for h heads. Raises InputError if the log does not map names to numbers.
         """
         lines = [line for line in self.judgements if line.get(key)]
         try:
@@ -53,7 +53,7 @@ class Metrics:
 def read_metrics(model: Path) -> Metrics:
     """Read the metrics of a model folder; a line that a killed run left half-written is skipped.
 
-    Raises InputError where there are none.
+    Raises InputError if there are none.
     """
     path = model / METRICS
     try:
@@ -73,7 +73,7 @@ def read_metrics(model: Path) -> Metrics:
 def plot_metrics(model: Path, out: Path | None = None) -> list[Path]:
     """Draw loss.svg, dev.svg, alpha.svg and sparsity.svg, as far as there are figures, and return their paths.
 
-    `out` is a folder, by default the model's training/. Raises InputError where there are no metrics or they are
+    `out` is a folder, by default the model's training/. Raises InputError if there are no metrics or they are
     damaged, MissingExtraError without Matplotlib.
     """
     metrics = read_metrics(model)

@@ -18,7 +18,7 @@ def names() -> list[str]:
 
 
 def text_of(name: str) -> str:
-    """Return the text of a ready configuration. Raises ConfigError where there is none of that name."""
+    """Return the text of a ready configuration. Raises ConfigError if there is none of that name."""
     if name not in names():
         near = difflib.get_close_matches(name, names(), n=1)
         hint = f"did you mean {near[0]}? " if near else ""
@@ -31,7 +31,7 @@ def text_of(name: str) -> str:
 def find(config: Path, overrides: Sequence[str]) -> Path:
     """Return the file that `linker train CONFIG` means: the file of that path, or the ready configuration of that name.
 
-    Raises ConfigError where it is neither, or where `overrides` lack a path that the ready one needs.
+    Raises ConfigError if it is neither, or where `overrides` lack a path that the ready one needs.
     """
     if config.exists():
         return config

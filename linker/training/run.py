@@ -40,7 +40,7 @@ def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path
 
     With `resume`, continue from the checkpoint in the folder, if there is one. `log` is given a line on each step and
     on what is odd in the data. Under torchrun, processes share the work, and the first one logs. Raises LinkerError
-    where the data, the settings or the output folder are wrong, or the loss is not finite; MissingExtraError where an
+    where the data, the settings or the output folder are wrong, or the loss is not finite; MissingExtraError if an
     extra is missing.
     """
     held_back.check(config)
@@ -93,7 +93,7 @@ def _start(config: TrainConfig, pairs: Pairs, log: Log, *, resume: bool) -> Text
 
 
 def _check_folder(out: Path, resume: bool) -> None:
-    """Raise InputError where a folder holds anything that this training did not begin."""
+    """Raise InputError if a folder holds anything that this training did not begin."""
     ours = folders.is_saved(out) or (out / "training").is_dir()
     if out.exists() and any(out.iterdir()) and not (resume and ours):
         reason = "holds a model: continue with `resume`, or" if ours else "exists and is not a model:"
@@ -126,7 +126,7 @@ def learn_as_mean(
 
 
 def mean_settings(training: TrainingConfig, links: int) -> TrainingConfig:
-    """Return how word vectors learn as a mean before a model's own `training` on so many links."""
+    """Return how word vectors learn as a mean before a model's own `training` on that many links."""
     size = min(512, max(32, links // 16))  # a small corpus needs enough steps
     return TrainingConfig(
         temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
@@ -159,7 +159,7 @@ def build_encoder(
 ) -> TextEncoder:
     """Return an untrained encoder with the word `vectors`, float32 [tokenizer.size, d].
 
-    The seed determines its other weights. Raises ConfigError where the model cannot have dimension d.
+    The seed determines its other weights. Raises ConfigError if the model cannot have dimension d.
     """
     torch.manual_seed(seed)
     try:
@@ -185,7 +185,7 @@ def count_documents(encoder: TextEncoder, documents: Sequence[str]) -> None:
 def read_pairs(config: TrainConfig, log: Log = silent) -> tuple[Pairs, Pairs | None]:
     """Return the texts, documents and links for training and, if `config` names them, for dev.
 
-    A link that a file repeats is read once, and `log` is told. Raises InputError naming the file, and the line where
+    A link that a file repeats is read once, and `log` reports it. Raises InputError naming the file, and the line where
     there is one, where a file is malformed or its links are not in the data.
     """
     data = config.data

@@ -58,8 +58,8 @@ class Teacher:
 def ask(name: str, pairs: Pairs, folder: Path) -> Teacher:
     """Return the vectors of all linked texts and documents by the encoder `name`, saved in `folder` on the way.
 
-    Documents include hard negatives of linked texts. Raises InputError where there is no such encoder,
-    MissingExtraError where it needs an extra.
+    Documents include hard negatives of linked texts. Raises InputError if there is no such encoder,
+    MissingExtraError if it needs an extra.
     """
     encoder = load_encoder(name)
     folder.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ DENSE = 3000  # texts up to which a dense eigenvalue problem is faster
 def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Float32Array]:
     """Return a tokenizer and one vector per token id, float32 [size, d], as `data` specifies.
 
-    Raises InputError where vectors cannot be read or learned, MissingExtraError where gensim is needed and missing.
+    Raises InputError if vectors cannot be read or learned, MissingExtraError if gensim is needed and missing.
     """
     tokenizer, matrix = _sources(data, texts, seed)
     latent = matrix is None or (data.lsa_dim and data.word_vectors not in LEARNED)

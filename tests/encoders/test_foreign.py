@@ -46,7 +46,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def evil(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy with code beside it that writes the file CANARY when it is imported."""
+    """Return a copy with code next to it that writes the file CANARY when it is imported."""
     monkeypatch.setenv("CANARY", str(tmp_path / "canary"))
     monkeypatch.chdir(tmp_path)
     shutil.copytree(sound, tmp_path / "evil")

@@ -250,7 +250,7 @@ def test_a_model_beside_its_index_moves_with_it(tmp_path: Path) -> None:
     index.parent.mkdir()
     assert name_for(home / "index", str(home / "models" / "minilm")) == "../models/minilm"
     assert name_for(index, str(home / "models" / "minilm")) == str(home / "models" / "minilm"), (
-        "not beside it"
+        "not next to it"
     )
     assert name_for(index, "minilm") == "minilm"
 

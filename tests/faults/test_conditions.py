@@ -1,4 +1,4 @@
-"""Read-only folders, two writers, readers beside a writer, clocks that go back, and manifests of the future."""
+"""Read-only folders, two writers, readers next to a writer, clocks that go back, and manifests of the future."""
 
 import dataclasses
 import itertools

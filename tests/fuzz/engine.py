@@ -198,7 +198,7 @@ def _outcome(run: Run, data: bytes) -> str:
         return "refused"
     except KeyboardInterrupt:
         raise
-    except BaseException as e:  # a panic of a Rust library is no Exception
+    except BaseException as e:  # a panic of a Rust library is not an Exception
         frames = traceback.extract_tb(e.__traceback__)
         root = HERE.parents[1]
         ours = [

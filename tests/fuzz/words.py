@@ -103,7 +103,7 @@ def load_some_vectors(path: Path) -> None:
     for vocabulary in (None, Vocabulary.of(["the", "house", "maison"])):
         found = load_word_vectors(path, vocabulary)
         assert found.matrix.shape[0] == found.tokenizer.size == len(found.known)
-        assert np.isfinite(found.matrix).all(), "vectors that are no numbers"
+        assert np.isfinite(found.matrix).all(), "vectors that are not numbers"
 
 
 def read_toml(path: Path) -> None:

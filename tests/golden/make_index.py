@@ -1,7 +1,7 @@
 """Write the golden index of the current format: `python -m tests.golden.make_index`. One that is there is left alone.
 
 `index-v<N>/` is an index of 40 documents as the version that introduced format N wrote it, with every kind of file: two
-segments, removed documents, quarantine, an HNSW graph, stored search settings. `expected.json` beside it holds what it
+segments, removed documents, quarantine, an HNSW graph, stored search settings. `expected.json` next to it holds what it
 answered, and by which versions it was made. Later versions must read, search, verify and change it.
 """
 

@@ -1,4 +1,4 @@
-"""The grammar of filters, and ranges on every path beside their slow, obvious definition."""
+"""The grammar of filters, and ranges on every path next to their slow, obvious definition."""
 
 from __future__ import annotations
 

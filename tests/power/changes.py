@@ -82,7 +82,7 @@ def _small(step: Step) -> Step:
 
 
 def _given(box: Path, name: str, count: int, **options: Any) -> Path:
-    """Return a corpus beside the folder that is watched, with two records that cannot be used."""
+    """Return a corpus next to the folder that is watched, with two records that cannot be used."""
     path = box.parent / f"{name}.jsonl"
     if not path.exists():
         write_corpus(path, count, **options)

@@ -1,4 +1,4 @@
-"""The ledger beside a slow one: a list of moves, replayed from the beginning for every question."""
+"""The ledger next to a slow one: a list of moves, replayed from the beginning for every question."""
 
 from __future__ import annotations
 

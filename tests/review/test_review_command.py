@@ -105,7 +105,7 @@ def test_import_names_its_reviewer_and_keeps_bad_records_apart(folder: Path) -> 
     (folder / "x.csv").write_text("id,verdict\nd3,yes\nd4,so so\n", encoding="utf-8")
     done = linker("review", "import", folder / "review.sqlite", folder / "x.csv", "--reviewer", "cem")
     assert "1 judgements added" in done.stdout
-    assert f"1 records are no judgements; they are in {folder / 'x.csv.quarantine.jsonl'}" in done.stderr
+    assert f"1 records are not judgements; they are in {folder / 'x.csv.quarantine.jsonl'}" in done.stderr
     assert Ledger(folder / "review.sqlite").judgements("cem")[0].seed == "s"
     assert "must end in" in linker("review", "import", folder / "new", folder / "c.doc", check=1).stderr
     assert not (folder / "new").exists()

@@ -56,8 +56,8 @@ def align(
     """Align the passages of linked pages and write them to `out`: .tmx (a translation memory) or .tsv (a table).
 
     `run` holds the links, as `link` writes them; the best one of each page counts, if its score is at least
-    `min_probability`. Without `languages`, those of RUN.json beside the run count, then those of the pages. The other
-    options are those of `linker align`. Raises InputError where a file cannot be read or written, no link is between
+    `min_probability`. Without `languages`, those of RUN.json next to the run count, then those of the pages. The other
+    options are those of `linker align`. Raises InputError if a file cannot be read or written, no link is between
     these pages, or both an encoder and a dictionary are given.
     """
     if encoder and dictionary:
@@ -110,7 +110,7 @@ def _vectoriser(
 def _links(path: Path, source: Pages, target: Pages, least: float) -> list[PageLink]:
     """Return the best link of each page, in their order, if its score is at least `least`.
 
-    Raises InputError where there is none.
+    Raises InputError if there is none.
     """
     links, foreign = [], []
     for page, ranked in read_run(path).items():

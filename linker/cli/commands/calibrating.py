@@ -24,7 +24,7 @@ def calibrate(options: CalibrateOptions) -> Calibration:
 
     `directory` is an index or an open Engine. `queries` and `qrels` are files, or mappings: id → text, and query →
     document → relevance. A share `dev_share` of the queries is held out, on which `.about` was measured and `.promise`
-    rests. Raises InputError where too few hits are relevant, or too few are not.
+    rests. Raises InputError if too few hits are relevant, or too few are not.
     """
     share, seed = options.dev_share, options.seed
     with opened(options.directory, options.encoder) as engine, listening(options.progress):
@@ -43,7 +43,7 @@ def calibrate(options: CalibrateOptions) -> Calibration:
 
 def _of_review(engine: Engine, path: Path, dev_share: float, seed: int) -> Calibration:
     if not path.is_file():  # which opening it would make
-        raise InputError(f"{path} is no file: name the ledger of a review")
+        raise InputError(f"{path} is not a file: name the ledger of a review")
     return calibrated(engine, Ledger(path), held_share=dev_share, seed=seed)
 
 

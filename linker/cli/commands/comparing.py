@@ -1,4 +1,4 @@
-"""`compare`: runs beside a baseline, with intervals and tests."""
+"""`compare`: runs compared with a baseline, with intervals and tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def compare(
 
     `qrels` and `runs` are what `evaluate` takes. With `complete`, a topic that a run does not answer counts as 0;
     otherwise only topics that all runs answer are compared. The result has `text()`, `markdown()`, `latex()` and
-    `rows`. Raises InputError where `evaluate` does, for fewer than two runs, and for a run given twice.
+    `rows`. Raises InputError if `evaluate` does, for fewer than two runs, and for a run given twice.
     """
     return compared(
         qrels, runs, measures, baseline=baseline, test=test, complete=complete, level=level, compat=compat,

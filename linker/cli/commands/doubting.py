@@ -20,7 +20,7 @@ Proposed = Sequence[tuple[str, str, float]]
 
 
 def check_doubts(path: Path, between: tuple[float, float]) -> None:
-    """Raise InputError where the bounds or the file's name cannot be used, before anything is linked."""
+    """Raise InputError if the bounds or the file's name cannot be used, before anything is linked."""
     if not 0 <= between[0] <= between[1] <= 1:
         raise InputError(f"uncertain links are between two probabilities, such as .1 and .9, not {between}")
     if path.suffix.lower() not in PAIRS:
@@ -32,7 +32,7 @@ def write_doubts(
 ) -> int:
     """Write the links whose probability is `between` two bounds, the least certain first; return how many there are.
 
-    Each record is a pair as `linker review export` writes it, with an empty verdict. Raises InputError where the file
+    Each record is a pair as `linker review export` writes it, with an empty verdict. Raises InputError if the file
     cannot be written.
     """
     doubts = [link for link in proposed if between[0] <= link[2] <= between[1]]
@@ -46,7 +46,7 @@ def write_linked(path: Path, links: Links, source: Side, target: Side, *, probab
     """Write all links as a table, in the columns of `write_doubts` and with the rank of each target.
 
     `probable`: the scores are probabilities. Also, where they are known: P(none) of the text (`seed_none`) and near
-    copies of the target among the others (`copies`). Raises InputError where the file cannot be written.
+    copies of the target among the others (`copies`). Raises InputError if the file cannot be written.
     """
     write_pairs(list(_linked_rows(links, source, target, probable)), path)
 

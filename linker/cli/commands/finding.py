@@ -42,7 +42,7 @@ def find(options: FindOptions) -> FindReport:
     (what they do not name is "not").
     All seeds describe one story; with `static`, each has links of its own. The search ends when the stopping rule
     estimates that the `target` recall is reached, or after `until` relevant documents or `max_read` judgements. These
-    are kept in the file `ledger` (by default beside a seed file; nowhere for texts), and a second call continues.
+    are kept in the file `ledger` (by default next to a seed file; nowhere for texts), and a second call continues.
     `columns` says how a seed file is to be read.
     Raises InputError for options that contradict each other, and where a file cannot be read.
     """
@@ -96,7 +96,7 @@ def seeds_of(given: Seeds, engine: Engine, columns: Columns | None = None) -> li
 
 
 def ledger_path(given: str | Path | None, seeds: str | Path) -> Path:
-    """Return the file of the judgements: the one given, or one beside the seed file."""
+    """Return the file of the judgements: the one given, or one next to the seed file."""
     seeds = real(Path(seeds))
     return Path(given) if given else seeds.with_name(seeds.name + SUFFIX)
 
@@ -114,7 +114,7 @@ def _ledger(given: str | Path | None, seeds: Seeds, *, durable: bool) -> Iterato
 
 
 def _review(engine: Engine, ledger: Ledger, seeds: list[Seed], settings: Mapping[str, Any]) -> Review:
-    """Return the review of a ledger with these seeds and settings. Raises InputError where it has other seeds."""
+    """Return the review of a ledger with these seeds and settings. Raises InputError if it has other seeds."""
     earlier = {s.id for s in ledger.seeds}
     if earlier and earlier.isdisjoint(s.id for s in seeds):
         raise InputError(f"{ledger.path} is the review of other seeds: name another file with `ledger`")

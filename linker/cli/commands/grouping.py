@@ -43,7 +43,7 @@ def group(options: GroupOptions) -> Groups:
     The options are those of `linker group`. With `out` (.csv, .xlsx, .jsonl), every document is written there with its
     group. `train`: files of judged pairs. `sample`: a file for pairs drawn from the groups, for people to judge. With
     `update`, groups keep the numbers that they have in `out`, and what changed is added to OUT.changes.jsonl. Raises
-    InputError where a file cannot be read or written, or an option lacks what it needs.
+    InputError if a file cannot be read or written, or an option lacks what it needs.
     """
     o = options
     files, judged_files = paths(o.corpora), paths(o.train)
@@ -76,7 +76,7 @@ def group(options: GroupOptions) -> Groups:
 
 
 def _corpus(files: Sequence[Path], columns: Columns | None, encoder: str | None) -> Side:
-    """Return the documents of all corpora as one side. Raises InputError where an id is in two of them."""
+    """Return the documents of all corpora as one side. Raises InputError if an id is in two of them."""
     sides = [side_of(path, None, columns, encoder) for path in files]
     if len(sides) == 1:
         return sides[0]
@@ -93,7 +93,7 @@ def _corpus(files: Sequence[Path], columns: Columns | None, encoder: str | None)
 
 
 def _numbers(path: Path) -> dict[str, int]:
-    """Return the group of each document in a table of groups. Raises InputError where it is none."""
+    """Return the group of each document in a table of groups. Raises InputError if it is none."""
     found = {}
     for number, _, fields in read_records(path):
         try:
@@ -118,7 +118,7 @@ def _updated(path: Path, groups: Groups, before: Mapping[str, int]) -> Groups:
     try:
         kept = [line for line in earlier if orjson.loads(line)["since"] != start]
     except (orjson.JSONDecodeError, KeyError, TypeError) as e:
-        raise InputError(f"{log} is no log of changes: move it away") from e
+        raise InputError(f"{log} is not a log of changes: move it away") from e
     changed = list(changes(before, {m.id: m.group for m in groups.members}))
     new = [orjson.dumps({"since": start, **dataclasses.asdict(change)}) for change in changed]
     write_atomically(log, b"".join(line + b"\n" for line in (*kept, *new)))

@@ -23,7 +23,7 @@ def known_links(
 
     A table is CSV, XLSX or JSON lines: a column of each side's ids, by the usual names or the first two, and, if it has
     one, a verdict, of which only "relevant" counts. Links with other ids are left out, which the log says. Raises
-    InputError where none of a file's links is between these texts.
+    InputError if none of a file's links is between these texts.
     """
     found: dict[tuple[str, str], None] = {}
     for path in files:
@@ -35,7 +35,7 @@ def known_links(
 def judged_pairs(files: Sequence[Path], documents: Mapping[str, object]) -> dict[tuple[str, str], bool]:
     """Return the judged pairs of one corpus' documents, and whether they belong together; files as `known_links` has.
 
-    A verdict that is neither relevant nor not is left out, and so are pairs with other ids. Raises InputError where no
+    A verdict that is neither relevant nor not is left out, and so are pairs with other ids. Raises InputError if no
     pair of a file is between these documents.
     """
     found: dict[tuple[str, str], bool] = {}

@@ -31,7 +31,7 @@ def link(options: LinkOptions) -> Links:
     `save_model` keeps what was learned in a folder, which `model` uses again; in an index that is one of both sides, it
     keeps a lexicon, by which the index can be searched in the other side's language. `uncertain`: a file for the links
     whose probability is `between` two bounds, with both texts, for people to judge. `columns` says how tables are to be
-    read. Raises InputError where a file cannot be read, or the method lacks an input that it needs.
+    read. Raises InputError if a file cannot be read, or the method lacks an input that it needs.
     """
     o, path = options, None if options.out is None else Path(options.out)
     table = path is not None and path.suffix.lower() in PAIRS
@@ -63,7 +63,7 @@ def _check(options: LinkOptions, table: bool) -> None:
         raise InputError(f"`one_to_one` contradicts `links` {options.links}: leave one of them out")
     if table and (options.resume or options.explain):
         raise InputError(
-            f"`resume` and `explain` write files beside a run: name one, not {options.out}, with `out`"
+            f"`resume` and `explain` write files next to a run: name one, not {options.out}, with `out`"
         )
     for name in ("save_model", "uncertain"):
         if getattr(options, name) is not None and options.method not in LEARN:

@@ -30,7 +30,7 @@ def train(
     `config` is a TOML file or the name of a ready configuration; `overrides` replace its keys, for example
     {"training.lr": 0.001} or ["training.lr=0.001"] (`--set`), and `out` replaces output.path. With `plots`, the
     training is plotted into MODEL/training where the extra `plot` is installed. Raises ConfigError for a wrong
-    configuration, LinkerError where the data or the folder are wrong, MissingExtraError without the extra `train`.
+    configuration, LinkerError if the data or the folder are wrong, MissingExtraError without the extra `train`.
     """
     if isinstance(overrides, Mapping):
         overrides = [_assignment(key, value) for key, value in overrides.items()]
@@ -73,7 +73,7 @@ def draw(
 ) -> list[Path]:
     """Plot the training of a model and return the plots' paths; if there are any, also maps of `documents` and posts.
 
-    A map of posts needs both `queries` and `qrels`. Raises InputError where only one of them is given.
+    A map of posts needs both `queries` and `qrels`. Raises InputError if only one of them is given.
     """
     from linker.training.plots import METRICS, plot_metrics
 

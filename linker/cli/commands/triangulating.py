@@ -54,8 +54,8 @@ def triangulate(
 
     `runs` were written by `link` with the method `auto` or `cascade`, whose scores are probabilities; the languages are
     those of RUN.json, or of a prefix such as "de-en=links.run". `known`: qrels of links that are certain, with such a
-    prefix. With `out`, a run for each pair and clusters.jsonl are written into that folder. Raises InputError where a
-    file cannot be read, its languages are not known, or its scores are no probabilities.
+    prefix. With `out`, a run for each pair and clusters.jsonl are written into that folder. Raises InputError if a
+    file cannot be read, its languages are not known, or its scores are not probabilities.
     """
     if len(runs) + len(known) < 2:
         raise InputError("triangles need links between two pairs of languages or more: name several runs")
@@ -89,8 +89,8 @@ def _run(named: Named) -> tuple[Pair, Mapping[str, Mapping[str, float]]]:
         for target, score in scores.items():
             if not 0 <= score <= ABOVE:
                 raise InputError(
-                    f"{path}: the score {score:g} of {source} and {target} is no probability: triangles need runs of "
-                    "the methods auto or cascade"
+                    f"{path}: the score {score:g} of {source} and {target} is not a probability: triangles need runs "
+                    "of the methods auto or cascade"
                 )
     return pair, run
 
@@ -112,7 +112,7 @@ def _named(named: Named) -> tuple[Pair | None, Path]:
 
 
 def _languages(path: Path) -> Pair:
-    """Return the languages of a run as the file beside it names them."""
+    """Return the languages of a run as the file next to it names them."""
     beside = metadata_path(path)
     remedy = f"name them before the run, such as de-en={path}"
     try:

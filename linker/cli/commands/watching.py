@@ -44,7 +44,7 @@ def watch(options: WatchOptions) -> Watched:
     read on as it grows, until the caller interrupts. A post matches a seed where P(link) is at least `threshold` (0.5
     where nothing is said), where it reaches what `precision` promises, or where the score is at least `score`; of each
     post's seeds, `k` are looked at. Matches are appended to the file `out`, and `resume` goes on after its last one.
-    Raises InputError where a file cannot be read or written, or the index knows no P(link) and `score` is not given.
+    Raises InputError if a file cannot be read or written, or the index knows no P(link) and `score` is not given.
     """
     o, each = options, options.each
     source = Path(o.posts) if isinstance(o.posts, (str, Path)) else None
@@ -95,6 +95,6 @@ def _arriving(
 
 
 def _beside(source: Path | None, out: str | Path | None) -> Path:
-    """Return where unusable lines go: beside the matches, the posts, or into the current folder."""
+    """Return where unusable lines go: next to the matches, the posts, or into the current folder."""
     place = Path(out) if out else source if is_file(source) else None
     return place.with_name(place.name + QUARANTINE) if place else Path("watch" + QUARANTINE)

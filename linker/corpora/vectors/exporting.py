@@ -32,8 +32,8 @@ def export_vectors(collection: Collection, out: Path, kind: Format) -> int:
     """Write the normalised vectors of all live documents to `out`; return their number.
 
     "npy": float32 [n, dim]; "faiss": an IndexFlatIP; "hnswlib": an index by cosine whose labels are row numbers. Line n
-    of `OUT.ids.txt` is the id of row n. Raises IndexesError where the index has no vectors, BackendUnavailableError
-    where they are on a server, InputError where a file cannot be written, MissingExtraError.
+    of `OUT.ids.txt` is the id of row n. Raises IndexesError if the index has no vectors, BackendUnavailableError
+    where they are on a server, InputError if a file cannot be written, MissingExtraError.
     """
     index = collection.hybrid.vectors
     if index is None:

@@ -37,7 +37,7 @@ class Decoder:
 
 
 def empty(file: File, rows: int, dim: int) -> Matrix:
-    """Return a matrix for vectors that are decoded. Raises WrongError where a small file declares a huge one."""
+    """Return a matrix for vectors that are decoded. Raises WrongError if a small file declares a huge one."""
     require(rows * dim * 4 <= MOST_GROWTH * file.size, "it declares far more vectors than it can hold")
     return np.empty((rows, dim), np.float32)
 

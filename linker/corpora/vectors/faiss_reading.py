@@ -44,7 +44,7 @@ class FaissVectors:
 
 
 def parse(data: Any) -> FaissVectors:
-    """Return the vectors in the bytes of a FAISS file. Raises WrongError where they are damaged or of another kind."""
+    """Return the vectors in the bytes of a FAISS file. Raises WrongError if they are damaged or of another kind."""
     file = File(data)
     found = _index(file, 0)
     file.end()

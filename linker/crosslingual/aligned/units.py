@@ -25,7 +25,7 @@ def unit_or_default(unit: Unit | None) -> Unit:
 def cut(text: str, code: str, unit: Unit) -> list[str]:
     """Return the lines of a text, or the sentences of its lines in the language `code`; blank ones are left out.
 
-    Spaces at the ends are removed. Raises MissingExtraError where sentences need the extra 'crosslingual'.
+    Spaces at the ends are removed. Raises MissingExtraError if sentences need the extra 'crosslingual'.
     """
     lines = (line.strip() for line in text.splitlines())
     if unit == "line":

@@ -49,7 +49,7 @@ class Writer:
     def write(self, alignments: Iterable[PageAlignment], least: float = 0.0) -> Counts:
         """Write the passages that score at least `least`, and count; the file is complete or stays as it was.
 
-        Raises InputError where the file cannot be written or its name ends otherwise.
+        Raises InputError if the file cannot be written or its name ends otherwise.
         """
         begin, entry, end = self._format()
         counts = Counts()

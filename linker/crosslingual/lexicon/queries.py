@@ -38,7 +38,7 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
     """Return what translates queries in the language of `foreign` for an index.
 
     `links`: pairs of ids, of a foreign text and of a document of the index; `pairs`: words of dictionaries, the foreign
-    one first. Raises InputError where they teach no words.
+    one first. Raises InputError if they teach no words.
     """
     assert index.engine is not None
     texts, documents = ([d.full_text for d in side.documents.values()] for side in (foreign, index))
@@ -69,7 +69,7 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
 def is_source(where: Path, source: Side, target: Side) -> bool:
     """Return whether the index `where`, which is to get a lexicon, is the source rather than the target.
 
-    Raises InputError where it is neither, or both sides are in one language.
+    Raises InputError if it is neither, or both sides are in one language.
     """
     found = [where.resolve() == side.path.resolve() for side in (source, target)]
     if not any(found):
@@ -86,7 +86,7 @@ def is_source(where: Path, source: Side, target: Side) -> bool:
 def store(into_source: bool, source: Side, target: Side, links: Links, pairs: Iterable[Pair]) -> None:
     """Learn a lexicon and store it in the index of a side; `links` and `pairs` of words: the source's first.
 
-    Raises InputError where no words are learned.
+    Raises InputError if no words are learned.
     """
     foreign, index = source, target
     if into_source:

@@ -1,4 +1,4 @@
-"""A function of many texts, computed in one process per core where there are so many that it pays, and in order."""
+"""A function of many texts, computed in order, and in one process per core if that pays."""
 
 from __future__ import annotations
 

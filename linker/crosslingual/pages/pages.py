@@ -172,7 +172,7 @@ def read_documents(
 ) -> tuple[dict[str, Document], tuple[BadLine, ...]]:
     """Read the documents of a file or folder, by id, in any format of `read_corpus`, and what could not be read.
 
-    Raises InputError where an id is repeated or nothing can be read.
+    Raises InputError if an id is repeated or nothing can be read.
     """
     documents: dict[str, Document] = {}
     skipped: list[BadLine] = []
@@ -205,7 +205,7 @@ def pages_from(documents: Mapping[str, Document], code: str, skipped: tuple[BadL
 
 
 def split_languages(pair: str) -> tuple[str, str]:
-    """Split a pair such as "fr-en" into its two codes. Raises InputError where it has another form."""
+    """Split a pair such as "fr-en" into its two codes. Raises InputError if it has another form."""
     codes = pair.split("-")
     if len(codes) != 2 or not all(
         code.isalpha() and code.isascii() and len(code) in (2, 3) for code in codes

@@ -66,7 +66,7 @@ def solve(
     """Rank targets for every source page that is not in `links` (int64 [l, 2]), excluding the linked targets.
 
     `expected`: the share of these pages that have a counterpart; without it, the share is estimated. `advance` is
-    called with numbers of finished pages. Raises InputError where every target is linked, and where the evidence has
+    called with numbers of finished pages. Raises InputError if every target is linked, and where the evidence has
     no pooled ranker and there are fewer than 20 links.
     """
     unlinked = np.setdiff1d(np.arange(len(evidence.source)), links[:, 0])

@@ -38,7 +38,7 @@ def out_of_fold(
     unless pages may share targets, and the unlinked pages compete, as they do when the unlinked pages are linked. The
     folds of one of the `divisions` follow those of the other, and each describes every page once.
     `absent`: targets that nobody can be linked to; `learned`: what all links and `extra` teach, if it is known. Raises
-    InputError where every target is linked.
+    InputError if every target is linked.
     """
     parts = []
     size = list_size(evidence, links, folds, seed)
@@ -103,7 +103,7 @@ def list_size(evidence: Evidence, links: Int64Array, folds: int = FOLDS, seed: i
     """Return the number of candidates per list: the evidence's size, or the number of unlinked targets if smaller.
 
     `links`: int64 [l, 2]; where pages may share targets, only those of one of the `folds` count as linked. Raises
-    InputError where every target is linked.
+    InputError if every target is linked.
     """
     linked = [links[:, 1]]
     if not evidence.exclusive and len(links):

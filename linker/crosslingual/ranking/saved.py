@@ -66,14 +66,14 @@ class LinkModel:
 
 
 def check_writable(folder: Path) -> None:
-    """Raise InputError where `save` would refuse the folder, before anything is learned."""
+    """Raise InputError if `save` would refuse the folder, before anything is learned."""
     check_replaceable(folder, [FORMAT], KIND)
 
 
 def save(model: LinkModel, folder: Path) -> None:
     """Write a model to a folder, which appears complete or not at all, in place of an earlier model.
 
-    Raises InputError where the folder holds anything else or cannot be written.
+    Raises InputError if the folder holds anything else or cannot be written.
     """
     words = [[*pair, round(strength, 4)] for pair, strength in sorted(model.knowledge.words.items())]
     files = {
@@ -132,7 +132,7 @@ def load(folder: Path) -> LinkModel:
         )
     except (*DAMAGE, TypeError) as e:
         raise InputError(
-            f"{folder} is no linking model of this version ({e!r}): copy it again, or train it again "
+            f"{folder} is not a linking model of this version ({e!r}): copy it again, or train it again "
             f"(`{MAKER}`)"
         ) from None
 

@@ -1,4 +1,4 @@
-"""Checkpoints of a long pass over all pairs, beside the run, from which an interrupted pass resumes."""
+"""Checkpoints of a long pass over all pairs, next to the run, from which an interrupted pass resumes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Checkpoint:
     _written: float = field(default_factory=time.monotonic)
 
     def restore(self, progress: Progress) -> None:
-        """Fill `progress` with the saved state. Raises InputError where it is damaged or of another task."""
+        """Fill `progress` with the saved state. Raises InputError if it is damaged or of another task."""
         if not self.resume or not self.path.exists():
             return
         try:
@@ -65,7 +65,7 @@ class Checkpoint:
             raise InputError(f"{self.path} is damaged ({e}): remove it to start again") from e
 
     def keep(self, progress: Progress) -> None:
-        """Write the state atomically, if the last write is long enough ago. Raises InputError where writing fails."""
+        """Write the state atomically, if the last write is long enough ago. Raises InputError if writing fails."""
         if time.monotonic() - self._written < self.every:
             return
         buffer = io.BytesIO()

@@ -171,7 +171,7 @@ def column_statistics(graph: Graph, values: Float32Array) -> Statistics:
 
 
 def _top(values: Float32Array, starts: Int64Array, segment: Int64Array) -> tuple[Float32Array, Int64Array]:
-    """Return the highest scores of each segment, float32 [4, s], 0 where there are fewer, and the place of the best."""
+    """Return the highest scores of each segment, float32 [4, s], 0 if there are fewer, and the place of the best."""
     left = values.copy()
     top = np.zeros((NEAREST, len(starts)), np.float32)
     holder = np.zeros(len(starts), np.int64)

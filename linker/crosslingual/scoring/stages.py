@@ -1,4 +1,4 @@
-"""Results of the stages of a long run, in a folder beside the run, from which an interrupted run resumes."""
+"""Results of the stages of a long run, in a folder next to the run, from which an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Stages:
     def remember(self, name: str, make: Callable[[], Arrays], *, in_memory: bool = False) -> Arrays:
         """Return the arrays of a stage; small ones that are needed again may be kept `in_memory` as well.
 
-        Raises InputError where the stage's file is damaged or of another task.
+        Raises InputError if the stage's file is damaged or of another task.
         """
         if name in self._memory:
             return self._memory[name]

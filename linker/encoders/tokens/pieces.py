@@ -27,7 +27,7 @@ class PieceTokenizer:
     def __init__(self, content: str, source: str = "tokenizer.json") -> None:
         """Read the content of a tokenizer.json; `source` names it in errors.
 
-        Raises InputError where it is not one or its padding is not id 0, MissingExtraError without the library.
+        Raises InputError if it is not one or its padding is not id 0, MissingExtraError without the library.
         """
         with importing("a tokenizer.json", "pretrained"):
             from tokenizers import Tokenizer
@@ -44,7 +44,7 @@ class PieceTokenizer:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Return the tokenizer in a tokenizer.json. Raises InputError where it cannot be read or used."""
+        """Return the tokenizer in a tokenizer.json. Raises InputError if it cannot be read or used."""
         try:
             return cls(read_regular(path, MAX_TOKENIZER).decode(), str(path))
         except (OSError, UnicodeDecodeError) as e:
@@ -64,7 +64,7 @@ class PieceTokenizer:
     def encode_batch(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
         """Return the first `max_length` ids of each text.
 
-        Raises InputError where the vocabulary lacks its unknown token.
+        Raises InputError if the vocabulary lacks its unknown token.
         """
         # The library refuses lone surrogates.
         plain = [text.encode(errors="replace").decode() for text in texts]
@@ -85,14 +85,14 @@ class PieceTokenizer:
         return self._tokenizer.to_str().encode()
 
     def save(self, path: Path) -> None:
-        """Write a file for `load_tokenizer`. Raises InputError where it cannot be written."""
+        """Write a file for `load_tokenizer`. Raises InputError if it cannot be written."""
         write_atomically(path, self.to_bytes())
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
     """Return the tokenizer in a file that `save` wrote, or in a tokenizer.json of the `tokenizers` library.
 
-    Raises InputError where the file holds neither, MissingExtraError without the library.
+    Raises InputError if the file holds neither, MissingExtraError without the library.
     """
     try:
         content = orjson.loads(read_regular(path, MAX_TOKENIZER))

@@ -22,7 +22,7 @@ MAX_VECTOR_LINE = 1 << 20
 MAX_NUMBER = 1e9
 ACCEPTED = (
     "word vectors are a text file (GloVe, word2vec or fastText), or a .safetensors file of one matrix with its "
-    "tokenizer.json beside it"
+    "tokenizer.json next to it"
 )
 
 
@@ -42,10 +42,10 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary | None = None, *, seed:
     """Read word vectors for the words of `vocabulary` or, without one, for all words in the file's order.
 
     Sources are text files of GloVe, word2vec and fastText (with or without their first line of counts, also gzipped),
-    and .safetensors files of one matrix beside a tokenizer.json, of word pieces or a model of `linker train` (a word of
+    and .safetensors files of one matrix next to a tokenizer.json, of word pieces or of `linker train` (a word of
     `vocabulary` gets the mean of its pieces); a folder stands for its model.safetensors. The first of repeated words
     counts; words without a vector get random ones with the others' standard deviation. Raises InputError naming file
-    and line, MissingExtraError where reading the matrix or the pieces needs a library.
+    and line, MissingExtraError if reading the matrix or the pieces needs a library.
     """
     if path.is_dir():
         return _load_matrix(path / "model.safetensors", vocabulary, seed)
@@ -88,7 +88,7 @@ def train_word_vectors(
 ) -> WordVectors:
     """Train word2vec (Mikolov et al. 2013) on `texts`, in one thread, so that a seed always gives the same vectors.
 
-    Raises MissingExtraError without gensim, InputError where no word occurs `min_count` times.
+    Raises MissingExtraError without gensim, InputError if no word occurs `min_count` times.
     """
     with importing("training word vectors", "vectors"):
         from gensim.models import Word2Vec
@@ -180,7 +180,7 @@ def _load_matrix(path: Path, vocabulary: Vocabulary | None, seed: int) -> WordVe
     beside = path.with_name("tokenizer.json")
     if path.is_file() and not beside.is_file():
         raise InputError(
-            f"{path}: there is no tokenizer.json beside it, which says which word each row belongs to; {ACCEPTED}"
+            f"{path}: there is no tokenizer.json next to it, which says which word each row belongs to; {ACCEPTED}"
         )
     tokenizer = load_tokenizer(beside)
     pieces = _read_safetensors(path)

@@ -158,5 +158,5 @@ class WordTokenizer:
         )
 
     def save(self, path: Path) -> None:
-        """Write a file for `load_tokenizer`. Raises InputError where it cannot be written."""
+        """Write a file for `load_tokenizer`. Raises InputError if it cannot be written."""
         write_atomically(path, self.to_bytes())

@@ -36,7 +36,7 @@ def imported() -> Any:
 def joined(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterator[None]:
     """Use the running Ray, or join the cluster that RAY_ADDRESS names, or start Ray for this machine alone.
 
-    There it has `cpus`, with one worker each, and `gpus`, by default those of the machine. Raises LinkerError where
+    There it has `cpus`, with one worker each, and `gpus`, by default those of the machine. Raises LinkerError if
     it does not start.
     """
     if ray.is_initialized():
@@ -61,7 +61,7 @@ def joined(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterat
 def workers(ray: Any, gpus: float = 0) -> int:
     """Return how many workers with one CPU and `gpus` GPUs each Ray's machines hold; without GPUs, at least 1.
 
-    Raises LinkerError where no machine holds one, which Ray itself would wait for.
+    Raises LinkerError if no machine holds one, which Ray itself would wait for.
     """
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if not gpus:

@@ -24,7 +24,7 @@ def encoded(texts: Texts, load: Callable[[], Encoder], encoder: Encoder, gpus: f
 
     `texts` and `load` run in the workers, each of which takes `gpus` GPUs of Ray's. Without the environment variable
     RAY_ADDRESS, which names a cluster, Ray is started on this machine and can only be reached from it. Raises
-    MissingExtraError without Ray, LinkerError where it does not start or has too few GPUs, or a worker's encoder fails
+    MissingExtraError without Ray, LinkerError if it does not start or has too few GPUs, or a worker's encoder fails
     or has another fingerprint than `encoder`.
     """
     ray = imported()

@@ -42,7 +42,7 @@ class WorkerBuild:
 
 
 class RaySender:
-    """Hands batches to Ray's workers, so many ahead that none of them waits; `workers` is their number."""
+    """Hands batches to Ray's workers, enough of them ahead that no worker waits; `workers` is their number."""
 
     def __init__(self, ray: Any, job: WorkerBuild) -> None:
         self._ray, self._job, self._gpus = ray, ray.put(job), job.gpus
@@ -55,7 +55,7 @@ class RaySender:
         self.workers = workers(self._ray, self._gpus)
 
     def put(self, documents: Sequence[Document], vectors: Matrix | None, first: int) -> None:
-        """Hand out a batch; wait while enough are on their way. Raises LinkerError where a worker has failed."""
+        """Hand out a batch; wait while enough are on their way. Raises LinkerError if a worker has failed."""
         while len(self._pending) >= AHEAD * self.workers:
             self._wait()
         self._pending.append(self._task.remote(self._job, documents, first))
@@ -86,7 +86,7 @@ def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: floa
     """Let Ray's workers encode and send what is added to the writer of a build, without vectors, until the end.
 
     Each worker takes `gpus` GPUs of Ray's. Without the environment variable RAY_ADDRESS, which names a cluster, Ray is
-    started on this machine and can only be reached from it. Raises MissingExtraError without Ray, LinkerError where it
+    started on this machine and can only be reached from it. Raises MissingExtraError without Ray, LinkerError if it
     does not start or has too few GPUs.
     """
     ray = imported()

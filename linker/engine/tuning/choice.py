@@ -102,7 +102,7 @@ def tune(
     fusion weights are in that order. `relevant` holds each query's relevant rows; −1 stands for a relevant document
     that is not in the index: it is counted, never found. Every query counts; one without relevant rows scores 0.
     `seed` deals the queries to the folds; `parameters` lets those of BM25 be chosen, too. Ties go to the
-    default, then to the plainer hybrid. Raises InputError where the measure is unknown, or there is no retriever or no
+    default, then to the plainer hybrid. Raises InputError if the measure is unknown, or there is no retriever or no
     relevant document to choose by.
     """
     _check(bm25, dense, relevant, measure)

@@ -28,7 +28,7 @@ class Lead:
         return cls(float(difference.mean()), float(difference.std(ddof=1) / math.sqrt(len(difference))))
 
     def exceeds(self, errors: float) -> bool:
-        """Return whether the lead is positive and more than so many standard errors."""
+        """Return whether the lead is positive and exceeds that many standard errors."""
         return round(self.mean, 12) > 0 and self.mean > errors * self.error
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Lead:
         return f"{self.mean:.4f} ({self.mean - width:.4f} to {self.mean + width:.4f})"
 
     def to_json(self) -> dict[str, float | None]:
-        """Return mean, standard error and interval (mean ∓ two standard errors); None where there is no error."""
+        """Return mean, standard error and interval (mean ∓ two standard errors); None if there is no error."""
         if math.isinf(self.error):
             return {"mean": self.mean, "error": None, "low": None, "high": None}
         width = INTERVAL * self.error

@@ -25,7 +25,7 @@ GZIP, BOM, HEAD = b"\x1f\x8b", b"\xef\xbb\xbf", 256
 def read_run_file(path: Path) -> Entries[float]:
     """Return the run in a file of any of the formats; `-` is stdin.
 
-    Raises InputError where it cannot be read or is malformed, MissingExtraError for Parquet without its extra.
+    Raises InputError if it cannot be read or is malformed, MissingExtraError for Parquet without its extra.
     """
     data = _whole(path)
     kind = _kind(_head(path) if data is None else data)
@@ -37,7 +37,7 @@ def read_run_file(path: Path) -> Entries[float]:
 def read_qrels_file(path: Path, warn: Callable[[str], None] | None = None) -> Entries[int]:
     """Return the judgements in a file of any of the formats; `-` is stdin. Raises what `read_run_file` does.
 
-    With `warn`, lines of a TREC file that repeat a judgement are dropped and it is told; in JSON and Parquet, a
+    With `warn`, lines of a TREC file that repeat a judgement are dropped with a warning; in JSON and Parquet, a
     repeated judgement is an error.
     """
     data = _whole(path)

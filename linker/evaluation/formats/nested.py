@@ -13,7 +13,7 @@ Nested = dict[str, dict[str, Any]]
 def read(data: bytes) -> Nested:
     """Return topic → document → number from JSON, or from JSON lines with `query`, `ids` and `scores`.
 
-    Raises InputError where it is neither, a topic or document repeats, or ids and scores differ in number.
+    Raises InputError if it is neither, a topic or document repeats, or ids and scores differ in number.
     """
     try:
         text = data.decode("utf-8-sig")

@@ -27,7 +27,7 @@ class Table:
 
 
 def frame(data: bytes) -> Table:
-    """Return the table in a Parquet file. Raises InputError where it is damaged, MissingExtraError."""
+    """Return the table in a Parquet file. Raises InputError if it is damaged, MissingExtraError."""
     with importing("reading Parquet", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq

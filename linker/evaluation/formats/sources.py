@@ -29,7 +29,7 @@ QrelsLike: TypeAlias = PathLike | Entries[int] | Mapping[str, Mapping[str, float
 def load_run(run: RunLike) -> Entries[float]:
     """Return a run: a file (TREC, JSON, JSON lines or Parquet; `-`: stdin), or one of the values of `RunLike`.
 
-    Raises InputError where it is malformed, empty or of another type.
+    Raises InputError if it is malformed, empty or of another type.
     """
     if isinstance(run, str | os.PathLike):
         return files.read_run_file(Path(run))
@@ -41,7 +41,7 @@ def load_run(run: RunLike) -> Entries[float]:
 def load_qrels(qrels: QrelsLike, warn: Warn | None = None) -> Entries[int]:
     """Return judgements: a file or BEIR folder, `ir_datasets:ID`, or one of the values of `QrelsLike`.
 
-    Raises InputError as `load_run` does. With `warn`, repeated lines of a TREC file are dropped and it is told.
+    Raises InputError as `load_run` does. With `warn`, repeated lines of a TREC file are dropped with a warning.
     """
     if isinstance(qrels, str | os.PathLike):
         if datasets.is_name(qrels):
@@ -81,13 +81,13 @@ def _triple(entry: Any, kind: str, number: str) -> tuple[Any, Any, Any]:
         return entry.query_id, entry.doc_id, getattr(entry, number)
     if isinstance(entry, tuple | list) and len(entry) == 3:
         return entry[0], entry[1], entry[2]
-    raise InputError(f"{kind}: {entry!r} is no triple of topic, document and {number}")
+    raise InputError(f"{kind}: {entry!r} is not a triple of topic, document and {number}")
 
 
 def qrels_in(folder: Path) -> Path:
     """Return the file of a BEIR folder's judgements: those of the test split, or the only ones.
 
-    Raises InputError where there are none, or several and none of them is the test split's.
+    Raises InputError if there are none, or several and none of them is the test split's.
     """
     splits = sorted(p for p in (folder / "qrels").glob("*.tsv*") if p.name.endswith((".tsv", ".tsv.gz")))
     test = [p for p in splits if p.name in ("test.tsv", "test.tsv.gz")]

@@ -39,7 +39,7 @@ def write_run_as(
     """
     kind, where = kind or format_of(path), "the run" if path == STDIO else str(path)
     if kind == "parquet" and path == STDIO and sys.stdout.isatty():
-        raise InputError("Parquet is no text for a terminal: name a file with `out`")
+        raise InputError("Parquet is not text for a terminal: name a file with `out`")
     with replacing_file(path) as out:
         if kind == "trec":
             for line in run_lines(run, name, where):

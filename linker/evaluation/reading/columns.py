@@ -29,7 +29,7 @@ _TAB, _NEWLINE, _BLANK = 9, 10, 32
 def load(path: PathLike) -> Bytes:
     """Return a file's text, uint8 [n], with a final newline, no byte order mark, and `PAD` zero bytes on either side.
 
-    A name that ends in ".gz" is decompressed. Raises InputError where the file cannot be read, is empty or holds a NUL.
+    A name that ends in ".gz" is decompressed. Raises InputError if the file cannot be read, is empty or holds a NUL.
     """
     try:
         if str(path).endswith(".gz"):
@@ -156,7 +156,7 @@ def _regular(
 def _irregular(
     text: Bytes, rule: tuple[int, int | None, str], path: str, first: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Split any lines and skip blank ones. Raises InputError where the column count is wrong."""
+    """Split any lines and skip blank ones. Raises InputError if the column count is wrong."""
     columns, most, wanted = rule
     edges = np.concatenate(([0], np.flatnonzero(_SPACE[text[1:]]) + 1))
     line = np.concatenate(([0], np.cumsum(text[edges[1:-1]] == _NEWLINE)))

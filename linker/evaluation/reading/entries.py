@@ -159,7 +159,7 @@ class Entries(Mapping[str, dict[str, Value]]):
     def _repeats(self, rows: Int64Array, *, identical: bool) -> list[tuple[int, int]]:
         """Return those of `rows` that hold the document and value of an earlier one, each with the first such row.
 
-        Raises InputError where only the values differ and, unless `identical` ones are allowed, for the first of them.
+        Raises InputError if only the values differ and, unless `identical` ones are allowed, for the first of them.
         """
         seen: dict[tuple[int, str], int] = {}
         repeats = []

@@ -36,7 +36,7 @@ class Frame(Protocol):
 def as_run(run: Any) -> Entries[float]:
     """Return a run, given as a path, a mapping topic → document → score, a data frame, or a run.
 
-    Raises InputError where it is malformed, empty or of another type.
+    Raises InputError if it is malformed, empty or of another type.
     """
     return _entries(run, "run", _SCORE)
 
@@ -44,7 +44,7 @@ def as_run(run: Any) -> Entries[float]:
 def as_qrels(qrels: Any) -> Entries[int]:
     """Return judgements, given as a path, a mapping topic → document → relevance, a data frame, or judgements.
 
-    Raises InputError where they are malformed, empty or of another type.
+    Raises InputError if they are malformed, empty or of another type.
     """
     return _entries(qrels, "qrels", _RELEVANCE)
 

@@ -68,7 +68,7 @@ def write_run(
     """Write (topic, n document ids, scores [n]) as a TREC run, atomically; ".gz" is compressed.
 
     Scores are printed with nine significant digits. Lines are in the order in which trec_eval ranks what is printed: by
-    score, then by document id in byte order, both descending. Raises InputError where a score is NaN, an id is empty,
+    score, then by document id in byte order, both descending. Raises InputError if a score is NaN, an id is empty,
     holds white space or repeats, ids and scores differ in number, or the file cannot be written.
     """
     with replacing_file(Path(path)) as out:

@@ -57,7 +57,7 @@ def evaluate_vectors(
     """Evaluate article vectors [n, d] and tweet vectors [m, d] against `links` [l, 2], rows (article, tweet).
 
     Scores are float32: cosines if `normalise` (0 for a zero vector), otherwise inner products. `ranks`, `thresholds`
-    and `until` are those of `evaluate_scores`. Raises InputError where shapes do not fit, a vector holds NaN or
+    and `until` are those of `evaluate_scores`. Raises InputError if shapes do not fit, a vector holds NaN or
     infinity, a link is out of range, or there are no links.
     """
     a, t = _vectors(articles, "articles", normalise), _vectors(tweets, "tweets", normalise)
@@ -78,7 +78,7 @@ def evaluate_scores(
     """Evaluate a score matrix [articles, tweets] against `links`, integers [l, 2], rows (article, tweet).
 
     `ranks`: cutoffs of precision over all pairs; `thresholds`: scores at which to count a confusion matrix; `until`:
-    numbers of links for which to report how many pairs must be read. Raises InputError where the matrix is not finite,
+    numbers of links for which to report how many pairs must be read. Raises InputError if the matrix is not finite,
     a link is out of range, or there are no links.
     """
     matrix = np.asarray(scores)

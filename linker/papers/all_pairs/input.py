@@ -16,7 +16,7 @@ Side = tuple[int, Path | None]  # the number of vectors, and the file of their i
 def read_vectors(path: Path) -> npt.NDArray[np.float32]:
     """Return a `.npy` matrix as float32 [n, d], memory-mapped where it is float32 already.
 
-    Raises InputError where the file cannot be read or is not a matrix of numbers.
+    Raises InputError if the file cannot be read or is not a matrix of numbers.
     """
     matrix = npy_array(path, map_bytes(path))
     if matrix.ndim != 2:

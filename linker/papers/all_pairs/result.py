@@ -32,7 +32,7 @@ class Threshold:
 
     @property
     def precision(self) -> float:
-        """Share of the accepted pairs that are links; NaN where none is accepted."""
+        """Share of the accepted pairs that are links; NaN if none is accepted."""
         accepted = self.true_positives + self.false_positives
         return self.true_positives / accepted if accepted else math.nan
 
@@ -79,7 +79,7 @@ class PairEvaluation:
 
     @property
     def mrp(self) -> float:
-        """Mean of `precision_at` over its ranks; NaN where there are fewer pairs than a rank."""
+        """Mean of `precision_at` over its ranks; NaN if there are fewer pairs than a rank."""
         return sum(self.precision_at.values()) / len(self.precision_at)
 
     def text(self) -> str:

@@ -33,7 +33,7 @@ REMEDY = "download it again and compare its checksum with the published one"
 def reading(path: Path) -> Iterator[Iterator[bytes]]:
     """Open a file and return an iterator over its decompressed blocks of at most `BLOCK` bytes.
 
-    The content determines the compression, not the name. Raises InputError where the file cannot be read, where its
+    The content determines the compression, not the name. Raises InputError if the file cannot be read, where its
     compressed data are damaged or cut, and where it is compressed in another way.
     """
     try:

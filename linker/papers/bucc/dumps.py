@@ -72,8 +72,8 @@ def read_dump(
     """Yield the articles and redirects of a dump in its order, with memory for a few pages; fill `counts` and `site`.
 
     `wanted` gets an article with id and title before its text: where it returns False, the text is skipped and the
-    page is not yielded. `advance` is told how many pages each block held. Of several revisions, the last one counts.
-    Raises InputError where the file cannot be read, is damaged or cut, or is not such a dump.
+    page is not yielded. `advance` gets the number of pages in each block. Of several revisions, the last one counts.
+    Raises InputError if the file cannot be read, is damaged or cut, or is not such a dump.
     """
     handler = _Handler(counts, site, wanted)
     parser = expat.ParserCreate(namespace_separator=None)

@@ -28,7 +28,7 @@ Row = tuple[int, str, str]
 def read_langlinks(path: Path, code: str | None = None) -> Iterator[Row]:
     """Yield (page id, language, title) of the links to the language `code`, or of all; memory stays near 1 MiB.
 
-    Raises InputError where the file cannot be read, is damaged or cut, or does not hold the table `langlinks`.
+    Raises InputError if the file cannot be read, is damaged or cut, or does not hold the table `langlinks`.
     """
     wanted = code.encode() if code else None
     for number, language, title in _rows(path, wanted):
@@ -75,7 +75,7 @@ def _damaged(path: Path, rest: bytes) -> InputError:
 
 
 def _check_columns(path: Path, head: re.Match[bytes]) -> None:
-    """Raise InputError where a statement names other columns, or in another order."""
+    """Raise InputError if a statement names other columns, or in another order."""
     names = _COLUMN.findall(head[2]) if head[2] else re.findall(rb"\w+", head[1] or b"")
     columns = tuple(name.decode() for name in names)
     if columns and columns != COLUMNS:

@@ -82,7 +82,7 @@ def prepare(
     pages' own links: a field `langlinks` ({"en": "Title"}, or a list of {"lang", "title"}), or [[en:Title]] in the
     markup. Two pages are a pair if each links to the other. New ids are opaque and in random order in each language;
     key.tsv maps them to the original ones. Texts wait in a temporary file in `out`; `jobs` processes parse the markup.
-    Raises InputError where a page id occurs twice, a line of links is malformed, a dump is damaged, or no pair
+    Raises InputError if a page id occurs twice, a line of links is malformed, a dump is damaged, or no pair
     remains, and MissingExtraError without the extra 'crosslingual'.
     """
     raw = tuple(path if isinstance(path, RawPages) else RawPages((path,)) for path in (source, target))

@@ -68,7 +68,7 @@ def described_by(
 ) -> tuple[tuple[str, str], tuple[RawPages, RawPages]]:
     """Return the codes of two languages and their pages, from two paths or from `CODE=FILE` of dumps and links.
 
-    Several files of a code are the parts of one dump. Raises InputError where something is missing or superfluous.
+    Several files of a code are the parts of one dump. Raises InputError if something is missing or superfluous.
     """
     files, tables = _by_code("--dump", dumps), _by_code("--langlinks", langlinks)
     if dumps and (source or target):
@@ -153,7 +153,7 @@ class Links:
 def read_pages(raw: RawPages, links: Links, others: Links, reading: Reading) -> Iterator[RawPage]:
     """Yield the pages that link to another language, and fill `reading`; `others` are the links back.
 
-    Raises InputError where a file cannot be read, and where a page id occurs twice.
+    Raises InputError if a file cannot be read, and where a page id occurs twice.
     """
     ids: set[str] = set()
     reading.is_dump = is_dump(raw.files[0])

@@ -112,7 +112,7 @@ def evaluate_runs(qrels: Sequence[Path], runs: Sequence[Path], settings: Setting
 
     In each language, the first run is the baseline of the others. Pages of a run that no qrels judge have no
     counterpart, so that their links are false. A run whose file is empty answers no page: it scores 0 in all languages,
-    and is compared with no other. Raises InputError where a run has no line for any of the qrels.
+    and is compared with no other. Raises InputError if a run has no line for any of the qrels.
     """
     how = settings or Settings()
     gold = {path: read_qrels(path) for path in qrels}

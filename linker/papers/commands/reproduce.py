@@ -1,4 +1,4 @@
-"""`linker reproduce`: a paper's tables, computed again beside its published figures."""
+"""`linker reproduce`: a paper's tables, computed again next to its published figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `linker similarity` trains on beside graded pairs: sampled and translated ones; and its translators."""
+"""What `linker similarity` trains on in addition to graded pairs: sampled and translated ones; and its translators."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _headline_of(article: Article) -> Article:
 
 
 def _articles_in(corpus: Path) -> list[Article]:
-    """Return the articles of a corpus. Raises InputError where it cannot be read or holds none."""
+    """Return the articles of a corpus. Raises InputError if it cannot be read or holds none."""
     from indexes.interface import Document
     from linker.base.errors import InputError
     from linker.corpora.reading import read_corpus

@@ -87,7 +87,7 @@ def scores_of(similarities: Float64Array) -> Float64Array:
 
 
 def targets(pairs: Sequence[NewsPair]) -> Float64Array:
-    """Return the human similarities from 0 to 1, float64 [n]. Raises InputError where a pair has no score."""
+    """Return the human similarities from 0 to 1, float64 [n]. Raises InputError if a pair has no score."""
     for pair in pairs:
         if pair.score is None:
             raise InputError(f"the pair {pair.id!r} has no score")

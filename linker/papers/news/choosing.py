@@ -22,7 +22,7 @@ def stratified_split(
 ) -> tuple[list[NewsPair], list[NewsPair]]:
     """Hold out about `share` of the pairs of each language pair; return the rest and those, both in their order.
 
-    Pairs that share an article, directly or by way of others, are on one side. Raises InputError where nothing is left
+    Pairs that share an article, directly or by way of others, are on one side. Raises InputError if nothing is left
     on either.
     """
     items = groups([Pair(pair.id, pair.first.full, pair.second.full) for pair in pairs])

@@ -23,7 +23,7 @@ TOP = 2  # neighbours of each article
 def event_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> list[NewsPair]:
     """Return the pairs scored 1 (one event: a human score of at most SAME_EVENT) or 4, and nearest neighbours as 4.
 
-    Raises InputError where a pair has no score, or where none or all of them report one event.
+    Raises InputError if a pair has no score, or where none or all of them report one event.
     """
     targets(pairs)
     judged = [

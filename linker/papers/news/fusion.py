@@ -62,7 +62,7 @@ class FusionNetwork:
 
     @classmethod
     def of_tensors(cls, tensors: Mapping[str, Float64Array], output: str) -> FusionNetwork:
-        """Return the network of stored arrays. Raises KeyError where one is missing."""
+        """Return the network of stored arrays. Raises KeyError if one is missing."""
         return cls(**{name: tensors[name] for name in ("mean", "scale", *LAYERS)}, output=output)
 
 

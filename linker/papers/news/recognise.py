@@ -32,7 +32,7 @@ class Recogniser:
     ) -> None:
         """`pipelines` maps languages to spaCy pipelines by name or path; `cache` is a file that need not exist yet.
 
-        Pipelines load on first use, so `mentions` reports mistakes in their names. Raises InputError where the cache
+        Pipelines load on first use, so `mentions` reports mistakes in their names. Raises InputError if the cache
         cannot be read.
         """
         self._names, self._processes = dict(pipelines), processes
@@ -42,7 +42,7 @@ class Recogniser:
     def mentions(self, articles: Sequence[Article]) -> list[list[Mention]]:
         """Return the entities of each article, from the cache or by recognition; new ones are cached one by one.
 
-        Raises InputError where a pipeline is unknown or a language has none; MissingExtraError without spaCy.
+        Raises InputError if a pipeline is unknown or a language has none; MissingExtraError without spaCy.
         """
         names = [self._name(article.language) for article in articles]
         keys = [
@@ -85,7 +85,7 @@ class Recogniser:
 def read_pipelines(values: Sequence[str]) -> dict[str, str]:
     """Return pipelines by language from `--ner` values: "PIPELINE" for all languages, "de=PIPELINE" for one.
 
-    Raises InputError where a language is repeated.
+    Raises InputError if a language is repeated.
     """
     return by_language(values, "--ner names two pipelines")
 
@@ -93,7 +93,7 @@ def read_pipelines(values: Sequence[str]) -> dict[str, str]:
 def load_pipeline(name: str) -> Any:
     """Load a spaCy pipeline by the name of an installed package, or by the path of its folder or package.
 
-    Raises InputError where it cannot be loaded, saying how to get one, or where it does not recognise entities;
+    Raises InputError if it cannot be loaded, saying how to get one, or where it does not recognise entities;
     MissingExtraError without spaCy.
     """
     with importing("named entities", "entities"):
@@ -158,6 +158,6 @@ class MentionCache:
         return self._known[key]
 
     def add(self, key: str, mentions: list[Mention]) -> None:
-        """Append an entry in one write, so that a kill loses at most this one. Raises InputError where that fails."""
+        """Append an entry in one write, so that a kill loses at most this one. Raises InputError if that fails."""
         self._known[key] = mentions
         self._file.add([{"key": key, "entities": mentions}])

@@ -40,7 +40,7 @@ def sample_pairs(
 
     The others are among the articles and those of a `pool`. `titles` are searched in place of the headlines, one per
     article: translated, they find articles in another language. Known pairs are left out; a pair found from both of its
-    articles is returned once. All articles are added to `index`. Raises InputError where `index` is not empty.
+    articles is returned once. All articles are added to `index`. Raises InputError if `index` is not empty.
     """
     if titles is None:
         titles = [article.headline for article in articles]
@@ -95,7 +95,7 @@ def translate_pairs(
 
     There is one new pair per language of `language` and per side of `sides`; articles that are already in the language,
     or in an unknown one, are left out. With "copy" a pair keeps its score; with "pseudo" it has none, so that `label`
-    can set it. Raises InputError where a pair has no score.
+    can set it. Raises InputError if a pair has no score.
     """
     similar = [pair for pair, y in zip(pairs, targets(pairs), strict=True) if low <= y <= high]
     languages = [language] if isinstance(language, str) else language

@@ -66,7 +66,7 @@ class NewsSimilarity:
     def columns(self, pairs: Sequence[NewsPair]) -> Columns:
         """Return the features of pairs by name, each float64 [n].
 
-        Raises InputError or MissingExtraError where entities are needed and cannot be found.
+        Raises InputError or MissingExtraError if entities are needed and cannot be found.
         """
         return {
             **self._missing(len(pairs)),
@@ -114,7 +114,7 @@ def train(
     """Return a model trained on scored pairs, from the pretrained encoder; `pseudo` pairs train the encoder only.
 
     `recogniser`, `encoder` and `translator` replace the ones that the configuration names, to share their caches.
-    Raises InputError where there are fewer than four pairs or one has no score; MissingExtraError naming the extra.
+    Raises InputError if there are fewer than four pairs or one has no score; MissingExtraError naming the extra.
     """
     if len(pairs) < 4:
         raise InputError(f"{len(pairs)} pairs are too few to train on: give at least 4, better some hundreds")
@@ -177,7 +177,7 @@ def examples(
 ) -> Examples:
     """Return the training examples of gold and pseudo-labelled pairs, each distinct text once.
 
-    Raises InputError where a pair has no score.
+    Raises InputError if a pair has no score.
     """
     both = [*pairs, *pseudo]
     rows: dict[str, int] = {}

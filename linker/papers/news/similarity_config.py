@@ -80,7 +80,7 @@ def configure(
 
     Without `entities`, the model has no features of them.
 
-    Raises ConfigError where there is no such preset, TypeError where `siamese` holds an unknown setting.
+    Raises ConfigError if there is no such preset, TypeError if `siamese` holds an unknown setting.
     """
     if preset not in PRESETS:
         raise ConfigError(f"there is no preset {preset!r}: choose one of {', '.join(PRESETS)}")

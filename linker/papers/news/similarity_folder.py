@@ -36,7 +36,7 @@ Tensors = dict[str, Any]  # of numpy
 
 
 def save(model: NewsSimilarity, folder: Path, notes: str = "") -> None:
-    """Write a model to a new folder, which appears complete or not at all. Raises InputError where it exists."""
+    """Write a model to a new folder, which appears complete or not at all. Raises InputError if it exists."""
     if folder.exists():
         raise InputError(f"{folder} exists: remove it or name another folder for the model")
     settings = {"format": FORMAT, "kinds": model.kinds, "config": dataclasses.asdict(model.config)}
@@ -55,7 +55,7 @@ def load(
 ) -> NewsSimilarity:
     """Read a model that `save` wrote. `recogniser` and `encoder` replace the ones it names.
 
-    Raises InputError where a file is missing or damaged, or the backbone is not the one it was trained with.
+    Raises InputError if a file is missing or damaged, or the backbone is not the one it was trained with.
     """
     settings = read_settings(folder, [FORMAT], "linker similarity train")
     config = configured(SimilarityConfig, settings.get("config"), folder / CONFIG)

@@ -72,7 +72,7 @@ def agree(
     """Compare the similarities [n] of systems with the scores of the pairs.
 
     Williams tests compare the first system with the others or, with `every`, every two; the better one comes first in
-    each. Raises InputError where there is no system or a pair has no score.
+    each. Raises InputError if there is no system or a pair has no score.
     """
     if not systems:
         raise InputError("there is nothing to compare with the scores: name a file of predictions")
@@ -122,7 +122,7 @@ def predictions_text(
 def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
     """Return each column of a file as similarities, float64 [n], in the order of the pairs.
 
-    Raises InputError where a line cannot be read, naming it, or where a pair has no prediction.
+    Raises InputError if a line cannot be read, naming it, or where a pair has no prediction.
     """
     header, *lines = nonempty_lines(path) or [""]
     first, *names = header.split("\t")
@@ -186,7 +186,7 @@ def _pearson_within(values: Float64Array, gold: Float64Array, mask: Any) -> floa
 
 
 def _mean(by_kind: Mapping[str, float], which: str) -> float:
-    """Return the mean r of the language pairs of one language, or of two; NaN where none has enough pairs."""
+    """Return the mean r of the language pairs of one language, or of two; NaN if none has enough pairs."""
     rs = [
         r
         for kind, r in by_kind.items()

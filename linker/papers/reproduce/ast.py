@@ -51,7 +51,7 @@ FORMS = {
     "ast-frozen": ("ast-paper", (HEADS, "training.embedding_lr=0")),
     "ast-two": ("ast-paper", (HEADS, "encoder.layers=2")),
     "ast-cosine": ("ast-paper", (HEADS, "encoder.score=cosine")),
-}  # of models that are no ready configuration as it is: which one they start from, and what differs
+}  # of models that are not ready configuration as it is: which one they start from, and what differs
 ACCEPTED, UNTIL = 0.7, (1, 3, 5)  # the study's cosine; links of an article until which posts are read
 MEASURES = ("mAP", "AUC", "mRP", *(f"P@{r}" for r in RANKS))
 STUDY = ("links", "others", "precision", "recall", *(f"until {n}" for n in UNTIL))

@@ -65,10 +65,10 @@ class Collection:
         return read_links(self.folder / "qrels" / f"{self.code}.{split}.txt", *pages)
 
     def known(self) -> Dictionary:
-        """Return the dictionary. Raises InputError where there is none."""
+        """Return the dictionary. Raises InputError if there is none."""
         if not self.dictionary.exists():
             raise InputError(
-                f"there is no {self.dictionary.name} in a folder `dictionaries` beside the pages"
+                f"there is no {self.dictionary.name} in a folder `dictionaries` next to the pages"
             )
         return read_dictionary(self.dictionary)
 
@@ -90,7 +90,7 @@ class Collection:
 
 
 def studies(data: Path, work: Path, quick: bool) -> list[Study]:
-    """Return a study per language. Raises InputError where the folder holds neither form of the data."""
+    """Return a study per language. Raises InputError if the folder holds neither form of the data."""
     found = {one.code: one for one in _collections(data, QUICK if quick else None)}
     if not found:
         raise InputError(
@@ -168,7 +168,7 @@ def judged(candidates: Candidates, gold: Int64Array) -> dict[str, float]:
 def _pivoted(one: Collection, pivot: Collection | None) -> Task:
     """Return the task with all pages and links of a pivot language, which the paper had.
 
-    Raises InputError where there is none, or its links lead to other English pages.
+    Raises InputError if there is none, or its links lead to other English pages.
     """
     if pivot is None or pivot.folder != one.folder or one.official:
         raise InputError("it needs a pivot language whose links lead to the same English pages")

@@ -56,7 +56,7 @@ class Resource:
 
 
 def studies(data: Path, work: Path, quick: bool) -> list[Study]:
-    """Return a study per resource. Raises InputError where the folder holds neither form of the data."""
+    """Return a study per resource. Raises InputError if the folder holds neither form of the data."""
     del work  # the scorers are not kept: their figures are
     most = QUICK if quick else None
     found = {name: _resource(data, name, most) for name in RESOURCES}
@@ -82,7 +82,7 @@ def _resource(data: Path, name: str, most: int | None) -> Resource | None:
 def _part(
     data: Path, stem: str, official: str, folder: str, most: int | None
 ) -> tuple[list[Pair], tuple[Path, ...]] | None:
-    """Return pairs and their files: the task's own or else JSON lines; None where there are neither."""
+    """Return pairs and their files: the task's own or else JSON lines; None if there are neither."""
     for path in sorted(data.rglob(f"STS.input.{official}.txt")):
         gold = path.with_name(path.name.replace("input", "gs"))
         if folder in str(path.parent.relative_to(data)) and gold.exists():
@@ -167,7 +167,7 @@ class _Glossed:
     dictionaries: Path
 
     def read(self) -> list[Pair]:
-        """Return the pairs, their words translated. Raises InputError where there is no dictionary."""
+        """Return the pairs, their words translated. Raises InputError if there is no dictionary."""
         translator = DictionaryTranslator(f"{self.dictionaries}/{{source}}-{{target}}.tsv.gz")
         sides = [translator.translate([p.texts[side] for p in self.pairs], "ar", "en") for side in (0, 1)]
         return [replace(p, first=a, second=b) for p, a, b in zip(self.pairs, *sides, strict=True)]

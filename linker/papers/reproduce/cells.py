@@ -78,8 +78,8 @@ def fingerprint(paths: Iterable[Path], *settings: object) -> str:
 def run(paper: str, data: Path, work: Path, seeds: int, *, quick: bool, log: Log) -> dict[str, Any]:
     """Return the tables of a paper ("ast", "semeval", "bucc" or "cbg") on the data in a folder, as JSON values.
 
-    `work` keeps models and finished cells. Raises InputError where the folder holds no data of the paper, or no
-    system can be run; MissingExtraError where a library is missing.
+    `work` keeps models and finished cells. Raises InputError if the folder holds no data of the paper, or no
+    system can be run; MissingExtraError if a library is missing.
     """
     if not data.is_dir():
         raise InputError(f"there is no folder {data}")
@@ -93,7 +93,7 @@ def reproduce(paper: str, studies: Sequence[Study], work: Path, seeds: int, log:
     """Run the cells that the folder `work` lacks, and return the paper's name and tables as JSON values.
 
     A system that lacks a model, a translator or other data is a row that says so, or has the seeds that could be run.
-    `log` is given a line per cell. Raises InputError where no cell at all can be run.
+    `log` is given a line per cell. Raises InputError if no cell at all can be run.
     """
     tables, ran = [], False
     for study in studies:

@@ -45,7 +45,7 @@ class Posts:
 
 
 def sets(data: Path, work: Path, quick: bool) -> list[Posts]:
-    """Return the sets in a folder. Raises InputError where it holds neither form, or a line is malformed."""
+    """Return the sets in a folder. Raises InputError if it holds neither form, or a line is malformed."""
     lines = sorted(data.glob("*.jsonl"))
     if lines and _is_linked(lines[0]):
         return [_converted(data, lines, work, quick)]

@@ -52,7 +52,7 @@ OVERALL = ("overall", "score")
 
 
 def studies(data: Path, work: Path, quick: bool) -> list[Study]:
-    """Return the one study of the task. Raises InputError where the folder holds neither form of the data."""
+    """Return the one study of the task. Raises InputError if the folder holds neither form of the data."""
     found = {split: _pairs(data, split) for split in ("train", "test")}
     (learn, files), (test, more) = found["train"], found["test"]
     most = QUICK if quick else None
@@ -91,7 +91,7 @@ def _pairs(data: Path, split: str) -> tuple[list[NewsPair], tuple[Path, ...]]:
 def read_task(path: Path, data: Path) -> list[NewsPair]:
     """Return the pairs of the task's table whose articles are both in a folder NN/ID.json below `data`.
 
-    Raises InputError where the table lacks a column, or no pair has both its articles.
+    Raises InputError if the table lacks a column, or no pair has both its articles.
     """
     articles = {file.stem: file for file in data.rglob("*.json") if file.parent.name == file.stem[-2:]}
     pairs = []
@@ -151,7 +151,7 @@ class Bench:
     def translator(self) -> KeptTranslator:
         """Translates into English: Spanish by Apertium, German, French, Turkish and Arabic word by word.
 
-        Raises InputError where either is missing.
+        Raises InputError if either is missing.
         """
         folder = next((f for f in (self.data, self.data.parent) if (f / "dictionaries").is_dir()), None)
         if folder is None or shutil.which("apertium") is None:

@@ -70,7 +70,7 @@ RESULT = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, NULL)"
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A document, and what was decided of it: None where it is unread or open. `prior`: ASReview's prior knowledge."""
+    """A document, and what was decided of it: None if it is unread or open. `prior`: ASReview's prior knowledge."""
 
     document: Document
     judgement: Judgement | None = None
@@ -195,7 +195,7 @@ def _groups(tags: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _seconds(time: str) -> float | None:
-    """Return seconds since 1970 of a ledger's time; None where it is none."""
+    """Return seconds since 1970 of a ledger's time; None if it is none."""
     with contextlib.suppress(ValueError):
         return datetime.fromisoformat(time).timestamp()
     return None

@@ -67,7 +67,7 @@ def _line(tag: str, text: str) -> str:
 def judged(fields: Fields) -> dict[str, Any]:
     """Return what a record of RIS or NBIB, (tag, text) in order, says of a judgement: in linker's own note, or a label.
 
-    Raises orjson.JSONDecodeError where a note is not what it should be.
+    Raises orjson.JSONDecodeError if a note is not what it should be.
     """
     notes = [text for tag, text in fields if tag == "N1"]
     for note in notes:

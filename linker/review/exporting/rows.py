@@ -1,4 +1,4 @@
-"""Judgements beside their seeds and documents, as records and as the rows of one table."""
+"""Judgements next to their seeds and documents, as records and as the rows of one table."""
 
 from __future__ import annotations
 

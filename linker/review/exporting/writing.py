@@ -23,11 +23,11 @@ from linker.review.exporting.rows import Cell, Documents, Row, joined, numbered,
 from linker.review.interface import Judgement, Seed, Verdict
 from linker.review.ledger import Ledger
 
-MAX_ROWS = 1_048_575  # that a sheet of XLSX holds, beside its header
+MAX_ROWS = 1_048_575  # that a sheet of XLSX holds, besides its header
 MEASURED = 200  # rows by which the widths of columns are set
 NARROW, WIDE = 8, 60  # characters of a column
 EXACT = 10**15  # numbers from here on are text in XLSX, which keeps 15 digits: ids of posts have 19
-PAIRS = (".csv", ".xlsx", ".jsonl")  # formats that hold texts beside verdicts
+PAIRS = (".csv", ".xlsx", ".jsonl")  # formats that hold texts as well as verdicts
 GRADES = {"relevant": 1, "not": 0}  # of qrels; "maybe" is left out, as it is neither
 
 
@@ -75,7 +75,7 @@ def export(
     documents in the order they were read (imported ones were not read here). `bom`: CSV begins with a byte order mark,
     by which Excel knows UTF-8. With `for_asreview`, .csv, .xlsx and .ris hold every document instead, the unread ones
     too, as ASReview writes them; .asreview, its project file, always does. .svg and .txt hold the PRISMA flow diagram.
-    Raises InputError where the suffix or the reviewer is unknown, the format cannot hold an id, or the file cannot be
+    Raises InputError if the suffix or the reviewer is unknown, the format cannot hold an id, or the file cannot be
     written.
     """
     suffix = check_suffix(path)
@@ -128,7 +128,7 @@ def _for_asreview(
 def write_pairs(rows: Sequence[Row], path: Path) -> None:
     """Write pairs that nobody has judged, for reviewers to fill in verdicts: .csv, .xlsx or .jsonl.
 
-    Raises InputError where the suffix is another one, or the file cannot be written.
+    Raises InputError if the suffix is another one, or the file cannot be written.
     """
     if path.suffix.lower() not in PAIRS:
         raise InputError(f"cannot tell the format of {path}: its name must end in {', '.join(PAIRS)}")
@@ -175,7 +175,7 @@ def _write_xlsx(job: _Job, file: IO[bytes], path: Path) -> int:
 def cells_to_xlsx(rows: Iterable[Sequence[Cell]], file: IO[bytes], title: str) -> int:
     """Write a header and rows of cells as a sheet with fitting widths and a filter; return how many cells were cut.
 
-    Raises InputError where a sheet cannot hold so many rows.
+    Raises InputError if a sheet cannot hold that many rows.
     """
     from openpyxl import Workbook
     from openpyxl.utils import get_column_letter
@@ -272,7 +272,7 @@ def _project(rows: Sequence[Labelled], file: IO[bytes], name: str) -> int:
 
 
 def _columns(path: Path, *ids: str) -> tuple[str, ...]:
-    """Return the ids. Raises InputError where one is no column of a TREC file."""
+    """Return the ids. Raises InputError if one is not a column of a TREC file."""
     for id_ in ids:
         if not id_ or len(id_.split()) != 1:
             raise InputError(f"{path}: a TREC column cannot hold the id {id_!r}: write .csv, .xlsx or .jsonl")

@@ -32,7 +32,7 @@ NAMES = {
 }
 TAG = "asreview_tag_"  # begins the name of a column of ASReview's that holds 1 where a tag is set
 # Columns of verdicts. Ours and ASReview's hold what a reviewer said; the others may be what was known of the documents
-# before anyone read them, such as the labels of a benchmark, which ASReview's export keeps beside its own.
+# before anyone read them, such as the labels of a benchmark, which ASReview's export keeps next to its own.
 SAID = ("verdict", "asreview_label")
 KNOWN = (
     "label", "relevance", "relevant", "included", "label_included", "final_included", "included_label",
@@ -43,7 +43,7 @@ KNOWN = (
 def choose(path: Path, records: Iterable[Found], label: str = "") -> Chosen:
     """Return which column holds which field; `label` names that of the verdicts.
 
-    Without it, a column that holds what a reviewer said counts before the others. Raises InputError where no column is
+    Without it, a column that holds what a reviewer said counts before the others. Raises InputError if no column is
     called `label`, or where two of the same standing disagree.
     """
     columns: dict[str, None] = {}

@@ -26,7 +26,7 @@ THEIR_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """How many judgements were added, and how many the ledger held already; the records that are no judgements.
+    """How many judgements were added, and how many the ledger held already; the records that are not judgements.
 
     `quarantined` records could not be used, and are in the file `quarantine`; `unread` documents have no verdict yet.
     """
@@ -57,7 +57,7 @@ def import_judgements(
     `random`, its documents were drawn at random from all of the review's and judged, each of them ("control").
     `reviewer` and `seed` stand where a record names none; without `seed`, it is the ledger's only one. `label` names
     the column of the verdicts. Judgements that the ledger already holds are not added again. Records that are no
-    judgements go to NAME.quarantine.jsonl beside the ledger, NAME being the file's. Raises InputError where the file
+    judgements go to NAME.quarantine.jsonl next to the ledger, NAME being the file's. Raises InputError if the file
     cannot be read, its suffix is not known, its columns contradict each other, or the ledger has no such seed.
     """
     seeds = [s.id for s in ledger.seeds]
@@ -125,7 +125,7 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
 
 
 def _text(fields: Fields, name: str) -> str:
-    """Return a field as text, empty where there is none. Raises _BadRecordError where it is no text."""
+    """Return a field as text, empty where there is none. Raises _BadRecordError if it is not text."""
     value = fields.get(name)
     if value is None:
         return ""
@@ -146,7 +146,7 @@ def _number(fields: Fields, name: str) -> float | None:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise _BadRecordError(f"the {name} {str(value)[:50]!r} is no number") from None
+        raise _BadRecordError(f"the {name} {str(value)[:50]!r} is not a number") from None
 
 
 def _tags(value: Any) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ Found = tuple[
 
 
 def read_records(path: Path) -> Iterator[Found]:
-    """Yield the records of a file, whose suffix names its format. Raises InputError where it has none that is known."""
+    """Yield the records of a file, whose suffix names its format. Raises InputError if it has none that is known."""
     read = READERS.get(path.suffix.lower())
     if read is None:
         raise InputError(f"cannot tell the format of {path}: its name must end in {', '.join(READERS)}")

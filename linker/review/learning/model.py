@@ -34,8 +34,8 @@ class LearnerSettings:
     """What the model is; the defaults were chosen on topics of their own (benchmarks/review.py).
 
     text_c, vector_c: C of the SVM and of the logistic regression. vector_weight: what the z-score of the latter counts
-    beside the former's value. ratio: what all relevant documents together weigh beside all others together. presumed:
-    what a presumed negative weighs beside a judged one. negatives: how many random documents are presumed negative
+    next to the former's value. ratio: what all relevant documents together weigh beside all others together. presumed:
+    what a presumed negative weighs next to a judged one. negatives: how many random documents are presumed negative
     until as many were judged to be. growth: the share by which reads grow until the model is trained again.
     """
 
@@ -154,7 +154,7 @@ def vectors_help(
     settings: LearnerSettings,
     seed: int,
 ) -> bool:
-    """Return whether held-out judgements are told apart better with the vectors than by the text alone.
+    """Return whether the vectors help to tell held-out judgements apart, compared with the text alone.
 
     That is, in more pairs of a relevant and another document of one fold does the relevant one have the higher score.
     always: what every model sees.

@@ -41,7 +41,7 @@ class Matches:
     right: tuple[bool, ...] = field(default=())
 
     def promise(self, precision: float, delta: float) -> Promise | None:
-        """Return the threshold that keeps a precision (Learn then Test), or None where none is certified."""
+        """Return the threshold that keeps a precision (Learn then Test), or None if none is certified."""
         return promise(np.array(self.held), np.array(self.right, bool), precision, delta)
 
 
@@ -67,7 +67,7 @@ def save(path: Path, matches: Matches) -> None:
 
 
 def load(path: Path) -> Matches:
-    """Return the candidates that `save` wrote. Raises InputError where the file is damaged."""
+    """Return the candidates that `save` wrote. Raises InputError if the file is damaged."""
     try:
         values = orjson.loads(read_bytes(path))
         rows = {

@@ -1,4 +1,4 @@
-"""How each row stands: matched, without a match, or open; what was said of it, and what may still be its match."""
+"""How each row stands: matched, without a match, or open; its judgements, and the candidates that may still match."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATES: tuple[State, ...] = ("matched", "none", "open")
 
 @dataclass(slots=True)
 class Row:
-    """A seed with its candidates and what was said of them; rows are counted from 1.
+    """A seed with its candidates and their judgements; rows are counted from 1.
 
     `links`: the judgements by which it is matched, in their order, without near copies, which are in `copies`.
     `rejected`: documents that are not its match. `closed`: the judgement by which it has no match. `later`: left for
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def left(self) -> tuple[Match, ...]:
-        """The candidates of which nothing was said, best first."""
+        """The candidates without a judgement, best first."""
         said = self.links.keys() | self.copies | self.rejected
         return tuple(match for match in self.candidates if match.id not in said)
 
@@ -61,13 +61,13 @@ class Row:
 
     @property
     def probability(self) -> float:
-        """P(link) of its match or best candidate; 0 where there is none."""
+        """P(link) of its match or best candidate; 0 if there is none."""
         best = self.best
         return best.probability if best else 0.0
 
     @property
     def fingerprint(self) -> str:
-        """What changes with everything that was said of it."""
+        """A value that changes with every judgement of the row."""
         return f"{self.state} {len(self.rejected)} {' '.join(self.links)}"
 
     def chance(self, id_: str) -> float | None:
@@ -129,7 +129,7 @@ def by_probability(rows: Iterable[Row]) -> list[Row]:
 def next_open(
     rows: Sequence[Row], after: str = "", busy: Collection[str] = (), first: Collection[str] = ()
 ) -> Row | None:
-    """Return the open row that follows `after` in `rows`, from the top where none does, or None where none is open.
+    """Return the open row that follows `after` in `rows`, from the top where none does, or None if none is open.
 
     Rows that others have open (`busy`) are left out; those of `first` go first, those left for later last.
     """

@@ -16,7 +16,7 @@ def with_seed(
 ) -> Candidate:
     """Return a candidate with its seed; without one, in a topic or with a single seed, it is the seed most like it.
 
-    Raises InputError where the review lacks the seed, or one must be chosen.
+    Raises InputError if the review lacks the seed, or one must be chosen.
     """
     if candidate.seed in {seed.id for seed in seeds}:
         return candidate
@@ -34,7 +34,7 @@ def with_seed(
 
 
 def check(candidate: Candidate, verdict: str, reviewer: str, population: Population) -> None:
-    """Raise InputError where a judgement cannot be stored."""
+    """Raise InputError if a judgement cannot be stored."""
     _check_said(verdict, reviewer)
     if not population.knows(candidate.id):
         raise InputError(f"{candidate.id!r} is not in the index: nothing was stored")
@@ -45,7 +45,7 @@ def check(candidate: Candidate, verdict: str, reviewer: str, population: Populat
 
 
 def check_row(seed: str, verdict: str, reviewer: str, seeds: Sequence[Seed]) -> None:
-    """Raise InputError where what is said of a seed as a whole cannot be stored."""
+    """Raise InputError if a judgement of a seed as a whole cannot be stored."""
     _check_said(verdict, reviewer)
     if seed not in {known.id for known in seeds}:
         raise InputError(f"this review has no seed {seed!r}: nothing was stored; load the page again")

@@ -32,7 +32,7 @@ def facts_of(review: Review) -> dict[str, Any]:
 
     `most`: by the random reads, no more documents are relevant in all, at the rule's confidence, and no more than
     `left` of them are unread; `certified`: the recall that this makes. `ahead`: reads without a find until the rule
-    takes the target for reached. Each is None where it is not known. `price` says what certainty would cost.
+    takes the target for reached. Each is None if it is not known. `price` says what certainty would cost.
     """
     progress, stop = review.progress(), review.progress().stop
     return {

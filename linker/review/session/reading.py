@@ -50,7 +50,7 @@ class Records(Protocol):
         ...
 
     def undo(self, reviewer: str) -> Judgement | None:
-        """Take back the reviewer's last standing judgement and return it, or None where there is none."""
+        """Take back the reviewer's last standing judgement and return it, or None if there is none."""
         ...
 
     def judgements(self, reviewer: str | None = None, *, rows: bool = False) -> Sequence[Judgement]:
@@ -70,7 +70,7 @@ class Reading:
     def refresh(self) -> None:
         """Read seeds, settings and judgements from the ledger again, after another process has changed them.
 
-        Raises InputError where a setting cannot be used.
+        Raises InputError if a setting cannot be used.
         """
         with self._lock:
             stored = self.ledger.settings
@@ -214,18 +214,18 @@ class Reading:
         return self._shown(*drawn, phase=phase) if drawn else None
 
     def _shown(self, seed: str, id_: str, phase: Phase = "queue") -> Candidate:
-        """Return a document that no order proposed, in a topic beside the seed that it resembles most."""
+        """Return a document that no order proposed, in a topic next to the seed that it resembles most."""
         return Candidate(seed or self._nearest.of(self.engine.document(id_).full_text), id_, 0.0, phase=phase)
 
     def beside(self, id_: str) -> Candidate:
-        """Return a document that a search found as a candidate beside the seed that it resembles most.
+        """Return a document that a search found as a candidate next to the seed that it resembles most.
 
-        Raises UnknownIdError where it is not in the index.
+        Raises UnknownIdError if it is not in the index.
         """
         return self._shown("", id_, phase="search")
 
     def likeliest(self, id_: str, count: int) -> tuple[str, ...]:
-        """Return the seeds that a document resembles most. Raises UnknownIdError where it is not in the index."""
+        """Return the seeds that a document resembles most. Raises UnknownIdError if it is not in the index."""
         return self._nearest.likeliest(self.engine.document(id_).full_text, count)
 
     def _key(self, candidate: Candidate | Judgement) -> Key:
@@ -236,13 +236,13 @@ class Reading:
 
 
 def make_order(engine: Engine, seeds: Sequence[Seed], settings: Settings, population: Population) -> Queue:
-    """Return the order of a review. Raises InputError where the index cannot have it."""
+    """Return the order of a review. Raises InputError if the index cannot have it."""
     if settings.learns:
         return FeedbackOrder(engine, seeds, population, seed=settings.seed)
     return MergedOrder(engine, seeds, settings, population)
 
 
 def make_rule(settings: Settings, population: int) -> Rule[Any]:
-    """Return the stopping rule of a review. Raises InputError where there is none of this name, ConfigError."""
+    """Return the stopping rule of a review. Raises InputError if there is none of this name, ConfigError."""
     options = {"audit": settings.audit, **settings.rule_options}
     return stopping.make(settings.rule, population, settings.target, options)

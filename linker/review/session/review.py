@@ -37,9 +37,9 @@ class Review(Reading):
     """
 
     def named(self, id_: str, seed: str) -> Candidate:
-        """Return a document that a reader names, beside its seed; in a topic, whose seed may be gone, the likeliest.
+        """Return a document that a reader names, next to its seed; in a topic, whose seed may be gone, the likeliest.
 
-        Raises InputError where a review of pairs lacks the seed, UnknownIdError where the index lacks the document.
+        Raises InputError if a review of pairs lacks the seed, UnknownIdError if the index lacks the document.
         """
         is_known = self.settings.unit == "pairs" or any(s.id == seed for s in self.seeds)
         candidate = Candidate(seed if is_known else "", id_, 0.0, phase="search")
@@ -72,10 +72,10 @@ class Review(Reading):
         """Store a verdict and return how far the review is; a verdict on a document that was judged replaces it.
 
         What the review handed out counts as read in the queue or the audit; any other document, as found by a search
-        beside the queue. `copies`: near duplicates, of which those that nobody has judged get the same verdict; `undo`
+        next to the queue. `copies`: near duplicates, of which those that nobody has judged get the same verdict; `undo`
         takes all of them back. `seen`: the verdict that the reviewer saw of this document, or an empty text; raises
-        JudgedMeanwhileError where it is another one by now. The same verdict once more stores nothing. A relevant
-        document in an audit ends the audit. Raises InputError where the verdict, the seed or the document does not
+        JudgedMeanwhileError if it is another one by now. The same verdict once more stores nothing. A relevant
+        document in an audit ends the audit. Raises InputError if the verdict, the seed or the document does not
         exist, or the ledger cannot be written.
         """
         with self._lock:
@@ -245,7 +245,7 @@ class Review(Reading):
             return doubted(self._judged(), self.chances())
 
     def _judged(self) -> list[Judgement]:
-        """Return what was said to be relevant or not, one judgement of each document, or pair."""
+        """Return the verdicts "relevant" and "not", one judgement per document, or pair."""
         return [j for j in self._tally.standing.values() if j.verdict in ("relevant", "not")]
 
     def progress(self) -> Progress:

@@ -13,7 +13,7 @@ COPY_OF = "copy of "  # the tag of a judgement that was made together with anoth
 def copied(judgement: Judgement, ids: Sequence[str]) -> list[Judgement]:
     """Return a judgement, and the same on the copies of its document.
 
-    The copies were not drawn: they count as found beside the queue, so that no audit takes them for random ones.
+    The copies were not drawn: they count as found outside the queue, so that no audit takes them for random ones.
     """
     tags = (*judgement.tags, f"{COPY_OF}{judgement.id}")
     return [

@@ -93,7 +93,7 @@ def most_left(size: int, drawn: int, x: int, alpha: float) -> int:
 
 
 def controls_to_reach(controls: int, target: float, alpha: float) -> int:
-    """Return which of so many random positive controls must be reached: the j-th, by QBCB; 0 where they are too few.
+    """Return which of the random positive controls must be reached: the j-th, by QBCB; 0 where they are too few.
 
     j is the least number with BinomCDF(j − 1; controls, target) ≥ 1 − alpha (Lewis, Yang & Frieder, 2021, "Certifying
     one-phase technology-assisted reviews").

@@ -69,7 +69,7 @@ def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = 
 class Offer:
     """What an audit offers: to read `size` documents at random, and what may be claimed if none of them is relevant.
 
-    `left`: at most so many relevant ones are unread then; `recall`: so large a share is found at least, None where too
+    `left`: an upper bound of the relevant ones that are unread then; `recall`: the share found at least, None where too
     few were found for a share. `price`: how many such documents certify the target recall.
     """
 

@@ -1,4 +1,4 @@
-"""Rules that claim nothing: so many documents in a row without a find, so many found, so many read."""
+"""Rules that claim nothing: a run of irrelevant documents, a number found, a number read."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ReadsOptions(Options):
 
 
 class Until(Rule[UntilOptions]):
-    """As many relevant documents as are wanted; nothing is said of those that are left."""
+    """A number of relevant documents; claims nothing about those that are left."""
 
     def __init__(self, population: int, target: float, options: UntilOptions | None = None) -> None:
         """See `Rule`."""
@@ -94,7 +94,7 @@ class Until(Rule[UntilOptions]):
 
 
 class Reads(Rule[ReadsOptions]):
-    """As many reads as there is time for; nothing is said of what is left."""
+    """A number of reads; claims nothing about what is left."""
 
     def __init__(self, population: int, target: float, options: ReadsOptions | None = None) -> None:
         """See `Rule`."""

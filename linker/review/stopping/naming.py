@@ -45,7 +45,7 @@ class RuleSettings:
         return _named(name, float(target), options, where, prefix)
 
     def start(self, population: int) -> Rule[Any]:
-        """Return the rule for a review of so many documents; see `make`."""
+        """Return the rule for a review of that many documents; see `make`."""
         try:
             return _RULES[self.rule][0](population, self.target, self.options)
         except ValueError as e:

@@ -134,7 +134,7 @@ class Rule(ABC, Generic[O_co]):
 
     @property
     def certified(self) -> float | None:
-        """The recall that holds with the confidence 1 − alpha, whatever the order was; None where there is none."""
+        """The recall that holds with the confidence 1 − alpha, whatever the order was; None if there is none."""
         found, left = self.counts.found, self.left
         return None if left is None or found < LEAST_FOUND else found / (found + left)
 
@@ -149,7 +149,7 @@ class Rule(ABC, Generic[O_co]):
     def ahead(self) -> int | None:
         """How many reads without a find it takes until the estimate reaches the target; None where it cannot tell.
 
-        With few found, none is told: the estimate would not be published.
+        With few found, there is none: the estimate would not be worth publishing.
         """
         return self._ahead() if self.counts.found >= LEAST_FOUND else None
 

@@ -125,7 +125,7 @@ class Hypergeometric(Rule[Options]):
     def _look(self) -> None:
         counts = self.counts
         short = short_of(counts.found, self.target)
-        if short > counts.unread:  # so many can no longer be missing
+        if short > counts.unread:  # that many can no longer be missing
             self.p = 0.0
         else:
             starts = np.asarray(self._starts)
@@ -190,7 +190,7 @@ class Controls(Rule[ControlOptions]):
 
     First, random documents are judged in phase "control" until `controls` of them are relevant. Their labels are
     hidden from the learner; where the queue comes upon a relevant one by itself, tell this rule once more: `reached`.
-    With the j-th of them, the target is certified. Raises ValueError where so few controls never suffice.
+    With the j-th of them, the target is certified. Raises ValueError if so few controls never suffice.
     """
 
     def __init__(self, population: int, target: float, options: ControlOptions | None = None) -> None:

@@ -43,7 +43,7 @@ class Arrivals:
     ) -> None:
         """Read on from `start`, also in a file that was rotated meanwhile; without it, from the beginning.
 
-        Raises InputError where the file cannot be read or is compressed.
+        Raises InputError if the file cannot be read or is compressed.
         """
         self._path, self._columns = path, columns or Columns()
         self._regular = is_file(path)

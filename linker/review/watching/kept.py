@@ -36,7 +36,7 @@ class Kept:
         """Begin a new file, or with `resume` go on with the one that is there.
 
         `posts` is the file that is read; None where it cannot be read from a position, so that nothing is remembered.
-        Raises InputError where `out` exists without `resume`, where its state is missing, damaged or about other posts,
+        Raises InputError if `out` exists without `resume`, where its state is missing, damaged or about other posts,
         and where a file cannot be written.
         """
         self._posts = path_text(posts.resolve()) if posts else ""
@@ -116,7 +116,7 @@ class _Growing:
         self._open: BufferedWriter | None = None
 
     def open(self) -> BufferedWriter:
-        """Open the file if it is not. Raises InputError where it cannot be written or is shorter than `whole`."""
+        """Open the file if it is not. Raises InputError if it cannot be written or is shorter than `whole`."""
         if self._open is None:
             try:
                 file = self._path.open("ab")

@@ -26,7 +26,7 @@ PATIENCE = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between attempts while the see
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A post and a seed that it is about; `rank` counts from 1, `probability` is P(link), None where it is unknown."""
+    """A post and a seed that it is about; `rank` counts from 1, `probability` is P(link), None if it is unknown."""
 
     post: Document
     seed: Document
@@ -70,7 +70,7 @@ class Matcher:
         where: Where | None = None,
         patience: Sequence[float] = PATIENCE,
     ) -> None:
-        """Raises InputError where the index has no P(link) and no score is given, or promises no such precision."""
+        """Raises InputError if the index has no P(link) and no score is given, or promises no such precision."""
         self._engine, self._cut, self._k, self._mode, self._where = engine, cut, k, mode, where
         self._patience = patience
         self._said = set[str]()
@@ -83,7 +83,7 @@ class Matcher:
         """Return whether P(link) may come from the index's ranker; if not, it comes from the index's calibration.
 
         Most posts of a stream are about no seed, and a ranker that saw only queries with a link is sure of any post.
-        Raises InputError where there is no calibration either.
+        Raises InputError if there is no calibration either.
         """
         ranker = self._engine.ranker
         if ranker is None:

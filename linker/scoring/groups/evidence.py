@@ -119,7 +119,7 @@ def gather(
     """Return the evidence of the n documents in different `rows` (int64 [n]) of an index, whose `texts` [n] are given.
 
     Vectors of the index's encoder are taken from the index. `advance` is called with how many more are done. Raises
-    BackendUnavailableError where a retriever cannot answer.
+    BackendUnavailableError if a retriever cannot answer.
     """
     ranker, record = pooled.load(), collection.manifest.encoder
     vectors = collection.documents.vectors(record.dim) if record and collection.manifest.embeds else []

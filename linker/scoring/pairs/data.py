@@ -23,7 +23,7 @@ NAMES = {"id": ("_id", "id"), "first": FIRST, "second": SECOND, "gold": ("score"
 def by_language(values: Sequence[str], what: str) -> dict[str, str]:
     """Return names by language from option values: "NAME" for all languages (by ""), "de=NAME" for one.
 
-    Raises InputError where a language is repeated, which says that there are two of `what`.
+    Raises InputError if a language is repeated, which says that there are two of `what`.
     """
     found: dict[str, str] = {}
     for value in values:
@@ -110,7 +110,7 @@ def folds_of(pairs: Sequence[Pair], count: int, seed: int) -> Int64Array:
 
 
 def golds(pairs: Sequence[Pair]) -> list[float]:
-    """Return the grades of the pairs. Raises InputError where a pair has none."""
+    """Return the grades of the pairs. Raises InputError if a pair has none."""
     for pair in pairs:
         if pair.gold is None:
             raise InputError(f"the pair {pair.id!r} has no grade")
@@ -120,7 +120,7 @@ def golds(pairs: Sequence[Pair]) -> list[float]:
 def filled_lines(path: Path) -> Iterator[tuple[int, str, str]]:
     """Yield the number, "FILE:LINE" and content of each line that is not blank, decompressing gzip.
 
-    Raises InputError where the file cannot be read or decompressed, or a line is not UTF-8.
+    Raises InputError if the file cannot be read or decompressed, or a line is not UTF-8.
     """
     try:
         for number, raw, _ in read_lines(path):
@@ -153,7 +153,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
 
 
 def _header(line: str, where: str, graded: bool) -> list[str]:
-    """Return the names of a table's columns. Raises InputError where the sentences, or needed grades, have none."""
+    """Return the names of a table's columns. Raises InputError if the sentences, or needed grades, have none."""
     header = [name.strip() for name in line.split("\t")]
     for what in ("first", "second", *(["gold"] if graded else [])):
         if not {*header} & {*NAMES[what]}:

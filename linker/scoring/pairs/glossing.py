@@ -64,7 +64,7 @@ class DictionaryTranslator:
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """Return the translations of `texts`, each word as `Table.translated` has it.
 
-        Raises InputError where there is no dictionary for either direction.
+        Raises InputError if there is no dictionary for either direction.
         """
         table = self._load(source, target)
         return [RUN_OR_LETTERS.sub(lambda word: table.translated(word[0]), text) for text in texts]

@@ -23,7 +23,7 @@ class KeptFile:
         """Give every entry of the file, if it exists, to `take`; `what` names the entries in errors ("entities").
 
         An entry for which `take` raises LookupError, TypeError, ValueError or AttributeError is damaged: it is passed
-        over, and found again by whoever needs it. A last line that a crash cut off is removed. Raises InputError where
+        over, and found again by whoever needs it. A last line that a crash cut off is removed. Raises InputError if
         the file cannot be used, or holds something else; it is not changed then.
         """
         self._path, self._what = path, what
@@ -47,7 +47,7 @@ class KeptFile:
             raise InputError(f"cannot use the {self._what} file {path}: {e.strerror}") from e
 
     def add(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Append entries in one write, so that a kill loses at most these. Raises InputError where that fails."""
+        """Append entries in one write, so that a kill loses at most these. Raises InputError if that fails."""
         if self._path is None:
             return
         lines = b"".join(orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE) for entry in entries)

@@ -39,7 +39,7 @@ class CrossEncoderScorer:
     """Scores a query and a document by the best of the document's passages; a higher score is better."""
 
     def __init__(self, folder: Path, *, passages: int = PASSAGES) -> None:
-        """Raises InputError where the folder holds code, pickles or a model of several labels; MissingExtraError."""
+        """Raises InputError if the folder holds code, pickles or a model of several labels; MissingExtraError."""
         check_foreign(folder)
         with importing("reranking", "pretrained"):
             import torch

@@ -71,7 +71,7 @@ class Thresholds:
 def thresholds(scores: npt.ArrayLike, matches: npt.ArrayLike, at: Sequence[float]) -> Thresholds:
     """Judge thresholds on scores [n] that fall with likeness; `matches`, bool [n], says which pairs match.
 
-    Thresholds `at` which no pair is accepted are left out. Raises InputError where no pair or every pair matches, or
+    Thresholds `at` which no pair is accepted are left out. Raises InputError if no pair or every pair matches, or
     where nothing is accepted at all.
     """
     values, right = np.asarray(scores, np.float64), np.asarray(matches, bool)

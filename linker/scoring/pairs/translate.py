@@ -48,7 +48,7 @@ def load_translator(name: str | Path) -> Translator:
     - "m2m100", or any transformers model by name or path (`ModelTranslator`); {source} and {target} in the name select
       one model per direction, as in "Helsinki-NLP/opus-mt-{source}-{target}".
 
-    Raises InputError where the file cannot be read.
+    Raises InputError if the file cannot be read.
     """
     name = str(name)
     if name.startswith(COMMAND):
@@ -103,7 +103,7 @@ class CommandTranslator:
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """Return the translations, from one run of the program.
 
-        Raises InputError where the program is missing, fails, or writes another number of lines than it read.
+        Raises InputError if the program is missing, fails, or writes another number of lines than it read.
         """
         codes = {"source": source, "target": target}
         command = [part.format_map(codes) for part in shlex.split(self._template)]
@@ -140,7 +140,7 @@ class ModelTranslator:
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """Return the translations, decoded greedily or by beam search.
 
-        Raises InputError where there is no such model or language; MissingExtraError without transformers.
+        Raises InputError if there is no such model or language; MissingExtraError without transformers.
         """
         import torch
 
@@ -218,7 +218,7 @@ def _languages(tokenizer: Any) -> dict[str, int]:
 def _begin(tokenizer: Any, name: str, codes: dict[str, int], source: str, target: str) -> dict[str, int]:
     """Set the source language and return the arguments that make generation start with the target language.
 
-    Raises InputError where the model does not know one of them.
+    Raises InputError if the model does not know one of them.
     """
     for code in (source, target):
         if code not in codes:

@@ -16,7 +16,7 @@ BATCH = 64  # texts: what an interrupted run translates again at most
 def read_translators(values: Sequence[str]) -> dict[str, str]:
     """Return translators by language from option values: "NAME" for all languages, "de=NAME" for one.
 
-    NAME is what `load_translator` takes. Raises InputError where a language is repeated.
+    NAME is what `load_translator` takes. Raises InputError if a language is repeated.
     """
     return by_language(values, "two translators")
 
@@ -48,7 +48,7 @@ class KeptTranslator:
     def __init__(self, translator: Translator, path: Path) -> None:
         """Read the file if it exists; a last line that a crash cut off is translated again.
 
-        Raises InputError where the file is not of translations.
+        Raises InputError if the file is not of translations.
         """
         self._translator = translator
         self._known: dict[Key, str] = {}

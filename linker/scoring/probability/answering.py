@@ -21,7 +21,7 @@ class Probabilities:
     """A calibration over one opened index."""
 
     def __init__(self, collection: AnyCollection, calibration: Calibration, embed: Embed | None) -> None:
-        """`embed` turns texts into vectors. Raises InputError where the calibration is that of another index."""
+        """`embed` turns texts into vectors. Raises InputError if the calibration is that of another index."""
         calibration.check(collection.manifest)
         self.calibration, self._collection = calibration, collection
         self._describer = Describer(collection, embed if calibration.source.encoder else None)

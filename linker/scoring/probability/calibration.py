@@ -85,11 +85,11 @@ class Calibration:
         return np.asarray(expit(z @ self.weights[:-1] + self.weights[-1]))
 
     def promise(self, precision: float, delta: float = DELTA) -> Promise | None:
-        """Return the threshold that keeps a precision (see `promise.promise`), or None where none is certified."""
+        """Return the threshold that keeps a precision (see `promise.promise`), or None if none is certified."""
         return promise(self.held, self.right, precision, delta)
 
     def check(self, manifest: Manifest) -> None:
-        """Raise InputError where the index has another encoder or other settings than this was fitted on."""
+        """Raise InputError if the index has another encoder or other settings than this was fitted on."""
         now = Source.of(manifest, encoder=bool(self.source.encoder))
         for name, before, after in (
             ("another encoder", self.source.encoder, now.encoder),

@@ -19,8 +19,8 @@ from indexes.dtypes import BoolArray, Float64Array, Int64Array
 Kind = Literal["none", "soft", "one-to-one", "relations"]
 FEW = 3  # texts of a document that takes a few
 ROUNDS = 10
-OUTSIDE = float(np.log(1e-3))  # weight of "no link" in the competition, beside candidates that sum to one
-SMOOTHING = 0.5  # documents of each kind, beside those that were seen
+OUTSIDE = float(np.log(1e-3))  # weight of "no link" in the competition, next to candidates that sum to one
+SMOOTHING = 0.5  # documents of each kind, in addition to those seen
 
 
 @dataclass(frozen=True, slots=True)

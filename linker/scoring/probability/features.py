@@ -41,10 +41,10 @@ class Describer:
         where: Filter | None = None,
         ranking: HybridIndex | None = None,
     ) -> Float64Array:
-        """Return the features of documents `rows` (int64 [n, c], padded with −1) beside each text, [n, c, names].
+        """Return the features of documents `rows` (int64 [n, c], padded with −1) next to each text, [n, c, names].
 
         The rows are those of `ranking`, which is the collection's; by default, the collection's own. The scores are
-        compared with those of the best DEPTH documents that `where` allows. Raises BackendUnavailableError where a
+        compared with those of the best DEPTH documents that `where` allows. Raises BackendUnavailableError if a
         retriever cannot answer.
         """
         step = max(1, min(BATCH, MOST_PAIRS // max(1, rows.shape[1])))
@@ -111,7 +111,7 @@ def _best_other(scores: Float64Array, ranks: Int64Array) -> Float64Array:
 
 
 def _ranks(found: Int64Array, rows: Int64Array) -> Int64Array:
-    """Return the place of `rows` [n, c] in the rankings `found` [n, D], from 0; −1 where it is not there."""
+    """Return the place of `rows` [n, c] in the rankings `found` [n, D], from 0; −1 if it is not there."""
     out = np.full(rows.shape, -1, dtype=np.int64)
     for number, (ranked, wanted) in enumerate(zip(found, rows, strict=True)):
         order = np.argsort(ranked)

@@ -54,7 +54,7 @@ def hitlist(
     """Return the best HITS hits of queries, described and marked by the judgements `qrels`.
 
     Where the judgements are not `complete`, documents that they do not name are not judged, and judged documents that
-    are no hits are added behind the hits. Raises BackendUnavailableError where a retriever cannot answer.
+    are no hits are added behind the hits. Raises BackendUnavailableError if a retriever cannot answer.
     """
     answer = search([q.text for q in queries], HITS)
     ranking = collection.ranking()
@@ -89,7 +89,7 @@ def calibrate(
 
     A share `held_share` of the queries, dealt by `seed`, is held out: its measures and promises are those of queries
     that no fitting has seen. With less than 2 × FEWEST_HELD queries none is. `embed` None: without vectors. For
-    `complete` see `hitlist`. Raises InputError where too few hits are relevant, or too few are not, and
+    `complete` see `hitlist`. Raises InputError if too few hits are relevant, or too few are not, and
     BackendUnavailableError.
     """
     judged = [q for q in queries if q.id in qrels]

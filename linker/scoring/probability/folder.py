@@ -69,7 +69,7 @@ def save(calibration: Calibration, folder: Path) -> Calibration:
 
 
 def load(folder: Path) -> Calibration:
-    """Read a calibration. Raises InputError where it is missing, damaged or of another version."""
+    """Read a calibration. Raises InputError if it is missing, damaged or of another version."""
     path = folder / FILE
     try:
         data = read_regular(path, MOST_BYTES)
@@ -82,7 +82,7 @@ def load(folder: Path) -> Calibration:
         VALUES(values, "it")
         _check(values)
     except SchemaError as e:
-        raise InputError(f"{path} is no calibration of this version: {e}; calibrate again") from None
+        raise InputError(f"{path} is not a calibration of this version: {e}; calibrate again") from None
     arrays = {key: np.array(values[key], dtype=np.float64) for key in ("weights", "centre", "scale", "held")}
     return Calibration(
         tuple(values["names"]),

@@ -1,4 +1,4 @@
-"""How good probabilities are: calibration error with its noise floor, Brier score beside the base rate's, AUC."""
+"""How good probabilities are: calibration error with its noise floor, Brier score against the base rate's, AUC."""
 
 from __future__ import annotations
 

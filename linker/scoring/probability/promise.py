@@ -52,7 +52,7 @@ class Promise:
 
 
 def tail(links: int, right: int, precision: float) -> float:
-    """Return P(Binomial(links, precision) ≥ right): how probable so many right ones are where the promise is broken."""
+    """Return P(Binomial(links, precision) ≥ right): how probable that many right ones are if the promise is broken."""
     from scipy.special import bdtrc
 
     return float(bdtrc(right - 1, links, precision)) if right > 0 else 1.0
@@ -61,7 +61,7 @@ def tail(links: int, right: int, precision: float) -> float:
 def promise(
     probabilities: Float64Array, right: BoolArray, precision: float, delta: float = DELTA
 ) -> Promise | None:
-    """Return the certified threshold that keeps most links, or None where none is certified.
+    """Return the certified threshold that keeps most links, or None if none is certified.
 
     `probabilities` [n] are those of links that were held out, one link per query, and `right` [n] says which of them
     are right. With the links exchangeable with those to come, the precision above the threshold is below the promised

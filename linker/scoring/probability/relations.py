@@ -25,18 +25,18 @@ NAMES = (
     "first_lead", "both_lead",
 )  # fmt: skip
 TREES = 100  # 50 to 200 are equally good on tweets2claims
-OWN = 0.5  # of the log P(link) of the text alone, beside the trees: as good out of fold as trees alone, and steadier
+OWN = 0.5  # of the log P(link) of the text alone, added to the trees: as good out of fold as trees alone, and steadier
 FOLDS = 5
 LEAST = 1e-9  # a probability is at least this before its logarithm is taken
 
 
 def relations(lists: Lists) -> Float32Array:
-    """Return NAMES of each candidate, float32 [n, c, names]; 0 where there is none.
+    """Return NAMES of each candidate, float32 [n, c, names]; 0 if there is none.
 
-    link: log P(link) of the text alone; behind, margin, rank: beside the text's other candidates; others_best,
-    others_lead, others_rank, others_sum, others_count: beside the other texts that have the document among theirs;
+    link: log P(link) of the text alone; behind, margin, rank: relative to the text's other candidates; others_best,
+    others_lead, others_rank, others_sum, others_count: relative to the other texts that have the document among theirs;
     first_lead: the lead of the text's first candidate over the others who want it; both_lead: the lead over the mean
-    of the best beside it on either side.
+    of the best next to it on either side.
     """
     valid = lists.documents >= 0
     p = softmax(lists.logits())[:, :-1] * (1 - lists.none[:, None])

@@ -26,7 +26,7 @@ class Calibrated:
 
 
 def from_json(value: Mapping[str, Any]) -> Calibrated:
-    """Return the ranker that `to_json` wrote. Raises KeyError, TypeError or ValueError where it cannot be one."""
+    """Return the ranker that `to_json` wrote. Raises KeyError, TypeError or ValueError if it cannot be one."""
     ranker = LinearRanker(
         tuple(map(str, value["names"])),
         **{key: np.array(value[key], np.float64) for key in RANKER},

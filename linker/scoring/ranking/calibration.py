@@ -106,7 +106,7 @@ def fit(
 ) -> Calibration:
     """Fit both parts on out-of-fold `scores` [n, c] and which candidates are `relevant` (bool [n, c]).
 
-    `hidden` [n, c] are the scores of the others where the relevant ones are no candidates.
+    `hidden` [n, c] are the scores of the others where the relevant ones are not candidates.
     """
     from scipy.special import logit
 

@@ -74,7 +74,7 @@ class PoolSettings:
     """How many candidates a ranker reads: of BM25, of the encoder, and of BM25's those with the right date.
 
     `date_field`: the metadata field of a document's date, or "". `direction`: documents are dated "after" their query,
-    "before" it, or "near" it. Raises ConfigError where a value cannot be used.
+    "before" it, or "near" it. Raises ConfigError if a value cannot be used.
     """
 
     bm25: int = 20
@@ -136,7 +136,7 @@ class Gatherer:
         return np.array([document_day(m, field) for m in metadata])
 
     def gather(self, texts: Sequence[str], where: Filter | None = None) -> Pool:
-        """Return the candidates of each text. Raises BackendUnavailableError where a retriever cannot answer."""
+        """Return the candidates of each text. Raises BackendUnavailableError if a retriever cannot answer."""
         hybrid, settings = self._collection.hybrid, self._settings
         if hybrid.text is None:
             raise BackendUnavailableError("the ranker's candidates come from BM25, which this index has not")
@@ -190,7 +190,7 @@ def deep_enough(
     """Return settings with the least of DEPTHS that finds nearly as many of the known links as the greatest does.
 
     `links` int64 [l, 2]: numbers of `texts`, and rows of documents; of many texts, some are asked, evenly spaced.
-    Raises BackendUnavailableError where BM25 cannot answer.
+    Raises BackendUnavailableError if BM25 cannot answer.
     """
     if collection.hybrid.text is None:
         return settings

@@ -93,7 +93,7 @@ def learn_ranker(
     The folds of all `divisions`, one after the other: a page counts as much as with one division, and what is judged
     on it was fitted on no description of it.
     Without folds, `start` is applied, standardised on `lists` where it was learned elsewhere. `expected`: the share of
-    pages with a counterpart, if it is known. Raises InputError where folds and `start` are both missing.
+    pages with a counterpart, if it is known. Raises InputError if folds and `start` are both missing.
     """
     start = start and adapted(start, lists)
     if not parts:

@@ -37,7 +37,7 @@ MOST = 1e9  # of a number of the calibration
 def save(ranker: Ranker, trees: str, folder: Path) -> Ranker:
     """Write a ranker whose trees have the text `trees`, replacing an earlier one as a whole; return it as `load` does.
 
-    Raises InputError where the folder holds anything but a ranker.
+    Raises InputError if the folder holds anything but a ranker.
     """
     settings = {
         "format": "linker-ranker-1",
@@ -64,7 +64,7 @@ def is_saved(folder: Path) -> bool:
 def load(folder: Path) -> Ranker:
     """Read a ranker; every value is checked, and nothing of it is run.
 
-    Raises InputError where a file is missing, damaged or of another version.
+    Raises InputError if a file is missing, damaged or of another version.
     """
     path, settings = folder / CONFIG, read_settings(folder, FORMATS, "linker rank train")
     data = read_part(folder / TREES, MOST_BYTES, settings.get("trees"))

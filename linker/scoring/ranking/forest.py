@@ -165,7 +165,7 @@ class Forest:
 
 
 def compact(text: str, digits: int = 6) -> str:
-    """Return a model's text with what scoring needs alone, and values of so many digits; LightGBM reads it too."""
+    """Return a model's text with only what scoring needs, and values rounded to `digits`; LightGBM reads it too."""
     head, *blocks = text.partition("end of trees")[0].split("\nTree=")
     values = dict(_pairs(head.splitlines()))
     lines = [

@@ -75,7 +75,7 @@ def learn(
 
 
 def _blended(forest: Forest, pool: Pool, lists: Lists) -> Float64Array:
-    """Return the scores [n, c] of a pool's candidates, whose lists are given; 0 where there is none."""
+    """Return the scores [n, c] of a pool's candidates, whose lists are given; 0 if there is none."""
     scores = np.full(pool.rows.shape, -np.inf)
     scores[pool.valid] = forest.scores(lists.x)
     return np.where(pool.valid, blended(scores, pool, BLEND), 0)

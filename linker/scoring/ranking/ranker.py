@@ -73,7 +73,7 @@ class Ranker:
     def rank(self, pool: Pool) -> Ranked:
         """Return the candidates of a pool in the ranker's order; equal scores keep the order of the pool.
 
-        Raises InputError where the pool lacks a feature.
+        Raises InputError if the pool lacks a feature.
         """
         scores = self.scores(pool)
         finite = np.where(pool.valid, scores, 0)

@@ -21,7 +21,7 @@ class RankedSearch:
     """A ranker over one opened index."""
 
     def __init__(self, collection: AnyCollection, ranker: Ranker, embed: Embed | None) -> None:
-        """`embed` turns texts into vectors, float32 [n, dim]. Raises InputError where the encoder is another one."""
+        """`embed` turns texts into vectors, float32 [n, dim]. Raises InputError if the encoder is another one."""
         record = collection.manifest.encoder
         if ranker.encoder and (record is None or record.fingerprint != ranker.encoder):
             raise InputError(
@@ -34,7 +34,7 @@ class RankedSearch:
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> Answer:
         """Return the top k of the candidates of each text; scores are P(link), of texts that are asked together.
 
-        Raises BackendUnavailableError where a retriever cannot answer.
+        Raises BackendUnavailableError if a retriever cannot answer.
         """
         parts = [
             self.ranker.rank(self._gatherer.gather(texts[start : start + BATCH], where))

@@ -58,14 +58,14 @@ def lists_of(pool: Pool, relevant: BoolArray) -> Lists:
 
 
 def shape_of(queries: int) -> dict[str, Any]:
-    """Return the size of trees for so many queries."""
+    """Return the size of trees for that many queries."""
     if queries < 500:
         return {"num_leaves": 7, "min_data_in_leaf": 20}
     return {"num_leaves": 15 if queries < 3000 else 31, "min_data_in_leaf": 50}
 
 
 def grow(lists: Lists, names: Sequence[str], trees: int, seed: int) -> str:
-    """Return so many trees grown on the lists that have a relevant candidate and another one, as LightGBM's text.
+    """Return trees grown on the lists that have a relevant candidate and another one, as LightGBM's text.
 
     Raises MissingExtraError without the extra `rank`.
     """
@@ -115,7 +115,7 @@ def train(
 ) -> Training:
     """Return a ranker trained on the candidates of queries; `relevant` is bool [n, c].
 
-    Raises InputError where fewer than FEWEST queries have a relevant candidate, MissingExtraError.
+    Raises InputError if fewer than FEWEST queries have a relevant candidate, MissingExtraError.
     """
     found = int(relevant.any(axis=1).sum())
     if found < FEWEST:

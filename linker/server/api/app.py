@@ -53,7 +53,7 @@ DESCRIPTION = (
 def service_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
     """Return the application of the API alone; `shelf` holds what is open for others, too.
 
-    Raises InputError or IndexesError where an index cannot be opened.
+    Raises InputError or IndexesError if an index cannot be opened.
     """
     app = FastAPI(title="linker", version=__version__, description=DESCRIPTION, **_QUIET)
     return add_api(app, Service(config, shelf))

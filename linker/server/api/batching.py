@@ -111,7 +111,7 @@ class Batcher(Generic[OptionsT]):
         return sum(len(lane.waiting) for lane in self._lanes.values())
 
     async def search(self, texts: Sequence[str], options: OptionsT) -> Answer:
-        """Return the answer to `texts`. Raises BusyError where too many wait, and what `search` raises."""
+        """Return the answer to `texts`. Raises BusyError if too many wait, and what `search` raises."""
         owner = OWNER.get()
         waiting = sum(len(lane.waiting) for (whose, _), lane in self._lanes.items() if whose == owner)
         if waiting >= self._capacity:

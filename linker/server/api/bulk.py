@@ -89,7 +89,7 @@ class DocumentStream:
     async def take(self, stream: AsyncIterator[bytes]) -> BulkReport:
         """Take all lines, in one commit per batch, and return the report.
 
-        Raises what adding raises, with the batches before committed, and ProblemError where too many lines are bad.
+        Raises what adding raises, with the batches before committed, and ProblemError if too many lines are bad.
         """
         splitter = LineCutter()
         async for block in stream:
@@ -118,7 +118,7 @@ class DocumentStream:
             await self._commit()
 
     def _keep(self, number: int, document: Document) -> None:
-        """Keep a document for the next commit. Raises UnusableError where its id has come before."""
+        """Keep a document for the next commit. Raises UnusableError if its id has come before."""
         if document.id in self._pending:
             if not self._replace:
                 raise UnusableError(_duplicate(document.id))

@@ -45,7 +45,7 @@ class Changes:
     async def make(self, change: Change) -> bool:
         """Make a change durable; return whether there was a document of that id just before it.
 
-        Raises BusyError where too many wait, and what `apply` raises. A caller that gives up before its change has
+        Raises BusyError if too many wait, and what `apply` raises. A caller that gives up before its change has
         begun takes it back.
         """
         owner = OWNER.get()

@@ -25,7 +25,7 @@ NICE = 10  # searches go first
 async def run(module: str, *arguments: str, body: bytes) -> bytes:
     """Return what a module prints, which is run for a body; where the caller gives up, it is killed.
 
-    Raises BusyError where something else has ended it, such as a lack of memory.
+    Raises BusyError if something else has ended it, such as a lack of memory.
     """
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", module, *arguments),

@@ -16,7 +16,7 @@ SHARED = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class ServerMetrics:
-    """What is counted and measured. Of several workers, counts are summed and memory is told for each."""
+    """What is counted and measured. Of several workers, counts are summed and memory is listed for each."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -76,7 +76,7 @@ class ServerMetrics:
         self._seconds.labels(route).observe(seconds)
 
     def searched(self, index: str, texts: int, degraded: bool) -> None:
-        """Count an answered search of so many texts."""
+        """Count an answered search of that many texts."""
         self._queries.labels(index).inc(texts)
         if degraded:
             self._degraded.labels(index).inc()

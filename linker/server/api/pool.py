@@ -50,7 +50,7 @@ class FairPool:
         return self._held.total()
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Return the result of a call in a thread. Raises BusyError where too many of its owner wait already.
+        """Return the result of a call in a thread. Raises BusyError if too many of its owner wait already.
 
         Where the caller gives up, a call that has begun runs to its end, and counts until then.
         """

@@ -69,11 +69,11 @@ class Served:
         """Return the answer of `Engine.search`; small searches that wait together are made together.
 
         One of many texts is made in parts, apart from the small ones. Raises what `Engine.search` raises, BusyError and
-        ProblemError where too many wait.
+        ProblemError if too many wait.
         """
         if len(texts) <= SMALL_TEXTS and sum(map(len, texts)) <= SMALL_CHARACTERS and options.k <= SMALL_K:
             return await self._batcher.search(texts, options)
-        # Of a calibrated index, drift is told of a whole part; with a ranker, P(link) is about all of its texts.
+        # Of a calibrated index, drift is reported for a whole part; with a ranker, P(link) is about all of its texts.
         stored = self.engine.collection.manifest.search
         told = stored.get("calibration") or stored.get("ranker") or options.reranker
         size = -(-len(texts) // -(-len(texts) // CALIBRATED_PART)) if told and texts else PART
@@ -137,7 +137,7 @@ class Service:
     """All open indexes, and what may be done with them."""
 
     def __init__(self, config: ServeConfig, shelf: Shelf | None = None) -> None:
-        """Open the indexes. Raises InputError or IndexesError where one cannot be read."""
+        """Open the indexes. Raises InputError or IndexesError if one cannot be read."""
         self.config, self.shelf = config, shelf or Shelf()
         self.metrics = ServerMetrics()
         self.pool = FairPool(config.limits.threads, config.limits.waiting, "search")
@@ -169,7 +169,7 @@ class Service:
             self.shelf.close_index(served.engine.directory)
 
     def serve(self, name: str, directory: Path) -> Served:
-        """Open an index and serve it from now on. Raises IndexesError where it cannot be read."""
+        """Open an index and serve it from now on. Raises IndexesError if it cannot be read."""
         self._open({**self._directories, name: directory})
         return self.indexes[name]
 

@@ -26,13 +26,13 @@ TRIES, TRIES_OF_ALL = (
     (5.0, 200.0),
 )  # wrong tokens per second, and at once: of one address, of all
 REMEMBERED = 10_000  # right tokens by address
-ENDING = ".sessions"  # of the file with the secret, beside the token file
+ENDING = ".sessions"  # of the file with the secret, next to the token file
 
 
 class Access:
     """The tokens of a file, and the sessions of those who signed in with one; without a file everybody is let in.
 
-    The secret that signs sessions is random: nobody can guess a token from a cookie. It lies in a file beside the token
+    The secret that signs sessions is random: nobody can guess a token from a cookie. It is in a file next to the token
     file, with the sessions that were signed out, so that a restart signs nobody out, and nobody in again.
     """
 
@@ -55,7 +55,7 @@ class Access:
     def of(cls, token_file: Path | None, *, page: bool) -> Self:
         """Return who is let in by a token file, if one is given; with a `page`, one of them must open it.
 
-        Raises InputError where the file cannot be used.
+        Raises InputError if the file cannot be used.
         """
         if token_file is None:
             return cls()
@@ -69,11 +69,11 @@ class Access:
         return self._file is not None
 
     def read_again(self) -> Tokens | None:
-        """Return the tokens that are in the file now. Raises InputError where it cannot be used."""
+        """Return the tokens that are in the file now. Raises InputError if it cannot be used."""
         return self.tokens if self._path is None else _read(self._path, self._page)
 
     def principal(self, token: str, address: str) -> Principal | None:
-        """Return whose token it is. Raises RefusedError where too many wrong ones came.
+        """Return whose token it is. Raises RefusedError if too many wrong ones came.
 
         What an address has used before is let through, so that nobody's wrong tokens shut others out.
         """

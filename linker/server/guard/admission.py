@@ -19,7 +19,7 @@ from linker.server.guard.hosts import Hosts, without_port
 
 IDLE = 20.0  # seconds between two pieces of a body, or of an answer that nobody fetches
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# Of each refusal: its status, and what is said of it.
+# The status and the sentence of each refusal.
 UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Whoever runs linker can allow it.")
 FOREIGN = message("This request came from another site, so nothing was done.")
 LARGE = message("This is more than the server takes at once.")
@@ -65,7 +65,7 @@ class Admission:
     proxied: bool = False
 
     def check(self, scope: Scope) -> None:
-        """Raise RefusedError where another name was asked for, or a page of another site asks."""
+        """Raise RefusedError if another name was asked for, or a page of another site asks."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if not self.hosts.answers_to(without_port(host)):
@@ -77,7 +77,7 @@ class Admission:
 
 
 def bounded(scope: Scope, receive: Receive, bounds: Bounds) -> Receive:
-    """Return `receive`, which raises RefusedError where a body is too large or too slow; at once if it says so."""
+    """Return `receive`, which raises RefusedError if a body is too large or too slow; at once if it says so."""
     length = Headers(scope=scope).get("content-length", "0")
     if not (length.isascii() and length.isdecimal()) or len(length) > 18 or int(length) > bounds.size:
         raise RefusedError("too-large")

@@ -39,7 +39,7 @@ class Asked(Protocol):
         """Add the headers of every answer."""
 
     def refusal(self, error: BaseException) -> ASGIApp | None:
-        """Return the answer to an error; None where it is not the guard's."""
+        """Return the answer to an error; None if it is not the guard's."""
 
     def ended(self, status: int) -> None:
         """Take note of the end; `status` is 0 where nothing was answered."""

@@ -13,7 +13,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Names that are answered, in small letters, beside those of this machine.
+    """Names that are answered, in lower case, in addition to those of this machine.
 
     `any_address`: also answer to every IP address, which needs no name and so cannot be rebound.
     """

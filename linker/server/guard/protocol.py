@@ -1,4 +1,4 @@
-"""HTTP connections that nobody can hold for long: an end to headers, so many at once, and an end for each at SIGTERM.
+"""HTTP connections that nobody can hold for long: deadlines for headers, a limit on connections, their end at SIGTERM.
 
 uvicorn itself waits without end for the first request, takes connections until the system has no descriptors left, and
 at the end closes those that are kept alive under the requests that are on their way.
@@ -45,7 +45,7 @@ class PatientProtocol(H11Protocol):
             transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; where that is no whole request yet, go on waiting."""
+        """Take what came; where that is not a whole request yet, go on waiting."""
         if self.transport.is_closing():
             return
         super().data_received(data)

@@ -1,4 +1,4 @@
-"""Token buckets: so many requests per second for each client, and a burst of twice as many."""
+"""Token buckets: a number of requests per second for each client, and a burst of twice as many."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Tokens:
     def read(cls, path: Path) -> Self:
         """Return the tokens in a file; where there is none, one is made with a new token that may do everything.
 
-        Raises InputError where the file cannot be read, others can read it, or a line is malformed.
+        Raises InputError if the file cannot be read, others can read it, or a line is malformed.
         """
         try:
             if not path.exists():

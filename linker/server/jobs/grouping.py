@@ -29,7 +29,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Group the documents of `spec["corpus"]` as `linker group` does.
 
     With `out`, the groups are written there for the page, and those of one document too if `keep` names it. Raises
-    InputError where an option lacks what it needs, IndexesError where an index cannot be read.
+    InputError if an option lacks what it needs, IndexesError if an index cannot be read.
     """
     judged = {
         (one.strip(), other.strip()): together

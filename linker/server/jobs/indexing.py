@@ -25,7 +25,7 @@ from linker.review.ledger import Ledger
 from linker.review.ownership import UNFINISHED
 from linker.review.project import Project
 
-SEEDS_QUARANTINE = "seeds.quarantine.jsonl"  # the articles that could not be read, beside the uploads
+SEEDS_QUARANTINE = "seeds.quarantine.jsonl"  # the articles that could not be read, next to the uploads
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
 
 def read_seeds(sources: Sequence[UploadedFile]) -> tuple[list[Seed], list[BadLine]]:
-    """Return the seeds in files, and the records that cannot be seeds. Raises InputError where an id repeats."""
+    """Return the seeds in files, and the records that cannot be seeds. Raises InputError if an id repeats."""
     seeds: dict[str, Seed] = {}
     bad: list[BadLine] = []
     for source in sources:

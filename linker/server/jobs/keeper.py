@@ -100,7 +100,7 @@ class Jobs:
 
         `id_` takes the place of the job before that had it. The indexes `unfinished` are deleted unless the job
         succeeds; `ended` is called where it does, before it counts as done. `hidden`: what its errors must not tell,
-        with what to say instead. Raises ProblemError (503) where too many wait already, InputError where `id_` runs.
+        with what to say instead. Raises ProblemError (503) where too many wait already, InputError if `id_` runs.
         """
         limits, standing = self._limits, Standing(id_ or secrets.token_urlsafe(16), kind, owner.name)
         entry = _Entry(standing, lambda: Job(kind, spec, unfinished), ended, hidden or {})
@@ -137,7 +137,7 @@ class Jobs:
         return found
 
     def result(self, id_: str) -> bytes | None:
-        """Return the result of a job as JSON, or None where there is none."""
+        """Return the result of a job as JSON, or None if there is none."""
         try:
             return self._path(id_, "result").read_bytes()
         except FileNotFoundError:

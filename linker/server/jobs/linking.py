@@ -23,8 +23,8 @@ OPTIONS = ("method", "k", "encoder", "one_to_one", "min_probability", "precision
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Link `spec["source"]` to `spec["target"]` as `linker link` does, each text to at most `spec["k"]` others.
 
-    What a specification leaves out is as in `LinkOptions`. Raises InputError where the method lacks something,
-    IndexesError where an index cannot be read.
+    What a specification leaves out is as in `LinkOptions`. Raises InputError if the method lacks something,
+    IndexesError if an index cannot be read.
     """
     with tempfile.TemporaryDirectory(prefix="linker-") as folder:
         place = Path(folder)

@@ -71,7 +71,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
 
 def _calibration(engine: Engine) -> Calibration | None:
-    """Return the calibration of an index, or None where it has none that fits."""
+    """Return the calibration of an index, or None if it has none that fits."""
     try:
         return engine.calibration
     except InputError:

@@ -25,7 +25,7 @@ def save(path: Path, ids: list[str], points: Points, generation: int) -> None:
 
 
 def load(path: Path) -> tuple[list[str], bytes, int]:
-    """Return ids, coordinates (see `save`) and the generation of a map. Raises InputError where it is damaged."""
+    """Return ids, coordinates (see `save`) and the generation of a map. Raises InputError if it is damaged."""
     head, _, points = read_bytes(path).partition(b"\n")
     try:
         about = orjson.loads(head)

@@ -23,7 +23,7 @@ class Indexes:
     def __init__(self, directories: Sequence[Path]) -> None:
         """Open the indexes, or the indexes of reviews' folders.
 
-        Raises InputError where two have one name, IndexesError where a directory holds no index.
+        Raises InputError if two have one name, IndexesError if a directory holds no index.
         """
         self._shelf = Shelf()
         self._projects: dict[str, Project] = {}
@@ -57,7 +57,7 @@ class Indexes:
     def review(self, name: str, review: str) -> Followed:
         """Return a review of an index; the unnamed one is what `linker serve` shows of the same directory.
 
-        Raises InputError where the name cannot be one, or the ledger cannot be read.
+        Raises InputError if the name cannot be one, or the ledger cannot be read.
         """
         if review and not NAME.fullmatch(review):
             raise InputError(
@@ -87,7 +87,7 @@ class Followed:
     ) -> tuple[Candidate | None, Seed | None, Progress, str]:
         """Return the document to judge, its seed, how far the review is, and why to stop, if there is a reason.
 
-        New `seeds` are added. Raises InputError where the review is about other seeds, or has none.
+        New `seeds` are added. Raises InputError if the review is about other seeds, or has none.
         """
         with self._lock:
             self._put(seeds)
@@ -102,8 +102,8 @@ class Followed:
     ) -> tuple[Candidate, Progress, str]:
         """Store a verdict and return what it is about, how far the review is, and why to stop, if there is a reason.
 
-        A document that `next` did not hand to this reviewer counts as found by a search beside the queue. Raises
-        InputError where the document or the seed does not exist.
+        A document that `next` did not hand to this reviewer counts as found by a search outside the queue. Raises
+        InputError if the document or the seed does not exist.
         """
         with self._lock:
             self._follow()
@@ -163,7 +163,7 @@ class Followed:
 
 
 def _project(directory: Path) -> Project:
-    """Return the review that a directory holds, without making one. Raises InputError where it holds none."""
+    """Return the review that a directory holds, without making one. Raises InputError if it holds none."""
     project = Workspace(directory).single if directory.is_dir() else None
     if project is None:
         raise InputError(f"{shown(directory)} holds no index: build one with `linker index build`")

@@ -50,7 +50,7 @@ PAGES = (
 def create_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
     """Return the application for one folder; `shelf` holds what is open for others, too.
 
-    Raises InputError where the folder cannot hold reviews.
+    Raises InputError if the folder cannot hold reviews.
     """
     workspace, opened = Workspace(config.directories[0]), shelf or Shelf()
     jobs = Jobs(running.unhurried(config.limits))

@@ -150,7 +150,7 @@ def _saved(upload: UploadFile, folder: Path) -> Path:
 
 
 def _qrels(opened: Opened) -> dict[str, dict[str, int]]:
-    """Return what was decided as qrels. Raises InputError where nothing was."""
+    """Return what was decided as qrels. Raises InputError if nothing was."""
     qrels: dict[str, dict[str, int]] = {}
     for judgement in decided(opened.ledger.judgements()):
         qrels.setdefault(judgement.seed, {})[judgement.id] = int(judgement.relevant)

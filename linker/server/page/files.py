@@ -77,7 +77,7 @@ class Upload:
 
     @property
     def columns(self) -> Columns:
-        """How the file is read. Raises InputError where no column is chosen for the text, or one for two things."""
+        """How the file is read. Raises InputError if no column is chosen for the text, or one for two things."""
         assert self.preview is not None
         roles: dict[str, Role] = {}
         for role in ASKED:

@@ -1,4 +1,4 @@
-"""Judge: one document in full beside its seed, a key for each verdict, the last verdict in sight."""
+"""Judge: one document in full next to its seed, a key for each verdict, the last verdict in sight."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def _is_of(opened: Opened, judgement: Judgement, seed: str) -> bool:
 
 
 def _line(opened: Opened, id_: str) -> str:
-    """Return a document's title or the beginning of its text; nothing where it has left the index."""
+    """Return a document's title or the beginning of its text; nothing if it has left the index."""
     if id_ not in opened.engine:
         return ""
     document = opened.engine.document(id_)

@@ -49,7 +49,7 @@ class Shown:
 
 
 def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown:
-    """Return what the page shows of a candidate. Raises InputError where its document is not in the index."""
+    """Return what the page shows of a candidate. Raises InputError if its document is not in the index."""
     if candidate.id not in opened.engine:
         raise InputError(f"the document {candidate.id!r} is not in this review: it may have been deleted")
     document = opened.engine.document(candidate.id)
@@ -117,7 +117,7 @@ def _copies(opened: Opened, id_: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SeedOffer:
-    """What the form of a document that a search found offers: the seeds to judge it for, and what was said of it.
+    """What the form of a document that a search found offers: the seeds to judge it for, and its judgements.
 
     `seeds`: ids and labels, of which `chosen` is selected; where it is empty, the reviewer is asked. `said`: verdict,
     or "mixed", and the seed's label. `seen`: verdict and seed, as the form sends back what its reader saw. `is_open`:
@@ -200,7 +200,7 @@ def _said(opened: Opened, reviewer: str) -> dict[str, dict[str, tuple[Verdict, s
 
 
 def _split(both: Evidence, title: int) -> tuple[Evidence, Evidence]:
-    """Return the evidence in the title, which has so many characters and ends before a newline, and in the text."""
+    """Return the evidence in the title (its first characters, up to a newline) and in the text."""
     first: list[tuple[str, bool]] = []
     second: list[tuple[str, bool]] = []
     position = 0

@@ -1,4 +1,4 @@
-"""The judging of a `linker link` run: page beside page, in both languages."""
+"""The judging of a `linker link` run: page by page, in both languages."""
 
 from __future__ import annotations
 

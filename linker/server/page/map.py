@@ -14,7 +14,7 @@ from linker.server.page.rendering import address, page
 from linker.server.page.reviews import InReview
 
 router = APIRouter()
-LONGEST = 600  # characters of a text that is shown beside the map
+LONGEST = 600  # characters of a text that is shown next to the map
 
 
 @router.get("/p/{project}/map", name="map")

@@ -195,7 +195,7 @@ def _path(request: Request, route: str, project: Project) -> str:
 
 
 def size_of(request: Request, project: Project) -> int:
-    """Return how many documents a review has; 0 where there is no index, or it cannot be read."""
+    """Return how many documents a review has; 0 if there is no index, or it cannot be read."""
     return shelf_of(request).size(project)
 
 

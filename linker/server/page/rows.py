@@ -76,7 +76,7 @@ def judge(
     note: Text = "",
     copies: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Store what was said of a row or of its candidate, and go on: to its next candidate, or the next open row."""
+    """Store the judgement of a row or of its candidate, and go on: to its next candidate, or the next open row."""
     before = _row(opened, reader.reviewer, row)
     is_again = _is_again(before, id, verdict)
     try:
@@ -202,7 +202,7 @@ def _judge(
 
 
 def _is_again(row: Row, id_: str, verdict: Said) -> bool:
-    """Return whether this was said of the row already: a form may be sent twice."""
+    """Return whether the row has this judgement already: a form may be sent twice."""
     return {
         "relevant": id_ in row.links, "not": id_ in row.rejected, "none": row.state == "none", "later": row.later
     }[verdict]  # fmt: skip

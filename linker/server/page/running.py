@@ -32,7 +32,7 @@ def start(
     unfinished: Sequence[Path] = (),
     ended: Callable[[], object] = lambda: None,
 ) -> Standing:
-    """Start a task of a review; `ended` is called when it is done. Raises InputError where it is running already."""
+    """Start a task of a review; `ended` is called when it is done. Raises InputError if it is running already."""
     id_ = f"{task}-{project.key}"
     return _jobs(request).submit(task, spec, PAGE, id_=id_, unfinished=unfinished, ended=ended)
 

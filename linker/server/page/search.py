@@ -1,4 +1,4 @@
-"""The search beside the queue: filters by field, near duplicates folded, hits taken as seeds or judged at once."""
+"""The search outside the queue: filters by field, near duplicates folded, hits taken as seeds or judged at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Pieces = list[tuple[str, bool]]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the answer: a document with its words marked, the copies folded into it, and what was said of it."""
+    """One line of the answer: a document with its words marked, the copies folded into it, and its judgements."""
 
     rank: int
     document: Document

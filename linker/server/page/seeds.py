@@ -86,7 +86,7 @@ async def upload(request: Request, opened: InReview) -> Response:
 
 @router.post("/remove", name="remove_seed")
 def remove(request: Request, opened: InReview, id: Short) -> Response:
-    """Take a seed away; what was judged beside it stays in the ledger."""
+    """Take a seed away; what was judged next to it stays in the ledger."""
     opened.ledger.remove_seeds([id])
     opened.review.refresh()
     return _back(request, opened)

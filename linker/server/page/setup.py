@@ -125,7 +125,7 @@ def _language_name(language: Language, name: str) -> str:
 
 @router.post("/p/{project}/setup", name="start")
 async def start(request: Request, project: InProject) -> Response:
-    """Start the job, or say beside the field what is missing; where a file is to be read otherwise, show it first."""
+    """Start the job, or say next to the field what is missing; where a file is to be read otherwise, show it first."""
     form = await request.form()
     uploads = await run_in_threadpool(uploads_of, project, form)
     choice = await run_in_threadpool(SetupForm.of, project, uploads, form)
@@ -147,7 +147,7 @@ async def start(request: Request, project: InProject) -> Response:
 
 
 def begin(request: Request, project: Project, spec: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Start the job that indexes the files of these names. Raises InputError where one is running."""
+    """Start the job that indexes the files of these names. Raises InputError if one is running."""
     shelf = shelf_of(request)
 
     def ended() -> None:

@@ -69,7 +69,7 @@ async def create(
     about: Text = "",
     job: Annotated[Job | Literal[""], Form()] = "",
 ) -> Response:
-    """Make a review of uploaded files that can be read; else none is made, and the form says why beside the field."""
+    """Make a review of uploaded files that can be read; else none is made, and the form says why next to the field."""
     workspace = workspace_of(request)
     files = [upload for upload in posts if upload.filename]
     back = job or "story"
@@ -93,7 +93,7 @@ async def create(
 
 
 def _take(project: Project, role: str, files: list[UploadFile]) -> None:
-    """Store files of a role, and look into each. Raises LinkerError where one cannot be read."""
+    """Store files of a role, and look into each. Raises LinkerError if one cannot be read."""
     for path in store_all(project, role, files):
         try:
             look(path)

@@ -46,7 +46,7 @@ def _occasion(opened: Opened, progress: Progress) -> str:
         return "until"
     if left is None or progress.stop.due:
         return f"estimated {progress.found}"
-    # Random reads that are strewn in change what is left with each of them, and are no occasion.
+    # Random reads that are strewn in change what is left with each of them, and are not occasion.
     return f"audited {progress.found} {opened.ledger.settings.get('audit_now')}"
 
 

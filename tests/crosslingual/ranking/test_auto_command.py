@@ -163,4 +163,4 @@ def test_other_methods_refuse_what_only_learned_ones_do(folder: Path, flags: tup
 
 def test_reasons_need_a_file_to_lie_beside(folder: Path) -> None:
     told = link(folder, "--dictionary", folder / "words.tsv", "--explain", "--out", "/dev/null", check=1)
-    assert "--explain writes a file beside the run" in told and "/dev/null" in told
+    assert "--explain writes a file next to the run" in told and "/dev/null" in told

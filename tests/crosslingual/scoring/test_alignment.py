@@ -1,4 +1,4 @@
-"""Monotone alignment: beside a recursion over all alignments, by hand, and what must hold for any costs."""
+"""Monotone alignment: next to a recursion over all alignments, by hand, and what must hold for any costs."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def _running(gpus: int) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two files, in which some records are no JSON and some ids come twice."""
+    """Two files, in which some records are not JSON and some ids come twice."""
     folder = tmp_path_factory.mktemp("corpora")
     paths = [write_corpus(folder / "a.jsonl", 500), write_corpus(folder / "b.jsonl", 130, seed=1, prefix="b")]
     lines = paths[0].read_text(encoding="utf-8").splitlines()

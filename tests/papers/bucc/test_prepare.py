@@ -144,7 +144,7 @@ def test_redirects_numbers_and_quotes_in_titles(tmp_path: Path) -> None:
     german, english = (RawPages((dump,), (links,)) for dump, links in files.values())
     report = prepare(german, english, tmp_path / "out", ("de", "en"))
     assert report.linked_both_ways == 4
-    assert report.unresolved == 3  # Gone, 10 (an id, which is no title) and Köln#Section
+    assert report.unresolved == 3  # Gone, 10 (an id, which is not a title) and Köln#Section
     assert report.ambiguous_names == 0
     assert report.read["en"]["redirects"] == 1
 

@@ -34,7 +34,7 @@ def post_about(seed: dict[str, Any], number: int, rng: random.Random) -> dict[st
 
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of seeds with a calibration; beside it posts.jsonl, some of which are about a seed."""
+    """An index of seeds with a calibration; next to it posts.jsonl, some of which are about a seed."""
     folder = tmp_path_factory.mktemp("watch")
     corpus, index = write_corpus(folder / "seeds.jsonl", SEEDS), folder / "seeds.index"
     linker("index", "build", corpus, "--out", index)

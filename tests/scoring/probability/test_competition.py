@@ -1,4 +1,4 @@
-"""Competition for documents beside a slow oracle, its laws, worked numbers, and the choice that known links make."""
+"""Competition for documents next to a slow oracle, its laws, worked numbers, and the choice that known links make."""
 
 from __future__ import annotations
 

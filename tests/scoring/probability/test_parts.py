@@ -1,4 +1,4 @@
-"""Features beside a slow oracle, the fitted model, measures, the drift test, and cuts of answers."""
+"""Features next to a slow oracle, the fitted model, measures, the drift test, and cuts of answers."""
 
 from __future__ import annotations
 

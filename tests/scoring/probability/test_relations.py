@@ -1,4 +1,4 @@
-"""What other texts say about a candidate: beside an oracle that goes pair by pair, and what trees may learn from it."""
+"""What other texts say about a candidate, against an oracle that goes pair by pair; what trees may learn from it."""
 
 from __future__ import annotations
 

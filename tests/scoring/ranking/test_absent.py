@@ -1,4 +1,4 @@
-"""P(link) of queries without a match, beside that of held-out queries whose documents are no candidates."""
+"""P(link) of queries without a match, beside that of held-out queries whose documents are not candidates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real server on loopback: signals, commits of others, streams, slow clients, and the page beside the API."""
+"""The real server on loopback: signals, commits of others, streams, slow clients, and the page next to the API."""
 
 from __future__ import annotations
 

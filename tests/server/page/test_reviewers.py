@@ -200,7 +200,7 @@ def test_a_search_names_the_seed_and_asks_where_there_are_several(pairs: Path, a
         ("rain", "not"),
     }
     page = ana.get(JUDGE).text
-    beside = form(page, "/search")  # the header's, beside a row: for the row that is open
+    beside = form(page, "/search")  # the header's, next to a row: for the row that is open
     assert beside["seed"] == form(page, "/judge/rows?")["row"]
     hit = form(ana.get(SEARCH, params={"q": "parliament", "seed": beside["seed"]}).text, "/search/judge")
     assert hit["seed"] == beside["seed"]

@@ -56,8 +56,8 @@ def train(
     """Train an encoder in place on graded pairs and keep the best epoch on dev; without dev pairs, the last one.
 
     Epoch 0, the untrained model, takes part: a siamese one then ranks by the cosine. `log` receives one JSON line per
-    epoch. Raises LinkerError where the loss is not finite, or where `frozen_layers` exceeds the backbone's layers;
-    InputError where a pair has no grade.
+    epoch. Raises LinkerError if the loss is not finite, or where `frozen_layers` exceeds the backbone's layers;
+    InputError if a pair has no grade.
     """
     return _Trainer(encoder, pairs, dev, config, log).run()
 
@@ -205,7 +205,7 @@ def _scale(encoder: PairScorer, whole: tuple[Tensor, Tensor], share: float) -> N
 
 
 def figures(pairs: Sequence[Pair], scorer: PairScorer, batch_size: int = BATCH) -> dict[str, float]:
-    """Return the figures of a scorer on graded pairs; see `figures_of`. Raises InputError where a pair has no grade."""
+    """Return the figures of a scorer on graded pairs; see `figures_of`. Raises InputError if a pair has no grade."""
     probabilities = scorer.probabilities([p.texts for p in pairs], batch_size=batch_size)
     return figures_of(golds(pairs), probabilities)
 
@@ -244,7 +244,7 @@ def split_dev(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair
     """Hold out a random share of the pairs as dev, by item; return the rest and the dev pairs, both in their order.
 
     No text or id of a dev pair is in the rest: a pair of several languages stands under one id, and a sentence in many
-    pairs. Dev has at most the share, and less where the items do not fit it. Raises InputError where none does.
+    pairs. Dev has at most the share, and less where the items do not fit it. Raises InputError if none does.
     """
     size, dev = round(share * len(pairs)), set[int]()
     items = groups(pairs)

@@ -1,4 +1,4 @@
-"""Evidence of likeness beside a head: cosines of encoders, word alignment, character n-grams, words, numbers."""
+"""Evidence of likeness next to a head: cosines of encoders, word alignment, character n-grams, words, numbers."""
 
 from __future__ import annotations
 

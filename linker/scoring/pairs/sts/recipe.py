@@ -45,12 +45,12 @@ class Recipe:
 
 
 def configure(preset: str, overrides: Sequence[str]) -> StsConfig:
-    """Return a preset with "key=value" overrides. Raises ConfigError where a key is unknown or a value is wrong."""
+    """Return a preset with "key=value" overrides. Raises ConfigError if a key is unknown or a value is wrong."""
     return build(StsConfig, dataclasses.asdict(PRESETS[preset]), overrides, f"the preset {preset}")
 
 
 def new_scorer(recipe: Recipe) -> PairScorer:
-    """Return the scorer to train. Raises InputError where backbone or model is not available or has other settings."""
+    """Return the scorer to train. Raises InputError if backbone or model is not available or has other settings."""
     config = recipe.config
     if recipe.init:
         scorer = load(recipe.init)
@@ -70,7 +70,7 @@ def new_scorer(recipe: Recipe) -> PairScorer:
 def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) -> tuple[PairScorer, Report]:
     """Train a scorer on pairs and, with a translator, their back-translations; keep the best epoch on dev.
 
-    Raises InputError as `new_scorer` does; LinkerError where the loss is not finite.
+    Raises InputError as `new_scorer` does; LinkerError if the loss is not finite.
     """
     scorer = new_scorer(recipe)
     more: list[Pair] = []
@@ -110,7 +110,7 @@ def prediction_lines(scorer: PairScorer, pairs: Sequence[Pair], batch_size: int)
 def cross_validate(recipe: Recipe, pairs: Sequence[Pair], folds: int, log: Log) -> dict[str, Any]:
     """Return the figures of out-of-fold predictions; in each fold, a tenth of the training pairs chooses the epoch.
 
-    Pairs that share a text or an id are in one fold. Raises InputError where there are fewer than two pairs per fold.
+    Pairs that share a text or an id are in one fold. Raises InputError if there are fewer than two pairs per fold.
     """
     if len(pairs) < 2 * folds:
         raise InputError(f"{len(pairs)} pairs are too few for {folds} folds: lower `folds`")

@@ -49,7 +49,7 @@ FORMATS = {
 def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
     """Write a model, replacing an earlier scorer as a whole; `notes` go into the model card.
 
-    Raises InputError where the folder holds anything but a scorer.
+    Raises InputError if the folder holds anything but a scorer.
     """
     with replacing(folder, FORMATS, KIND) as new:
         settings: dict[str, Any] = {"format": "linker-frozen-1", **scorer.describe()}
@@ -66,7 +66,7 @@ def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raise InputError where `save` would refuse a folder: where it holds anything but a scorer."""
+    """Raise InputError if `save` would refuse a folder: where it holds anything but a scorer."""
     check_replaceable(folder, FORMATS, KIND)
 
 
@@ -76,7 +76,7 @@ def is_saved(folder: Path) -> bool:
 
 
 def load(folder: Path) -> PairScorer:
-    """Read a model written by `save`. Raises InputError where a file is missing, damaged or of another version."""
+    """Read a model written by `save`. Raises InputError if a file is missing, damaged or of another version."""
     settings = read_settings(folder, FORMATS, "linker sts train")
     path = folder / WEIGHTS
     try:
@@ -116,7 +116,7 @@ def _mixed(settings: dict[str, Any], folder: Path) -> PairScorer:
 
 
 def _encoder(name: str, fingerprint: str) -> Encoder:
-    """Load the encoder of a head. Raises InputError where it is another one than the head was trained on."""
+    """Load the encoder of a head. Raises InputError if it is another one than the head was trained on."""
     encoder = load_encoder(name, fetch=False)
     if encoder.fingerprint != fingerprint:
         raise InputError(

@@ -107,7 +107,7 @@ def problems(*more: int, always: tuple[int, ...] = ALWAYS) -> dict[int | str, di
 
 
 class _StrictRequest(Request):
-    """A request whose JSON is read by orjson: halves of characters, NaN and a thousand levels are no JSON."""
+    """A request whose JSON is read by orjson: halves of characters, NaN and a thousand levels are not JSON."""
 
     short: Any = None  # what stands for the JSON of a large body
 
@@ -139,7 +139,7 @@ class StrictRoute(APIRoute):
         return strict
 
     async def _read_large(self, request: _StrictRequest) -> None:
-        """Raise RequestValidationError where a large body does not fit, before this process reads it.
+        """Raise RequestValidationError if a large body does not fit, before this process reads it.
 
         One that is for a job is not read here at all: `state.spec` is what the job gets.
         """
@@ -191,7 +191,7 @@ InService = Annotated[Service, Depends(service_of)]  # async, since FastAPI call
 
 
 async def served_of(service: InService, index: IndexQuery = None) -> Served:
-    """Return the index that the query names. Raises ProblemError where there is none."""
+    """Return the index that the query names. Raises ProblemError if there is none."""
     return service.served(index)
 
 

@@ -100,7 +100,7 @@ class ModelList(Model):
 def with_encoder(service: Service, model: str | None) -> Served:
     """Return the index whose encoder `model` names, by the index's name or the encoder's.
 
-    Without `model`, it is the only one that has an encoder. Raises ProblemError where there is none, or several are
+    Without `model`, it is the only one that has an encoder. Raises ProblemError if there is none, or several are
     meant.
     """
     found = {name: served for name, served in service.indexes.items() if _encoder_name(served)}

@@ -66,7 +66,7 @@ class FindRequest(Model):
     seed: int = Field(0, ge=0, le=2**31, description="Of everything that is drawn at random.")
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings of a review. Raises InputError where they cannot be used together."""
+        """Return the settings of a review. Raises InputError if they cannot be used together."""
         names = ("unit", "order", "threshold", "score", "mode", "where", "target", "rule", "seed")
         settings = {name: getattr(self, name) for name in names}
         Settings.of(settings)

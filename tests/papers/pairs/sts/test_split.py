@@ -23,7 +23,7 @@ def test_worked_items() -> None:
         pair("3", "e", "b"),  # shares b with the first
         pair("2", "x", "y"),  # the translation of the second
         pair("4", "f", "e"),  # shares e with the third, and so an item with the first
-        pair("5", "2", "1"),  # texts are no ids
+        pair("5", "2", "1"),  # texts are not ids
         pair("6", "y", "x"),
     ]
     assert groups(pairs) == [[0, 2, 4], [1, 3, 6], [5]]
