@@ -118,7 +118,7 @@ def test_calibrate_needs_queries_or_a_ledger(index: Path, tmp_path: Path) -> Non
     for given in ({}, {"queries": {"q": "x"}}, {"queries": {"q": "x"}, "qrels": {}, "ledger": "l"}):
         with pytest.raises(InputError, match="give either"):
             package.calibrate(index, **given)
-    with pytest.raises(InputError, match="is no file"):
+    with pytest.raises(InputError, match="is not a file"):
         package.calibrate(index, ledger=tmp_path / "none")
 
 

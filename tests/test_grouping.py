@@ -115,6 +115,7 @@ def test_what_leaves_with_the_weakest_link_is_a_part_of_the_group_and_copies_go_
     assert {m.date for m in groups.members if m.id == "s07p0"} == {"2024-01-08"}
     for group in groups.groups:
         assert bool(group.leaving) == (group.weakest is not None)
+        assert 2 * len(group.leaving) <= len(group.ids)  # the smaller part leaves
         assert all((copy_of[i] in group.leaving) == (i in group.leaving) for i in group.ids if copy_of[i])
 
 

@@ -207,7 +207,7 @@ def test_a_file_that_is_no_workbook_is_named(tmp_path: Path, write: Write) -> No
         write("cut.xlsx", whole[:-40]),
         tmp_path / "other.xlsx",
     ):
-        with pytest.raises(InputError, match=r"is no XLSX workbook.*save it again"):
+        with pytest.raises(InputError, match=r"is not an XLSX workbook.*save it again"):
             list(read_corpus(path))
     with pytest.raises(InputError, match="is empty"):
         list(read_corpus(workbook(tmp_path / "e.xlsx", [])))
@@ -365,7 +365,7 @@ def test_mistakes_of_a_mapping_and_of_a_preview(tmp_path: Path, write: Write) ->
     with pytest.raises(InputError, match="the same role"):
         columns_of({"a": "text", "b": "text"})
     for path, reason in (
-        (write("c.txt", b"x"), "is no table"),
+        (write("c.txt", b"x"), "is not a table"),
         (tmp_path / "none.csv", "no such file"),
         (write("e.csv", b"id,text\n"), "no records"),
     ):

@@ -184,7 +184,7 @@ def test_mistakes_are_named_with_their_remedy(tmp_path: Path) -> None:
         ([good], "name several runs"),
         ([good, bare], "such as de-en="),
         ([good, same], "names no two languages"),
-        ([good, high], "is no probability"),
+        ([good, high], "is not a probability"),
         ([good, tmp_path / "none"], "cannot tell the languages"),
     ):
         with pytest.raises(InputError, match=why):

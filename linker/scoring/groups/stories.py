@@ -19,7 +19,7 @@ class Story:
     `members` int64, ascending; `probability`: the expected share of right pairs of different texts, 1 if all are near
     copies; `medoid`: the member that belongs to the others most; `weakest`: the least probable of the links that hold
     the group together, and its probability; None if all are near copies. `leaving` int64: the members that would leave
-    with its second document.
+    with its second document, the smaller part.
     """
 
     label: int
@@ -65,8 +65,12 @@ class Stories:
                 label = int(self.labels[members[0]])
                 texts = members[self.leader[members] == members]
                 medoid = int(texts[self.belongs[texts].argmax()])
-                weak = weakest.get(label)
-                leaving = members[part[self.leader[members]] == part[weak[1]]] if weak else members[:0]
+                weak, leaving = weakest.get(label), members[:0]
+                if weak:
+                    first, second = (members[part[self.leader[members]] == part[end]] for end in weak[:2])
+                    if len(first) < len(second):
+                        first, second, weak = second, first, (weak[1], weak[0], weak[2])
+                    leaving = second
                 yield Story(label, members, float(self.certain[members[0]]), medoid, weak, leaving)
 
     def _weakest(self) -> tuple[dict[int, tuple[int, int, float]], Int64Array]:

@@ -50,7 +50,7 @@ REASONS = (
         message("%(name)s cannot be read: save the table as XLSX, CSV, TSV or JSON Lines."),
     ),
     (
-        r"(?P<name>.+) is no XLSX workbook .*",
+        r"(?P<name>.+) is not an XLSX workbook .*",
         message("%(name)s is damaged: save it again as .xlsx, or as .csv."),
     ),
     # The machine last: its errors hold paths, which may look like anything.

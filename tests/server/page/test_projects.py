@@ -219,7 +219,7 @@ def asreview_project() -> bytes:
     [
         ("library.ris", RIS, ["r1"]),
         ("pubmed.nbib", NBIB, ["12"]),
-        ("library.ris.gz", gzip.compress(RIS), ["r1"]),
+        ("library.ris.gz", gzip.compress(RIS, mtime=0), ["r1"]),
         ("screening.asreview", asreview_project(), ["0", "1"]),
     ],
 )
