@@ -22,7 +22,7 @@ from indexes.text.postings import LENGTHS, MOST_COUNT
 from indexes.text.scoring import weigh
 
 MOST_TERMS = 200_000  # whose frequencies are kept
-SLACK, TIMES = 500, 4  # candidates of a query: at most so many more than so many times k
+SLACK, TIMES = 500, 4  # candidates of a query: at most TIMES × k + SLACK
 ROUNDING = 1e-6  # of Lucene's scores, which are sums of floats
 
 Hit = Mapping[str, Any]
