@@ -208,9 +208,9 @@ def status(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a ledger's seeds, judgements and settings; with --index, how far the review is and what is certified.
+    """Show a ledger's seeds, judgements and settings.
 
-    With --note, its method note.
+    With --index, also how far the review is and what is certified; with --note, its method note.
 
     Example: linker review status articles.jsonl.review.sqlite --index posts.index
     """

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import linker
 from linker.crosslingual.pages.pages import Pages
 from tests.crosslingual.synthetic import twin
 from tests.helpers import ROOT
@@ -24,9 +25,12 @@ def test_every_command_of_the_page_works(tmp_path: Path) -> None:
     gold = list(corpus.gold().items())
     write(tmp_path / "old.fr.jsonl", corpus.source, range(OLD))
     write(tmp_path / "new.fr.jsonl", corpus.source, range(OLD, 60))
+    write(tmp_path / "fr.jsonl", corpus.source, range(OLD))
     write(tmp_path / "en.jsonl", corpus.target, range(len(corpus.target)))
     (tmp_path / "fr-en.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in corpus.dictionary[::3]))
     (tmp_path / "old.qrels").write_text("".join(f"{s} 0 {t} 1\n" for s, t in gold[:25]))
+    (tmp_path / "links.qrels").write_text((tmp_path / "old.qrels").read_text())
+    linker.build([tmp_path / "en.jsonl"], tmp_path / "en.index", linker.BuildOptions())
     for code, first in (("de", 25), ("fr", 30)):
         run, known = tmp_path / f"{code}-en.run", tmp_path / f"{code}.qrels"
         run.write_text("".join(f"{code}{s} Q0 {t} 1 .8 x\n" for s, t in gold[first:]))
@@ -34,7 +38,7 @@ def test_every_command_of_the_page_works(tmp_path: Path) -> None:
         Path(f"{run}.json").write_text(json.dumps({"languages": [code, "en"]}))
     page = (ROOT / "docs" / "linking-models.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     script = ["bash", "-euo", "pipefail", "-c", "".join(blocks)]
     done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)

@@ -263,5 +263,5 @@ def test_a_foreign_schema_of_version_1_is_not_upgraded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("phase", ["", "Queue", "other"])
 def test_a_phase_that_does_not_exist_is_refused(path: Path, phase: str) -> None:
-    with Ledger(path) as ledger, pytest.raises(InputError, match="no phase of a review"):
+    with Ledger(path) as ledger, pytest.raises(InputError, match="not a phase of a review"):
         ledger.add(Judgement("s", "d", "not", phase=phase))  # type: ignore[arg-type]

@@ -100,7 +100,7 @@ def test_seeds_and_settings(ledger: Ledger) -> None:
     assert ledger.settings == {"rule": {"name": "urn"}, "target": 0.9}
     with pytest.raises(InputError, match="cannot store"):
         ledger.set("x", object())
-    with pytest.raises(InputError, match="no verdict"):
+    with pytest.raises(InputError, match="not a verdict"):
         ledger.add(judgement("d", "yes"))
     single: Any = np.float32(0.5)
     scored = dataclasses.replace(judgement("d"), score=single, probability=float("nan"))

@@ -96,7 +96,7 @@ def test_a_lexicon_replaces_that_of_its_language_only(folder: Path, tmp_path: Pa
     path.write_bytes(path.read_bytes().replace(b"three", b"thre\n"))
     with pytest.raises(DamagedError, match=r"fr\.json"):
         Engine(directory)
-    with pytest.raises(InputError, match="no lexicon of this version"):
+    with pytest.raises(InputError, match="not a lexicon of this version"):
         QueryLexicon.read(path)
 
 
@@ -167,5 +167,5 @@ def test_a_lexicon_comes_back_and_no_other_bytes_are_read(
             b"[]",
         ):
             path.write_bytes(wrong)
-            with pytest.raises(InputError, match="no lexicon of this version"):
+            with pytest.raises(InputError, match="not a lexicon of this version"):
                 QueryLexicon.read(path)

@@ -197,7 +197,7 @@ def test_a_pickle_is_refused(folder: Path, tmp_path: Path) -> None:
     np.savez(copy / ARRAYS, links=np.array([{"a": 1}], object))
     digest = xxhash.xxh3_128_hexdigest((copy / ARRAYS).read_bytes())
     edit(lambda s: s["files"].update({ARRAYS: digest}))(copy)  # type: ignore[attr-defined]  # a dict
-    with pytest.raises(InputError, match="no linking model of this version"):
+    with pytest.raises(InputError, match="not a linking model of this version"):
         load(copy)
 
 

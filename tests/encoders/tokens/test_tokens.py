@@ -337,7 +337,7 @@ def test_a_safetensors_file_is_read_with_the_tokenizer_beside_it(tmp_path: Path)
     np.testing.assert_array_equal(vectors.matrix[vectors.known], matrix[[6]])
     (tmp_path / "tokenizer.json").unlink()
     with pytest.raises(
-        InputError, match=r"glove.safetensors: there is no tokenizer.json beside it.*a text file"
+        InputError, match=r"glove.safetensors: there is no tokenizer.json next to it.*a text file"
     ):
         load_word_vectors(moved)
 

@@ -163,7 +163,7 @@ def test_values_of_python() -> None:
     assert dict(evaluate(QRELS, {t: list(d) for t, d in RUN.items()}, "map MRR")) == expected
     for wrong, reason in (
         ({"q1": ["a", "a"]}, "twice"),
-        ([("q1", "a")], "no triple"),
+        ([("q1", "a")], "not a triple"),
         ([("q1", "a", 1.0)] * 2, "twice"),
     ):
         with pytest.raises(InputError, match=reason):
