@@ -40,7 +40,7 @@ from linker.engine.options import BuildOptions
 SEED, TWELVE, WORDS, BLOCK = 11, 12, 50_000, 20_000
 SINGLE, MANY, WRITERS, SECONDS, QUERY = 30, 1000, 8, 10.0, "w1 w7 w19"
 LONE = 1000  # queries
-STREAM, SOME = 200, 500  # commits of so many documents
+STREAM, SOME = 200, 500  # commits, and documents in each
 
 
 def documents(first: int, count: int) -> list[Document]:

@@ -29,7 +29,7 @@ class Dialect:
 
     `fields` and `settings` are those of an index by the dimension and the kind of its vectors. `score` is the script
     that scores documents by their `vector`, and `cosines` reads its scores, float32 [n, k]; `near` is the clause for
-    so many candidates from the graph of each shard, which match a filter; `read` is the script that returns a vector.
+    that many candidates from the graph of each shard, which match a filter; `read` is the script that returns a vector.
     """
 
     connect: Callable[[ElasticSettings, float | None], Elasticsearch]

@@ -118,7 +118,7 @@ class Candidates:
 
     @property
     def complete(self) -> bool:
-        """Whether no other document can be among the top k, or so many were tried that it hardly is."""
+        """Whether no other document can be among the top k, or too many were tried for that to be likely."""
         if self._exhausted or (self._seen >= self._most and len(self._best) >= self._k):
             return True
         if len(self._best) < self._k or self.after is None:

@@ -129,7 +129,7 @@ class ByteScan:
         """Create a scan without codes; `threads` returns how many threads the next search may use.
 
         `release` gives back the memory of mapped vectors. It is called after each block is encoded, and whenever
-        so many rows of a large file have been scored that all of it would stay in memory.
+        enough rows of a large file have been scored for all of it to stay in memory.
         """
         self._threads, self._release = threads, release
         self._blocks: list[_Block] = []

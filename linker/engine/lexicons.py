@@ -114,8 +114,9 @@ def understood(texts: Sequence[str], lexicons: Iterable[QueryLexicon]) -> tuple[
     out, by_language = list(texts), dict[str, list[int]]()
     known = [*lexicons]
     for number_, text_ in enumerate(texts):
-        best = max(known, key=lambda lexicon: lexicon.leans(text_), default=None)
-        if best is not None and best.leans(text_) > 0:
+        odds = [lexicon.leans(text_) for lexicon in known]
+        if max(odds, default=0) > 0:
+            best = known[odds.index(max(odds))]
             translation = best.translated(text_)
             out[number_] = Translated.of(translation, text_ if best.reads else translation)
             by_language.setdefault(best.name, []).append(number_)

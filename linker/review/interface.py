@@ -149,7 +149,7 @@ class StopRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a review is: documents read and found, of so many; what the stopping rule says, and its price.
+    """How far a review is: documents read and found, of how many; what the stopping rule says, and its price.
 
     `curve` holds the number found after each document that was read in this review; the `prior` documents that were
     imported count as read and found, and have no place in it. `audited` were drawn at random. `price` says in a

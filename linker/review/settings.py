@@ -32,7 +32,7 @@ class Settings:
     unit: "topic" (all seeds describe one story; a document is judged once) or "pairs" (each seed has its own links).
     order: "feedback" learns from judgements (a topic's default); without it, seeds are merged by "probability", "z" or
     "rank" (see `linker.review.orders`), None: by probability where the index has a calibration, else by z.
-    target: the recall to reach, 0 to 1. rule, rule_options: the stopping rule by name. until: stop after so many
+    target: the recall to reach, 0 to 1. rule, rule_options: the stopping rule by name. until: stop after that many
     relevant documents, of each seed where `per_seed` holds. mode, where: as of a search. double: every document is
     judged by two reviewers. audit: documents of one audit. seed: of everything that is drawn at random. threshold,
     score: each seed ends at the first candidate whose probability, or retrieval score, is lower.

@@ -41,6 +41,14 @@ class Opened:
             self.computed[name] = known = (of, compute())
         return known[1]
 
+    def read_once(self, name: str, path: Path, read: Callable[[Path], Any]) -> Any:
+        """Return what `read` makes of a file, read again where that has changed; None if there is no file."""
+        try:
+            of = path.stat()
+        except OSError:
+            return None
+        return self.once(name, (of.st_mtime_ns, of.st_size), lambda: read(path))
+
 
 class Shelf:
     """Each index and each review is opened on first use and then kept; several threads may use the shelf."""

@@ -58,7 +58,7 @@ class Check:
         return sum(_verdict(rows.get(seed), id_) is False for seed, id_ in self.sample)
 
     def most(self, wrong: int) -> int:
-        """Return how many of those that are not in the sample are wrong at most, if so many of the sample are."""
+        """Return how many of those that are not in the sample are wrong at most, if `wrong` of the sample are."""
         return most_left(len(self.pairs), self.size, wrong, ALPHA / 2**self.number) - wrong
 
 

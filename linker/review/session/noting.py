@@ -34,7 +34,8 @@ def facts_of(review: Review) -> dict[str, Any]:
     `left` of them are unread; `certified`: the recall that this makes. `ahead`: reads without a find until the rule
     takes the target for reached. Each is None if it is not known. `price` says what certainty would cost.
     """
-    progress, stop = review.progress(), review.progress().stop
+    progress = review.progress()
+    stop = progress.stop
     return {
         "read": progress.read, "population": progress.population, "found": progress.found,
         "random": progress.audited, "estimated": stop.estimated, "certified": stop.certified, "left": stop.left,

@@ -77,7 +77,7 @@ class Evidence:
     def most(self, unread: int, found: int, more: int = 0, top: int | None = None) -> int:
         """Return how many documents may be relevant in all, at the confidence 1 − alpha; `top` if that is less.
 
-        `unread` and `found` are the numbers of now; `more`: after so many further random reads without a find.
+        `unread` and `found` are the numbers of now; `more`: after that many further random reads without a find.
         """
         then, step, high = Run(unread, found, more), 1, found + unread - more
         high = high if top is None else max(min(top, high), found)

@@ -22,7 +22,7 @@ class Options:
 
     `alpha` is the error allowed; `audit`, the number of random unread documents that the audit reads (0: no audit);
     `looks`: whether that is its "end", or it goes on, looking at "any" time, until the target is certified. `every`: of
-    so many documents of the queue, one is drawn at random in its place (0: none); each counts for the certificate.
+    that many documents of the queue, one is drawn at random in its place (0: none); each counts for the certificate.
     """
 
     alpha: float = 0.05

@@ -2,7 +2,7 @@
 
 Groups down to a threshold are tested at once: pairs drawn at random from them, judged, and one binomial test (Learn
 then Test with one threshold: Angelopoulos et al., 2021). The threshold is the lowest that this test probably passes, by
-what P(same story) says, with at most so many pairs. It is chosen before any answer is known, so that the promise holds
+what P(same story) says, with at most MOST pairs. It is chosen before any answer is known, so that the promise holds
 however wrong these probabilities are. A further sample spends half of the error that is left.
 """
 

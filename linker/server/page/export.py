@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection
-from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
-from linker.corpora import preview
 from linker.review.exporting import export
 from linker.review.exporting.own import ADDED, LINE, Added, of_judgements, of_rows, write_own
 from linker.review.interface import VERDICTS, Verdict
 from linker.review.rows.states import counts
 from linker.review.session import note_of, note_of_rows
-from linker.review.uploads import is_table, stored
-from linker.server.jobs.indexing import UploadedFile
 from linker.server.page import matching
 from linker.server.page.rendering import NAMES, message, page, translate
 from linker.server.page.reviews import InReview
+from linker.server.page.sending import own_table, own_tables, sent
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/export")
@@ -49,11 +44,6 @@ COLUMNS = {
 def show(request: Request, opened: InReview) -> Response:
     """Offer the formats, and show the sentence."""
     about, progress = opened.project.about, opened.review.progress()
-    uploads = [
-        path.name
-        for path in stored(opened.project)
-        if path.name in about.get("indexed", ()) and is_table(path)
-    ]
     rows = matching.rows_of(opened) if matching.is_rows(opened) else []
     documents = len(opened.review.population.rows)
     values = {
@@ -66,7 +56,8 @@ def show(request: Request, opened: InReview) -> Response:
         "note": note_of_rows(rows, documents) if rows else note_of(opened.review),
         # the file that the review is about comes first: the posts, or the rows that look for a match each
         "own": sorted(
-            uploads, key=lambda name: (about["roles"].get(name) == "articles") != (progress.seeds > 0)
+            own_tables(opened.project),
+            key=lambda name: (about["roles"].get(name) == "articles") != (progress.seeds > 0),
         ),
     }
     return page(request, "export.html", values, project=opened.project)
@@ -83,18 +74,9 @@ def download(
     if format not in FORMATS or (verdict and verdict not in VERDICTS):
         raise HTTPException(404)
     chosen: Collection[Verdict] | None = [v for v in VERDICTS if v == verdict] or None
-    with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as file:
-        path = Path(file.name)
-    try:
-        export(opened.ledger, opened.engine, path, reviewer=reviewer or None, verdicts=chosen)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return FileResponse(
-        path,
-        filename=f"{opened.project.key}.{format}",
-        media_type="application/octet-stream",
-        background=BackgroundTask(path.unlink, missing_ok=True),
+    return sent(
+        f"{opened.project.key}.{format}",
+        lambda path: export(opened.ledger, opened.engine, path, reviewer=reviewer or None, verdicts=chosen),
     )
 
 
@@ -106,28 +88,12 @@ def download_own(
     format: Annotated[str, Query(max_length=10)] = "xlsx",
 ) -> Response:
     """Send an uploaded file back, with the results in further columns."""
-    source = next((path for path in stored(opened.project) if path.name == file), None)
-    if source is None or format not in ("xlsx", "csv"):
+    if format not in ("xlsx", "csv"):
         raise HTTPException(404)
-    about = opened.project.about
-    known = about.get("columns", {}).get(file)
-    columns = UploadedFile.of({"path": file, "columns": known}).columns if known else preview(source).guess()
-    with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as made:
-        out = Path(made.name)
-    try:
-        write_own(
-            source, columns, _added(request, opened, about.get("roles", {}).get(file) == "articles"), out
-        )
-    except BaseException:
-        out.unlink(missing_ok=True)
-        raise
-    name = file.removesuffix(".gz").rpartition(".")[0]
-    return FileResponse(
-        out,
-        filename=f"{name}-{opened.project.key}.{format}",
-        media_type="application/octet-stream",
-        background=BackgroundTask(out.unlink, missing_ok=True),
-    )
+    source, columns = own_table(opened.project, file)
+    added = _added(request, opened, opened.project.about.get("roles", {}).get(file) == "articles")
+    stem = file.removesuffix(".gz").rpartition(".")[0]
+    return sent(f"{stem}-{opened.project.key}.{format}", lambda path: write_own(source, columns, added, path))
 
 
 def _added(request: Request, opened: Opened, of_seeds: bool) -> Added:

@@ -78,12 +78,9 @@ def ledger_of(opened: Opened) -> Ledger:
 
 def stories_of(opened: Opened) -> Stories | None:
     """Return the groups as they stand, or None before the first job. Raises InputError if their file is damaged."""
-    path = opened.project.groups
-    try:
-        of = path.stat()
-    except OSError:
+    made: Grouped | None = opened.read_once("groups", opened.project.groups, load)
+    if made is None:
         return None
-    made: Grouped = opened.once("groups", (of.st_mtime_ns, of.st_size), lambda: load(path))
     edits = tuple(filter(is_edit, ledger_of(opened).judgements()))
 
     def compute() -> Stories:

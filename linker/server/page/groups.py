@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
-from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from linker.base.files import replacing
-from linker.corpora import preview
 from linker.review.exporting.own import Added, write_own
 from linker.review.exporting.rows import Cell
 from linker.review.exporting.writing import cells_to_csv, cells_to_xlsx
 from linker.review.grouped import APART, MOVED, TOGETHER, Story
 from linker.review.interface import Judgement, Seed
-from linker.review.uploads import is_table, stored
-from linker.server.jobs.indexing import UploadedFile
 from linker.server.page import grouping, running
 from linker.server.page.grouping import PAGE, Look, Order, View, ledger_of
 from linker.server.page.rendering import address, message, page, translate
 from linker.server.page.reviews import InReview, Reader
+from linker.server.page.sending import own_table, own_tables, sent
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/groups")
@@ -102,31 +98,20 @@ def download(
 ) -> Response:
     """Send an uploaded file back with its documents' groups in further columns, or, without one, a table of them."""
     stories = grouping.needed(opened)
-    source = next((path for path in stored(opened.project) if path.name == file), None) if file else None
-    if format not in ("xlsx", "csv") or (file and source is None):
+    if format not in ("xlsx", "csv"):
         raise HTTPException(404)
+    source = own_table(opened.project, file) if file else None
     names = [translate(request).text(text) for text in grouping.COLUMNS.values()]
     cells = grouping.cells_of(opened, stories)
-    with tempfile.NamedTemporaryFile(suffix=f".{format}", delete=False) as made:
-        out = Path(made.name)
-    try:
-        if source is not None:
-            known = opened.project.about.get("columns", {}).get(file)
-            columns = (
-                UploadedFile.of({"path": file, "columns": known}).columns
-                if known
-                else preview(source).guess()
-            )
-            write_own(source, columns, Added(names, cells), out)
+
+    def write(path: Path) -> None:
+        if source:
+            write_own(*source, Added(names, cells), path)
         else:
-            _write(opened, out, ["id", *names, "text"], cells)
-    except BaseException:
-        out.unlink(missing_ok=True)
-        raise
-    return FileResponse(
-        out, filename=f"{file.removesuffix('.gz').rpartition('.')[0] or opened.project.key}-groups.{format}",
-        media_type="application/octet-stream", background=BackgroundTask(out.unlink, missing_ok=True),
-    )  # fmt: skip
+            _write(opened, path, ["id", *names, "text"], cells)
+
+    stem = file.removesuffix(".gz").rpartition(".")[0] or opened.project.key
+    return sent(f"{stem}-groups.{format}", write)
 
 
 @router.get("/one", name="group")
@@ -211,7 +196,7 @@ def listing(request: Request, opened: Opened, view: View, error: str = "") -> Re
             "timeline": grouping.timeline(listed) if view.look and dated else None, "width": grouping.WIDTH,
             "is_old": opened.engine.collection.manifest.generation != stories.made.generation,
             "levels": grouping.LEVELS, "check": grouping.check_of(opened, stories),
-            "own": _own(opened),
+            "own": own_tables(opened.project),
         }  # fmt: skip
     return page(request, "groups.html", values, project=opened.project, error=error)
 
@@ -250,12 +235,6 @@ def _write(opened: Opened, out: Path, head: list[str], cells: Mapping[str, Seque
             cells_to_xlsx(rows, file, "groups")
         else:
             cells_to_csv(rows, file)
-
-
-def _own(opened: Opened) -> list[str]:
-    """Return the uploaded tables of which documents were made."""
-    indexed = opened.project.about.get("indexed", ())
-    return [path.name for path in stored(opened.project) if path.name in indexed and is_table(path)]
 
 
 def _last(request: Request, opened: Opened) -> bool:

@@ -81,12 +81,7 @@ def is_rows(opened: Opened) -> bool:
 
 def kept(opened: Opened) -> Matches | None:
     """Return the candidates as the last job left them, or None before the first. Raises InputError."""
-    path = opened.project.matches
-    try:
-        of = path.stat()
-    except OSError:
-        return None
-    found: Matches = opened.once("matches", (of.st_mtime_ns, of.st_size), lambda: load(path))
+    found: Matches | None = opened.read_once("matches", opened.project.matches, load)
     return found
 
 

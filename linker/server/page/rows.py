@@ -105,7 +105,7 @@ def undo(request: Request, opened: InReview, reader: Reader, view: Viewed) -> Re
 def accept(
     request: Request, opened: InReview, reader: Reader, view: Viewed, count: Annotated[int, Form()]
 ) -> Response:
-    """Accept the best candidates of the open rows at a level, so many as the page has shown."""
+    """Accept the best candidates of the open rows at a level, as many as the page has shown."""
     tell = translate(request)
     offered = matching.offer_of(opened, matching.rows_of(opened, reader.reviewer), view.level)
     if offered is None or len(offered.links) != count or offered.under_way:
