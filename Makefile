@@ -1,4 +1,4 @@
-# Two commands for users: `make demo` and `make test`; for developers also `make quick`, `make docs`, `make house`, `make bench`, `make report`, `make mutants`, `make fuzz` and `make release`.
+# Two commands for users: `make demo` and `make test`; for developers also `make quick`, `make coverage`, `make docs`, `make house`, `make bench`, `make report`, `make mutants`, `make fuzz` and `make release`.
 # Everything they need is set up in .venv on the first run.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick docs house bench report mutants fuzz release lint format requirements clean
+.PHONY: demo test quick coverage docs house bench report mutants fuzz release lint format requirements clean
 demo: $(VENV)/.demo
 	@$(BIN)/python -m linker.demo.run
 
@@ -17,6 +17,10 @@ test: lint
 # Lint and the tests of what changed, within two minutes; BASE=main for all that a branch changed.
 quick: lint
 	@$(BIN)/python -m tests.quick
+
+# All tests, and which share of each room's lines and branches they execute.
+coverage: $(VENV)/.dev
+	@$(BIN)/python -m tests.coverage $(ARGS)
 
 # The site, into build/site: strict, so a broken link fails, and without the network. `make test` builds it too (tests/site).
 docs: $(VENV)/.dev

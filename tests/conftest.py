@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+from pathlib import Path
 
 # Before any library is loaded:
 os.environ["HF_HUB_OFFLINE"] = "1"  # tests use no network
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers' threads would wait for each other's cores
 os.environ["LINKER_TRUSTED_HOSTS"] = os.devnull  # the user's own file of trusted hosts stays out of it
+if (MEMORY := Path("/dev/shm")).is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ.setdefault(
+        "PYTEST_DEBUG_TEMPROOT", str(MEMORY)
+    )  # a commit syncs many files, which waits for a disk
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
