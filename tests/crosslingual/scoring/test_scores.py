@@ -145,6 +145,7 @@ def test_a_restricted_score_is_the_score_of_those_pages(
     rows, columns = np.array([3, 0]), np.array([4, 1, 0])
     for score in (
         scores.coverage(x, y, translations),
+        scores.one_way(x, y, translations),
         scores.synonyms(x, y, translations),
         scores.cosine(x, y, translations),
     ):
