@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Self, SupportsIndex
 
 DISTRIBUTION = "starlinker"  # on the package index, where "linker" is another project
 
@@ -22,6 +24,58 @@ def install(extra: str) -> str:
         if origin
         else f"pip install '{DISTRIBUTION}[{extra}]'"
     )
+
+
+class Reason(str):
+    """What was wrong, in English: `cause` names it and `facts` are its values, for those who word it in another way."""
+
+    cause: str
+    facts: Mapping[str, Any]
+
+    def __new__(cls, text: str = "", cause: str = "", **facts: Any) -> Self:
+        """Return `text` as a reason; without a cause, nobody can word it in another way."""
+        reason = super().__new__(cls, text)
+        reason.cause, reason.facts = cause, facts
+        return reason
+
+    def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> Reason:
+        """Return the reason with `new` in place of `old`, in its text and in its facts."""
+        facts = {k: v.replace(old, new, count) if isinstance(v, str) else v for k, v in self.facts.items()}
+        return Reason(super().replace(old, new, count), self.cause, **facts)
+
+    def to_json(self) -> tuple[str, str, Mapping[str, Any]]:
+        """Return what `of` reads."""
+        return str(self), self.cause, self.facts
+
+    @classmethod
+    def of(cls, values: tuple[str, str, Mapping[str, Any]]) -> Self:
+        """Return the reason that `to_json` described."""
+        text, cause, facts = values
+        return cls(text, cause, **facts)
+
+
+# The causes of errors of the system, by their numbers.
+CAUSES = {
+    errno.ENOSPC: "disk-full",
+    errno.EDQUOT: "disk-full",
+    errno.EACCES: "not-allowed",
+    errno.EPERM: "not-allowed",
+    errno.EROFS: "not-allowed",
+    errno.EIO: "disk-faulty",
+}
+
+
+def reason_of(error: BaseException) -> Reason:
+    """Return the text of an error with the cause and facts of the first that has any: it, or one that it came from."""
+    source: BaseException | None = error
+    while source is not None:
+        text = source.args[0] if source.args else ""
+        if isinstance(text, Reason) and text.cause:
+            return Reason(str(error), text.cause, **text.facts)
+        if cause := getattr(source, "cause", "") or CAUSES.get(getattr(source, "errno", None) or 0):
+            return Reason(str(error), cause)
+        source = source.__cause__
+    return Reason(str(error))
 
 
 class IndexesError(Exception):
@@ -63,6 +117,8 @@ class UntrustedHostError(BackendUnavailableError):
 class MissingExtraError(BackendUnavailableError):
     """A package of an optional extra is not installed; the message names the extra."""
 
+    cause = "not-installed"
+
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs the extra '{extra}': {install(extra)}")
 
@@ -70,9 +126,13 @@ class MissingExtraError(BackendUnavailableError):
 class LockedError(IndexesError):
     """Another process is writing to the index."""
 
+    cause = "busy"
+
 
 class DamagedError(IndexesError):
     """A file of the index is missing, truncated or altered; the message names it."""
+
+    cause = "damaged"
 
 
 class FormatVersionError(IndexesError):

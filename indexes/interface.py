@@ -26,6 +26,7 @@ from indexes.errors import (
     IndexesError,
     LockedError,
     MissingExtraError,
+    Reason,
     UnknownIdError,
 )
 from indexes.filters import Condition, Filter, Mask, Metadata, RowFilter, Where, filter_values
@@ -73,11 +74,12 @@ ScoreArray = npt.NDArray[np.float32]
 def check_id(value: object) -> str:
     """Return `value` if it can be an id. Raises BadIdError, which says why not."""
     if not isinstance(value, str):
-        raise BadIdError(f"id {value!r} is {type(value).__name__}, not a string")
+        raise BadIdError(Reason(f"id {value!r} is {type(value).__name__}, not a string", "not-text"))
     if not value:
-        raise BadIdError("empty id")
+        raise BadIdError(Reason("empty id", "empty-id"))
     if " " in value or not value.isprintable():  # the space is the only printable white space
-        raise BadIdError(f"id {value!r} holds white space or control characters: TREC columns cannot hold it")
+        why = "holds white space or control characters: TREC columns cannot hold it"
+        raise BadIdError(Reason(f"id {value!r} {why}", "spaces-in-id", id=value))
     return value
 
 

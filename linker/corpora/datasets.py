@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from indexes.errors import reason_of
 from linker.base.datasets import is_name, open_dataset, rows
 from linker.base.errors import InputError
 from linker.corpora.records import BadLine, Columns, Records, UnusableError, make_document
@@ -44,4 +45,4 @@ def _record(name: Path, number: int, fields: dict[str, Any]) -> Any:
     try:
         return number, make_document(fields, Columns())
     except UnusableError as e:
-        return number, BadLine.of(name, number, str(e), raw)
+        return number, BadLine.of(name, number, reason_of(e), raw)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from indexes.errors import Reason
 from linker.base.errors import InputError
 from linker.base.lines import DamagedInputError, read_lines
 from linker.corpora.records import is_utf8
@@ -152,9 +153,8 @@ def real_kind(path: Path, kind: str) -> str:
     with path.open("rb") as file:
         start = file.read(SAMPLE)
     if start.startswith(OLD_WORKBOOK):
-        raise InputError(
-            f"{path} is a workbook of old Excel (.xls), or has a password: save it as .xlsx without one, or as .csv"
-        )
+        text = f"{path} is a workbook of old Excel (.xls), or has a password: save it as .xlsx without one, or as .csv"
+        raise InputError(Reason(text, "old-workbook", name=path.name))
     if start.startswith(ARCHIVE):
         return "xlsx"
     return "csv" if kind == "xlsx" and start and not BINARY.search(start) and len(start) > 8 else kind

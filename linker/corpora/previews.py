@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import orjson
 
+from indexes.errors import Reason
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.lines import read_lines
@@ -170,7 +171,7 @@ def preview(
         header_row, records = _table(list(itertools.islice(rows_read, SAMPLE + 1)), header_row)
     names = list(dict.fromkeys(name for record in records for name in record))
     if not records:
-        raise InputError(f"{path} holds no records that can be read")
+        raise InputError(Reason(f"{path} holds no records that can be read", "no-records", name=path.name))
     table = {name: [record.get(name, "") for record in records] for name in names}
     roles = guess_roles(table)
     dated = next((name for name, role in roles.items() if role == "date"), None)
@@ -185,7 +186,7 @@ def _of_references(path: Path, rows: int) -> Preview:
     read = itertools.islice(read_corpus(path), SAMPLE)
     documents = [record for record in read if isinstance(record, Document)]
     if not documents:
-        raise InputError(f"{path} holds no records that can be read")
+        raise InputError(Reason(f"{path} holds no records that can be read", "no-records", name=path.name))
     fields = [{"id": d.id, "title": d.title, "text": d.text, **d.metadata} for d in documents]
     records = [{name: _text(value) for name, value in record.items()} for record in fields]
     names = list(dict.fromkeys(name for record in records for name in record))

@@ -18,12 +18,14 @@ from urllib.parse import quote
 
 import orjson
 
+from indexes.errors import Reason, reason_of
 from linker.base.errors import InputError
 from linker.base.files import STDIO
 from linker.base.lines import MAX_LINE, DamagedInputError, Line, read_lines
 from linker.corpora import asreview, datasets
 from linker.corpora.dialects import check_encoding, guess_encoding, real_kind
 from linker.corpora.records import (
+    NOT_UTF8,
     BadLine,
     Columns,
     ContentIds,
@@ -74,7 +76,7 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
     with _readable(path):
         first = next(records, None)
     if first is None:
-        raise InputError(f"{path} is empty: it holds no records")
+        raise InputError(Reason(f"{path} is empty: it holds no records", "empty-file", name=path.name))
     yield first
     yield from records
 
@@ -202,7 +204,7 @@ def _detect(
     if path != STDIO and not path.exists():
         raise InputError(f"no such file or folder: {path}")
     if path.is_file() and not path.stat().st_size:
-        raise InputError(f"{path} is empty")
+        raise InputError(Reason(f"{path} is empty", "empty-file", name=path.name))
     kind = _real(path, _kind(path.name))
     lines = _lines(path, kind, columns, limit)
     if kind:
@@ -212,7 +214,7 @@ def _detect(
     except DamagedInputError as e:
         raise InputError(str(e)) from None
     if not start:
-        raise InputError(f"{path} is empty")
+        raise InputError(Reason(f"{path} is empty", "empty-file", name=path.name))
     guess = "jsonl" if start[0][1].lstrip().startswith(b"{") else otherwise
     if not guess:
         raise InputError(f"cannot tell what {path} holds: rename it to {READABLE}")
@@ -255,18 +257,18 @@ def read_jsonl(path: Path, lines: Iterable[Line], columns: Columns, limit: int =
             fields = _object(raw)
             yield number, make_document(fields, columns, None if columns.ids else ids.make(fields))
         except UnusableError as e:
-            yield number, BadLine.of(path, number, str(e), raw, size)
+            yield number, BadLine.of(path, number, reason_of(e), raw, size)
 
 
 def _object(raw: bytes) -> dict[str, object]:
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as e:
-        raise UnusableError(f"not JSON: {e}" if is_utf8(raw) else "invalid UTF-8") from None
+        raise UnusableError(Reason(f"not JSON: {e}", "not-json") if is_utf8(raw) else NOT_UTF8) from None
     if isinstance(value, dict):
         return value
     remedy = " (one array for all? make lines of it: jq -c '.[]')" if isinstance(value, list) else ""
-    raise UnusableError(f"a JSON {type(value).__name__}, not an object{remedy}")
+    raise UnusableError(Reason(f"a JSON {type(value).__name__}, not an object{remedy}", "not-json"))
 
 
 def _refuse_one_value(path: Path, raw: bytes) -> None:
@@ -287,10 +289,10 @@ def _read_text(path: Path, lines: Iterable[Line], limit: int, name: str) -> Reco
         if size > limit:
             raise UnusableError(too_long(size, limit))
         if not is_utf8(bytes(content)):
-            raise UnusableError("invalid UTF-8")
+            raise UnusableError(NOT_UTF8)
         yield 1, make_document({"id": _name_to_id(name), "text": content.decode()}, Columns())
     except UnusableError as e:
-        yield 1, BadLine.of(path, 1, str(e), bytes(content), size)
+        yield 1, BadLine.of(path, 1, reason_of(e), bytes(content), size)
 
 
 def _name_to_id(name: str) -> str:

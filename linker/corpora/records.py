@@ -13,7 +13,8 @@ from typing import Any, Self
 import orjson
 import xxhash
 
-from indexes.interface import BadIdError, Document, check_id
+from indexes.errors import BadIdError, Reason, reason_of
+from indexes.interface import Document, check_id
 from linker.base.files import path_text
 from linker.corpora.dates import iso_date
 
@@ -21,6 +22,7 @@ IDS = ("_id", "id")
 TEXTS = ("text", "contents", "content", "body", "abstract")
 KEPT = 1 << 16  # bytes of a bad line that are kept
 MAX_REASON = 400  # characters
+NOT_UTF8 = Reason("invalid UTF-8", "not-utf8")
 MAX_DEPTH = 64  # levels of lists and objects inside a metadata value; the store's JSON writer ends at 254
 
 
@@ -97,7 +99,9 @@ class BadLine:
     @classmethod
     def of(cls, path: Path, line: int, reason: str, raw: bytes, size: int | None = None) -> Self:
         """Return a BadLine with the beginning of `raw`, which had `size` bytes before an earlier cut."""
-        reason = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "…"
+        if len(reason) > MAX_REASON:
+            facts = {name: _cut(value) for name, value in getattr(reason, "facts", {}).items()}
+            reason = Reason(_cut(reason), getattr(reason, "cause", ""), **facts)
         return cls(path, line, reason, raw[:KEPT], max(size or 0, len(raw)) > KEPT)
 
     def to_json(self) -> dict[str, Any]:
@@ -115,6 +119,10 @@ class BadLine:
         if not is_utf8(self.raw):
             record["raw_base64"] = b64encode(self.raw).decode()
         return record
+
+
+def _cut(value: Any) -> Any:
+    return value[:MAX_REASON] + "…" if isinstance(value, str) and len(value) > MAX_REASON else value
 
 
 Record = Document | BadLine
@@ -157,14 +165,14 @@ def make_document(fields: dict[str, Any], columns: Columns, id_: Any = None) -> 
     try:
         check_id(id_)
     except BadIdError as e:
-        raise UnusableError(str(e)) from None
+        raise UnusableError(reason_of(e)) from None
     if type(text) is not str or type(title) is not str:
         name, value = ("title", title) if type(text) is str else ("text", text)
-        raise UnusableError(f"the {name} is {type(value).__name__}, not a string")
+        raise UnusableError(Reason(f"the {name} is {type(value).__name__}, not a string", "not-text"))
     if "\0" in text or "\0" in title:
-        raise UnusableError("a NUL character in the text or title")
+        raise UnusableError(Reason("a NUL character in the text or title", "nul"))
     if not (text and not text.isspace()) and not title.strip():
-        raise UnusableError("no text: text and title are empty")
+        raise UnusableError(Reason("no text: text and title are empty", "no-text"))
     return Document(id_, text, title, _metadata(_renamed(fields, columns)) if fields else fields)
 
 
@@ -185,7 +193,9 @@ def _take(fields: dict[str, Any], names: Sequence[str], what: str) -> Any:
     for name in names:
         if name in fields:
             return fields.pop(name)
-    raise UnusableError(f"no {what}: no field {' or '.join(names)} among {', '.join(fields) or 'none'}")
+    wanted = " or ".join(names)
+    text = f"no {what}: no field {wanted} among {', '.join(fields) or 'none'}"
+    raise UnusableError(Reason(text, "no-column", names=wanted))
 
 
 def _metadata(fields: dict[str, Any]) -> dict[str, Any]:
@@ -194,7 +204,7 @@ def _metadata(fields: dict[str, Any]) -> dict[str, Any]:
         del fields["metadata"]
         fields = {**fields, **inner} if fields else inner
     if any(_deeper_than(value, MAX_DEPTH) for value in fields.values() if isinstance(value, dict | list)):
-        raise UnusableError(f"metadata nested deeper than {MAX_DEPTH} levels")
+        raise UnusableError(Reason(f"metadata nested deeper than {MAX_DEPTH} levels", "nested"))
     return fields
 
 
@@ -213,6 +223,12 @@ def is_utf8(raw: bytes) -> bool:
     return True
 
 
-def too_long(size: int, limit: int) -> str:
+def too_long(size: int, limit: int) -> Reason:
     """Return the reason for not using a line or record beyond the limit."""
-    return f"{size:,} bytes, more than the limit of {limit:,} bytes per record"
+    return Reason(f"{size:,} bytes, more than the limit of {limit:,} bytes per record", "too-long")
+
+
+def wrong_width(count: int, header: Sequence[str]) -> Reason:
+    """Return the reason for not using a row of `count` fields."""
+    text = f"{count} fields, expected {len(header)}: {', '.join(header)}"
+    return Reason(text, "wrong-width", count=count, wanted=len(header))

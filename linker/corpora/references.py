@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from indexes.errors import reason_of
 from linker.base.lines import MAX_LINE, Line
 from linker.corpora.records import (
+    NOT_UTF8,
     BadLine,
     Columns,
     ContentIds,
@@ -81,7 +83,7 @@ def _whole(fields: Fields, raws: Sequence[bytes], size: int, limit: int) -> Fiel
     if size > limit:
         return too_long(size, limit)
     if not is_utf8(b"\n".join(raws)):
-        return "invalid UTF-8"
+        return NOT_UTF8
     if fields[0][0] == "TY" and fields[-1][0] != LAST:
         return "a record without its end (ER)"
     return fields
@@ -104,7 +106,7 @@ def read_references(path: Path, lines: Iterable[Line], columns: Columns, limit: 
                 make_document(record | {"id": known_as(fields, ids, own=columns.id is not None)}, Columns()),
             )
         except UnusableError as e:
-            yield number, BadLine.of(path, number, str(e), raw)
+            yield number, BadLine.of(path, number, reason_of(e), raw)
 
 
 def known_as(fields: Fields, ids: ContentIds | None = None, *, own: bool = True) -> str:

@@ -7,10 +7,12 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from indexes.errors import Reason, reason_of
 from linker.base.errors import InputError
 from linker.base.lines import MAX_LINE, DamagedInputError, Line
 from linker.corpora.dialects import SAMPLE, SAMPLE_BYTES, SEPARATOR, guess_delimiter
 from linker.corpora.records import (
+    NOT_UTF8,
     BadLine,
     Columns,
     ContentIds,
@@ -19,6 +21,7 @@ from linker.corpora.records import (
     is_utf8,
     make_document,
     too_long,
+    wrong_width,
 )
 
 Row = tuple[int, bytes, list[str] | str]  # number of the first line, bytes, fields or why there are none
@@ -122,11 +125,11 @@ def _records(path: Path, rows: Iterable[Row], header: Sequence[str], columns: Co
             if isinstance(fields, str):
                 raise UnusableError(fields)
             if len(fields) != len(header):
-                raise UnusableError(f"{len(fields)} fields, expected {len(header)}: {', '.join(header)}")
+                raise UnusableError(wrong_width(len(fields), header))
             id_ = None if columns.ids else ids.make(fields)
             yield number, make_document(dict(zip(header, fields, strict=True)), columns, id_)
         except UnusableError as e:
-            yield number, BadLine.of(path, number, str(e), raw)
+            yield number, BadLine.of(path, number, reason_of(e), raw)
 
 
 def tsv_rows(lines: Iterable[Line], limit: int = MAX_LINE) -> Iterator[Row]:
@@ -135,7 +138,7 @@ def tsv_rows(lines: Iterable[Line], limit: int = MAX_LINE) -> Iterator[Row]:
         if size > len(raw):
             yield number, raw, too_long(size, limit)
         elif not is_utf8(raw):
-            yield number, raw, "invalid UTF-8"
+            yield number, raw, NOT_UTF8
         elif raw.strip():
             yield number, raw, raw.removesuffix(b"\r").decode().split("\t")
 
@@ -159,11 +162,14 @@ def csv_rows(
         except StopIteration:
             break
         except csv.Error as e:
-            yield *tape.give_back(), str(e)
+            # The module writes of line ends that it met a "new-line character"; all else is about quotation marks.
+            found = reason_of(e)
+            told = found.cause or "new-line" in found
+            yield *tape.give_back(), found if told else Reason(found, "quotation-mark")
             continue
         raw = b"\n".join(line for _, line, _ in tape.taken)
         if not is_utf8(raw):
-            yield tape.taken[0][0], raw, "invalid UTF-8"
+            yield tape.taken[0][0], raw, NOT_UTF8
         elif any(field.strip() for field in fields):  # a spreadsheet's empty row is ";;;" here
             yield tape.taken[0][0], raw, fields
     if tape.damage:

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from indexes.errors import Reason, reason_of
 from linker.base.errors import InputError
 from linker.base.files import open_input
 from linker.base.lines import MAX_LINE
@@ -23,6 +24,7 @@ from linker.corpora.records import (
     UnusableError,
     make_document,
     too_long,
+    wrong_width,
 )
 from linker.corpora.tables import check_header, unique_names
 
@@ -49,7 +51,7 @@ def read_xlsx(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
         try:
             yield number, _document(header, values, columns, ids, len(raw), limit)
         except UnusableError as e:
-            yield number, BadLine.of(path, number, str(e), raw)
+            yield number, BadLine.of(path, number, reason_of(e), raw)
 
 
 def _document(
@@ -58,7 +60,7 @@ def _document(
     if size > limit:
         raise UnusableError(too_long(size, limit))
     if len(_trimmed(values)) > len(header):
-        raise UnusableError(f"{len(_trimmed(values))} fields, expected {len(header)}: {', '.join(header)}")
+        raise UnusableError(wrong_width(len(_trimmed(values)), header))
     texts = {*columns.ids, *columns.texts, columns.title or "title"}
     fields: dict[str, Any] = {}
     for name, value in zip(header, values, strict=False):
@@ -109,9 +111,8 @@ def _opened(path: Path) -> Iterator[Any]:
     except (
         Exception
     ) as e:  # what a damaged file makes of the packages that unpack and parse it has no end of names
-        raise InputError(
-            f"{path} is not an XLSX workbook that can be read ({e}): save it again as .xlsx, or as .csv"
-        ) from e
+        text = f"{path} is not an XLSX workbook that can be read ({e}): save it again as .xlsx, or as .csv"
+        raise InputError(Reason(text, "damaged-workbook", name=path.name)) from e
 
 
 def _check_sizes(path: Path, file: Any) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from indexes.disk.writing import sync
+from indexes.errors import Reason
 from linker.base.errors import InputError
 from linker.base.files import STEPS, limit_queries, real
 from linker.review import schema
@@ -166,10 +167,8 @@ class Database:
     def _check_place(self) -> None:
         """Raise InputError if the file was deleted or replaced: what is written would be lost with it."""
         if _place(self._path) != self._place:
-            raise InputError(
-                f"the ledger {self._path} was deleted or replaced while it was open, and nothing was stored: "
-                "open the review again"
-            )
+            text = "was deleted or replaced while it was open, and nothing was stored: open the review again"
+            raise InputError(Reason(f"the ledger {self._path} {text}", "replaced"))
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -177,7 +176,8 @@ class Database:
         try:
             yield
         except (sqlite3.Error, UnicodeError, DamageError) as e:
-            raise InputError(f"the ledger {self._path}: {e}{_remedy(self._path, e)}") from e
+            cause, remedy = _remedy(self._path, e)
+            raise InputError(Reason(f"the ledger {self._path}: {e}{remedy}", cause)) from e
 
 
 def is_held(path: Path) -> bool:
@@ -265,20 +265,25 @@ def _patiently(connection: sqlite3.Connection, statement: str) -> None:
             time.sleep(PAUSE)
 
 
-def _remedy(path: Path, error: Exception) -> str:
-    """Return what the user can do about an error of SQLite, to stand after its text."""
+def _remedy(path: Path, error: Exception) -> tuple[str, str]:
+    """Return the cause of an error of SQLite, and what the user can do about it, to stand after its text."""
     text = str(error)
     if "full" in text or "disk I/O" in text:
-        return ": free some space and repeat; what was judged before is kept"
+        cause = "disk-full" if "full" in text else "disk-faulty"
+        return cause, ": free some space and repeat; what was judged before is kept"
     if "readonly" in text or "unable to open" in text:
-        return f": {path.absolute().parent} must exist and be writable, with the file: SQLite keeps two more next to it"
+        place = path.absolute().parent
+        return (
+            "not-allowed",
+            f": {place} must exist and be writable, with the file: SQLite keeps two more next to it",
+        )
     if "locked" in text:
-        return f": another process has been writing for {WAIT:.0f} seconds: wait for it, or end it"
+        return "busy", f": another process has been writing for {WAIT:.0f} seconds: wait for it, or end it"
     if "interrupted" in text:
-        return f": reading it took longer than {LONGEST:.0f} seconds; {RESTORE}"
+        return "", f": reading it took longer than {LONGEST:.0f} seconds; {RESTORE}"
     if isinstance(error, DamageError | UnicodeDecodeError) or "malformed" in text or "not a database" in text:
-        return f": it is damaged; {RESTORE}"
-    return ""
+        return "damaged", f": it is damaged; {RESTORE}"
+    return "", ""
 
 
 def _close(connections: deque[sqlite3.Connection]) -> None:

@@ -23,6 +23,7 @@ import orjson
 
 from indexes.address import Address
 from indexes.disk import writing
+from indexes.errors import Reason, reason_of
 from indexes.sharded import is_index
 from linker.base.errors import InputError
 from linker.base.files import read_json, write_atomically
@@ -166,7 +167,8 @@ class Workspace:
             raise InputError(f"{self.directory} holds one review: name another folder to make more")
         name = " ".join(name.split())
         if not name or len(name) > MAX_NAME or not name.isprintable():
-            raise InputError(f"a review's name has 1 to {MAX_NAME} characters: give it another one")
+            text = f"a review's name has 1 to {MAX_NAME} characters: give it another one"
+            raise InputError(Reason(text, "bad-name", most=MAX_NAME))
         folder = self.directory / key_of(name)
         taken = InputError(f"there is a review or folder of a name like {name!r} already: choose another one")
         if os.path.lexists(folder):
@@ -239,7 +241,7 @@ def _of_folder(folder: Path, problem: str = "") -> Project:
     try:
         name = None if problem else _about(folder).get("name")
     except InputError as e:
-        problem = str(e)
+        problem = reason_of(e)
     name = name if isinstance(name, str) and name else folder.resolve().name
     return Project(_key(folder), name, folder / INDEX, folder / LEDGER, folder, problem)
 

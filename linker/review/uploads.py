@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from indexes.disk.writing import NO_LINKS, sync
+from indexes.errors import Reason
 from linker.base.errors import InputError
 from linker.corpora.reading import KINDS
 from linker.review.project import Project
@@ -39,7 +40,9 @@ def store(project: Project, name: str, content: BinaryIO, role: str = "posts") -
             file.flush()
             os.fsync(file.fileno())
         if not size:
-            raise InputError(f"{name} is empty: choose the file with the texts")
+            raise InputError(
+                Reason(f"{name} is empty: choose the file with the texts", "empty-file", name=name)
+            )
         path = _place(Path(temporary), folder, stem, suffix)
         sync(folder)
         try:
@@ -62,10 +65,11 @@ def safe_name(name: str) -> tuple[str, str]:
     """
     kind = _KIND.search(name)
     if kind is None:
-        raise InputError(
+        text = (
             f"{name}: linker reads CSV, TSV, XLSX, JSON Lines, RIS, NBIB and ASReview ({', '.join(SUFFIXES)}): "
             "save the table in one of these forms"
         )
+        raise InputError(Reason(text, "other-kind", name=name))
     last = name[: kind.start()].replace("\\", "/").rpartition("/")[2]
     plain = unicodedata.normalize("NFKD", last).encode("ascii", "ignore").decode()
     return _OTHER.sub("-", plain).strip(".-_")[:80] or "file", kind[0].lower()
@@ -98,7 +102,9 @@ def remove(project: Project, name: str) -> None:
     """Delete an uploaded file of a review. Raises InputError if there is none of this name."""
     path = next((path for path in stored(project) if path.name == name), None)
     if path is None:
-        raise InputError(f"this review has no file {name!r}: it may have been deleted already")
+        raise InputError(
+            Reason(f"this review has no file {name!r}: it may have been deleted already", "gone")
+        )
     path.unlink(missing_ok=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from indexes.errors import Reason
 from linker.base.errors import InputError
 from linker.review.agreement import CONSENSUS
 from linker.review.interface import VERDICTS, Candidate, Seed
@@ -21,9 +22,7 @@ def with_seed(
     if candidate.seed in {seed.id for seed in seeds}:
         return candidate
     if candidate.seed:
-        raise InputError(
-            f"this review has no seed {candidate.seed!r}: nothing was stored; load the page again"
-        )
+        raise _gone(candidate.seed)
     if unit == "topic" or len(seeds) == 1:
         return replace(candidate, seed=beside(candidate.id).seed)
     raise InputError(
@@ -37,18 +36,23 @@ def check(candidate: Candidate, verdict: str, reviewer: str, population: Populat
     """Raise InputError if a judgement cannot be stored."""
     _check_said(verdict, reviewer)
     if not population.knows(candidate.id):
-        raise InputError(f"{candidate.id!r} is not in the index: nothing was stored")
+        raise InputError(Reason(f"{candidate.id!r} is not in the index: nothing was stored", "gone"))
     if (candidate.seed, candidate.id) not in population:
-        raise InputError(
-            f"{candidate.id!r} is a seed itself, or the review's filter leaves it out: nothing was stored"
-        )
+        text = f"{candidate.id!r} is a seed itself, or the review's filter leaves it out: nothing was stored"
+        raise InputError(Reason(text, "is-seed"))
 
 
 def check_row(seed: str, verdict: str, reviewer: str, seeds: Sequence[Seed]) -> None:
     """Raise InputError if a judgement of a seed as a whole cannot be stored."""
     _check_said(verdict, reviewer)
     if seed not in {known.id for known in seeds}:
-        raise InputError(f"this review has no seed {seed!r}: nothing was stored; load the page again")
+        raise _gone(seed)
+
+
+def _gone(seed: str) -> InputError:
+    return InputError(
+        Reason(f"this review has no seed {seed!r}: nothing was stored; load the page again", "gone")
+    )
 
 
 def _check_said(verdict: str, reviewer: str) -> None:

@@ -12,6 +12,7 @@ import orjson
 
 from indexes.disk.writing import sync
 from indexes.dropping import discard
+from indexes.errors import Reason
 from indexes.interface import Document
 from indexes.store import manifest as manifests
 from linker.base.errors import InputError
@@ -111,9 +112,9 @@ def read_seeds(sources: Sequence[UploadedFile]) -> tuple[list[Seed], list[BadLin
             if isinstance(record, BadLine):
                 bad.append(record)
             elif record.id in seeds:
-                raise InputError(
-                    f"{source.path.name}: the id {record.id!r} appears twice: choose a column whose values differ"
-                )
+                name, id_ = source.path.name, record.id
+                text = f"{name}: the id {id_!r} appears twice: choose a column whose values differ"
+                raise InputError(Reason(text, "repeated-id", name=name, id=id_))
             else:
                 seeds[record.id] = Seed(record.id, record.text, record.title, record.metadata)
     return list(seeds.values()), bad

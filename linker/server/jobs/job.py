@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from typing import Any, Literal
 import orjson
 
 from indexes.dropping import discard
-from indexes.errors import IndexesError
+from indexes.errors import IndexesError, Reason
 
 State = Literal["running", "done", "failed", "cancelled"]
 PATIENCE = 10.0  # seconds that a cancelled child has to end by itself
@@ -50,7 +51,7 @@ class Job:
         self.task, self._unfinished = task, tuple(unfinished)
         self._step, self._begun = Step(""), time.monotonic()
         self._state: State = "running"
-        self.error = ""
+        self.error = Reason()
         self.result: dict[str, Any] = {}
         self._cancelled = threading.Event()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it is open for as long as the child runs
@@ -113,7 +114,7 @@ class Job:
             if told["what"] != self._step.what:
                 self._begun = time.monotonic()
             self._step = Step(told["what"], told["done"], told["total"])
-        self.error = told.get("error", self.error)
+        self.error = Reason.of(told["error"]) if "error" in told else self.error
         self.result = told.get("result", self.result)
         return "result" in told
 
@@ -127,5 +128,6 @@ class Job:
         if not self.error and not self._cancelled.is_set():
             self._log.seek(0)
             last = self._log.read().decode(errors="replace").strip().rpartition("\n")[2]
-            self.error = f"the job ended with status {status}" + (f": {last}" if last else "")
+            text = f"the job ended with status {status}" + (f": {last}" if last else "")
+            self.error = Reason(text, "killed" if status == -signal.SIGKILL else "ended")
         self._state = "cancelled" if self._cancelled.is_set() else "failed"

@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 
 import orjson
 
-from indexes.errors import IndexesError
+from indexes.errors import IndexesError, Reason, reason_of
 from linker.base.errors import InputError, LinkerError
 from linker.server.api import logs
 from linker.server.config import Limits
@@ -43,13 +43,17 @@ class Standing:
     created: float = field(default_factory=time.time)
     pid: int = field(default_factory=os.getpid)
     step: Step = field(default_factory=lambda: Step(""))
-    error: str = ""
+    error: Reason = field(default_factory=Reason)
 
     @classmethod
     def of(cls, content: bytes) -> Self:
         """Return what a file of `Jobs` says."""
         values = orjson.loads(content)
-        return cls(**values | {"step": Step(**values["step"])})
+        return cls(**values | {"step": Step(**values["step"]), "error": Reason.of(values["error"])})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `of` reads, as JSON values."""
+        return asdict(self) | {"error": self.error.to_json()}
 
     @property
     def has_ended(self) -> bool:
@@ -107,7 +111,9 @@ class Jobs:
         with self._lock:
             self._forget_old()
             if standing.id in self._entries:
-                raise InputError("this is being done already: wait for its end, or cancel it")
+                raise InputError(
+                    Reason("this is being done already: wait for its end, or cancel it", "being-done")
+                )
             if len(self._entries) >= limits.jobs + limits.jobs_waiting:
                 raise ProblemError(
                     503, "too many jobs wait for their turn: try again later", "overloaded", retry=10
@@ -133,7 +139,8 @@ class Jobs:
         if found.owner != owner.name and not owner.may("admin"):
             raise unknown
         if not found.has_ended and not _is_alive(found.pid):
-            found.state, found.error = "failed", "the server's worker that ran it has ended: send it again"
+            found.state = "failed"
+            found.error = Reason("the server's worker that ran it has ended: send it again")
         return found
 
     def result(self, id_: str) -> bytes | None:
@@ -190,9 +197,10 @@ class Jobs:
             else:
                 standing.state = "cancelled"
         except OSError as e:
-            standing.state, standing.error = "failed", f"the job could not be started: {e.strerror}"
+            standing.state = "failed"
+            standing.error = Reason(f"the job could not be started: {e.strerror}", "ended")
         except (LinkerError, IndexesError) as e:
-            standing.state, standing.error = "failed", str(e)
+            standing.state, standing.error = "failed", reason_of(e)
         with self._lock:  # who reads that it has ended finds no trace of its running
             try:
                 self._write(standing)
@@ -230,11 +238,11 @@ class Jobs:
         if job.state == "done":
             self._path(standing.id, "result").write_bytes(orjson.dumps(job.result))
             entry.ended()
-        error = f"it took more than {self._limits.job_seconds:g} seconds" if late else job.error
+        error = Reason(f"it took more than {self._limits.job_seconds:g} seconds") if late else job.error
         for secret, name in entry.hidden.items():
             error = error.replace(secret, name)
         standing.state = "failed" if late and job.state == "cancelled" else job.state
-        standing.error = "" if job.state == "done" else error
+        standing.error = Reason() if job.state == "done" else error
 
     def _is_cancelled(self, entry: _Entry) -> bool:
         return entry.cancelled.is_set() or self._path(entry.standing.id, "cancel").exists()
@@ -245,7 +253,7 @@ class Jobs:
     def _write(self, standing: Standing) -> None:
         """Write the state so that a reader sees the old one or the new one."""
         temporary = self._path(standing.id, "new")
-        temporary.write_bytes(orjson.dumps(asdict(standing)))
+        temporary.write_bytes(orjson.dumps(standing.to_json()))
         temporary.replace(self._path(standing.id, "state"))
 
     def _forget_old(self) -> None:

@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.manifold import TSNE
 
+from indexes.errors import Reason
 from indexes.interface import Matrix, RowArray
 from linker.base.errors import InputError
 from linker.base.progress import Progress
@@ -32,7 +33,8 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     engine = Engine(Path(spec["index"]))
     rows = sample(engine, int(spec.get("most", MOST)), seed)
     if len(rows) < LEAST:
-        raise InputError(f"{engine.directory} has {len(rows)} documents: a map needs at least {LEAST}")
+        text = f"{engine.directory} has {len(rows)} documents: a map needs at least {LEAST}"
+        raise InputError(Reason(text, "small-map", count=len(rows), least=LEAST))
     tell(READING, 0, len(rows))
     points = layout(features(engine, rows), seed, tell)
     ids = [engine.collection.rows.ids[row] for row in rows]
@@ -66,10 +68,14 @@ def features(engine: Engine, rows: RowArray) -> Matrix:
             texts
         )
     except ValueError as e:  # no two texts share a word
-        raise InputError("the documents share no words, so that no map can be drawn of them") from e
+        raise InputError(
+            Reason("the documents share no words, so that no map can be drawn of them", "no-map")
+        ) from e
     components = min(COMPONENTS, len(rows) - 1, terms.shape[1] - 1)
     if components < 1:
-        raise InputError("the documents share one word alone, so that no map can be drawn of them")
+        raise InputError(
+            Reason("the documents share one word alone, so that no map can be drawn of them", "no-map")
+        )
     return np.asarray(TruncatedSVD(components, random_state=0).fit_transform(terms), np.float32)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from indexes.errors import Reason, reason_of
 from indexes.interface import IndexesError
 from linker.base.errors import LinkerError
 
@@ -50,11 +51,11 @@ def main(name: str) -> int:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         result = task(name)(spec, _Teller(told.write))
-    except (LinkerError, IndexesError) as e:
-        told.write(orjson.dumps({"error": str(e)}) + b"\n")
-        return 1
-    except OSError as e:
-        told.write(orjson.dumps({"error": f"{e.filename or 'a file'}: {e.strerror}"}) + b"\n")
+    except (LinkerError, IndexesError, OSError) as e:
+        reason = reason_of(e)
+        if isinstance(e, OSError):
+            reason = Reason(f"{e.filename or 'a file'}: {e.strerror}", reason.cause)
+        told.write(orjson.dumps({"error": reason.to_json()}) + b"\n")
         return 1
     told.write(orjson.dumps({"result": result}) + b"\n")
     return 0

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from starlette.responses import RedirectResponse, Response
 
+from indexes.errors import reason_of
 from linker.base.errors import InputError, LinkerError
 from linker.evaluation.comparison import compare
 from linker.evaluation.evaluator import Resampling
@@ -138,7 +139,7 @@ def compare_runs(
                 judged[0] if judged else _qrels(opened), paths, asked, resampling=Resampling(10_000)
             )
     except LinkerError as e:
-        return _page(request, opened, error=str(e), error_at="runs", measures=measures)
+        return _page(request, opened, error=reason_of(e), error_at="runs", measures=measures)
     return _page(request, opened, table=result.rows, remarks=result.remarks(), measures=measures)
 
 

@@ -7,9 +7,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from indexes.errors import IndexesError
+from indexes.errors import IndexesError, reason_of
 from linker.base.errors import LinkerError
-from linker.base.printable import without_credentials
 from linker.server.errors import NOT_YOURS, problem_of
 from linker.server.page.guard import protect
 from linker.server.page.rendering import NOT_READY, address, message, page, translate
@@ -28,7 +27,7 @@ def register(app: FastAPI) -> None:
 async def _known(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
     if isinstance(error, LinkerError | IndexesError) and not problem.text:
-        return page(request, "error.html", error=without_credentials(str(error)), status=400)
+        return page(request, "error.html", error=reason_of(error), status=400)
     text = translate(request).text(problem.text, **problem.values) if problem.text else str(problem.detail)
     answer = page(request, "error.html", error=text, status=problem.status_code)
     answer.headers.update(problem.headers or {})

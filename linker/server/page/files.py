@@ -10,6 +10,7 @@ from pathlib import Path
 
 from starlette.datastructures import FormData
 
+from indexes.errors import Reason, reason_of
 from linker.base.errors import InputError, LinkerError
 from linker.corpora import Columns, Preview, columns_of, preview
 from linker.corpora.dates import EITHER, ISO
@@ -83,7 +84,8 @@ class Upload:
         for role in ASKED:
             if name := self.column(role):
                 if name in roles:
-                    raise InputError(f"the column {name!r} is chosen twice: choose one for each thing")
+                    text = f"the column {name!r} is chosen twice: choose one for each thing"
+                    raise InputError(Reason(text, "chosen-twice", name=name))
                 roles[name] = role
         known = self.preview
         date_format = self.date_format or None
@@ -127,7 +129,7 @@ def _upload(path: Path, role: str, form: FormData | None) -> Upload:
     try:
         seen, note = look(path, how)
     except LinkerError as e:
-        return Upload(path, role, problem=str(e).replace(str(path), path.name))
+        return Upload(path, role, problem=reason_of(e).replace(str(path), path.name))
     if form is not None and shown != "|".join(_written(seen)):
         return Upload(path, role, seen, note=note, is_other=True)
     known = {

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from indexes.errors import Reason
 from indexes.interface import filter_values
 from linker.base.errors import InputError
 from linker.engine.evidence import Evidence, evidence, rarest_words
@@ -51,7 +52,8 @@ class Shown:
 def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown:
     """Return what the page shows of a candidate. Raises InputError if its document is not in the index."""
     if candidate.id not in opened.engine:
-        raise InputError(f"the document {candidate.id!r} is not in this review: it may have been deleted")
+        text = f"the document {candidate.id!r} is not in this review: it may have been deleted"
+        raise InputError(Reason(text, "gone"))
     document = opened.engine.document(candidate.id)
     number, seed = seed_of(opened, candidate.seed)
     text = unwrapped(document.text if whole else document.text[:LONGEST])

@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from starlette.responses import FileResponse, RedirectResponse, Response
 
+from indexes.errors import reason_of
 from indexes.interface import Document
 from linker.base.errors import InputError, LinkerError
 from linker.evaluation import write_run
@@ -90,7 +91,7 @@ def upload(
                     "give three files, the run and both files of pages; or one, the .jsonl of linker link --uncertain"
                 )
     except LinkerError as e:
-        return _form(request, project, str(e))
+        return _form(request, project, reason_of(e))
     return RedirectResponse(address(request, "links", project=project.key), 303)
 
 

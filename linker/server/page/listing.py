@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from indexes.errors import reason_of
 from indexes.interface import IndexesError
 from indexes.sharded import manifests_of
 from linker.base.errors import InputError
@@ -54,7 +55,7 @@ def row_of(project: Project) -> ReviewRow:
             of_rows = counts(states(seeds, {}, ledger.judgements(rows=True)))
             unit = str(ledger.settings.get("unit", ""))
     except (InputError, IndexesError, OSError) as e:
-        return ReviewRow(project, problem=str(e))
+        return ReviewRow(project, problem=reason_of(e))
     read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}  # by however many reviewers
     relevant = {(j.seed, j.id) for j in judgements if j.relevant}
     last = max((j.time for j in judgements), default=made)

@@ -10,6 +10,7 @@ from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, RedirectResponse, Response
 
+from indexes.errors import reason_of
 from indexes.interface import IndexesError
 from indexes.sharded import manifests_of
 from linker.base.errors import InputError
@@ -62,7 +63,7 @@ async def add(request: Request, project: InProject, posts: Files = (), articles:
         for role, uploads in (("posts", posts), ("articles", articles)):
             await run_in_threadpool(store_all, project, role, [u for u in uploads if u.filename])
     except InputError as e:
-        return await run_in_threadpool(_overview, request, project, str(e))
+        return await run_in_threadpool(_overview, request, project, reason_of(e))
     return RedirectResponse(address(request, "setup", project=project.key), 303)
 
 
@@ -77,7 +78,7 @@ def delete(request: Request, project: InProject, name: Name = "") -> Response:
     try:
         project.delete()
     except (InputError, IndexesError) as e:
-        return _overview(request, project, str(e))
+        return _overview(request, project, reason_of(e))
     return RedirectResponse("/", 303)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from indexes.errors import Reason
 from linker.base.errors import InputError
 from linker.review.interface import Candidate, JudgedMeanwhileError, Verdict
 from linker.review.rows.accepting import LEVELS, drawn
@@ -181,7 +182,9 @@ def _row(opened: Opened, reviewer: str, seed: str) -> Row:
     for row in matching.rows_of(opened, reviewer):
         if row.seed.id == seed:
             return row
-    raise InputError(f"this review has no row {seed!r}: nothing was stored; load the page again")
+    raise InputError(
+        Reason(f"this review has no row {seed!r}: nothing was stored; load the page again", "gone")
+    )
 
 
 def _judge(

@@ -12,6 +12,7 @@ import numpy as np
 from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
 
+from indexes.errors import reason_of
 from indexes.interface import Document, Filter, IndexesError
 from indexes.text.analysis import Analysis
 from indexes.text.marking import excerpt, marked
@@ -66,7 +67,7 @@ def show(request: Request, opened: InReview) -> Response:
         try:
             values |= _answer(opened, text, query, offered, request.state.session.reviewer)
         except (InputError, IndexesError) as e:
-            error = str(e)
+            error = reason_of(e)
     return page(request, "search.html", values, project=opened.project, error=error)
 
 

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.responses import RedirectResponse, Response
 
+from indexes.errors import reason_of
 from indexes.interface import Document
 from linker.base.errors import InputError, LinkerError
 from linker.corpora import preview
@@ -71,7 +72,7 @@ async def upload(request: Request, opened: InReview) -> Response:
     try:
         seeds, left_out = await run_in_threadpool(_read, file)
     except LinkerError as e:
-        return _page(request, opened, errors={"upload": str(e)})
+        return _page(request, opened, errors={"upload": reason_of(e)})
     if not seeds:
         problem = translate(request).text(message("No record of this file can be a seed."))
         return _page(request, opened, errors={"upload": problem})
@@ -148,7 +149,7 @@ def _read(file: UploadFile) -> tuple[list[Seed], int]:
         try:
             seeds, bad = read_seeds([UploadedFile(path, preview(path).guess())])
         except InputError as e:  # it names our copy
-            raise InputError(str(e).replace(str(path), name).replace(path.name, name)) from None
+            raise InputError(reason_of(e).replace(str(path), name).replace(path.name, name)) from None
     return seeds, len(bad)
 
 

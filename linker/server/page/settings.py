@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
 
+from indexes.errors import reason_of
 from linker.base.errors import InputError
 from linker.review.settings import Settings
 from linker.server.page.rendering import address, message, page, translate
@@ -47,7 +48,7 @@ def change(
     except (ValueError, OverflowError):
         return _page(request, opened, text(message("Enter numbers, such as 90 or 300.")))
     except InputError as e:
-        return _page(request, opened, str(e))
+        return _page(request, opened, reason_of(e))
     for key, value in values.items():
         opened.ledger.set(key, value)
     opened.review.refresh()

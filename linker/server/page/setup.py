@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from indexes.errors import Reason, reason_of
 from indexes.text.parameters import LANGUAGES
 from linker.base.errors import InputError
 from linker.corpora.dialects import ENCODINGS
@@ -142,7 +143,7 @@ async def start(request: Request, project: InProject) -> Response:
     try:
         begin(request, project, spec, names)
     except InputError as e:
-        return _form(request, project, uploads, choice, str(e))
+        return _form(request, project, uploads, choice, reason_of(e))
     return RedirectResponse(address(request, "job", project=project.key), 303)
 
 
@@ -169,9 +170,10 @@ def remove_file(request: Request, project: InProject, name: Name) -> Response:
     """Delete an uploaded file that is not indexed."""
     job = running.last(request, project, "index")
     if job is not None and not job.has_ended:
-        raise InputError("the files are being indexed: wait for the end, or cancel it")
+        raise InputError(Reason("the files are being indexed: wait for the end, or cancel it", "being-read"))
     if name in project.about.get("indexed", ()):
-        raise InputError(f"{name} is indexed: only the whole review can be deleted")
+        text = f"{name} is indexed: only the whole review can be deleted"
+        raise InputError(Reason(text, "was-read", name=name))
     remove(project, name)
     return RedirectResponse(address(request, "setup", project=project.key), 303)
 
@@ -191,7 +193,7 @@ def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str
         try:
             _ = upload.columns
         except InputError as e:
-            return str(e), f"text.{upload.path.name}"
+            return reason_of(e), f"text.{upload.path.name}"
     if not project.ready and all(upload.role != "posts" for upload in uploads):
         return message("One of the files must hold the posts."), f"role.{uploads[0].path.name}"
     if encoder and not is_there(encoder):

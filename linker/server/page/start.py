@@ -10,6 +10,7 @@ from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
+from indexes.errors import reason_of
 from linker.base.errors import InputError, LinkerError
 from linker.review.interface import Seed
 from linker.review.ledger import Ledger
@@ -79,7 +80,7 @@ async def create(
     try:
         project = workspace.create(name or files[0].filename.rpartition(".")[0])  # type: ignore[union-attr]  # it has one
     except InputError as e:
-        return _ask(request, back, str(e), "name", name, about)
+        return _ask(request, back, reason_of(e), "name", name, about)
     field = "posts"
     try:
         await run_in_threadpool(_take, project, "posts", files)
@@ -88,7 +89,7 @@ async def create(
         await run_in_threadpool(_describe, project, job, about)
     except LinkerError as e:
         project.delete()
-        return _ask(request, back, str(e), field, name, about)
+        return _ask(request, back, reason_of(e), field, name, about)
     return RedirectResponse(address(request, "setup", project=project.key), 303)
 
 
@@ -98,7 +99,7 @@ def _take(project: Project, role: str, files: list[UploadFile]) -> None:
         try:
             look(path)
         except LinkerError as e:
-            raise InputError(str(e).replace(str(path), path.name)) from None
+            raise InputError(reason_of(e).replace(str(path), path.name)) from None
 
 
 def _describe(project: Project, job: str, about: str) -> None:
@@ -121,7 +122,7 @@ def sample(request: Request) -> Response:
     try:
         project = workspace.create(text)
     except InputError as e:
-        return _home(request, workspace, str(e))
+        return _home(request, workspace, reason_of(e))
     _describe(project, "story", "")
     project.describe(sample=True)
     sources = {

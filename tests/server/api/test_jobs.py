@@ -237,7 +237,7 @@ def test_a_job_that_takes_too_long_fails_and_old_ones_are_forgotten(tmp_path: Pa
 
 def test_a_job_of_a_worker_that_was_killed_has_failed(tmp_path: Path) -> None:
     state = {"id": "x", "kind": "find", "owner": "ana", "state": "running", "created": 0, "pid": 4194400}
-    (tmp_path / "x.state").write_text(json.dumps(state | {"step": {"what": ""}, "error": ""}))
+    (tmp_path / "x.state").write_text(json.dumps(state | {"step": {"what": ""}, "error": ["", "", {}]}))
     jobs = Jobs(Limits(), tmp_path)
     assert jobs.get("x", ANA).state == "failed"
     assert "send it again" in jobs.get("x", ANA).error

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import csv
+import errno
 import io
+import os
+import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import openpyxl
+import orjson
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from starlette.testclient import TestClient
 
-from indexes.errors import install
+from indexes.errors import (
+    CAUSES,
+    DamagedError,
+    IndexesError,
+    LockedError,
+    MissingExtraError,
+    Reason,
+    reason_of,
+)
+from linker.base.errors import InputError
 from linker.corpora import BadLine, Columns, read_corpus
+from linker.corpora.records import MAX_REASON
 from linker.encoders import installed as models
+from linker.review.database import Database
 from linker.review.jobs import guess_unit
 from linker.review.language import LANGUAGES, language
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
-from linker.server.page.reasons import explain
+from linker.server.page.reasons import REASONS, explain
+from tests.house import files
 from tests.server.page.chromium import chromium, served
 from tests.server.page.support import client, form
 from tests.server.page.test_projects import upload, wait
@@ -142,25 +160,80 @@ def test_every_reason_is_told_in_the_readers_language(tmp_path: Path, name: str,
         assert len(told) == len(LANGUAGES), reason
 
 
+def full(number: int = errno.ENOSPC) -> OSError:
+    return OSError(number, os.strerror(number), "/srv/x")
+
+
+def caused(error: Exception, source: Exception) -> Exception:
+    """Return an error as code below the page raises it when it meets another."""
+    error.__cause__ = source
+    return error
+
+
 MACHINE = [
-    "/srv/x/posts.csv: No space left on device", "cannot store posts.csv: No space left on device",
-    "the ledger /srv/x: database or disk is full: free some space and repeat; what was judged before is kept",
-    "build failed: Disk quota exceeded (/srv/x); what was committed before is intact: free some space",
-    "/srv/reviews/x: Permission denied", "cannot make the folder /srv/x: Read-only file system",
-    "the ledger /srv/x: attempt to write a readonly database: /srv must exist and be writable",
-    "/srv/x: Input/output error",
-    "/srv/x/data is empty: restore it from a backup, or rebuild the index", "the job ended with status -9",
-    "the job ended with status 1: ValueError: x", "/srv/x has 2 documents: a map needs at least 3",
-    "posts.csv: the id 'a' appears twice: choose a column whose values differ",
-    f"scikit-learn needs the extra 'review': {install('review')}", "process 7 is writing to /srv/x: wait",
+    full(), full(errno.EDQUOT), full(errno.EROFS), full(errno.EACCES), full(errno.EIO),
+    caused(InputError("cannot store posts.csv: No space left on device"), full()),
+    caused(IndexesError("build failed: Disk quota exceeded (/srv/x): free some space"), full(errno.EDQUOT)),
+    caused(InputError("cannot make the folder /srv/x: Read-only file system"), full(errno.EROFS)),
+    DamagedError("/srv/x/data is empty: restore it from a backup, or rebuild the index"),
+    LockedError("process 7 is writing to /srv/x: wait"), MissingExtraError("scikit-learn", "review"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("error", MACHINE)
-def test_what_fails_on_the_machine_is_told_in_the_readers_language_without_a_path(error: str) -> None:
-    told = {explain(error, language(code)) for code in LANGUAGES}
-    assert len(told) == len(LANGUAGES)
-    assert not any(word in text for text in told for word in ("/srv", "pip ", "--"))
+@pytest.mark.parametrize("error", MACHINE, ids=repr)
+def test_what_fails_on_the_machine_is_told_in_the_readers_language_without_a_path(error: Exception) -> None:
+    sent = orjson.loads(orjson.dumps(reason_of(error).to_json()))  # as the process of a job tells it
+    for reason in (reason_of(error), Reason.of(sent)):
+        told = {explain(reason, language(code)) for code in LANGUAGES}
+        assert len(told) == len(LANGUAGES)
+        assert not any(word in text for text in told for word in ("/srv", "pip ", "--"))
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("database or disk is full", "disk-full"), ("attempt to write a readonly database", "not-allowed"),
+        ("unable to open database file", "not-allowed"), ("database is locked", "busy"),
+        ("disk I/O error", "disk-faulty"), ("database disk image is malformed", "damaged"),
+    ],
+)  # fmt: skip
+def test_what_sqlite_says_of_a_ledger_has_a_cause(tmp_path: Path, text: str, cause: str) -> None:
+    database = Database(tmp_path / "ledger", durable=False)
+    with contextlib.closing(database), pytest.raises(InputError) as caught, database.writing():
+        raise sqlite3.OperationalError(text)
+    assert reason_of(caught.value).cause == cause
+
+
+def test_every_cause_is_worded_and_every_worded_cause_occurs() -> None:
+    code = "".join(
+        path.read_text() for path in (*files("indexes"), *files("linker")) if path.name != "reasons.py"
+    )
+    assert {cause for cause in REASONS if f'"{cause}"' not in code} == set()
+    calls = (node for node in ast.walk(ast.parse(code.replace("from __future__ import annotations", ""))))
+    named = {ast.literal_eval(node.args[1]) for node in calls if is_reason(node)}
+    assert named | set(CAUSES.values()) <= set(REASONS)
+
+
+def is_reason(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Return whether a node makes a reason whose cause is written there."""
+    return (
+        isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") == "Reason"
+        and len(node.args) == 2
+        and isinstance(node.args[1], ast.Constant)
+    )
+
+
+def test_a_reason_keeps_its_cause_and_its_facts_whatever_is_done_to_it(tmp_path: Path) -> None:
+    reason = Reason("/srv/seeds.csv is empty", "empty-file", name="seeds.csv")
+    again = reason_of(InputError(reason.replace("/srv/", "").replace("seeds.csv", "posts.csv")))
+    assert (again, again.cause, again.facts) == ("posts.csv is empty", "empty-file", {"name": "posts.csv"})
+    header = [f"column {i}" for i in range(200)]
+    (tmp_path / "wide.csv").write_text(table([header, ["1"]]), encoding="utf-8")
+    (bad,) = (r for r in read_corpus(tmp_path / "wide.csv", Columns(None, "column 1")))
+    assert isinstance(bad, BadLine)
+    assert len(bad.reason) <= MAX_REASON + 1
+    assert explain(bad.reason, language("en")) == "The row has 1 cells, but there are 200 columns."
 
 
 def test_a_disk_that_is_full_is_told_beside_the_field(
