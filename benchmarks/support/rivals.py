@@ -131,6 +131,7 @@ def splink(texts: Sequence[Document], documents: Sequence[Document]) -> Run:
         comparisons=[ArrayIntersectAtSizes("rare", SIZES), ArrayIntersectAtSizes("common", SIZES)],
         blocking_rules_to_generate_predictions=["1=1"],
         probability_two_random_records_match=1 / len(documents),
+        retain_matching_columns=False,
     )
     base = DuckDBAPI()
     tables = [
