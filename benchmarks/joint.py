@@ -3,9 +3,9 @@
 `python -m benchmarks.joint --work FOLDER` → benchmarks/results/joint.json. Words alone, nothing chosen on test: MRR and
 S@1 of the texts of `test`, each alone (`--links many-to-one`) and together, with the 95 % bootstrap interval of the
 paired difference; next to them, what others link with (benchmarks/support/rivals.py). `statements`: all 17,213
-statements at once, by a ranker of the training links, of which none is taken; then with the training links known.
-`tweets`: with the training links known, which many tweets share, three seeds. `equal`: 800 texts and their 800
-documents, nothing known, one to one. FOLDER is kept.
+statements at once, by a ranker of the training links, of which none is taken; `known`: with the training links known,
+as a command. `tweets`: with the training links known, which many tweets share, three seeds. `headlines` and
+`descriptions`: 800 texts and their 800 documents, nothing known, one to one. FOLDER is kept.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ finally:
 
 
 def statements(work: Path) -> dict[str, Any]:
-    """All statements at once by a stored ranker, none taken; and those of dev and test where the others are known."""
+    """All statements at once by a stored ranker, none taken."""
     links, stored = rank_data.links(STATEMENTS), work / "statements-ranked"
     rank_data.make_index(STATEMENTS, stored)
     engine = Engine(stored)
@@ -69,10 +69,8 @@ def statements(work: Path) -> dict[str, Any]:
             engine.store_ranker(Path(folder) / "ranker")
     every = _texts(work / "statements.jsonl", links.values())
     (alone, _), (together, _) = _decided(Engine(stored), every, (), ("none", "one-to-one"), SEEDS[0])
-    cost = _in_a_process(every, shared_data() / STATEMENTS / "corpus.jsonl.gz", work / "known.run")
-    known, about = read_run(work / "known.run"), json.loads((work / "known.run.json").read_text())
-    texts = _documents(every)
-    scored = rivals.bm25(stored, texts)
+    (work / "alone.json").write_text(json.dumps(alone))
+    scored = rivals.bm25(stored, _documents(every))
     matched = rivals.assigned(scored)
     rows: dict[str, Any] = {}
     for split in ("dev", "test"):
@@ -80,11 +78,24 @@ def statements(work: Path) -> dict[str, Any]:
         rows[split] = {
             "alone": _row(before),
             "together": _row(_reciprocal(together, judged), before),
-            "known links taken": _row(_reciprocal(known, judged), before),
             "BM25": _row(_reciprocal(scored, judged)),
             "BM25 + Hungarian": _row(_reciprocal(matched, judged), before),
         }
-    return {**rows, "competition": _competition(about), "cost": cost}
+    return rows
+
+
+def known(work: Path) -> dict[str, Any]:
+    """Statements of dev and test where the others are known, beside each alone by the ranker of `statements`."""
+    links, alone = rank_data.links(STATEMENTS), json.loads((work / "alone.json").read_text())
+    every = _texts(work / "statements.jsonl", links.values())
+    cost = _in_a_process(every, shared_data() / STATEMENTS / "corpus.jsonl.gz", work / "known.run")
+    run, about = read_run(work / "known.run"), json.loads((work / "known.run.json").read_text())
+    rows = {
+        split: _row(_reciprocal(run, links[split]), _reciprocal(alone, links[split]))
+        for split in ("dev", "test")
+    }
+    chosen = {name: about[name] for name in ("competition", "capacity", "competition_leads")}
+    return {**rows, "competition": chosen, "cost": cost}
 
 
 def _decided(
@@ -146,19 +157,20 @@ def tweets(work: Path) -> dict[str, Any]:
     return {**rows, **{name: _row(_reciprocal(run, links["test"]), before) for name, run in runs.items()}}
 
 
-def equal(work: Path) -> dict[str, Any]:
-    """Headlines and articles, descriptions and pages: as many texts as documents, nothing known, one to one."""
-    news = [d for d in rank_data.documents_of(shared_data() / "bbc-news" / "corpus.jsonl.gz") if d.title]
+def headlines(work: Path) -> dict[str, Any]:
+    """Headlines and their articles, nothing known, one to one."""
+    news = rank_data.documents_of(shared_data() / "bbc-news" / "corpus.jsonl.gz")
+    return _equal(work, "headlines", [(d.title, Document(d.id, d.text)) for d in news if d.title])
+
+
+def descriptions(work: Path) -> dict[str, Any]:
+    """Descriptions and their pages, nothing known, one to one."""
     judged = rank_data.links("descriptions")["test"]
     pages = {
         d.id: d for d in rank_data.documents_of(shared_data() / "linked-pages" / "masked" / "en.jsonl.gz")
     }
     described = [(q.text, pages[next(iter(judged.qrels[q.id]))]) for q in judged.queries]
-    sets = {
-        "headlines": [(d.title, Document(d.id, d.text)) for d in news],
-        "descriptions": list({page.id: (text, page) for text, page in described}.values()),
-    }
-    return {name: _equal(work, name, pairs) for name, pairs in sets.items()}
+    return _equal(work, "descriptions", list({page.id: (text, page) for text, page in described}.values()))
 
 
 def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict[str, Any]:
@@ -168,10 +180,11 @@ def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict
     _write(queries, ({"id": f"q{i}", "text": text} for i, (text, _) in enumerate(some)))
     _write(documents, ({"id": d.id, "text": d.full_text} for _, d in sorted(some, key=lambda p: p[1].id)))
     gold = {f"q{i}": {document.id: 1.0} for i, (_, document) in enumerate(some)}
-    alone, together = (
-        link(queries, documents, k=KEPT, links=cardinality) for cardinality in ("many-to-one", "one-to-one")
+    alone, together, minilm = (
+        link(queries, documents, k=KEPT, links=cardinality, encoder=encoder).run
+        for cardinality, encoder in (("many-to-one", None), ("one-to-one", None), ("one-to-one", "minilm"))
     )
-    before = _by_gold(alone.run, gold)
+    before = _by_gold(alone, gold)
     directory = work / f"{name}-index"
     if not directory.exists():
         from linker.engine.building import BuildOptions, build
@@ -179,7 +192,8 @@ def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict
         build([documents], directory, BuildOptions())
     texts, listed = _documents(queries), _documents(documents)
     runs = {
-        "together": together.run,
+        "together": together,
+        "together, MiniLM": minilm,
         "BM25 + Hungarian": rivals.assigned(rivals.bm25(directory, texts)),
         **_rivals(texts, listed, rivals.RIVALS),
     }
@@ -242,10 +256,6 @@ def _row(found: Float64Array, before: Float64Array | None = None) -> dict[str, A
     return row | {"lead": [round(float((found - before).mean()), 4), round(low, 4), round(high, 4)]}
 
 
-def _competition(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: metadata[name] for name in ("competition", "capacity", "competition_leads")}
-
-
 if __name__ == "__main__":
-    parts = (tweets, equal, statements)
+    parts = (tweets, headlines, descriptions, statements, known)
     run_parts({part.__name__: part for part in parts}, seed=SEEDS[0])

@@ -101,36 +101,35 @@ def cost(results: Any) -> Iterator[str]:
 def joint(results: Any) -> Iterator[str]:
     """Deciding together in one language next to each text alone, and beside what others link with."""
     yield "| | known | decided | alone, MRR / S@1 | together | lead in MRR (95 %) |"
-    if "statements" in results:
-        found = results["statements"]
-        rows, kind = found["test"], found["competition"]["competition"]
-        for title, name, how in (
-            ("nothing of them; all 17,213 at once", "together", "one-to-one, asked for"),
-            ("14,344 links", "known links taken", f"{kind}, chosen"),
-        ):
-            yield _joint_row("statements → articles", title, how, rows["alone"], rows[name])
+    statements, known = (results.get(name, {}) for name in ("statements", "known"))
+    columns = {EQUAL[name]: results[name] for name in EQUAL if name in results}
+    title = "statements → articles"
+    if statements:
+        columns[title] = rows = statements["test"]
+        how = "one-to-one, asked for"
+        yield _joint_row(title, "nothing of them; all 17,213 at once", how, rows["alone"], rows["together"])
+    if statements and known:
+        columns[title] = rows | {"known links taken": known["test"]}
+        how = f"{known['competition']['competition']}, chosen"
+        yield _joint_row(title, "14,344 links", how, rows["alone"], known["test"])
     tweets = results.get("tweets", {})
     for seed, row in tweets.items():
         if seed.isdigit():
             how = f"{row['competition']['competition']}, chosen"
-            title = f"tweets → claims, seed {seed}"
-            yield _joint_row(title, "999 links", how, row["alone"], row["together"])
-    equal = results.get("equal", {})
-    for name, row in equal.items():
-        yield _joint_row(EQUAL[name], "nothing", "one-to-one, asked for", row["alone"], row["together"])
-    if "statements" in results:
-        cost = results["statements"]["cost"]
+            yield _joint_row(f"tweets → claims, seed {seed}", "999 links", how, row["alone"], row["together"])
+    for name in EQUAL:
+        if row := results.get(name):
+            yield _joint_row(EQUAL[name], "nothing", "one-to-one, asked for", row["alone"], row["together"])
+    if known:
+        cost = known["cost"]
         yield ""
         yield (
             "17,213 statements and 19,125 articles with 14,344 links, in one process that also builds the index and "
             f"trains the ranker: {cost['cpu_minutes']:.1f} CPU-minutes, {cost['gib']:.1f} GiB."
         )
 
-    columns = {EQUAL[name]: row for name, row in equal.items()}
     if tweets:
         columns["tweets → claims"] = tweets | {name: tweets["0"][name] for name in ("alone", "together")}
-    if "statements" in results:
-        columns["statements → articles"] = results["statements"]["test"]
     yield ""
     yield f"| MRR / S@1 | {' | '.join(columns)} |"
     for name in dict.fromkeys(name for row in columns.values() for name in row if not name.isdigit()):
@@ -150,6 +149,7 @@ EQUAL = {"headlines": "headlines → articles, 800", "descriptions": "descriptio
 LINKER = {
     "alone": "linker, each text alone",
     "together": "linker, together",
+    "together, MiniLM": "linker, together, with MiniLM",
     "known links taken": "linker, together, 14,344 links known",
 }
 CORPORA = {

@@ -1,13 +1,15 @@
 """What others link two collections with: scores of all pairs, and an assignment of texts to documents.
 
-A run holds the best KEPT documents of each text with their scores, as the programs give them. RapidFuzz and
-recordlinkage are not dependencies: their runs are left out where they are not installed.
+A run holds the best KEPT documents of each text with their scores, as the programs give them. RapidFuzz,
+recordlinkage and Splink are not dependencies: their runs are left out where they are not installed.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +23,9 @@ from linker.engine.engine import Engine
 Run = dict[str, dict[str, float]]
 KEPT = 30
 NEAREST = 10  # neighbours of CSLS
+BEGINNING, AT_ONCE = 300, 50  # characters, and texts
+RARE = 10
+SIZES = [8, 5, 3, 2, 1]  # words in common
 
 
 def bm25(directory: Path, texts: Sequence[Document]) -> Run:
@@ -78,24 +83,74 @@ def rapidfuzz(texts: Sequence[Document], documents: Sequence[Document]) -> Run:
 
 
 def recordlinkage(texts: Sequence[Document], documents: Sequence[Document]) -> Run:
-    """Return the best documents by recordlinkage's cosine of q-grams, over the full index of pairs."""
+    """Return the best documents by recordlinkage's cosine of q-grams of their beginnings, over the full index of pairs.
+
+    It holds the q-grams of every pair at once, so a few texts are compared at a time.
+    """
     import pandas
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from recordlinkage import Compare, Index
 
-        a, b = (pandas.DataFrame({"text": [d.full_text for d in some]}) for some in (texts, documents))
-        compare = Compare()
+        compare, lines = Compare(), []
         compare.string("text", "text", method="cosine")
-        found = compare.compute(Index().full().index(a, b), a, b)
-    return _run(found[0].to_numpy().reshape(len(a), len(b)), texts, documents)
+        others = pandas.DataFrame({"text": [d.full_text[:BEGINNING] for d in documents]})
+        for start in range(0, len(texts), AT_ONCE):
+            some = pandas.DataFrame(
+                {"text": [d.full_text[:BEGINNING] for d in texts[start : start + AT_ONCE]]}
+            )
+            found = compare.compute(Index().full().index(some, others), some, others)
+            lines.append(found[0].to_numpy(np.float32).reshape(len(some), len(others)))
+    return _run(np.concatenate(lines), texts, documents)
+
+
+def splink(texts: Sequence[Document], documents: Sequence[Document]) -> Run:
+    """Return the best documents by Splink (Fellegi and Sunter by EM), over all pairs.
+
+    Two columns are compared by how many words both have: the words that at most RARE of all texts have, and the others.
+    """
+    import pandas
+    from splink import DuckDBAPI, Linker, SettingsCreator
+    from splink.comparison_library import ArrayIntersectAtSizes
+
+    words = [[set(re.findall(r"\w+", d.full_text.lower())) for d in some] for some in (texts, documents)]
+    seen = Counter(word for side in words for of in side for word in of)
+    frames = [
+        pandas.DataFrame(
+            {
+                "unique_id": range(len(side)),
+                "rare": [sorted(w for w in of if seen[w] <= RARE) for of in side],
+                "common": [sorted(w for w in of if seen[w] > RARE) for of in side],
+            }
+        )
+        for side in words
+    ]
+    settings = SettingsCreator(
+        link_type="link_only",
+        comparisons=[ArrayIntersectAtSizes("rare", SIZES), ArrayIntersectAtSizes("common", SIZES)],
+        blocking_rules_to_generate_predictions=["1=1"],
+        probability_two_random_records_match=1 / len(documents),
+        retain_matching_columns=False,
+    )
+    base = DuckDBAPI()
+    tables = [
+        base.register(frame, dataset_display_name=name) for name, frame in zip("ab", frames, strict=True)
+    ]
+    linker = Linker(tables, settings)
+    linker.training.estimate_u_using_random_sampling(max_pairs=1e6)
+    linker.training.estimate_parameters_using_expectation_maximisation("1=1")
+    pairs = linker.inference.predict(threshold_match_weight=-1000).as_pandas_dataframe()
+    scores = np.full((len(texts), len(documents)), -1000, np.float32)
+    scores[pairs.unique_id_l, pairs.unique_id_r] = pairs.match_weight
+    return _run(scores, texts, documents)
 
 
 RIVALS: Mapping[str, Callable[[Sequence[Document], Sequence[Document]], Run]] = {
     "MiniLM + CSLS": csls,
     "RapidFuzz": rapidfuzz,
     "recordlinkage": recordlinkage,
+    "Splink": splink,
 }
 
 
