@@ -120,7 +120,7 @@ class StopState:
     `reason` says why to the reviewer, in a sentence or two with their numbers; that of our rules is a `Sentence` (see
     `linker.review.wording`), which can be told in another language, as can the price of `Progress`. `stop`: the rule
     asks for nothing more, since the audit is over as well, or because the rule (a number found, a number read) never
-    claims anything. `left`: by the audits, at most this many relevant documents are left unread, at the rule's
+    claims anything. `left`: by the random reads, at most this many relevant documents are left unread, at the rule's
     confidence; None without an audit, of which `audit` says what it found. `due`: the rule asks for no more of the
     queue, but for an audit.
     """

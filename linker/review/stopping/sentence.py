@@ -113,7 +113,7 @@ def _on_the_estimate(progress: Progress, target: float) -> Sentence:
 def _on_the_limit(progress: Progress) -> Sentence:
     if progress.stop.left is None and progress.stop.certified is None:
         return say(
-            "Give no upper limit of what was missed: only an audit of random unread documents yields one."
+            "Give no upper limit of what was missed: only documents drawn at random from the unread yield one."
         )
     return say(
         "The limit of what was missed holds with the confidence given, whatever the order was. It is a limit, not an "

@@ -197,7 +197,7 @@ def test_an_audit_comes_to_its_end(browser: TestClient) -> None:
         assert left in told
     assert "Certified: at most 20 relevant ones are left unread." in page
     assert "at most 20 relevant ones are left unread</dd>" in progress
-    assert "only an audit certifies" not in progress
+    assert "only random reads certify" not in progress
     assert "under way" not in progress
     assert left in browser.get("/p/floods/export").text
     told = browser.get("/p/floods/progress", headers={"accept-language": "de"}).text
