@@ -15,7 +15,7 @@ import linker as package
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.cli.commands import grouping
-from linker.engine.grouping import draw
+from linker.cli.commands.grouping import draw
 from tests.helpers import linker
 
 WORDS = [
@@ -176,7 +176,14 @@ def test_a_table_holds_every_document_with_its_own_columns(posts: Path, tmp_path
     out = tmp_path / f"groups{suffix}"
     groups = package.group(posts, out)
     rows = read(out)
-    assert list(rows[0])[:6] == ["id", "group", "probability", "near_copy_of", "title", "text"]
+    assert list(rows[0])[:8] == [
+        "id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset"
+    ]  # fmt: skip
+    for row, member in zip(rows, groups.members, strict=True):
+        assert (row["passage"] or None) == (
+            str(row["text"])[slice(*member.passage)] if member.passage else None
+        )
+        assert bool(member.passage) == (member.probability is not None)
     assert [(row["id"], int(str(row["group"]))) for row in rows] == [(m.id, m.group) for m in groups.members]
     metadata = rows[5]["metadata"] if suffix == ".jsonl" else rows[5]
     assert isinstance(metadata, dict) and metadata["story"] == "1"

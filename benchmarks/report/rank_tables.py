@@ -158,6 +158,27 @@ CORPORA = {
 }  # fmt: skip
 
 
+@renders("passages")
+def passages(results: Any) -> Iterator[str]:
+    """How often the right sentence is named, and how far linker is ahead."""
+    sets = {
+        "digests": "digests of five articles",
+        "sentences": "forty sentences",
+        "half the words": "half the words",
+    }
+    rows = {name: results.get(name, {}) for name in sets}
+    titles = (f"{title} ({rows[name]['cases']:,})" for name, title in sets.items())
+    yield f"| | {' | '.join(titles)} |"
+    for system in ("linker", "BM25 sentence", "MiniLM sentence", "first sentence"):
+        cells = []
+        for of in rows.values():
+            lead = of[system].get("lead of linker")
+            cells.append(f"{of[system]['right']:.3f}" + (f" ({bracketed(lead, '+')})" if lead else ""))
+        yield f"| {system} | {' | '.join(cells)} |"
+    chances = (f"{of['chance']:.3f}" for of in rows.values())
+    yield f"| by chance | {' | '.join(chances)} |"
+
+
 @renders("groups")
 def groups(results: Any) -> Iterator[str]:
     """B-cubed, the adjusted Rand index and pairs of all systems, and how far linker without links is ahead."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 from collections import Counter
@@ -71,15 +72,20 @@ def tweets(splits: Sequence[str] = ("train", "dev", "test"), claims: bool = Fals
     return _made(found)
 
 
+@functools.cache
+def articles() -> list[Document]:
+    """Return the articles of `statements2articles`."""
+    return [_document(r) for r in _records(shared_data() / "statements2articles" / "corpus.jsonl.gz")]
+
+
 def statements(split: str, count: int, others: int = 0) -> Grouped:
     """Return statements with their articles, and `others`, which may be about the same: these are not judged."""
     part = rank_data.links("statements2articles")[split]
     queries = part.queries[:count]
     story = {min(part.qrels[q.id]): q.id for q in queries}
-    articles = [_document(r) for r in _records(shared_data() / "statements2articles" / "corpus.jsonl.gz")]
     found = [(Document(q.id, q.text), q.id) for q in queries]
-    found += [(d, story[d.id]) for d in articles if d.id in story]
-    more = [(d, d.id) for d in articles if d.id not in story][:others]
+    found += [(d, story[d.id]) for d in articles() if d.id in story]
+    more = [(d, d.id) for d in articles() if d.id not in story][:others]
     return _made([*found, *more], [True] * len(found) + [False] * len(more))
 
 

@@ -1,9 +1,9 @@
-"""Mark the words of a text that a query shares with it, as BM25 sees them: by their stems."""
+"""The words of a text with their terms, as BM25 sees them, and texts cut into marked pieces."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from indexes.text.analysis import CJK_RUN, Analysis
@@ -14,16 +14,6 @@ _WORD = re.compile(rf"[@#]?{WORD}(?:['’]{WORD})*")
 _PART = re.compile(
     f"{CJK_RUN.pattern}|[^{CJK_RUN.pattern[1:]}"
 )  # a run without spaces, or what is between two
-
-
-def marked(analysis: Analysis, text: str, terms: Collection[str]) -> list[tuple[str, bool]]:
-    """Return the text in pieces, each with whether it is a word of `terms` (of `Analysis.query_terms`).
-
-    The pieces joined are the text. In languages that are indexed by pairs of characters, pairs are marked.
-    """
-    return cut(
-        text, ((start, end) for start, end, of in words_in(analysis, text) if not of.isdisjoint(terms))
-    )
 
 
 def words_in(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
@@ -59,22 +49,26 @@ def cut(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
     return [piece for piece in pieces if piece[0]]
 
 
-def excerpt(pieces: list[tuple[str, bool]], length: int) -> list[tuple[str, bool]]:
-    """Return at most about `length` characters of marked pieces, from a little before the first marked one.
+def part(pieces: Iterable[tuple[str, bool]], start: int, stop: int) -> list[tuple[str, bool]]:
+    """Return the pieces of the characters from `start` to before `stop`."""
+    found, at = list[tuple[str, bool]](), 0
+    for piece, is_marked in pieces:
+        if text := piece[max(start - at, 0) : max(stop - at, 0)]:
+            found.append((text, is_marked))
+        at += len(piece)
+    return found
 
-    Where something is left out, "… " begins or " …" ends the excerpt.
+
+def excerpt(
+    pieces: Sequence[tuple[str, bool]], length: int, around: int
+) -> tuple[list[tuple[str, bool]], int]:
+    """Return at most about `length` characters of marked pieces, from a little before the one numbered `around`.
+
+    Where something is left out, "… " begins or " …" ends the excerpt. The number is by how much a character of the
+    text comes earlier in the excerpt.
     """
     text = "".join(piece for piece, _ in pieces)
-    if len(text) <= length:
-        return pieces
-    before = "".join(piece for piece, _ in pieces[: next((i for i, (_, hit) in enumerate(pieces) if hit), 0)])
-    start = max(0, min(len(before) - length // 4, len(text) - length))
-    start = text.rfind(" ", 0, start) + 1 if start else 0
-    cut: list[tuple[str, bool]] = [("… ", False)] if start else []
-    at = 0
-    for piece, hit in pieces:
-        part = piece[max(start - at, 0) : max(start + length - at, 0)]
-        if part:
-            cut.append((part, hit))
-        at += len(piece)
-    return [*cut, (" …", False)] if start + length < len(text) else cut
+    start = max(0, min(around - length // 4, len(text) - length))
+    start = text.find(" ", start - 1, around) + 1 or start if start else 0  # where a word begins
+    before, after = [("… ", False)] * (start > 0), [(" …", False)] * (start + length < len(text))
+    return [*before, *part(pieces, start, start + length), *after], start - 2 * len(before)

@@ -25,6 +25,7 @@ from linker.crosslingual.runs import explanations_path, holds_files_beside, link
 from linker.crosslingual.sides import Side, same_language, side_of
 from linker.crosslingual.task import NO_LINKS, Task, read_links
 from linker.crosslingual.together import Together, link_together
+from linker.engine.evidence import Span
 from linker.evaluation.reading.trec import write_run
 
 Pairs = Sequence[tuple[str, str]]
@@ -36,7 +37,8 @@ class Links:
 
     `texts` and `targets` count the texts on both sides, `metadata` says how the links were made. In one language,
     the scores are P(link), `none` holds P(none) of each text that was to be linked, and `copies` the near copies of its
-    first target among the others. `evaluate` takes `run`.
+    first target among the others; `passages`, where the sentence that a text is about begins and ends in its first
+    target, linked or not. `evaluate` takes `run`.
     """
 
     run: Mapping[str, Mapping[str, float]]
@@ -46,6 +48,7 @@ class Links:
     metadata: Mapping[str, Any] = field(repr=False)
     none: Mapping[str, float] = field(default_factory=dict, repr=False)
     copies: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
+    passages: Mapping[str, Span | None] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.run)
@@ -121,7 +124,8 @@ def _together(source: Side, target: Side, pairs: Pairs, options: LinkOptions, pa
         records = (_explained(id_, answer) for id_ in answer.none)
         write_atomically(explanations_path(path), b"".join(orjson.dumps(r) + b"\n" for r in records))
     counts = len(source.documents), len(target.documents)
-    links = Links(answer.run, "auto", *counts, answer.metadata, answer.none, answer.copies)
+    passages = {id_: passage for id_, (_, passage) in answer.evidence.items()}
+    links = Links(answer.run, "auto", *counts, answer.metadata, answer.none, answer.copies, passages)
     return Outcome(links, answer.proposed)
 
 
@@ -142,7 +146,7 @@ def _explained(id_: str, answer: Together) -> dict[str, Any]:
         "no_link_probability": answer.none[id_],
     }
     if of:
-        record |= {"probability": next(iter(of.values())), "matches": answer.matches[id_]}
+        record |= {"probability": next(iter(of.values())), "matches": answer.evidence[id_][0]}
     return record | ({"group": answer.copies[id_]} if id_ in answer.copies else {})
 
 

@@ -23,7 +23,7 @@ from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.sides import Side, analysis_of
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.engine.evidence import evidence
+from linker.engine.evidence import Span, evidence
 from linker.engine.folding import fold
 from linker.scoring.probability.competition import Kind, Lists
 from linker.scoring.probability.deciding import FEWEST as FEWEST_HELD
@@ -34,6 +34,7 @@ from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings, deep
 from linker.scoring.ranking.ranker import BATCH, Ranker
 from linker.scoring.ranking.training import FEWEST, train
 
+Words = tuple[tuple[str, float], ...]
 SETTINGS = PoolSettings(bm25=30, dense=15)  # of a ranker that is trained here; `bm25`: at least
 KINDS: Mapping[Cardinality | None, Kind | None] = {
     None: None, "one-to-one": "one-to-one", "many-to-one": "none"
@@ -44,7 +45,8 @@ KINDS: Mapping[Cardinality | None, Kind | None] = {
 class Together:
     """The texts that were linked, by id: documents with P(link), best first; P(none); near copies of the first.
 
-    `matches`: the words that each text shares with its first document, and their weights, if they were asked for.
+    `evidence`: the words that each text shares with its first document, linked or not, and their weights, and the
+    passage that it is about.
     """
 
     run: dict[str, dict[str, float]]
@@ -52,7 +54,7 @@ class Together:
     copies: dict[str, list[str]]
     metadata: dict[str, Any]
     proposed: list[tuple[str, str, float]]
-    matches: dict[str, list[tuple[str, float]]]
+    evidence: dict[str, tuple[Words, Span | None]]
 
 
 def link_together(
@@ -226,7 +228,7 @@ def _result(
         _copies(run, target),
         metadata,
         proposed,
-        _matches(engine, source, run) if wishes.explain else {},
+        _evidence(engine, source, proposed),
     )
 
 
@@ -251,16 +253,15 @@ def _said(decision: Decision) -> str:
     return f"competition for documents: {choice.kind}{how}"
 
 
-def _matches(
-    engine: Engine, source: Side, run: Mapping[str, Mapping[str, float]]
-) -> dict[str, list[tuple[str, float]]]:
-    """Return the words that each text shares with its first document, with their share of the weight."""
+def _evidence(
+    engine: Engine, source: Side, proposed: Sequence[tuple[str, str, float]]
+) -> dict[str, tuple[Words, Span | None]]:
+    """Return what speaks for the link of each text with its first document."""
     found = {}
-    for id_, of in run.items():
-        document = engine.document(next(iter(of)))
-        found[id_] = list(
-            evidence(engine.collection, source.documents[id_].full_text, document.full_text).words
-        )
+    for one, other, _ in proposed:
+        text = engine.document(other).full_text
+        shared = evidence(engine.collection, source.documents[one].full_text, text)
+        found[one] = shared.words, shared.passage
     return found
 
 

@@ -18,6 +18,7 @@ from indexes.text.parameters import Bm25Parameters
 from indexes.vectors.faiss_index import FaissIndex
 from linker.base.logs import logger
 from linker.engine.changing import Changing
+from linker.engine.evidence import Span, evidence
 from linker.engine.options import SearchOptions
 from linker.engine.snapshot import Snapshot, query_vectors
 from linker.scoring.ranking.ranker import Ranker
@@ -62,6 +63,10 @@ class Engine(Changing):
         Raises BadFilterError, UnknownIdError if there is no document `after`.
         """
         yield from self.collection.matching(self.filter(where), after)
+
+    def passage(self, query: str, text: str) -> Span | None:
+        """Return where the sentence of a text that a query is about begins and ends, None if they share no word."""
+        return evidence(self.collection, query, text).passage
 
     def search(
         self,

@@ -1,17 +1,21 @@
-"""Which words of a document speak for a link with a seed: the terms that BM25 finds in both, by what they weigh."""
+"""What in a document speaks for a link with a seed: the terms that BM25 finds in both, and the sentence with most."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from indexes.showing import Pieces
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
-from indexes.text.marking import cut, words_in
+from indexes.text.forward import END
+from indexes.text.marking import cut, excerpt, part, words_in
 from indexes.text.scoring import find, lucene_idf
 from indexes.text.vocabulary import term_hash
 
@@ -20,6 +24,13 @@ if TYPE_CHECKING:
 
 RAREST = 24  # words of a query for copies
 MARKED = 12  # terms, at most, that are marked and named: with all of them, the weightiest would drown
+# Chosen on development sets by `benchmarks.passages`: of a neighbour's words, this share counts for a sentence, and of
+# its length, this share lowers what it weighs.
+AROUND, BY_LENGTH = 0.5, 0.15
+LONGEST = 400  # characters of a passage
+
+Span = tuple[int, int]
+Place = tuple[int, int, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +38,34 @@ class Evidence:
     """`words`: the weightiest shared words as the document writes them, each with its share of the weight of all.
 
     `pieces`: the document's text, cut into pieces, each with whether it is one of these words; joined, they are the
-    text.
+    text. `title`: the same of the title. `passage`: where the sentence that the seed is about most begins and ends in
+    the text; None if no word of the text is shared.
     """
 
     words: tuple[tuple[str, float], ...]
-    pieces: tuple[tuple[str, bool], ...]
+    pieces: Pieces
+    title: Pieces = ()
+    passage: Span | None = None
+
+    @property
+    def parts(self) -> tuple[Pieces, Pieces, Pieces]:
+        """The pieces before the passage, of the passage, and after it; without a passage, all are before it."""
+        end = sum(len(piece) for piece, _ in self.pieces)
+        start, stop = self.passage or (end, end)
+        edges = itertools.pairwise((0, start, stop, end))
+        before, inside, after = (part(self.pieces, a, b) for a, b in edges)
+        return before, inside, after
+
+    def excerpt(self, length: int) -> Evidence:
+        """Return the evidence in about `length` characters around the passage."""
+        start, stop = self.passage or (0, 0)
+        pieces, shift = excerpt(self.pieces, length, start)
+        shown = sum(len(piece) for piece, _ in pieces)
+        passage = (start - shift, min(stop - shift, shown)) if self.passage else None
+        return Evidence(self.words, pieces, self.title, passage)
 
 
-def evidence(collection: AnyCollection, seed: str, text: str) -> Evidence:
+def evidence(collection: AnyCollection, seed: str, text: str, title: str = "") -> Evidence:
     """Return what the texts of a seed and of a document share in the terms of the index, without stop words.
 
     A term that occurs f times in the document weighs idf · f / (f + k1), BM25's weight without the document's length,
@@ -42,21 +73,71 @@ def evidence(collection: AnyCollection, seed: str, text: str) -> Evidence:
     """
     analysis = Analysis(collection.manifest.analysis)
     wanted = set(analysis.query_terms(seed))
-    places = [(start, end, terms & wanted) for start, end, terms in words_in(analysis, text)]
-    marked = [(start, end, terms) for start, end, terms in places if terms]
-    counts = Counter(term for _, _, terms in marked for term in terms)
-    k1 = collection.manifest.bm25.k1
-    weights = {t: idf * counts[t] / (counts[t] + k1) for t, idf in _idf(collection, list(counts)).items()}
+    heading, body = (
+        [(start, end, terms & wanted) for start, end, terms in words_in(analysis, of)] for of in (title, text)
+    )
+    counts = Counter(term for _, _, terms in (*heading, *body) for term in terms)
+    k1, idf = collection.manifest.bm25.k1, _idf(collection, list(counts))
+    weights = {t: idf[t] * counts[t] / (counts[t] + k1) for t in counts}
     total = sum(weights.values()) or 1.0
     written: dict[str, str] = {}
-    for start, end, terms in marked:
-        for term in terms:
-            written.setdefault(term, text[start:end])
+    for of, places in ((title, heading), (text, body)):
+        for start, end, terms in places:
+            for term in terms:
+                written.setdefault(term, of[start:end])
     ranked = sorted(weights, key=lambda term: (-weights[term], term))[:MARKED]
     words = tuple((written[term], weights[term] / total) for term in ranked)
     heavy = frozenset(ranked)
-    spans = [(start, end) for start, end, terms in marked if terms & heavy]
-    return Evidence(words, tuple(cut(text, spans)))
+
+    def pieces(text: str, places: Sequence[Place]) -> Pieces:
+        return cut(text, ((start, end) for start, end, terms in places if terms & heavy))
+
+    return Evidence(words, pieces(text, body), pieces(title, heading), _passage(text, body, idf))
+
+
+def _passage(text: str, places: Sequence[Place], idf: Mapping[str, float]) -> Span | None:
+    """Return the sentence of a text that has most of the weight of its shared terms, by the `places` of all words.
+
+    Each term counts once, those that only a neighbouring sentence has in part, and a longer sentence needs more.
+    """
+    spans = list(sentences(text))
+    starts = np.array([start for start, _ in spans])
+    held: list[set[str]] = [set() for _ in spans]
+    length = np.zeros(len(spans))
+    for start, _, terms in places:
+        at = int(np.searchsorted(starts, start, side="right")) - 1
+        held[at] |= terms
+        length[at] += 1
+    if not any(held):
+        return None
+    long = 1 - BY_LENGTH + BY_LENGTH * length / length.mean()
+    around = [a | b for a, b in zip([set(), *held[:-1]], [*held[1:], set()], strict=True)]
+    weight = [
+        sum(idf[t] for t in here) + AROUND * sum(idf[t] for t in near - here) if here else 0.0
+        for here, near in zip(held, around, strict=True)
+    ]
+    return spans[int(np.argmax(np.array(weight) / long))]
+
+
+def quoted(text: str, passage: Span | None) -> dict[str, str | int | None]:
+    """Return what tables hold of a passage: `passage` and `offset` (its first character, from 0), None without one."""
+    if passage is None:
+        return {"passage": None, "offset": None}
+    return {"passage": text[slice(*passage)], "offset": passage[0]}
+
+
+def sentences(text: str) -> Iterator[Span]:
+    """Yield where each sentence of a text begins and ends, without the space around it; long ones come in parts."""
+    for start, end in itertools.pairwise([0, *(match.end() for match in END.finditer(text)), len(text)]):
+        at = start
+        while at < end:
+            stop = end
+            if end - at > LONGEST:
+                stop = text.rfind(" ", at, at + LONGEST) + 1 or at + LONGEST
+            if inside := text[at:stop].strip():
+                first = text.index(inside, at)
+                yield first, first + len(inside)
+            at = stop
 
 
 def rarest_words(collection: AnyCollection, text: str, count: int = RAREST) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
@@ -20,12 +19,13 @@ from indexes.text.vocabulary import term_hash
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
+from linker.engine.evidence import Span, evidence
 from linker.scoring.groups import evidence as pairs_of
 from linker.scoring.groups.copies import leaders, without_frame
 from linker.scoring.groups.evidence import Evidence
 from linker.scoring.groups.judged import Judged, judged_of
 from linker.scoring.groups.shipped import SHIPPED
-from linker.scoring.groups.stories import Stories, stories_of
+from linker.scoring.groups.stories import Stories, Story, stories_of
 from linker.scoring.probability.promise import Promise, promise
 from linker.scoring.ranking.candidates import document_day
 
@@ -39,7 +39,8 @@ TITLE, WORDS = 100, 8  # characters, and words of a group
 class Member:
     """A document in its group: P(it belongs to the other members), None if it is alone; what it is a copy of; its day.
 
-    `date` is in ISO 8601, None if the document has none.
+    `date` is in ISO 8601, None if the document has none. `passage`: where the sentence that is about the story begins
+    and ends in the document's text, by the words that it shares with the group's representative.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Member:
     probability: float | None = None
     near_copy_of: str | None = None
     date: str | None = None
+    passage: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +145,6 @@ def group(
     return _named(collection, documents, found, stories, dates, certified, metadata)
 
 
-def draw(groups: Groups, count: int, seed: int = 0) -> list[tuple[str, str, float]]:
-    """Return random pairs of different texts in one group, and the probability of their group."""
-    copies = {member.id for member in groups.members if member.near_copy_of is not None}
-    pairs = [
-        (*pair, group.probability)
-        for group in groups.groups
-        for pair in itertools.combinations([id_ for id_ in group.ids if id_ not in copies], 2)
-    ]
-    order = np.random.default_rng(seed).permutation(len(pairs))[:count]
-    return [pairs[i] for i in order.tolist()]
-
-
 def _probabilities(found: Evidence, known: Judged) -> tuple[Float64Array, int]:
     """Return P(same story) of the pairs, float64 [m], and from how many judged ones it learned."""
     at, same = known.labels(found.pairs)
@@ -226,6 +216,8 @@ def _named(
 ) -> Groups:
     """Return the groups with the documents' ids, in the order in which the index holds them."""
     order = np.argsort(collection.rows.locate([d.id for d in documents]))
+    told = list(stories.groups())
+    passages = dict(p for story in told for p in _passages(collection, documents, stories, story))
     place = np.argsort(order)
     number: dict[int, int] = {}
     members = []
@@ -238,11 +230,12 @@ def _named(
                 None if np.isnan(belongs) else round(belongs, 4),
                 documents[lead].id if lead != i else None,
                 _iso(dates[i]) if np.isfinite(dates[i]) else None,
+                passages.get(i),
             )
         )
     analysis = Analysis(collection.manifest.analysis)
     groups = []
-    for story in stories.groups():
+    for story in told:
         inside = story.members[np.argsort(place[story.members])]
         words, names = _words(analysis, documents[story.medoid].full_text, found, story.members)
         known = dates[inside][np.isfinite(dates[inside])]
@@ -263,6 +256,17 @@ def _named(
             )
         )
     return Groups(tuple(members), tuple(sorted(groups, key=lambda g: g.number)), certified, dict(metadata))
+
+
+def _passages(
+    collection: AnyCollection, documents: Sequence[Document], stories: Stories, story: Story
+) -> Iterator[tuple[int, Span | None]]:
+    """Yield the members of a story, each with its passage by the medoid; the medoid's is by the first other text."""
+    members, medoid = story.members.tolist(), story.medoid
+    other = next((i for i in members if stories.leader[i] == i != medoid), medoid)
+    for i in members:
+        like = documents[other if i == medoid else medoid].full_text
+        yield i, evidence(collection, like, documents[i].text).passage
 
 
 def _words(

@@ -16,11 +16,10 @@ from indexes.arrays import check_k
 from indexes.hybrid import Answer, Mode, OnFailure, by_filter
 from indexes.interface import BackendUnavailableError, Filter, Hits, IndexesError, Matrix, check_vectors
 from indexes.showing import WIDTH, Pieces
-from indexes.text.analysis import Analysis
-from indexes.text.marking import excerpt, marked
 from indexes.text.parameters import Bm25Parameters
 from linker.base.errors import InputError
 from linker.encoders.opened import OwnEncoder
+from linker.engine.evidence import evidence
 from linker.engine.generation import Generation, Stamp
 from linker.engine.lexicons import QueryLexicon, understood
 from linker.engine.options import SearchOptions
@@ -126,12 +125,7 @@ class Snapshot(Generation):
         return dataclasses.replace(answer, hits=hits)
 
     def _marked(self, query: str, text: str) -> Pieces:
-        analysis = self._analysis
-        return excerpt(marked(analysis, text, analysis.query_terms(query)), WIDTH)
-
-    @functools.cached_property
-    def _analysis(self) -> Analysis:
-        return Analysis(self.collection.manifest.analysis)
+        return evidence(self.collection, query, text).excerpt(WIDTH).pieces
 
     def _answer(self, texts: Sequence[str], options: SearchOptions, where: Filter | None) -> Answer:
         k, reranker = options.k, options.reranker

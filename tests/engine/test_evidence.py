@@ -8,11 +8,22 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from indexes.text.analysis import Analysis
 from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
-from linker.engine.evidence import MARKED, evidence, rarest_words
+from linker.engine.evidence import (
+    AROUND,
+    BY_LENGTH,
+    LONGEST,
+    MARKED,
+    evidence,
+    quoted,
+    rarest_words,
+    sentences,
+)
 from linker.engine.folding import copies
 from tests.helpers import sentence
 
@@ -52,14 +63,78 @@ def test_marked_pieces_are_the_shared_words_in_any_form(tmp_path: Path) -> None:
     letter = evidence(engine.collection, "U.S. streets", "the U.S. street")
     assert [piece for piece, shared in letter.pieces if shared] == ["street"]
     nothing = evidence(engine.collection, "A vote", text)
-    assert (nothing.words, nothing.pieces) == ((), ((text, False),))
-    assert evidence(engine.collection, "", "").pieces == ()
+    assert (nothing.words, nothing.pieces) == ((), [(text, False)])
+    assert evidence(engine.collection, "", "").pieces == []
 
 
 def test_han_is_marked_by_pairs(tmp_path: Path) -> None:
     engine = engine_of(tmp_path, ["洪水淹没了街道", "议会选举"], "chinese")
     found = evidence(engine.collection, "城市的洪水", "昨天洪水淹没了")
     assert [piece for piece, shared in found.pieces if shared] == ["洪水"]
+
+
+def test_the_passage_is_the_heaviest_sentence_by_a_slow_count(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    texts = [sentence(rng, 20) for _ in range(40)]
+    engine = engine_of(tmp_path, texts)
+    analysis = Analysis(engine.collection.manifest.analysis)
+    terms = [set(analysis.terms(analysis.prepare(t))) for t in texts]
+    chosen = set()
+    for _ in range(20):
+        parts = [sentence(rng, rng.randint(1, 15)).capitalize() + "." for _ in range(rng.randint(1, 6))]
+        seed, text = sentence(rng, 12), "\n".join(parts)
+        wanted = set(analysis.query_terms(seed))
+        words = [analysis.terms(analysis.prepare(part)) for part in parts]
+
+        def idf(term: str) -> float:
+            holding = sum(term in t for t in terms)
+            return math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+
+        def weight(i: int) -> float:
+            own = set(words[i]) & wanted  # noqa: B023
+            if not own:
+                return 0.0
+            near = {t for j in (i - 1, i + 1) if 0 <= j < len(words) for t in words[j]} & wanted - own  # noqa: B023
+            mean = sum(map(len, words)) / len(words)  # noqa: B023
+            long = 1 - BY_LENGTH + BY_LENGTH * len(words[i]) / mean  # noqa: B023
+            return (sum(map(idf, own)) + AROUND * sum(map(idf, near))) / long
+
+        best = max(range(len(parts)), key=weight)
+        found = evidence(engine.collection, seed, text).passage
+        assert (found is None) == (weight(best) == 0)
+        if found:
+            assert weight(parts.index(text[slice(*found)])) == pytest.approx(weight(best))
+            chosen.add(parts.index(text[slice(*found)]))
+    assert len(chosen) > 2
+
+
+def test_a_passage_is_quoted_with_its_offset_and_shown_in_an_excerpt(tmp_path: Path) -> None:
+    engine = engine_of(tmp_path, ["Floods in Valencia", "a vote", "The town's flooded street"])
+    text = "A vote was held. " * 30 + "Floods hit Valencia! " + "Nothing else. " * 30
+    found = evidence(engine.collection, "flooded Valencia", text, "Floods")
+    assert found.passage == engine.passage("flooded Valencia", text)
+    assert quoted(text, found.passage) == {"passage": "Floods hit Valencia!", "offset": text.index("Floods")}
+    assert found.title == [("Floods", True)]
+    before, inside, after = ("".join(piece for piece, _ in part) for part in found.parts)
+    assert (before + inside + after, inside) == (text, "Floods hit Valencia!")
+    shown = found.excerpt(100)
+    assert "".join(piece for piece, _ in shown.parts[1]) == "Floods hit Valencia!"
+    assert len("".join(piece for piece, _ in shown.pieces)) < 110
+    nothing = evidence(engine.collection, "nowhere", text)
+    assert nothing.passage is None and quoted(text, None) == {"passage": None, "offset": None}
+    assert nothing.parts == ([(text, False)], [], [])
+
+
+@given(
+    st.text(alphabet="ab .!?\n。\u3000'", max_size=300) | st.text(alphabet="ab ", min_size=800, max_size=1200)
+)
+def test_sentences_hold_all_but_the_space_around_them(text: str) -> None:
+    spans = list(sentences(text))
+    assert all(0 < b - a <= max(LONGEST, 0) or "." in text for a, b in spans)
+    assert all(text[a:b] == text[a:b].strip() != "" for a, b in spans)
+    edges = [0, *(edge for span in spans for edge in span), len(text)]
+    assert edges == sorted(edges)
+    assert not "".join(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)).strip()
 
 
 def test_copies_by_the_rarest_words_are_those_by_the_whole_text(tmp_path: Path) -> None:

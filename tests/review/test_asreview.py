@@ -37,6 +37,9 @@ class Corpus(dict[str, Document]):
     def documents(self) -> list[Document]:
         return [*self.values()]
 
+    def passage(self, query: str, text: str) -> None:
+        """No document shares a word with a seed."""
+
 
 PAPERS = Corpus(
     {

@@ -36,6 +36,9 @@ class Corpus(dict[str, Document]):
     def documents(self) -> list[Document]:
         return [*self.values()]
 
+    def passage(self, query: str, text: str) -> tuple[int, int] | None:
+        return (0, 6) if query.startswith("Floods") else None
+
 
 CALL = "=cmd|' /C calc'!A0"
 POSTS = Corpus(
@@ -79,7 +82,7 @@ def test_a_table_holds_everything(tmp_path: Path, ledger: Ledger, suffix: str) -
     first, second, third = rows_of(report.path)
     assert list(first) == [
         "seed", "id", "verdict", "reviewer", "time", "note", "tags", "score", "probability", "phase", "model",
-        "seed_title", "seed_text", "title", "text", "seed_section", "seed_likes",
+        "seed_title", "seed_text", "title", "text", "passage", "offset", "seed_section", "seed_likes",
         "url", "likes", "metadata.text", "metadata.tags", "lang", "ok",
     ]  # fmt: skip
     guard = "'" if suffix == ".csv" else ""
@@ -88,6 +91,8 @@ def test_a_table_holds_everything(tmp_path: Path, ledger: Ledger, suffix: str) -
     assert (first["seed_title"], first["seed_text"]) == ("Floods", "Heavy rain\nfloods")
     assert (first["tags"], first["metadata.tags"], first["metadata.text"]) == ("one; two", '["a"]', "own")
     assert (str(first["score"]), str(first["likes"]), first["seed_section"]) == ("1.5", "3", "world")
+    assert (second["passage"], int(second["offset"])) == ("second", 0)
+    assert not third["passage"] and third["offset"] in (None, "")
     assert second["likes"] == "1234567890123456789"
     assert str(second["ok"]).lower() == "true"
     assert third["seed_text"] == f"{guard}=1+1"
@@ -101,7 +106,7 @@ def test_no_cell_of_xlsx_is_a_formula(tmp_path: Path, ledger: Ledger) -> None:
     risky = [
         c for row in sheet.iter_rows() for c in row if isinstance(c.value, str) and c.value[:1] in "=+-@"
     ]
-    assert {c.value for c in risky} == {"=cmd|' /C calc'!A0", "-note", "=1+1"}
+    assert {c.value for c in risky} == {"=cmd|' /C calc'!A0", "=cmd|'", "-note", "=1+1"}
     assert all(c.data_type == "s" and c.quotePrefix for c in risky)
 
 

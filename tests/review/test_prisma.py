@@ -51,6 +51,9 @@ def test_each_record_takes_one_way(tmp_path: Path) -> None:
         def documents(self) -> list[Document]:
             return [*self.values()]
 
+        def passage(self, query: str, text: str) -> None:
+            """No document shares a word with a seed."""
+
     with Ledger(tmp_path / "l", durable=False) as ledger:
         ledger.put_seeds([Seed("s", "x", document="d0")])
         ledger.add_all(READ)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.logs import logger
-from linker.crosslingual.linking import Links
+from linker.crosslingual.linking import Links, Outcome
 from linker.crosslingual.sides import UNKNOWN, Side
+from linker.engine.evidence import Span
 from linker.review.exporting.rows import Row
 from linker.review.exporting.writing import PAIRS, write_pairs
 from linker.review.interface import Judgement, Seed
 
 UNJUDGED: Any = ""
-Proposed = Sequence[tuple[str, str, float]]
 
 
 def check_doubts(path: Path, between: tuple[float, float]) -> None:
@@ -28,16 +28,17 @@ def check_doubts(path: Path, between: tuple[float, float]) -> None:
 
 
 def write_doubts(
-    path: Path, source: Side, target: Side, proposed: Proposed, between: tuple[float, float]
+    path: Path, outcome: Outcome, source: Side, target: Side, between: tuple[float, float]
 ) -> int:
     """Write the links whose probability is `between` two bounds, the least certain first; return how many there are.
 
-    Each record is a pair as `linker review export` writes it, with an empty verdict. Raises InputError if the file
-    cannot be written.
+    Each record is a pair as `linker review export` writes it, with its passage and an empty verdict. Raises InputError
+    if the file cannot be written.
     """
-    doubts = [link for link in proposed if between[0] <= link[2] <= between[1]]
+    doubts = [link for link in outcome.proposed if between[0] <= link[2] <= between[1]]
     doubts.sort(key=lambda link: (abs(link[2] - 0.5), link[0]))
-    write_pairs(list(_rows(doubts, source, target)), path)
+    passages = outcome.links.passages
+    write_pairs([_doubt(link, source, target, passages.get(link[0])) for link in doubts], path)
     logger.info("%s: %s links with a probability from %g to %g to judge", path, f"{len(doubts):,}", *between)
     return len(doubts)
 
@@ -45,8 +46,9 @@ def write_doubts(
 def write_linked(path: Path, links: Links, source: Side, target: Side, *, probable: bool) -> None:
     """Write all links as a table, in the columns of `write_doubts` and with the rank of each target.
 
-    `probable`: the scores are probabilities. Also, where they are known: P(none) of the text (`seed_none`) and near
-    copies of the target among the others (`copies`). Raises InputError if the file cannot be written.
+    `probable`: the scores are probabilities. Also, where they are known: P(none) of the text (`seed_none`), near copies
+    of the target among the others (`copies`), and the passage of the first target that the text is about. Raises
+    InputError if the file cannot be written.
     """
     write_pairs(list(_linked_rows(links, source, target, probable)), path)
 
@@ -58,13 +60,13 @@ def _linked_rows(links: Links, source: Side, target: Side, probable: bool) -> It
             said: dict[str, Any] = {"rank": rank}
             if rank == 1 and one in links.copies:
                 said["copies"] = " ".join(links.copies[one])
-            yield _row(source, one, target, other, (score, score if probable else None), none, said)
+            passage = links.passages.get(one) if rank == 1 else None
+            yield _row(source, one, target, other, (score, score if probable else None), none, said, passage)
 
 
-def _rows(doubts: Proposed, source: Side, target: Side) -> Iterator[Row]:
-    for one, other, probability in doubts:
-        p = round(probability, 6)
-        yield _row(source, one, target, other, (p, p), {}, {})
+def _doubt(link: tuple[str, str, float], source: Side, target: Side, passage: Span | None) -> Row:
+    p = round(link[2], 6)
+    return _row(source, link[0], target, link[1], (p, p), {}, {}, passage)
 
 
 def _row(
@@ -75,6 +77,7 @@ def _row(
     said: tuple[float, float | None],
     more: Mapping[str, Any],
     others: Mapping[str, Any],
+    passage: Span | None,
 ) -> Row:
     """Return a pair with its score and probability `said`, and what is known of the text and of the target."""
     first, second = source.documents[one], target.documents[other]
@@ -83,4 +86,4 @@ def _row(
     metadata = {**codes[0], **more, **first.metadata}
     seed = Seed(one, first.full_text, metadata=metadata)
     document = Document(other, second.full_text, "", {**codes[1], **others, **second.metadata})
-    return Row(Judgement(one, other, UNJUDGED, score=said[0], probability=said[1]), seed, document)
+    return Row(Judgement(one, other, UNJUDGED, score=said[0], probability=said[1]), seed, document, passage)

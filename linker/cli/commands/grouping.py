@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import xxhash
 
@@ -23,7 +25,8 @@ from linker.corpora import Columns
 from linker.crosslingual.runs import explanations_path
 from linker.crosslingual.sides import Side, side_of
 from linker.crosslingual.together import indexed
-from linker.engine.grouping import Groups, draw
+from linker.engine.evidence import quoted
+from linker.engine.grouping import Groups
 from linker.engine.options import GroupOptions
 from linker.review.exporting.rows import Cell, Row, cell, headed
 from linker.review.exporting.writing import PAIRS, cells_to_csv, cells_to_xlsx, write_pairs
@@ -31,7 +34,7 @@ from linker.review.importing.readers import read_records
 from linker.review.interface import Judgement, Seed
 from linker.scoring.groups.following import changes, followed
 
-COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text")
+COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset")
 DRAWN = 300  # pairs that are drawn to be judged
 UNJUDGED: Any = ""
 
@@ -73,6 +76,18 @@ def group(options: GroupOptions) -> Groups:
         write_pairs([_row(side, *pair) for pair in pairs], Path(o.sample))
         logger.info("%s: %s pairs within groups to judge", o.sample, f"{len(pairs):,}")
     return groups
+
+
+def draw(groups: Groups, count: int, seed: int = 0) -> list[tuple[str, str, float]]:
+    """Return random pairs of different texts in one group, and the probability of their group."""
+    copies = {member.id for member in groups.members if member.near_copy_of is not None}
+    pairs = [
+        (*pair, group.probability)
+        for group in groups.groups
+        for pair in itertools.combinations([id_ for id_ in group.ids if id_ not in copies], 2)
+    ]
+    order = np.random.default_rng(seed).permutation(len(pairs))[:count]
+    return [pairs[i] for i in order.tolist()]
 
 
 def _corpus(files: Sequence[Path], columns: Columns | None, encoder: str | None) -> Side:
@@ -150,6 +165,7 @@ def _records(groups: Groups, side: Side) -> Iterator[dict[str, Any]]:
             "near_copy_of": member.near_copy_of,
             "title": document.title,
             "text": document.text,
+            **quoted(document.text, member.passage),
             "metadata": dict(document.metadata),
         }
 

@@ -49,7 +49,7 @@ def link(options: LinkOptions) -> Links:
         elif o.save_model and done.model:
             save(done.model(), Path(o.save_model))
         if o.uncertain:
-            write_doubts(Path(o.uncertain), first, second, done.proposed, o.between)
+            write_doubts(Path(o.uncertain), done, first, second, o.between)
     if table and path:
         write_linked(path, done.links, first, second, probable=o.method in LEARN)
     return done.links

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import orjson
 
 from indexes.interface import Document
+from linker.engine.evidence import Span, quoted
 from linker.review.exporting.cells import tags_text
 from linker.review.interface import Judgement, Seed
 
@@ -17,7 +18,7 @@ Cell = str | int | float | bool | None
 JUDGED = (
     "seed", "id", "verdict", "reviewer", "time", "note", "tags", "score", "probability", "phase", "model"
 )  # fmt: skip
-TEXTS = ("seed_title", "seed_text", "title", "text")
+TEXTS = ("seed_title", "seed_text", "title", "text", "passage", "offset")
 
 
 class Documents(Protocol):
@@ -31,16 +32,24 @@ class Documents(Protocol):
         """Return all of them."""
         ...
 
+    def passage(self, query: str, text: str) -> Span | None:
+        """Return where the sentence of a text begins and ends that a query is about, None if they share no word."""
+        ...
+
     def __contains__(self, id_: object) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A judgement, its seed and its document; either is empty where it is not known."""
+    """A judgement, its seed and its document; either is empty where it is not known.
+
+    `passage`: where the sentence that the seed is about begins and ends in the document's text, if it is known.
+    """
 
     judgement: Judgement
     seed: Seed
     document: Document
+    passage: Span | None = None
 
     def record(self) -> dict[str, Any]:
         """Return everything as JSON values: the judgement's fields, then seed and document with their metadata."""
@@ -51,6 +60,7 @@ class Row:
             "seed_metadata": dict(self.seed.metadata),
             "title": self.document.title,
             "text": self.document.text,
+            **quoted(self.document.text, self.passage),
             "metadata": dict(self.document.metadata),
         }
 
@@ -63,7 +73,9 @@ def joined(
     for judgement in judgements:
         known = documents is not None and judgement.id in documents
         document = documents.document(judgement.id) if documents and known else Document(judgement.id, "")
-        yield Row(judgement, by_id.get(judgement.seed, Seed(judgement.seed, "")), document)
+        seed = by_id.get(judgement.seed, Seed(judgement.seed, ""))
+        passage = documents.passage(seed.full_text, document.text) if documents and known else None
+        yield Row(judgement, seed, document, passage)
 
 
 def table(rows: Callable[[], Iterable[Row]]) -> Iterator[Sequence[Cell]]:

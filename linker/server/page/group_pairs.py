@@ -8,6 +8,7 @@ from fastapi import APIRouter, Form, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
+from linker.engine.evidence import evidence
 from linker.review.interface import Judgement, Verdict
 from linker.server.page import grouping
 from linker.server.page.grouping import View, ledger_of
@@ -75,6 +76,10 @@ def _pair(request: Request, opened: Opened, error: str = "") -> Response:
     skipped = [(j.seed, j.id) for j in ledger_of(opened).judgements(reviewer) if j.verdict == "skip"]
     pair = found.following(skipped) if reviewer else None
     documents = [opened.engine.document(id_) for id_ in pair or () if id_ in opened.engine]
-    values = {"check": found, "pair": pair, "documents": documents, "longest": LONGEST}
+    shown = [
+        (one, evidence(opened.engine.collection, other.full_text, one.text[:LONGEST]))
+        for one, other in zip(documents, reversed(documents), strict=True)
+    ]
+    values = {"check": found, "pair": pair, "documents": shown, "longest": LONGEST}
     values["kept"] = sum((s.probability or 0) >= found.sample.threshold for s in stories.made.stories)
     return page(request, "group_pairs.html", values, project=opened.project, error=error)

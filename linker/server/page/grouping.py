@@ -10,6 +10,8 @@ from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 
+from indexes.interface import Document
+from linker.engine.evidence import evidence
 from linker.review.exporting.rows import Cell
 from linker.review.grouped import Grouped, Item, Story, edited, is_edit, load
 from linker.review.interface import Judgement
@@ -133,15 +135,26 @@ def as_row(opened: Opened, story: Story) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def members(opened: Opened, items: Iterable[Item]) -> list[dict[str, Any]]:
-    """Return what the page of a group shows of its documents."""
+def members(opened: Opened, story: Story, items: Iterable[Item]) -> list[dict[str, Any]]:
+    """Return what the page of a group shows of some of its documents: the passage that is about the story.
+
+    It is found by what stands for the group, and for that by the first of the other texts.
+    """
+    stands = story.representative
+    texts = (item.id for item in story.items if item.near_copy_of is None and item.id != stands)
+    like = {id_: _document(opened, id_).full_text for id_ in (stands, next(texts, stands))}
     found = []
     for item in items:
-        document = opened.engine.document(item.id) if item.id in opened.engine else None
-        text = " ".join(document.text[: 2 * LEAD].split()) if document else ""
-        lead = text if len(text) <= LEAD else text[:LEAD].rsplit(" ", 1)[0] + " …"
-        found.append({"item": item, "title": document.title if document else "", "lead": lead})
+        document = _document(opened, item.id)
+        by = [*like.values()][-1] if item.id == stands else like[stands]
+        shown = evidence(opened.engine.collection, by, document.text, document.title)
+        found.append({"item": item, "evidence": shown.excerpt(LEAD)})
     return found
+
+
+def _document(opened: Opened, id_: str) -> Document:
+    """Return a document, an empty one if it was deleted since."""
+    return opened.engine.document(id_) if id_ in opened.engine else Document(id_, "")
 
 
 def timeline(stories: Sequence[Story]) -> dict[str, Any]:

@@ -209,12 +209,12 @@ def _story(request: Request, opened: Opened, number: int, start: int = 0, error:
     numbers = [story.number for story in stories.listed]
     at = numbers.index(number) if number in numbers else -1
     weak = [
-        grouping.members(opened, [item for item in here.items if item.id == id_])
+        grouping.members(opened, here, [item for item in here.items if item.id == id_])
         for id_ in (here.weakest or ())[:2]
     ]
     values = {
         "story": here, "row": grouping.as_row(opened, here), "start": start, "step": PAGE,
-        "members": grouping.members(opened, here.items[start : start + PAGE]), "last": _last(request, opened),
+        "members": grouping.members(opened, here, here.items[start : start + PAGE]), "last": _last(request, opened),
         "weak": [found[0] for found in weak if found], "next": numbers[at + 1] if 0 <= at < len(numbers) - 1 else 0,
         "previous": numbers[at - 1] if at > 0 else 0,
         "others": [

@@ -32,8 +32,7 @@ class Shown:
     """
 
     candidate: Candidate
-    title: Evidence
-    text: Evidence
+    evidence: Evidence
     words: tuple[tuple[str, float], ...]
     metadata: Mapping[str, str]
     rest: int
@@ -58,14 +57,11 @@ def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown
     number, seed = seed_of(opened, candidate.seed)
     text = unwrapped(document.text if whole else document.text[:LONGEST])
     beside = seed.full_text if seed else ""
-    collection = opened.engine.collection
-    both = evidence(collection, beside, f"{document.title}\n{text}")
-    title, body = _split(both, len(document.title))
+    found = evidence(opened.engine.collection, beside, text, document.title)
     return Shown(
         candidate,
-        title,
-        body,
-        both.words[:WORDS],
+        found,
+        found.words[:WORDS],
         as_lines(document.metadata),
         len(document.text) - len(text),
         seed,
@@ -199,19 +195,3 @@ def _said(opened: Opened, reviewer: str) -> dict[str, dict[str, tuple[Verdict, s
             is_same = shown in ("skip", judgement.verdict)
             by_seed[seed] = judgement.verdict, judgement.verdict if is_same else "mixed"
     return found
-
-
-def _split(both: Evidence, title: int) -> tuple[Evidence, Evidence]:
-    """Return the evidence in the title (its first characters, up to a newline) and in the text."""
-    first: list[tuple[str, bool]] = []
-    second: list[tuple[str, bool]] = []
-    position = 0
-    for piece, marked in both.pieces:
-        cut = max(0, title - position)
-        if piece[:cut]:
-            first.append((piece[:cut], marked))
-        rest = piece[cut:] if position > title else piece[cut + 1 :]
-        if rest:
-            second.append((rest, marked))
-        position += len(piece)
-    return Evidence(both.words, tuple(first)), Evidence(both.words, tuple(second))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -177,7 +177,7 @@ def _places(request: Request, project: Project) -> list[dict[str, Any]]:
         if not there:
             continue
         further = {_path(request, route, project) for route in place.within}
-        shown = [(text(title), path, path == request.url.path) for _, title, path in there if title]
+        shown = [(text(title), path, _current(request, path, there)) for _, title, path in there if title]
         found.append(
             {
                 "title": text(place.title),
@@ -188,6 +188,14 @@ def _places(request: Request, project: Project) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _current(request: Request, path: str, pages: Sequence[tuple[str, str, str]]) -> str:
+    """Return the `aria-current` of a page's tab: "page" on it, "true" on a page below it, "" elsewhere."""
+    if path == request.url.path:
+        return "page"
+    above = [path for *_, path in pages if request.url.path.startswith(f"{path}/")]
+    return "true" if path == max(above, key=len, default="") else ""
 
 
 def _path(request: Request, route: str, project: Project) -> str:

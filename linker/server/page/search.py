@@ -14,9 +14,8 @@ from starlette.responses import RedirectResponse, Response
 
 from indexes.errors import reason_of
 from indexes.interface import Document, Filter, IndexesError
-from indexes.text.analysis import Analysis
-from indexes.text.marking import excerpt, marked
 from linker.base.errors import InputError
+from linker.engine.evidence import Evidence, evidence
 from linker.engine.folding import fold
 from linker.review.fields import Field, fields
 from linker.review.interface import Candidate, Seed, Verdict
@@ -29,7 +28,6 @@ router = APIRouter()
 SHOWN, MOST = 50, 1000  # hits of a first answer, and of the longest one
 EXCERPT = 420  # characters of a hit's text
 Text = Annotated[str, Form(max_length=100_000)]
-Pieces = list[tuple[str, bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +36,7 @@ class Line:
 
     rank: int
     document: Document
-    title: Pieces
-    text: Pieces
+    evidence: Evidence
     copies: tuple[Document, ...]
     offer: SeedOffer
     is_seed: bool
@@ -104,8 +101,6 @@ def _answer(
     documents = [opened.engine.document(id_) for id_ in hits.ids]
     chances = answer.probabilities[0] if answer.probabilities is not None else None
     folds = fold([document.full_text for document in documents])
-    analysis = Analysis(opened.engine.collection.manifest.analysis)
-    terms = analysis.query_terms(text).keys()
     leaders = [documents[group.leader].id for group in folds]
     found = offers(opened, leaders, reviewer, query.get("seed", ""))
     seeds = {seed.document for seed in opened.ledger.seeds}
@@ -116,8 +111,7 @@ def _answer(
             Line(
                 group.leader + 1,
                 document,
-                marked(analysis, document.title, terms),
-                excerpt(marked(analysis, document.text, terms), EXCERPT),
+                evidence(opened.engine.collection, text, document.text, document.title).excerpt(EXCERPT),
                 tuple(documents[i] for i in group.copies),
                 found[document.id],
                 document.id in seeds,

@@ -1,18 +1,23 @@
-"""The words of a query, marked in a text."""
+"""Words of a text with their terms, and excerpts of marked pieces."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes.text.analysis import Analysis
-from indexes.text.marking import excerpt, marked
+from indexes.text.marking import cut, excerpt, part, words_in
 from linker.review.fields import Field, of_metadata
 
 ENGLISH = Analysis("english")
 
 
+def marked(analysis: Analysis, text: str, query: str) -> list[tuple[str, bool]]:
+    wanted = analysis.query_terms(query)
+    return cut(text, ((a, b) for a, b, terms in words_in(analysis, text) if not terms.isdisjoint(wanted)))
+
+
 def words(analysis: Analysis, text: str, query: str) -> list[str]:
-    return [piece for piece, hit in marked(analysis, text, analysis.query_terms(query)) if hit]
+    return [piece for piece, hit in marked(analysis, text, query) if hit]
 
 
 @pytest.mark.parametrize(
@@ -32,18 +37,24 @@ def test_words_are_marked_by_their_stems(language: str, query: str, text: str, e
     assert words(Analysis(language), text, query) == expected
 
 
-@given(st.text(max_size=200), st.text(max_size=20), st.integers(10, 60))
-def test_no_character_is_lost(text: str, query: str, length: int) -> None:
-    pieces = marked(ENGLISH, text, ENGLISH.query_terms(query))
+@given(st.text(max_size=200), st.text(max_size=20), st.integers(10, 60), st.integers(0, 200))
+def test_no_character_is_lost(text: str, query: str, length: int, around: int) -> None:
+    pieces = marked(ENGLISH, text, query)
     assert "".join(piece for piece, _ in pieces) == text
-    shown = "".join(piece for piece, _ in excerpt(pieces, length))
+    assert (
+        "".join(piece for piece, _ in part(pieces, around, around + length)) == text[around : around + length]
+    )
+    around = min(around, max(len(text) - 1, 0))
+    found, shift = excerpt(pieces, length, around)
+    shown = "".join(piece for piece, _ in found)
     assert shown.removeprefix("… ").removesuffix(" …") in text or len(text) <= length
     assert len(shown) <= max(length + 4, length)
+    assert not text or shown[around - shift] == text[around]
 
 
-def test_an_excerpt_shows_the_first_marked_word() -> None:
+def test_an_excerpt_shows_what_it_is_around() -> None:
     text = "word " * 200 + "flood " + "word " * 200
-    pieces = excerpt(marked(ENGLISH, text, {"flood"}), 100)
+    pieces, _ = excerpt(marked(ENGLISH, text, "flood"), 100, text.index("flood"))
     assert ("flood", True) in pieces
     assert pieces[0] == ("… ", False)
     assert pieces[-1] == (" …", False)

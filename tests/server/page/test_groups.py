@@ -88,6 +88,17 @@ def test_groups_are_newest_first_and_on_a_timeline(browser: TestClient, project:
     assert largest.count('class="dot"') == 6 and 'datetime="2024-01-10"' in largest
 
 
+def test_a_group_shows_the_passage_of_each_text_and_its_tab_is_marked(
+    browser: TestClient, project: Project
+) -> None:
+    text = browser.get(f"{GROUPS}/one?number=1").text
+    assert text.count('<span class="passage">') >= 3 and 'aria-current="true">Groups</a>' in text
+    assert 'aria-current="page">Groups</a>' in browser.get(GROUPS).text
+    post(browser, GROUPS, f"{GROUPS}/check/draw", level="0.9")
+    pairs = browser.get(f"{GROUPS}/check").text
+    assert '<span class="passage">' in pairs and 'aria-current="true">Groups</a>' in pairs
+
+
 def test_groups_are_merged_split_moved_and_each_change_is_undone(
     browser: TestClient, project: Project
 ) -> None:
