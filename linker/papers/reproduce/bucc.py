@@ -192,7 +192,8 @@ def by_matrix(task: Task) -> Candidates:
 def _latent(weights: sp.csr_array, linked: Int64Array) -> Float32Array:
     """Return pages in the latent space of the `linked` ones: rows of length 1, float32 [n, k]."""
     known = weights[linked]
-    return fit_lsi(known, sp.csr_array((len(linked), 0), dtype=np.float32), COMPONENTS).fold_source(weights)
+    nothing = sp.csr_array(np.zeros((len(linked), 0), dtype=np.float32))
+    return fit_lsi(known, nothing, COMPONENTS).fold_source(weights)
 
 
 def ridge(source: Float32Array, target: Float32Array, links: Int64Array, penalty: float) -> Float32Array:

