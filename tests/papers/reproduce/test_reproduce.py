@@ -88,7 +88,7 @@ def test_semeval_reads_the_tasks_table_and_downloads(tmp_path: Path, monkeypatch
         rows.append(["en", "en", "1_2", 2.0])  # whose articles are gone
         with (data / f"semeval-2022_task8_{name}.csv").open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([["url1_lang", "url2_lang", "pair_id", "Overall"], *rows])
-    (shown, kinds), lines = reproduced("semeval", data, tmp_path / "work")
+    (shown, kinds, errors), lines = reproduced("semeval", data, tmp_path / "work")
     found = {row["system"]: row for row in shown["rows"]}
     assert found["encoder + entities"]["here"]["Pearson"] > 0.5
     assert found["encoder"]["published"] == {"Pearson": 0.733}
@@ -98,6 +98,10 @@ def test_semeval_reads_the_tasks_table_and_downloads(tmp_path: Path, monkeypatch
                                         "label": "here", "why": ""}  # fmt: skip
     assert "pairs whose articles are still there" in shown["why"]
     assert kinds["measures"] == ["de-de", "en-en"]
+    counts = {row["system"]: row["here"]["pairs"] for row in errors["rows"]}
+    assert counts["all pairs"] == counts["de-de"] + counts["en-en"] == 12
+    assert sum(n for name, n in counts.items() if "words" in name) == 12
+    assert sum(n for name, n in counts.items() if name.endswith("in common")) == 12
     assert any({*test[:2]} == {"encoder", "encoder + entities"} for test in shown["tests"])
     assert shown["title"].startswith("News pairs: 16 to train on, 12 to test")
     assert any("Siamese mBERT: not run" in line for line in lines)
@@ -182,6 +186,9 @@ def test_cbg_reads_the_tasks_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (shown,), _ = reproduced("cbg", data, tmp_path / "work")
     rows = {row["system"]: row for row in shown["rows"]}
     assert rows["cosine of usem3"]["here"]["Spearman"] > 0.5
+    assert rows["share of words in common"]["here"]["Pearson"] > 0.9, "grades are the words that were kept"
+    assert rows["cosine of word counts"]["here"]["MSE"] < 0.05
+    assert rows["cosine of trigrams of letters"]["here"]["Pearson"] > 0.7
     constant = rows["a constant: the mean training grade"]["here"]
     grades_ = np.array([number % 6 for number in range(20)]) / 5
     mean = np.mean([number % 6 for number in range(40)]) / 5
