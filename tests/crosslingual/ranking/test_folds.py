@@ -1,12 +1,17 @@
 """Folds: every link once, all links of a page together, and a hash of the content decides."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.dtypes import Int64Array
 from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.folds import divisions_of, folds_of, held_out
+from linker.crosslingual.ranking.interface import Learned
+from linker.crosslingual.ranking.learning import out_of_fold
+from tests.crosslingual.synthetic import twin
 from tests.crosslingual.tiny import numbered
 
 ROWS = st.lists(st.integers(0, 19), min_size=1, max_size=40)
@@ -64,3 +69,23 @@ def test_few_links_are_divided_several_times_and_each_time_otherwise() -> None:
         assert sorted(np.concatenate(part).tolist()) == list(range(20))
     assert len({tuple(fold.tolist()) for fold in folds}) == 12
     np.testing.assert_array_equal(folds[0], folds_of(pairs(20), pages(), 4, seed=1)[0])
+
+
+def test_no_link_of_a_page_teaches_its_own_description(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = twin(pages=40)
+    evidence, links, unlinked = (
+        AllEvidence(corpus.source, corpus.target),
+        corpus.links[:24],
+        np.arange(24, 40),
+    )
+    learned, learn, taught = evidence.learn(links), AllEvidence.learn, list[Int64Array]()
+
+    def spy(self: AllEvidence, links: Int64Array) -> Learned:
+        taught.append(links)
+        return learn(self, links)
+
+    monkeypatch.setattr(AllEvidence, "learn", spy)
+    parts = out_of_fold(evidence, links, unlinked, learned=learned, folds=3)
+    assert len(parts) == len(taught) == 3
+    for part, teachers in zip(parts, taught, strict=True):
+        assert sorted([*teachers[:, 0].tolist(), *part.lists.rows.tolist()]) == list(range(24))
