@@ -116,7 +116,7 @@ def clusters(found: Network, least: float) -> list[Cluster]:
         if groups[a].keys() & groups[b].keys():
             continue
         groups[a] |= groups[b]
-        weakest[a] = min(weakest[a], weakest[b], p)
+        weakest[a] = p  # links come in falling order
         for page in groups[b].items():
             member[page] = a
         del groups[b]

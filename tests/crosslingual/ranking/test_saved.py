@@ -174,6 +174,16 @@ DAMAGE = {
 }
 
 
+class Harmful:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.path,)
+
+
 @pytest.mark.parametrize("what", DAMAGE)
 def test_damage_is_named_with_its_remedy(what: str, folder: Path, tmp_path: Path) -> None:
     import shutil
@@ -194,11 +204,12 @@ def test_a_pickle_is_refused(folder: Path, tmp_path: Path) -> None:
 
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
-    np.savez(copy / ARRAYS, links=np.array([{"a": 1}], object))
+    np.savez(copy / ARRAYS, spaces=np.array([Harmful(tmp_path / "written")], object))
     digest = xxhash.xxh3_128_hexdigest((copy / ARRAYS).read_bytes())
     edit(lambda s: s["files"].update({ARRAYS: digest}))(copy)  # type: ignore[attr-defined]  # a dict
     with pytest.raises(InputError, match="not a linking model of this version"):
         load(copy)
+    assert not (tmp_path / "written").exists()
 
 
 def test_a_folder_of_something_else_is_not_replaced(full: LinkingResult, tmp_path: Path) -> None:
