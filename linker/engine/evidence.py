@@ -23,7 +23,7 @@ MARKED = 12  # terms, at most, that are marked and named: with all of them, the 
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class SharedWords:
     """`words`: the weightiest shared words as the document writes them, each with its share of the weight of all.
 
     `pieces`: the document's text, cut into pieces, each with whether it is one of these words; joined, they are the
@@ -34,7 +34,7 @@ class Evidence:
     pieces: tuple[tuple[str, bool], ...]
 
 
-def evidence(collection: AnyCollection, seed: str, text: str) -> Evidence:
+def evidence(collection: AnyCollection, seed: str, text: str) -> SharedWords:
     """Return what the texts of a seed and of a document share in the terms of the index, without stop words.
 
     A term that occurs f times in the document weighs idf · f / (f + k1), BM25's weight without the document's length,
@@ -56,7 +56,7 @@ def evidence(collection: AnyCollection, seed: str, text: str) -> Evidence:
     words = tuple((written[term], weights[term] / total) for term in ranked)
     heavy = frozenset(ranked)
     spans = [(start, end) for start, end, terms in marked if terms & heavy]
-    return Evidence(words, tuple(cut(text, spans)))
+    return SharedWords(words, tuple(cut(text, spans)))
 
 
 def rarest_words(collection: AnyCollection, text: str, count: int = RAREST) -> str:

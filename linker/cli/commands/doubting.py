@@ -11,7 +11,7 @@ from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.crosslingual.linking import Links
 from linker.crosslingual.sides import UNKNOWN, Side
-from linker.review.exporting.rows import Row
+from linker.review.exporting.rows import ExportRow
 from linker.review.exporting.writing import PAIRS, write_pairs
 from linker.review.interface import Judgement, Seed
 
@@ -51,7 +51,7 @@ def write_linked(path: Path, links: Links, source: Side, target: Side, *, probab
     write_pairs(list(_linked_rows(links, source, target, probable)), path)
 
 
-def _linked_rows(links: Links, source: Side, target: Side, probable: bool) -> Iterator[Row]:
+def _linked_rows(links: Links, source: Side, target: Side, probable: bool) -> Iterator[ExportRow]:
     for one, of in links.run.items():
         none = {"none": round(links.none[one], 6)} if one in links.none else {}
         for rank, (other, score) in enumerate(of.items(), start=1):
@@ -61,7 +61,7 @@ def _linked_rows(links: Links, source: Side, target: Side, probable: bool) -> It
             yield _row(source, one, target, other, (score, score if probable else None), none, said)
 
 
-def _rows(doubts: Proposed, source: Side, target: Side) -> Iterator[Row]:
+def _rows(doubts: Proposed, source: Side, target: Side) -> Iterator[ExportRow]:
     for one, other, probability in doubts:
         p = round(probability, 6)
         yield _row(source, one, target, other, (p, p), {}, {})
@@ -75,7 +75,7 @@ def _row(
     said: tuple[float, float | None],
     more: Mapping[str, Any],
     others: Mapping[str, Any],
-) -> Row:
+) -> ExportRow:
     """Return a pair with its score and probability `said`, and what is known of the text and of the target."""
     first, second = source.documents[one], target.documents[other]
     named = source.code != target.code and UNKNOWN not in (source.code, target.code)  # else it says nothing
@@ -83,4 +83,4 @@ def _row(
     metadata = {**codes[0], **more, **first.metadata}
     seed = Seed(one, first.full_text, metadata=metadata)
     document = Document(other, second.full_text, "", {**codes[1], **others, **second.metadata})
-    return Row(Judgement(one, other, UNJUDGED, score=said[0], probability=said[1]), seed, document)
+    return ExportRow(Judgement(one, other, UNJUDGED, score=said[0], probability=said[1]), seed, document)

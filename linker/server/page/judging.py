@@ -10,7 +10,7 @@ from typing import Any
 from indexes.errors import Reason
 from indexes.interface import filter_values
 from linker.base.errors import InputError
-from linker.engine.evidence import Evidence, evidence, rarest_words
+from linker.engine.evidence import SharedWords, evidence, rarest_words
 from linker.engine.folding import copies
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.server.shelf import Opened
@@ -32,8 +32,8 @@ class Shown:
     """
 
     candidate: Candidate
-    title: Evidence
-    text: Evidence
+    title: SharedWords
+    text: SharedWords
     words: tuple[tuple[str, float], ...]
     metadata: Mapping[str, str]
     rest: int
@@ -201,7 +201,7 @@ def _said(opened: Opened, reviewer: str) -> dict[str, dict[str, tuple[Verdict, s
     return found
 
 
-def _split(both: Evidence, title: int) -> tuple[Evidence, Evidence]:
+def _split(both: SharedWords, title: int) -> tuple[SharedWords, SharedWords]:
     """Return the evidence in the title (its first characters, up to a newline) and in the text."""
     first: list[tuple[str, bool]] = []
     second: list[tuple[str, bool]] = []
@@ -214,4 +214,4 @@ def _split(both: Evidence, title: int) -> tuple[Evidence, Evidence]:
         if rest:
             second.append((rest, marked))
         position += len(piece)
-    return Evidence(both.words, tuple(first)), Evidence(both.words, tuple(second))
+    return SharedWords(both.words, tuple(first)), SharedWords(both.words, tuple(second))
