@@ -32,7 +32,7 @@ from indexes.vectors.certified import ByteScan
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.vectors.kinds import GENERATORS
-from indexes.vectors.recall import Point, choose, measure
+from indexes.vectors.recall import SearchCost, choose, measure
 
 K, QUERIES, TIMED = 10, 500, 100
 LINKS, CONSTRUCTION = 32, 100
@@ -89,7 +89,7 @@ def peer(name: str, vectors: Matrix, queries: Matrix) -> dict[str, Any]:
         start = time.process_time()
         for query in queries[:TIMED, None]:
             ask(query, width)
-        points.append(Point({"ef": width}, share, (time.process_time() - start) / TIMED * 1e3))
+        points.append(SearchCost({"ef": width}, share, (time.process_time() - start) / TIMED * 1e3))
     return found | _summary(points)
 
 

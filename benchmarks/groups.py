@@ -32,7 +32,7 @@ from linker.engine.engine import Engine
 from linker.engine.grouping import ALIKE
 from linker.scoring.groups import evidence as pairs_of
 from linker.scoring.groups.copies import leaders
-from linker.scoring.groups.evidence import Evidence, PairModel
+from linker.scoring.groups.evidence import PairEvidence, PairModel
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import Stories, stories_of
 from linker.scoring.probability.promise import promise
@@ -53,7 +53,7 @@ SIZES = (10_000, 30_000)
 TARGET = 100_000
 
 
-def evidence_of(corpus: Grouped, directory: Path, encoder: str = "none") -> Evidence:
+def evidence_of(corpus: Grouped, directory: Path, encoder: str = "none") -> PairEvidence:
     """Return the pairs of a corpus, from an index in `directory`, which is built if it is not there."""
     if not directory.exists():
         create(directory, encoder=encoder, language="english", positions=True)
@@ -79,12 +79,12 @@ def learn(work: Path) -> PairModel:
     return pairs_of.fit(parts)
 
 
-def _taught(corpus: Grouped, found: Evidence, documents: BoolArray) -> tuple[Evidence, BoolArray]:
+def _taught(corpus: Grouped, found: PairEvidence, documents: BoolArray) -> tuple[PairEvidence, BoolArray]:
     found = found.where(np.asarray(documents[found.pairs].all(axis=1)))
     return found, _same(corpus, found)
 
 
-def _same(corpus: Grouped, found: Evidence) -> BoolArray:
+def _same(corpus: Grouped, found: PairEvidence) -> BoolArray:
     return np.asarray(corpus.gold[found.pairs[:, 0]] == corpus.gold[found.pairs[:, 1]])
 
 
@@ -142,20 +142,20 @@ def _systems(
         yield rival, list(by_vectors(vectors))
 
 
-def _with(found: Evidence, vectors: Any) -> Evidence:
+def _with(found: PairEvidence, vectors: Any) -> PairEvidence:
     """Return the evidence of the same pairs with the cosine of vectors."""
     near = np.einsum("nd,nd->n", vectors[found.pairs[:, 0]], vectors[found.pairs[:, 1]])
     names = (*found.names, *pairs_of.BY_VECTORS)
     return dataclasses.replace(found, values=np.column_stack([found.values, near]), names=names)
 
 
-def _stories(corpus: Grouped, found: Evidence, model: PairModel, threshold: float) -> Stories:
+def _stories(corpus: Grouped, found: PairEvidence, model: PairModel, threshold: float) -> Stories:
     alike = found.pairs[found.cosine >= ALIKE]
     leader = leaders(len(corpus.documents), alike, lambda i: corpus.documents[i].full_text)
     return stories_of(found, model.probabilities(found), leader, threshold)
 
 
-def _by_thresholds(corpus: Grouped, found: Evidence, model: PairModel) -> list[tuple[Any, Int64Array]]:
+def _by_thresholds(corpus: Grouped, found: PairEvidence, model: PairModel) -> list[tuple[Any, Int64Array]]:
     return [(t, _stories(corpus, found, model, t).labels) for t in THRESHOLDS]
 
 

@@ -33,7 +33,7 @@ from linker.crosslingual.pages.pages import Pages, read_pages
 from linker.crosslingual.ranking.auto import NOTHING, describe_unlinked, solve
 from linker.crosslingual.ranking.evidence import CHOOSING, PASSES, AllEvidence
 from linker.crosslingual.ranking.learning import out_of_fold
-from linker.crosslingual.ranking.pooled import SETTINGS, TAUGHT, Setting, Taught
+from linker.crosslingual.ranking.pooled import SETTINGS, TAUGHT, TaskSetting, Taught
 from linker.crosslingual.ranking.self_training import sure
 from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.task import read_links
@@ -65,11 +65,11 @@ class Sample:
     right: Int64Array
     without: Described
 
-    def shows(self, setting: Setting) -> bool:
+    def shows(self, setting: TaskSetting) -> bool:
         """Return whether the lists have all features of the setting."""
         return not setting.encoder or any(name.startswith("encoder.") for name in self.lists.names)
 
-    def seen_in(self, setting: Setting) -> Sample:
+    def seen_in(self, setting: TaskSetting) -> Sample:
         """Return the lists with the features that the setting has."""
         names = tuple(name for name in self.lists.names if setting.uses(name))
         lists, without = (
@@ -88,7 +88,7 @@ class Samples:
         """Return at most 300 training pages as `auto` would meet them, with the encoder and with layout."""
         if taught == "pseudo-links" and dictionary:
             taught = "links"  # with a dictionary, it matters less what the others are
-        path = self.folder / f"{language}.{Setting(taught, dictionary).name}.npz"
+        path = self.folder / f"{language}.{TaskSetting(taught, dictionary).name}.npz"
         if not path.exists():
             _save(path, self._sample(language, taught, dictionary))
         with np.load(path) as file:
@@ -130,7 +130,7 @@ class Samples:
         return AllEvidence(pages, target, words if dictionary else (), vectors, choosing, passes), links
 
     def _without_encoder(self, evidence: AllEvidence, language: str) -> AllEvidence:
-        setting = Setting("nothing", bool(evidence.pairs))
+        setting = TaskSetting("nothing", bool(evidence.pairs))
         others = [o for o in LANGUAGES if o != language]
         ranker = calibrated([self.of(o, "nothing", setting.dictionary).seen_in(setting) for o in others])[0]
         return replace(evidence, vectors=None, rankers={setting.name: ranker})

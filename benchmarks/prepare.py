@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.support.common import cpu_time, in_child
 from benchmarks.support.harness import Arguments, Commas, Results, benchmark
 from benchmarks.support.wikis import write_langlinks, write_wikis
-from linker.papers.bucc.dumps import Counts, Site, read_dump
+from linker.papers.bucc.dumps import DumpCounts, Site, read_dump
 from linker.papers.bucc.langlinks import read_langlinks
 from linker.papers.bucc.prepare import prepare
 from linker.papers.bucc.raw_pages import RawPages
@@ -42,7 +42,7 @@ def timed(what: str, run: Callable[[], int], characters: int = 0) -> dict[str, A
 
 
 def read(dump: Path) -> int:
-    counts = Counts()
+    counts = DumpCounts()
     for _ in read_dump(dump, counts, Site()):
         pass
     return counts.pages
@@ -50,7 +50,7 @@ def read(dump: Path) -> int:
 
 def parsing(dump: Path, name: str) -> list[dict[str, Any]]:
     """Measure the markup and the sentences of a dump's articles."""
-    texts = [page.text for page in read_dump(dump, Counts(), Site()) if page.redirect is None]
+    texts = [page.text for page in read_dump(dump, DumpCounts(), Site()) if page.redirect is None]
     plain = [strip_markup(text) for text in texts]
 
     def strip() -> int:

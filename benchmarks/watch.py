@@ -34,7 +34,7 @@ from linker.cli.commands import Watched, calibrate, watch
 from linker.cli.commands.given import judgements_of
 from linker.corpora import Query, read_corpus, read_queries
 from linker.engine.engine import Engine
-from linker.review.watching import Match
+from linker.review.watching import PostMatch
 
 POSTS, SEEDS, RUNS, SEED = 20_000, (1_000, 14_231), 3, 0
 RATE, SECONDS, BURST = 6_000, 20, 60  # posts a second, for so long, so many at a time
@@ -119,7 +119,7 @@ def firehose(engine: Engine, folder: Path, made: Sequence[dict[str, str]]) -> di
     ]
     late = list[float]()
 
-    def each(match: Match) -> None:
+    def each(match: PostMatch) -> None:
         late.append(time.time() - match.post.metadata["sent"])
 
     writer = multiprocessing.get_context("spawn").Process(target=pour, args=(pipe, lines))

@@ -1,8 +1,8 @@
 """Which segments are merged: small ones by the commit that adds to them, the others in the background.
 
 Sizes are numbers of rows, postings or tokens, one per segment in row order; only neighbours are merged. A commit takes
-in those before it that are at most FACTOR times as large as what it has become, up to `Limits.small`, which takes a
-moment. Segments that no commit takes in any more are merged by merging.py when there are more than SETTLED of them.
+in those before it that are at most FACTOR times as large as what it has become, up to `MergeLimits.small`, which takes
+a moment. Segments that no commit takes in any more are merged by merging.py when there are more than SETTLED of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FACTOR, SETTLED, GROWTH = 8, 6, 4
 CROWDED = 12  # segments from which on a commit merges larger ones too: the background does not keep up
 
 
-class Limits(NamedTuple):
+class MergeLimits(NamedTuple):
     """How large a segment can become by merging."""
 
     small: int  # in a commit
@@ -22,12 +22,12 @@ class Limits(NamedTuple):
     most: int
 
 
-ROWS = Limits(1 << 13, 1 << 16, 1 << 40)
-POSTINGS = Limits(1 << 19, 1 << 26, 1 << 26)
-TOKENS = Limits(1 << 20, 1 << 27, 1 << 27)
+ROWS = MergeLimits(1 << 13, 1 << 16, 1 << 40)
+POSTINGS = MergeLimits(1 << 19, 1 << 26, 1 << 26)
+TOKENS = MergeLimits(1 << 20, 1 << 27, 1 << 27)
 
 
-def left_alone(sizes: Sequence[int], new: int, limits: Limits, *, building: bool = False) -> int:
+def left_alone(sizes: Sequence[int], new: int, limits: MergeLimits, *, building: bool = False) -> int:
     """Return how many of the first segments stay as they are when a commit adds a segment of size `new`.
 
     A build merges as a binary counter carries, which copies each row a logarithmic number of times.
@@ -42,7 +42,7 @@ def left_alone(sizes: Sequence[int], new: int, limits: Limits, *, building: bool
     return count
 
 
-def due(sizes: Sequence[int], limits: Limits) -> slice:
+def due(sizes: Sequence[int], limits: MergeLimits) -> slice:
     """Return which segments should be merged in the background: at least two neighbours, or none (an empty slice).
 
     Commits take in none of them meanwhile. Of what is left, each is more than GROWTH times as large as the next.

@@ -54,7 +54,7 @@ def _files_of(segment: Segment, files: Iterable[str]) -> list[str]:
     return [name for name in files if name.startswith(f"{storage.SEGMENTS}/{segment.name}/")]
 
 
-class Opened(NamedTuple):
+class SharedParts(NamedTuple):
     """What an open generation has in common with another one, so that it is neither read nor checked again."""
 
     documents: Mapping[Segment, StoredSegment] = {}
@@ -63,7 +63,7 @@ class Opened(NamedTuple):
     rows: tuple[DocumentStore, Rows] | None = None
 
 
-NOTHING = Opened()
+NOTHING = SharedParts()
 
 
 class Collection:
@@ -76,7 +76,7 @@ class Collection:
         on_failure: OnFailure = "degrade",
         scan: MakeScan | None = None,
         verify: bool = True,
-        known: Opened = NOTHING,
+        known: SharedParts = NOTHING,
     ) -> None:
         self.directory, self.manifest = directory, manifest
         earlier = known.rows[0] if known.rows else None
@@ -119,21 +119,21 @@ class Collection:
                 if manifests.load(directory).generation == manifest.generation:
                     raise
 
-    def shared(self, manifest: Manifest) -> Opened:
+    def shared(self, manifest: Manifest) -> SharedParts:
         """Return what is open here and also in the generation of `manifest`, which is one of the same directory."""
         own, other = self.manifest.files, manifest.files
         pairs = zip(self.manifest.segments, self.documents.segments, strict=True)
         same = [(s, stored) for s, stored in pairs if all(own[f] == other.get(f) for f in _files_of(s, own))]
         text = self.text.segments if isinstance(self.text, Bm25Index | FieldsIndex) else ()
         forward = self.stored_forward.segments if self.stored_forward else ()
-        return Opened(
+        return SharedParts(
             {segment: stored for segment, stored in same if is_whole(stored.mapped)},
             {s.path.name: s for s in text if s.path and is_whole(mapping_of(s.terms))},
             {s.path.name: s for s in forward if s.path and is_whole(mapping_of(s.hashes))},
             (self.documents, self.rows),
         )
 
-    def with_merged(self, manifest: Manifest, merged: Opened) -> Self:
+    def with_merged(self, manifest: Manifest, merged: SharedParts) -> Self:
         """Return the generation of `manifest`: the same rows in other segments, of which those `merged` are open.
 
         Vectors and what is known of the rows are shared. Raises DamagedError.
@@ -143,13 +143,13 @@ class Collection:
             new.__dict__.pop(name, None)
         opened = {**known.documents, **merged.documents}
         new.manifest, new.documents = manifest, self.documents.in_other_segments(manifest.segments, opened)
-        known = Opened({}, {**known.postings, **merged.postings}, {**known.forward, **merged.forward})
+        known = SharedParts({}, {**known.postings, **merged.postings}, {**known.forward, **merged.forward})
         new.text = self.text if manifest.elastic else new._open_text(known)
         new.stored_forward = new._open_forward(known)
         new.hybrid = self.hybrid.with_text(new.text)
         return new
 
-    def _open_text(self, known: Opened) -> TextSearch:
+    def _open_text(self, known: SharedParts) -> TextSearch:
         folder = text_folder(self.directory, self.manifest)
         analysis, bm25 = self.manifest.analysis, self.manifest.bm25
         if bm25.fields:
@@ -160,7 +160,7 @@ class Collection:
             return Bm25Index(analysis, parameters=bm25)
         return Bm25Index.open(folder, self.rows, analysis, bm25, known.postings)
 
-    def _open_forward(self, known: Opened) -> ForwardIndex | None:
+    def _open_forward(self, known: SharedParts) -> ForwardIndex | None:
         # It is mapped now, since the next commit may delete its files.
         folder = text_folder(self.directory, self.manifest)
         if not self.manifest.positions or folder is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from indexes import text_backend
 from indexes.anywhere import AnyWriter
-from indexes.collection import NOTHING, Opened
+from indexes.collection import NOTHING, SharedParts
 from indexes.disk import faults, writing
 from indexes.disk.writing import FileRecord
 from indexes.interface import Document, IndexesError, Matrix
@@ -29,7 +29,7 @@ class Committing(AnyWriter):
     """The changes since the last commit, and how they become the next generation."""
 
     def __init__(
-        self, directory: Path, manifest: Manifest, building: bool = False, known: Opened = NOTHING
+        self, directory: Path, manifest: Manifest, building: bool = False, known: SharedParts = NOTHING
     ) -> None:
         self.directory, self.manifest, self._building = directory, manifest, building
         generations.sweep(directory, manifest)

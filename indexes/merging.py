@@ -19,7 +19,7 @@ from typing import Any
 
 from indexes import carrying
 from indexes.anywhere import AnyCollection
-from indexes.collection import Collection, Opened
+from indexes.collection import Collection, SharedParts
 from indexes.committing import COMMITTED, replace
 from indexes.disk import faults, writing
 from indexes.disk.writing import FileRecord
@@ -76,9 +76,9 @@ class _Merge:
             and all(name in listed for text in self.texts for name in text.old)
         )
 
-    def opened(self, name: str) -> Opened:
+    def opened(self, name: str) -> SharedParts:
         """Return what is open, as a generation has it in which the documents are the segment `name`."""
-        return Opened(
+        return SharedParts(
             {Segment(name, self.stored.rows): self.stored} if self.stored else {},
             {text.path.name: text.opened for text in self.texts if text.path.suffix == postings.SUFFIX},
             {text.path.name: text.opened for text in self.texts if text.path.suffix == forward.SUFFIX},
@@ -89,7 +89,7 @@ def _in_text(name: str) -> str:
     return name.split("/", 2)[2]
 
 
-def _texts(collection: Collection) -> Iterator[tuple[str, Sequence[Any], ModuleType, carrying.Limits]]:
+def _texts(collection: Collection) -> Iterator[tuple[str, Sequence[Any], ModuleType, carrying.MergeLimits]]:
     """Yield each list of segments of postings or terms, after its folder, before its module and limits."""
     text, terms = collection.text, collection.stored_forward
     if isinstance(text, FieldsIndex):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from indexes.collection import NOTHING, Opened, text_folder
+from indexes.collection import NOTHING, SharedParts, text_folder
 from indexes.disk import faults, writing
 from indexes.disk.writing import FileRecord
 from indexes.interface import Document, Matrix
@@ -68,7 +68,7 @@ class EmbeddedText:
         self._durable = durable_files(directory, manifest)
 
     @classmethod
-    def resume(cls, directory: Path, manifest: Manifest, rows: Rows, known: Opened) -> Self:
+    def resume(cls, directory: Path, manifest: Manifest, rows: Rows, known: SharedParts) -> Self:
         """Return the backend that continues from a commit. Raises DamagedError."""
         folder, building = text_folder(directory, manifest), not manifest.build.complete
         return cls._continued(directory, manifest, folder, rows, known, building=building)
@@ -80,7 +80,7 @@ class EmbeddedText:
         manifest: Manifest,
         folder: Path | None,
         rows: Rows,
-        known: Opened = NOTHING,
+        known: SharedParts = NOTHING,
         *,
         building: bool = True,
     ) -> Self:
@@ -147,7 +147,7 @@ class WithForward:
         self._durable = durable
 
     @classmethod
-    def resume(cls, directory: Path, manifest: Manifest, text: TextBackend, known: Opened) -> Self:
+    def resume(cls, directory: Path, manifest: Manifest, text: TextBackend, known: SharedParts) -> Self:
         """Return `text`, which has filled the scratch folder, with the forward index of the same commit."""
         folder, scratch = text_folder(directory, manifest), directory / storage.SCRATCH
         building = not manifest.build.complete
@@ -228,7 +228,7 @@ def _linked(
     return records
 
 
-def resume(directory: Path, manifest: Manifest, rows: Rows, known: Opened = NOTHING) -> TextBackend:
+def resume(directory: Path, manifest: Manifest, rows: Rows, known: SharedParts = NOTHING) -> TextBackend:
     """Return the backend that the manifest names, continuing from its commit; what is `known` is not read again.
 
     Raises DamagedError, and BackendUnavailableError if a server does not answer.

@@ -13,7 +13,7 @@ import numpy as np
 from indexes import carrying
 from indexes.address import Address
 from indexes.anywhere import AnyWriter
-from indexes.collection import NOTHING, Collection, Opened
+from indexes.collection import NOTHING, Collection, SharedParts
 from indexes.committing import Committing, replace
 from indexes.disk import faults
 from indexes.disk.writing import FileRecord
@@ -105,7 +105,7 @@ class Writer(Committing):
     @classmethod
     @contextlib.contextmanager
     def _session(
-        cls, directory: Path, manifest: Manifest, building: bool, known: Opened = NOTHING
+        cls, directory: Path, manifest: Manifest, building: bool, known: SharedParts = NOTHING
     ) -> Iterator[Self]:
         writer = cls(directory, manifest, building, known)
         try:

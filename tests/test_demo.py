@@ -5,7 +5,7 @@ import pytest
 
 from indexes.fusion import Fusion
 from linker.demo import run as demo
-from linker.demo.training import Story, lee_stories, split_stories
+from linker.demo.training import SplitStory, lee_stories, split_stories
 from linker.engine.tuning import Lead, SearchSetting, Tuning
 from linker.evaluation import evaluate
 from tests.server.page.support import client
@@ -19,7 +19,7 @@ def test_the_demo_runs_end_to_end_and_again(
     import linker.demo.training as training
 
     background, test = lee_stories()
-    few: tuple[list[Story], list[Story]] = background[:100], test[:20]
+    few: tuple[list[SplitStory], list[SplitStory]] = background[:100], test[:20]
     monkeypatch.setattr(training, "lee_stories", lambda: few)
     demo.run(tmp_path / "out")
     first = capsys.readouterr()

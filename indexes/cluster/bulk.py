@@ -32,14 +32,14 @@ class Operation(NamedTuple):
         return (self.action,) if self.source is None else (self.action, self.source)
 
 
-class Outcome(NamedTuple):
+class BulkOutcome(NamedTuple):
     """The result of one operation: its HTTP status, and the reason of a failure."""
 
     status: int
     reason: str = ""
 
 
-Send = Callable[[Sequence[bytes]], Sequence[Outcome]]
+Send = Callable[[Sequence[bytes]], Sequence[BulkOutcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Bulk:
     """
 
     def __init__(self, send: Send, settings: BulkSettings | None = None) -> None:
-        """`send` posts lines and returns one Outcome per operation, or raises BackendUnavailableError to be retried."""
+        """`send` posts lines and returns a `BulkOutcome` per operation; its BackendUnavailableError is retried."""
         self._send, self._settings = send, settings or BulkSettings()
         self._waiting: list[Operation] = []
         self._bytes = 0
@@ -141,7 +141,7 @@ class Bulk:
         return retries, reason
 
 
-def _is_done(operation: Operation, outcome: Outcome) -> bool:
+def _is_done(operation: Operation, outcome: BulkOutcome) -> bool:
     """Return whether an operation that changed nothing has nothing left to do: a later one came, or nothing is there.
 
     What is missing has no reason; an index that is missing has one.

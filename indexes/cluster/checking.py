@@ -30,7 +30,7 @@ COMPARED = 512  # documents that are compared at a time
 MOST_TERMS = 500  # of one document: a server limits the clauses of a query
 
 
-class Check(NamedTuple):
+class CheckReport(NamedTuple):
     """What a check found: `damage`, one line each, harmless `notes`, and how many documents it counted and read."""
 
     damage: list[str]
@@ -39,7 +39,7 @@ class Check(NamedTuple):
     sampled: int
 
 
-def check(address: Address, sample: int = SAMPLE, seed: int | None = None) -> Check:
+def check(address: Address, sample: int = SAMPLE, seed: int | None = None) -> CheckReport:
     """Check an index on a cluster; other writers may be at work.
 
     All documents must have an id, a stamp and, with an encoder, a vector. Of a random sample (by `seed`), each document
@@ -52,18 +52,20 @@ def check(address: Address, sample: int = SAMPLE, seed: int | None = None) -> Ch
         try:
             return _checked(index, stored_manifest(address, state), sample, seed)
         except DamagedError as e:
-            return Check([str(e)], [], 0, 0)
+            return CheckReport([str(e)], [], 0, 0)
 
 
-def _checked(index: ClusterIndex, manifest: Manifest, sample: int, seed: int | None) -> Check:
+def _checked(index: ClusterIndex, manifest: Manifest, sample: int, seed: int | None) -> CheckReport:
     name, health = index.name, index.health()
     missing, waiting = health["missing"], health["waiting"]
     notes = [f"{name}: {waiting} copies of shards are not there (yet)"] if waiting else []
     if missing:
-        return Check([f"{name}: {missing} of its {index.settings.shards} shards are missing"], notes, 0, 0)
+        return CheckReport(
+            [f"{name}: {missing} of its {index.settings.shards} shards are missing"], notes, 0, 0
+        )
     sources = index.sample(sample, random.randrange(2**31) if seed is None else seed)
     damage = [*_uncounted(index, manifest), *_unfound(index, manifest, sources)]
-    return Check(damage, notes, index.count(), len(sources))
+    return CheckReport(damage, notes, index.count(), len(sources))
 
 
 def _uncounted(index: ClusterIndex, manifest: Manifest) -> Iterator[str]:
@@ -103,7 +105,7 @@ def _found_by(document: Document, key: str, analysis: Analysis) -> dict[str, Any
     return {"bool": {"filter": clauses}}
 
 
-def compare(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> Check:
+def compare(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> CheckReport:
     """Compare the server with the directory: all counts, and the content of `sample` documents spread over it.
 
     Rows that are not in the commit are not damage: a writer is at work or was interrupted, and searches skip them.
@@ -126,7 +128,7 @@ def compare(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> Check:
     note = (
         f"{name}: {extra} rows that are not in the commit: searches skip them, the next change removes them"
     )
-    return Check(damage, [note] if extra else [], count, len(sampled))
+    return CheckReport(damage, [note] if extra else [], count, len(sampled))
 
 
 def _different(

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from indexes.cluster.asking import Asking
-from indexes.cluster.bulk import Bulk, BulkSettings, Outcome
+from indexes.cluster.bulk import Bulk, BulkOutcome, BulkSettings
 from indexes.cluster.client import (
     PING_SECONDS,
     REMEDIES,
@@ -75,7 +75,7 @@ class Connection:
         """Return what sends operations to `index`, by default to this one."""
         return Bulk(lambda lines: self._send(lines, index or self.name), self._bulk_settings)
 
-    def _send(self, lines: Sequence[bytes], index: str) -> Sequence[Outcome]:
+    def _send(self, lines: Sequence[bytes], index: str) -> Sequence[BulkOutcome]:
         with self.errors():
             answer = self.patient.options(max_retries=0).bulk(
                 operations=lines,  # type: ignore[arg-type]  # bytes are sent as they are
@@ -85,7 +85,7 @@ class Connection:
                 filter_path="items.*.status,items.*.error",
             )
         items = (next(iter(item.values())) for item in answer.body["items"])
-        return [Outcome(i["status"], reason_of(i["error"]) if "error" in i else "") for i in items]
+        return [BulkOutcome(i["status"], reason_of(i["error"]) if "error" in i else "") for i in items]
 
     def flush(self) -> None:
         """Wait until the queue is acknowledged, then make it visible. Raises what `Bulk.flush` raises."""

@@ -18,7 +18,7 @@ from indexes.cluster.bulk import BulkSettings
 from indexes.cluster.client import ElasticSettings, not_the_product
 from indexes.cluster.connection import of_rows
 from indexes.cluster.mapping import EARLIER, FORMAT, mapping
-from indexes.cluster.reads import Reads
+from indexes.cluster.reads import IndexReads
 from indexes.interface import BackendUnavailableError, IndexesError, RowArray
 from indexes.kinds import SERVER_TYPES
 from indexes.store import manifest as manifests
@@ -56,7 +56,7 @@ def check_name(name: str) -> str:
     return name
 
 
-class ClusterIndex(Reads):
+class ClusterIndex(IndexReads):
     """An index next to a directory, or alone, which its settings say."""
 
     def __init__(

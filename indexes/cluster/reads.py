@@ -21,7 +21,7 @@ PAGE = 5000  # ids read in one request
 SCANNED = "5m"  # how long the server keeps a point in time between two pages
 
 
-class Reads(Connection):
+class IndexReads(Connection):
     """What is read of an index; by ids where it is alone, and by rows next to a directory."""
 
     def fetch(self, rows: Sequence[int]) -> dict[int, dict[str, Any]]:

@@ -84,7 +84,7 @@ def _number(answer: Mapping[str, Any]) -> int:
     return int(answer["hits"]["total"]["value"])
 
 
-class Candidates:
+class Rescoring:
     """The documents that the server ranks first for a query of `counts`, scored again until the top k are certain."""
 
     def __init__(self, counts: Counter[str], k: int, parameters: Bm25Parameters) -> None:

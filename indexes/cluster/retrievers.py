@@ -19,7 +19,7 @@ from indexes.cluster.asking import hits_of
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.mapping import meta_term, range_clause
 from indexes.cluster.phrases import PhraseFilter
-from indexes.cluster.rescoring import Candidates, StatisticsCache
+from indexes.cluster.rescoring import Rescoring, StatisticsCache
 from indexes.cluster.rows import Numbers
 from indexes.cluster.sending import vector_kind
 from indexes.interface import Condition, Filter, IndexesError, Matrix, RowArray, ScoreArray, check_vectors
@@ -141,7 +141,7 @@ class ClusterText(_Retriever):
         answerable = [q for q, terms in enumerate(counts) if terms]
         if answerable and (width := self._numbers.width(k)):
             clauses = self.clauses(where)
-            candidates = {q: Candidates(counts[q], width, parameters) for q in answerable}
+            candidates = {q: Rescoring(counts[q], width, parameters) for q in answerable}
             asked = {q: text_query(counts[q], parameters, clauses) for q in answerable}
             while pending := [q for q in answerable if not candidates[q].complete]:
                 step = max(1, min(BATCH, AT_ONCE // max(candidates[q].size(PAGE) for q in pending)))
@@ -152,7 +152,7 @@ class ClusterText(_Retriever):
                 candidates[q].into(rows[q], scores[q])
         return rows, scores
 
-    def _extend(self, candidates: Sequence[Candidates], queries: Sequence[Query]) -> None:
+    def _extend(self, candidates: Sequence[Rescoring], queries: Sequence[Query]) -> None:
         """Ask for more candidates of each query, in one request."""
         sizes = [one.size(PAGE) for one in candidates]
         bodies = [

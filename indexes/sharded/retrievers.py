@@ -18,7 +18,7 @@ from indexes.rows import Rows
 from indexes.text.bm25 import Bm25Index
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
-from indexes.text.scoring import Bm25Scorer, Tables
+from indexes.text.scoring import Bm25Scorer, ScoringTables
 from indexes.vectors.faiss_index import FaissIndex
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class ShardedScorer(Bm25Scorer):
     def _offer_all(
         self,
         numbers: Iterable[int],
-        tables: Tables,
+        tables: ScoringTables,
         first: AnyArray,
         places: Sequence[AnyArray],
         weights: AnyArray,

@@ -21,7 +21,7 @@ from indexes.text.analysis import Analysis
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
 from indexes.text.scoring import Bm25Scorer
-from indexes.text.vocabulary import Vocabulary, query_terms
+from indexes.text.vocabulary import TermVocabulary, query_terms
 
 PENDING = 1 << 23  # tokens held before they become a segment
 BATCH = 1024  # documents indexed again at a time
@@ -64,7 +64,10 @@ class Bm25Index:
         self._rows = Rows() if rows is None else rows
         self._segments = segments
         self._scorer: Bm25Scorer | None = None
-        self._vocabulary, self._query_terms = Vocabulary(self.analysis), query_terms(self.analysis.settings)
+        self._vocabulary, self._query_terms = (
+            TermVocabulary(self.analysis),
+            query_terms(self.analysis.settings),
+        )
         self._tokens: list[Int32Array] = []
         self._lengths: list[Int64Array] = []
         self._pending = 0  # tokens
@@ -152,7 +155,7 @@ class Bm25Index:
         index._flush()
         index._check_rows()
         index._refusal = "it was indexed again, for reading only"
-        index._vocabulary = Vocabulary(index.analysis)
+        index._vocabulary = TermVocabulary(index.analysis)
         return index
 
     def __len__(self) -> int:
@@ -230,7 +233,7 @@ class Bm25Index:
         self._tokens, self._lengths, self._pending = [], [], 0
         segment_files.unlink(part[:-1], segment)
         if self._vocabulary.full():
-            self._vocabulary = Vocabulary(self.analysis)
+            self._vocabulary = TermVocabulary(self.analysis)
 
     def close(self) -> None:
         """Close the index; changes since the last commit may be lost."""

@@ -18,7 +18,7 @@ from indexes.disk.reading import check_length, mapping_of
 from indexes.dtypes import AnyArray, Int32Array, Int64Array
 from indexes.text import segment_files
 from indexes.text.segment_files import Layout
-from indexes.text.vocabulary import Vocabulary
+from indexes.text.vocabulary import TermVocabulary
 
 SUFFIX = ".forward"
 NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
@@ -71,11 +71,11 @@ def sentences(text: str) -> list[str]:
 
 
 def numbered(
-    vocabulary: Vocabulary, texts: Sequence[str]
+    vocabulary: TermVocabulary, texts: Sequence[str]
 ) -> tuple[Int32Array, Int64Array, Int64Array, Int64Array]:
     """Return the terms' numbers [tokens], tokens per text [texts], tokens per sentence, and sentences per text.
 
-    Sentences without a term are left out. The first two are as `Vocabulary.numbers` of the texts returns them.
+    Sentences without a term are left out. The first two are as `TermVocabulary.numbers` of the texts returns them.
     """
     cut = [sentences(text) for text in texts]
     tokens, lengths = vocabulary.numbers([sentence for part in cut for sentence in part])

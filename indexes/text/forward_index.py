@@ -20,7 +20,7 @@ from indexes.text.features import NAMES, QueryWords, Weights
 from indexes.text.forward import ForwardSegment
 from indexes.text.parameters import AnalysisSettings
 from indexes.text.scoring import lucene_idf
-from indexes.text.vocabulary import Vocabulary
+from indexes.text.vocabulary import TermVocabulary
 
 PENDING = 1 << 23  # tokens held before they become a segment
 BATCH = 1024  # texts numbered at a time
@@ -45,7 +45,7 @@ class ForwardIndex:
         self._analysis = Analysis(analysis)
         self._reader = features.QueryReader(self._analysis)
         self._directory, self._segments, self._building = directory, list(segments), building
-        self._vocabulary = Vocabulary(self._analysis)
+        self._vocabulary = TermVocabulary(self._analysis)
         self._parts: list[tuple[AnyArray, ...]] = []
         self._pending = 0  # tokens
 
@@ -131,7 +131,7 @@ class ForwardIndex:
         self.__dict__.pop("_statistics", None)
         segment_files.unlink(part[:-1], segment)
         if self._vocabulary.full():
-            self._vocabulary = Vocabulary(self._analysis)
+            self._vocabulary = TermVocabulary(self._analysis)
 
     def snapshot(self, target: Path) -> None:
         """Link or copy the files of the last commit into the folder `target`."""

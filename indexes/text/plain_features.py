@@ -28,7 +28,7 @@ SMOOTHING = 500.0
 Hits = Sequence[tuple[int, int]]  # position and term
 
 
-class Candidate:
+class QueryMatches:
     """A query and one candidate: `hits` are the positions of the query's terms, with the term at each."""
 
     def __init__(
@@ -74,23 +74,23 @@ def describe(
     for line, row in zip(out, rows, strict=True):
         tokens = segment.tokens[slice(*segment.offsets[row : row + 2])].tolist()
         starts = segment.sentences[slice(*segment.sentence_offsets[row : row + 2])].tolist()
-        candidate = Candidate(tokens, starts, idf, query, numbers, weights)
+        candidate = QueryMatches(tokens, starts, idf, query, numbers, weights)
         values = _query(candidate) | _counts(candidate, average) | _windows(candidate) | _phrases(candidate)
         line[:] = [values[name] for name in NAMES]
     return out
 
 
-def _content(c: Candidate) -> list[int]:
+def _content(c: QueryMatches) -> list[int]:
     return [t for t, kind in enumerate(c.kind) if kind & CONTENT]
 
 
-def _query(c: Candidate) -> dict[str, float]:
+def _query(c: QueryMatches) -> dict[str, float]:
     idf = [c.idf[t] for t in _content(c)]
     numbers = sum(c.weight[t] for t in _content(c) if c.kind[t] & NUMBER) / ONE
     return dict(zip(OF_QUERY, (len(c.word), len(idf), sum(idf), max(idf, default=0), numbers), strict=True))
 
 
-def _counts(c: Candidate, average: float) -> dict[str, float]:
+def _counts(c: QueryMatches, average: float) -> dict[str, float]:
     tf = [0] * len(c.kind)
     for _, term in c.hits:
         tf[term] += 1
@@ -131,7 +131,7 @@ def _counts(c: Candidate, average: float) -> dict[str, float]:
     }
 
 
-def _windows(c: Candidate) -> dict[str, float]:
+def _windows(c: QueryMatches) -> dict[str, float]:
     weights = [c.weight_of(c.inside(a, b)) for a, b in c.spans()]
     best = max(weights, default=0)
     third = sum(w > int(ONE * 0.3) for w in weights)
@@ -151,7 +151,7 @@ def _windows(c: Candidate) -> dict[str, float]:
     }
 
 
-def _f(c: Candidate, begin: int, end: int, weight: int) -> float:
+def _f(c: QueryMatches, begin: int, end: int, weight: int) -> float:
     """Return the harmonic mean of the query's share and the sentence's share that match, above an eighth."""
     hit = sum(c.idf_at[i] for i, t in c.inside(begin, end) if c.kind[t] & CONTENT)
     if weight <= int(ONE / 8) or not hit:
@@ -160,7 +160,7 @@ def _f(c: Candidate, begin: int, end: int, weight: int) -> float:
     return 2 * recall * precision / (recall + precision)
 
 
-def _phrases(c: Candidate) -> dict[str, float]:
+def _phrases(c: QueryMatches) -> dict[str, float]:
     term_at = dict(c.hits)
     runs = [_run(c, term_at, j, i) for i, t in c.hits for j, word in enumerate(c.word) if word == t]
     longest = max((n for _, n in runs), default=0)
@@ -184,7 +184,7 @@ def _phrases(c: Candidate) -> dict[str, float]:
     }
 
 
-def _run(c: Candidate, term_at: dict[int, int], word: int, position: int) -> tuple[int, int]:
+def _run(c: QueryMatches, term_at: dict[int, int], word: int, position: int) -> tuple[int, int]:
     """Return the query's last word of a run, and the length of the run that ends there and at a position."""
     length = 0
     while length <= word and term_at.get(position - length) == c.word[word - length]:

@@ -35,7 +35,7 @@ Query = Mapping[int, int]  # a term's hash → its count in the query
 DEFAULT = Bm25Parameters()
 
 
-class Tables(NamedTuple):
+class ScoringTables(NamedTuple):
     """What depends on k1 and b: by the code of a length, the norm [codes] and, by count, the factor [TABLED, codes]."""
 
     norms: AnyArray
@@ -101,7 +101,7 @@ class Bm25Scorer(Scorer):
         most = max((int(codes.max()) for codes in self._codes if len(codes)), default=0)
         self._lengths = LENGTHS[: most + 1]
         self._average = sum(s.tokens for s in segments) / max(1, self._documents) or 1.0
-        self._tables: dict[tuple[float, float], Tables] = {}
+        self._tables: dict[tuple[float, float], ScoringTables] = {}
         self._library = kernels.load("postings")
 
     @property
@@ -129,7 +129,7 @@ class Bm25Scorer(Scorer):
         """Return what BM25 adds to a count in a text of that length in terms: k1 (1 − b + b · length / average)."""
         return parameters.k1 * (1 - parameters.b + parameters.b * length / self._average)
 
-    def tables(self, parameters: Bm25Parameters) -> Tables:
+    def tables(self, parameters: Bm25Parameters) -> ScoringTables:
         """Return the tables for k1 and b; the last ones made are kept."""
         k1, b = parameters.k1, parameters.b
         tables = self._tables.get((k1, b))
@@ -139,7 +139,7 @@ class Bm25Scorer(Scorer):
             self._tables = dict([*self._tables.items(), ((k1, b), tables)][-MOST_TABLES:])
         return tables
 
-    def _made(self, k1: float, b: float) -> Tables:
+    def _made(self, k1: float, b: float) -> ScoringTables:
         norms = (k1 * (1 - b + b * self._lengths / self._average)).astype(np.float32)
         counts = np.arange(TABLED, dtype=np.float32)[:, None]
         factors = np.zeros((TABLED, len(norms)), dtype=np.float32)
@@ -148,7 +148,7 @@ class Bm25Scorer(Scorer):
             kernels.pointers(s.rows, s.counts, codes, s.documents, s.first, norms, factors, len(norms))
             for s, codes in zip(self._segments, self._codes, strict=True)
         ]
-        return Tables(norms, factors, pointers)
+        return ScoringTables(norms, factors, pointers)
 
     def holding(self, terms: Sequence[int]) -> RowArray:
         """Return the rows that have all of `terms` (hashes), int64 [n], ascending. Raises DamagedError."""
@@ -173,7 +173,7 @@ class Bm25Scorer(Scorer):
     def _offer_all(
         self,
         numbers: Iterable[int],
-        tables: Tables,
+        tables: ScoringTables,
         first: AnyArray,
         places: Sequence[AnyArray],
         weights: AnyArray,
@@ -189,7 +189,7 @@ class Bm25Scorer(Scorer):
     def _offer(
         self,
         number: int,
-        tables: Tables,
+        tables: ScoringTables,
         first: AnyArray,
         places: AnyArray,
         weights: AnyArray,
@@ -208,7 +208,7 @@ class Bm25Scorer(Scorer):
     def _offer_by_numpy(
         self,
         number: int,
-        tables: Tables,
+        tables: ScoringTables,
         first: AnyArray,
         places: AnyArray,
         weights: AnyArray,

@@ -22,7 +22,7 @@ HEAD = 64  # bytes
 NUMBERS = 5  # unsigned, after the magic
 
 
-class Segment(Protocol):
+class RowSegment(Protocol):
     """What every segment has."""
 
     @property
@@ -42,7 +42,7 @@ class Segment(Protocol):
         """Its file, if it has one."""
 
 
-S = TypeVar("S", bound=Segment)
+S = TypeVar("S", bound=RowSegment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Layout:
     parts: Mapping[str, str]
 
 
-def write(segment: Segment, numbers: Sequence[int], folder: Path, suffix: str, layout: Layout) -> Path:
+def write(segment: RowSegment, numbers: Sequence[int], folder: Path, suffix: str, layout: Layout) -> Path:
     """Write a segment's `numbers` [NUMBERS] and arrays to a file named by its content's checksum, and return its path.
 
     Raises OSError.
@@ -140,7 +140,7 @@ def at(segment: S, path: Path) -> S:
     return dataclasses.replace(segment, path=path)  # type: ignore[type-var] # every segment is a dataclass
 
 
-def check_content(segments: Sequence[Segment]) -> None:
+def check_content(segments: Sequence[RowSegment]) -> None:
     """Raise DamagedError if the content of a segment's file, which is about to be copied, is not as written.
 
     A file whose name is gone is mapped still, and is left unchecked.
@@ -151,7 +151,7 @@ def check_content(segments: Sequence[Segment]) -> None:
                 raise DamagedError(f"{segment.path}: content differs from its checksum: {REMEDY}")
 
 
-def unlink(merged: Sequence[Segment], into: Segment) -> None:
+def unlink(merged: Sequence[RowSegment], into: RowSegment) -> None:
     """Delete the files of segments that were merged; a process that has mapped one keeps it."""
     for old in merged:
         if old.path is not None and old.path != into.path:

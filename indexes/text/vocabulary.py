@@ -32,7 +32,7 @@ def term_hash(term: str) -> int:
     return xxhash.xxh3_64_intdigest(term.encode("utf-8"))
 
 
-class Vocabulary:
+class TermVocabulary:
     """Terms by number, in order of appearance."""
 
     def __init__(self, analysis: Analysis) -> None:
@@ -44,7 +44,7 @@ class Vocabulary:
         self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
         # The same by the pieces' hashes, where the compiled library can be used.
         posts = analysis.settings.tokenizer == "posts"
-        self._table = Table(posts) if kernels.load("postings") is not None else None
+        self._table = PieceTable(posts) if kernels.load("postings") is not None else None
 
     def numbers(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
         """Return the numbers of all terms in order (int32 [tokens]), and how many each text has (int64 [texts])."""
@@ -124,7 +124,7 @@ def _parts(texts: Sequence[str]) -> list[Sequence[str]]:
     return [texts[a:b] for a, b in itertools.pairwise(edges)]
 
 
-class Table:
+class PieceTable:
     """The compiled part: numbers of pieces by 64-bit hash, which collide with the same probability as for terms."""
 
     def __init__(self, posts: bool) -> None:

@@ -62,21 +62,21 @@ class ExactScan(Protocol):
         ...
 
 
-class _Block(NamedTuple):
+class _ScanBlock(NamedTuple):
     codes: npt.NDArray[np.uint8]
     scales: ScoreArray
     errors: ScoreArray  # −inf where there is no row
     longest: float
 
 
-def _encode(vectors: Matrix) -> _Block:
+def _encode(vectors: Matrix) -> _ScanBlock:
     rows, dim = vectors.shape
     padded, room = -(-dim // 4) * 4, -(-rows // PANEL) * PANEL
     codes = np.empty(room * padded, dtype=np.uint8)
     scales, errors = np.zeros(room, dtype=np.float32), np.full(room, -np.inf, dtype=np.float32)
     encode = kernels.load("scan").encode
     longest = kernels.call(encode, np.ascontiguousarray(vectors), rows, dim, padded, codes, scales, errors)
-    return _Block(codes, scales, errors, longest)
+    return _ScanBlock(codes, scales, errors, longest)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class ByteScan:
         enough rows of a large file have been scored for all of it to stay in memory.
         """
         self._threads, self._release = threads, release
-        self._blocks: list[_Block] = []
+        self._blocks: list[_ScanBlock] = []
         self._coded = 0
         self._seen = self._scored = 0  # rows, over all queries so far
         self._touched = 0  # scored since the last release
@@ -148,7 +148,7 @@ class ByteScan:
         """Return whether this machine can scan vectors of dimension `dim`."""
         return dim <= MOST_DIM and kernels.load("scan") is not None
 
-    def _cover(self, vectors: Matrix) -> list[_Block]:
+    def _cover(self, vectors: Matrix) -> list[_ScanBlock]:
         """Encode the rows that were added since the last call and return all blocks."""
         with self._lock:
             if self._coded < len(vectors):
@@ -199,7 +199,7 @@ class ByteScan:
         return _decode(np.concatenate([_best(keys[i : i + shares], k) for i in range(0, len(keys), shares)]))
 
 
-def _allowed(blocks: list[_Block], mask: Mask | None) -> list[_Block]:
+def _allowed(blocks: list[_ScanBlock], mask: Mask | None) -> list[_ScanBlock]:
     """Return the blocks with an error of −inf for the rows that the mask forbids, so that they pass no threshold."""
     if mask is None:
         return blocks
@@ -213,7 +213,7 @@ def _allowed(blocks: list[_Block], mask: Mask | None) -> list[_Block]:
 
 
 def _scan(
-    vectors: Matrix, blocks: list[tuple[int, _Block]], queries: _Queries, k: int, room: int
+    vectors: Matrix, blocks: list[tuple[int, _ScanBlock]], queries: _Queries, k: int, room: int
 ) -> _Candidates:
     """Return the rows of `blocks` that may be among the top k of each query."""
     library, pool = kernels.load("scan"), _Candidates(vectors, queries, k, room)

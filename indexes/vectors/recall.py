@@ -17,7 +17,7 @@ TIMED = 100  # queries timed one at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SearchCost:
     """Search settings, their recall of the exact top k, and CPU milliseconds per single query."""
 
     settings: Settings
@@ -33,7 +33,7 @@ class Point:
 class Curve:
     """One point per setting, in the order of the grid, and the cost of exact search with the same index."""
 
-    points: tuple[Point, ...]
+    points: tuple[SearchCost, ...]
     exact_ms: float
     k: int
     queries: int
@@ -61,7 +61,7 @@ def measure(index: FaissIndex, queries: Matrix, k: int, own: RowArray | None = N
         for settings in generator.GRID:
             generator.settings |= settings
             answer = _without(index.search_rows(queries, fetch)[0], own, k)
-            points.append(Point(settings, _share(answer, truth), _cost(index, queries, k)))
+            points.append(SearchCost(settings, _share(answer, truth), _cost(index, queries, k)))
     finally:
         generator.settings |= before
     start = time.process_time()
@@ -71,7 +71,7 @@ def measure(index: FaissIndex, queries: Matrix, k: int, own: RowArray | None = N
     return Curve(tuple(points), exact, k, len(queries))
 
 
-def choose(points: Sequence[Point], target: float) -> Point:
+def choose(points: Sequence[SearchCost], target: float) -> SearchCost:
     """Return the cheapest point whose recall reaches `target`, or the one with the highest recall if none does."""
     reaching = [p for p in points if p.recall >= target]
     return min(reaching, key=lambda p: p.ms) if reaching else max(points, key=lambda p: p.recall)

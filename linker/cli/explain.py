@@ -11,7 +11,7 @@ from indexes.showing import one_line
 from linker.base.terminal import AsJson, note, print_json
 
 if TYPE_CHECKING:
-    from linker.scoring.pairs.explaining import Attention, Explanation, TextExplanation
+    from linker.scoring.pairs.explaining import Attention, PairExplanation, TextExplanation
 
 WIDTH = 18  # of the token column
 REMARK = "Attention is no proof: a weight says what was read, the change in the cosine what that did."
@@ -66,7 +66,7 @@ def explain(
     )
 
 
-def lines(explanation: Explanation, head: int | None, most: int) -> Iterator[str]:
+def lines(explanation: PairExplanation, head: int | None, most: int) -> Iterator[str]:
     """Yield both texts as lines; `head` (from 1) adds its ring, `most` limits the tokens per text (0: all)."""
     for name, part in zip("AB", explanation.texts, strict=True):
         yield ""

@@ -17,7 +17,7 @@ from linker.cli.columns import Names
 from linker.review.options import MatchOptions
 
 if TYPE_CHECKING:
-    from linker.review.watching import Match
+    from linker.review.watching import PostMatch
 
 
 def watch(
@@ -69,10 +69,10 @@ def watch(
         )
 
 
-def _printer(as_json: bool) -> Callable[[Match], None]:
+def _printer(as_json: bool) -> Callable[[PostMatch], None]:
     """Return what prints a match, so that a pipe gets it at once."""
 
-    def shown(match: Match) -> None:
+    def shown(match: PostMatch) -> None:
         if as_json:
             print_json(match.to_json())
             return

@@ -45,7 +45,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class AsreviewProject:
     """An unpacked project: the files of its dataset and of its database, which exist as long as it is open."""
 
     path: Path
@@ -89,7 +89,7 @@ def _checked(tags: str | None) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[Project]:
+def opened(path: Path) -> Iterator[AsreviewProject]:
     """Unpack a project into a temporary folder. Raises InputError if it is none, or of another version."""
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -99,7 +99,7 @@ def opened(path: Path) -> Iterator[Project]:
                 dataset = _unpacked(path, archive, f"{DATA}/{name}", Path(folder))
         except (zipfile.BadZipFile, KeyError, ValueError) as e:
             raise InputError(f"{path} is not an ASReview project: {e}") from None
-        yield Project(path, dataset, database)
+        yield AsreviewProject(path, dataset, database)
 
 
 def _dataset(path: Path, config: Any) -> str:

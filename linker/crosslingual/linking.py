@@ -64,7 +64,7 @@ class Links:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Outcome:
+class LinkOutcome:
     """Links; the best document of each text with its probability, linked or not; and what was learned, if it was."""
 
     links: Links
@@ -81,7 +81,7 @@ def sides_of(options: LinkOptions) -> tuple[Side, Side]:
 
 def link_sides(
     source: Side, target: Side, pairs: Pairs, options: LinkOptions, path: Path | None = None
-) -> Outcome:
+) -> LinkOutcome:
     """Link the texts of `source` to documents of `target`, given known links (`pairs`), and write the run to `path`.
 
     Of the options, the files of sides and of known links are not read. Raises InputError if a file cannot be read or
@@ -108,10 +108,12 @@ def link_sides(
     result = linked(task, o.method, path, k=o.k, name=o.run_name, resume=o.resume)
     about = {"languages": [source.code, target.code], **result.metadata}
     links = Links(run_of(pages, others, result.candidates), o.method, len(pages), len(others), about)
-    return Outcome(links, result.proposed, result.model)
+    return LinkOutcome(links, result.proposed, result.model)
 
 
-def _together(source: Side, target: Side, pairs: Pairs, options: LinkOptions, path: Path | None) -> Outcome:
+def _together(
+    source: Side, target: Side, pairs: Pairs, options: LinkOptions, path: Path | None
+) -> LinkOutcome:
     """Link two collections of one language, and write the run."""
     if options.explain and (path is None or not holds_files_beside(path)):
         raise InputError(f"`explain` writes a file next to the run, and {path} is not a regular file")
@@ -126,7 +128,7 @@ def _together(source: Side, target: Side, pairs: Pairs, options: LinkOptions, pa
     counts = len(source.documents), len(target.documents)
     passages = {id_: passage for id_, (_, passage) in answer.evidence.items()}
     links = Links(answer.run, "auto", *counts, answer.metadata, answer.none, answer.copies, passages)
-    return Outcome(links, answer.proposed)
+    return LinkOutcome(links, answer.proposed)
 
 
 def _decreasing(run: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, dict[str, float]]]:

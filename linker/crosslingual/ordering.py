@@ -19,7 +19,7 @@ from linker.crosslingual.task import LinkingResult, Task
 
 
 @dataclass(frozen=True, eq=False)
-class Ordered:
+class OrderedTask:
     """A `task` in the order of content; `source` and `target` are the rows of its pages as given: int64 [n], [m]."""
 
     task: Task
@@ -45,7 +45,7 @@ class Ordered:
         )
 
 
-def in_content_order(task: Task) -> Ordered:
+def in_content_order(task: Task) -> OrderedTask:
     """Return the task with its pages, and then its links, in the order of the pages' content.
 
     Pages with identical texts come in the order of the pages that they are linked to, and only then of the input: which
@@ -60,7 +60,7 @@ def in_content_order(task: Task) -> Ordered:
     if task.pivot is not None:
         pages, rows = _ordered(pivot, [(through[:, 0], task.target, through[:, 1])])
         ordered = replace(ordered, pivot=pages, pivot_links=_links(through, rows, target_rows))
-    return Ordered(ordered, source_rows, target_rows)
+    return OrderedTask(ordered, source_rows, target_rows)
 
 
 def _ordered(pages: Pages, links: Sequence[tuple[Int64Array, Pages, Int64Array]]) -> tuple[Pages, Int64Array]:

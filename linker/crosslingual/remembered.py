@@ -22,7 +22,7 @@ FEW = 100  # pages; the scores of fewer are compared with too few others
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TaskPart:
     """A task without some of its pages: the rows of the pages that are left, int64 [n'] and [m'], in the whole one."""
 
     task: Task
@@ -127,7 +127,7 @@ def with_lessons(
     return replace(result, model=model)
 
 
-def _without(task: Task, known: BoolArray, taken: Int64Array) -> Part:
+def _without(task: Task, known: BoolArray, taken: Int64Array) -> TaskPart:
     """Return the task without the pages of the `known` training links (bool [l]) and the targets `taken` (int64)."""
     links = task.train[known]
     rows = np.setdiff1d(np.arange(len(task.source)), links[:, 0])
@@ -137,7 +137,7 @@ def _without(task: Task, known: BoolArray, taken: Int64Array) -> Part:
     rest = task.train[~known]
     rest = rest[np.isin(rest[:, 0], rows) & np.isin(rest[:, 1], columns)]
     train = np.stack([np.searchsorted(rows, rest[:, 0]), np.searchsorted(columns, rest[:, 1])], axis=1)
-    return Part(
+    return TaskPart(
         replace(task, source=_only(task.source, rows), target=_only(task.target, columns), train=train),
         rows,
         columns,

@@ -42,7 +42,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class Counterparts:
     """Pages that are counterparts of one another, at most one per language; `probability` is that of its weakest link.
 
     `pages`: language → id.
@@ -98,7 +98,7 @@ def triangulated(given: Network) -> Network:
     return Network(given.ids, links)
 
 
-def clusters(found: Network, least: float) -> list[Cluster]:
+def clusters(found: Network, least: float) -> list[Counterparts]:
     """Return the pages that links of a probability of at least `least` hold together, surest cluster first.
 
     Links are taken in order of probability, ties by a hash of the ids; a link that would give a cluster two pages of
@@ -120,7 +120,7 @@ def clusters(found: Network, least: float) -> list[Cluster]:
         for page in groups[b].items():
             member[page] = a
         del groups[b]
-    joined = [Cluster(pages, weakest[i]) for i, pages in groups.items() if len(pages) > 1]
+    joined = [Counterparts(pages, weakest[i]) for i, pages in groups.items() if len(pages) > 1]
     return sorted(joined, key=lambda c: (-c.probability, sorted(c.pages.items())))
 
 

@@ -13,7 +13,7 @@ import orjson
 
 from indexes.errors import IndexesError
 from linker.base.files import write_atomically
-from linker.demo.training import Story, lee_stories, split_stories
+from linker.demo.training import SplitStory, lee_stories, split_stories
 
 DEV = 60  # few settings are chosen, and systems are hard to tell apart: most queries go to the test
 ABOUT = ("b1", "b9", "b34")  # the stories of the spreadsheet of articles: the bushfires of Christmas 2001
@@ -73,7 +73,7 @@ def _jsonl(rows: Iterable[tuple[str, str]]) -> list[str]:
     return [orjson.dumps({"_id": id_, "text": text}).decode() + "\n" for id_, text in rows]
 
 
-def _qrels(stories: Sequence[Story]) -> list[str]:
+def _qrels(stories: Sequence[SplitStory]) -> list[str]:
     return ["query-id\tcorpus-id\tscore\n", *(f"p-{s.id}\ta-{s.id}\t1\n" for s in stories)]
 
 

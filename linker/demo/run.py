@@ -23,7 +23,7 @@ from indexes.writer import Writer
 from linker.base.errors import LinkerError
 from linker.base.files import write_atomically
 from linker.base.printable import guard_output
-from linker.demo.training import Story, split_stories, train_demo_encoder
+from linker.demo.training import SplitStory, split_stories, train_demo_encoder
 from linker.encoders.loading import load_encoder
 from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
@@ -82,7 +82,7 @@ def run(out: Path, retrain: bool = False, seed: int = 0) -> None:
 Task = tuple[dict[str, str], dict[str, dict[str, int]]]  # queries, by id, and their links
 
 
-def _task(stories: Sequence[Story], source: str, target: str) -> Task:
+def _task(stories: Sequence[SplitStory], source: str, target: str) -> Task:
     """Return the task from posts ("p") to articles ("a") or back."""
     queries = {f"{source}-{s.id}": s.opening if source == "p" else s.rest for s in stories}
     return queries, {f"{source}-{s.id}": {f"{target}-{s.id}": 1} for s in stories}
@@ -161,7 +161,7 @@ def _why(tuning: Tuning, found: Mapping[str, float]) -> str:
     return f"Why the last row: it leads the untuned hybrid by {tuning.lead} on {tuning.queries} dev links, {here}."
 
 
-def _review(out: Path, stories: Sequence[Story]) -> None:
+def _review(out: Path, stories: Sequence[SplitStory]) -> None:
     """Store the articles of `stories` as seeds next to the index of posts, so that the page is ready to judge."""
     project = Workspace(out / "posts.index").projects[0]
     with Ledger(project.ledger) as ledger:

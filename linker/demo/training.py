@@ -40,7 +40,7 @@ _ABBREVIATIONS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class SplitStory:
     """A story split into its opening sentence (the "post") and the rest (the "article")."""
 
     id: str
@@ -63,7 +63,7 @@ def split_opening(text: str) -> tuple[str, str]:
     return text.strip(), ""
 
 
-def lee_stories() -> tuple[list[Story], list[Story]]:
+def lee_stories() -> tuple[list[SplitStory], list[SplitStory]]:
     """Return the 300 background stories and the 50 test stories, without duplicates and stories of one sentence.
 
     Ids are "b" or "t" and the line number from 1. Raises MissingExtraError if gensim or its files are missing.
@@ -77,7 +77,7 @@ def lee_stories() -> tuple[list[Story], list[Story]]:
     return background, test
 
 
-def split_stories(seed: int) -> tuple[list[Story], list[Story], list[Story]]:
+def split_stories(seed: int) -> tuple[list[SplitStory], list[SplitStory], list[SplitStory]]:
     """Return all stories in three random parts: those that are trained on, dev, which only chooses, and test.
 
     Dev and test are drawn alike, so that what dev chooses is meant for stories like test's. They are large, since a
@@ -136,11 +136,11 @@ def train_demo_encoder(out: Path, seed: int = 0) -> Path:
     return out
 
 
-def _read(path: Path, prefix: str, seen: set[str]) -> list[Story]:
+def _read(path: Path, prefix: str, seen: set[str]) -> list[SplitStory]:
     stories = []
     for number, line in enumerate(path.read_text(encoding="latin-1").splitlines(), start=1):
         opening, rest = split_opening(line)
         if rest and opening not in seen and rest not in seen:
-            stories.append(Story(f"{prefix}{number}", opening, rest))
+            stories.append(SplitStory(f"{prefix}{number}", opening, rest))
             seen |= {opening, rest}
     return stories

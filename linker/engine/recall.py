@@ -13,7 +13,7 @@ import numpy as np
 
 from indexes.interface import Matrix
 from indexes.vectors.faiss_index import FaissIndex
-from indexes.vectors.recall import Curve, Point, choose, held_out, measure
+from indexes.vectors.recall import Curve, SearchCost, choose, held_out, measure
 from linker.base.errors import InputError
 from linker.base.files import write_atomically
 
@@ -26,7 +26,7 @@ class RecallTuning:
 
     curve: Curve
     target: float
-    chosen: Point
+    chosen: SearchCost
     held_out: bool
 
     @property
@@ -98,9 +98,9 @@ def write_curve(tuning: RecallTuning, path: Path) -> Path | None:
     return picture
 
 
-def _frontier(points: Sequence[Point]) -> list[Point]:
+def _frontier(points: Sequence[SearchCost]) -> list[SearchCost]:
     """Return the points whose recall is above that of every cheaper one, cheapest first."""
-    best: list[Point] = []
+    best: list[SearchCost] = []
     for point in sorted(points, key=lambda p: p.ms):
         if not best or point.recall > best[-1].recall:
             best.append(point)

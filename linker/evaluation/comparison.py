@@ -25,7 +25,7 @@ DEFAULT = ("map", "recip_rank", "success.1,5")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparisonRow:
     """One run under one measure; everything after `mean` is None for the baseline itself.
 
     `low`, `high`: bootstrap interval of the mean difference; `p`: two-sided; `p_holm`: adjusted over all rows; `wins`,
@@ -52,7 +52,7 @@ class Comparison:
     `differences`: (run, measure) → float64 [t], the run minus the baseline on the `num_topics` compared topics.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     evaluations: dict[str, Evaluation]
     baseline: str
     test: Test
@@ -154,10 +154,10 @@ def compare(
 
 def _row(
     run: str, name: str, columns: dict[tuple[str, str], Float64Array], base: str, test: Test, how: Resampling
-) -> Row:
+) -> ComparisonRow:
     values, reference = columns[run, name], columns[base, name]
     if run == base:
-        return Row(run, name, float(values.mean()))
+        return ComparisonRow(run, name, float(values.mean()))
     difference = values - reference
     low, high = bootstrap(difference, samples=how.samples, confidence=how.confidence, seed=how.seed)
     fisher = test == "randomisation"
@@ -168,14 +168,16 @@ def _row(
     )
     signs = np.sign(difference)
     wins, ties, losses = (int(np.count_nonzero(signs == s)) for s in (1, 0, -1))
-    return Row(
+    return ComparisonRow(
         run, name, float(values.mean()), float(difference.mean()), low, high, p, None, wins, ties, losses
     )
 
 
-def _adjusted(rows: list[Row]) -> list[Row]:
+def _adjusted(rows: list[ComparisonRow]) -> list[ComparisonRow]:
     adjusted = iter(holm([row.p for row in rows if row.p is not None]))
-    return [row if row.p is None else Row(**(asdict(row) | {"p_holm": next(adjusted)})) for row in rows]
+    return [
+        row if row.p is None else ComparisonRow(**(asdict(row) | {"p_holm": next(adjusted)})) for row in rows
+    ]
 
 
 def _same(run: Any, baseline: Any) -> bool:
@@ -183,11 +185,11 @@ def _same(run: Any, baseline: Any) -> bool:
     return os.fspath(run) == os.fspath(baseline) if paths else run is baseline
 
 
-def _plain(row: Row) -> dict[str, Any]:
+def _plain(row: ComparisonRow) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(row).items()}
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ComparisonRow) -> list[str]:
     if row.difference is None:
         return [row.run, row.measure, f"{row.mean:.4f}", "", "", "", "", ""]
     return [

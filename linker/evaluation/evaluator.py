@@ -13,7 +13,7 @@ from linker.evaluation.formats.sources import QrelsLike, RunLike, load_qrels, lo
 from linker.evaluation.measures import summarise
 from linker.evaluation.names import DEFAULT, Measure, parse
 from linker.evaluation.order import Compat
-from linker.evaluation.ranking import Options, Ranking, extreme, rank, restrict
+from linker.evaluation.ranking import Ranking, TrecOptions, extreme, rank, restrict
 from linker.evaluation.result import Evaluation, Interval
 from linker.evaluation.significance import bootstrap
 
@@ -47,7 +47,7 @@ def evaluate(
     run, also to the Hits of a search, or to ids alone, best first. Triples are (topic, document, number), or objects
     such as ir_measures' Qrel and ScoredDoc.
     `complete`: average over all judged topics (trec_eval's -c), not only over the answered ones. `level` (-l): the
-    lowest relevance that counts as relevant. `judged_only` (-J), `most` (-M) and `compat` are those of `Options`.
+    lowest relevance that counts as relevant. `judged_only` (-J), `most` (-M) and `compat` are those of `TrecOptions`.
     `ties`: also count tied documents and bound every measure over all orders of tied scores. `intervals`: also
     compute a bootstrap interval of each mean.
     Raises InputError if the input is malformed, a measure is unknown, or no topic of the run is judged.
@@ -55,7 +55,7 @@ def evaluate(
     requested = parse(measures)
     numeric = [m for m in requested if m.definition.summary != "name"]
     judgements, answers = load_qrels(qrels), load_run(run)
-    whole = rank(judgements, answers, Options(level, judged_only, most, compat))
+    whole = rank(judgements, answers, TrecOptions(level, judged_only, most, compat))
     ranking = restrict(whole)
     rankings = {m: whole if _is_of_whole(m, judged_only) else ranking for m in numeric}
     columns = {str(m): m.values(rankings[m]) for m in numeric}

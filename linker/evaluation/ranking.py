@@ -17,7 +17,7 @@ _MOST = 1 << 31  # above any relevance
 
 
 @dataclass(frozen=True)
-class Options:
+class TrecOptions:
     """trec_eval's options. Raises InputError if `level` or `most` is below 1 or `compat` is unknown.
 
     `level` (-l): the lowest relevance that counts as relevant; `judged_only` (-J): leave out unjudged documents; `most`
@@ -64,7 +64,7 @@ class Ranking:
     pool: FloatArray
     qrels: Entries[int]
     tied: Int64Array
-    options: Options
+    options: TrecOptions
 
     @property
     def relevant(self) -> BoolArray:
@@ -84,7 +84,7 @@ class Ranking:
         return np.bincount(self.topic[rows], minlength=len(self.topics))
 
 
-def rank(qrels: Entries[int], run: Entries[float], options: Options) -> Ranking:
+def rank(qrels: Entries[int], run: Entries[float], options: TrecOptions) -> Ranking:
     """Rank a run's judged documents as trec_eval does, by score, then id, both descending.
 
     `restrict` then applies -M and -J and drops negative judgements. Raises InputError if no topic of the run is
@@ -157,7 +157,7 @@ def nth(topic: Int64Array) -> Int64Array:
 
 
 def _counts(
-    qrels: Entries[int], run: Entries[float], place: Int64Array, options: Options, tied: Int64Array
+    qrels: Entries[int], run: Entries[float], place: Int64Array, options: TrecOptions, tied: Int64Array
 ) -> Ranking:
     """Return a ranking with the counts per topic and no rows yet."""
     size = len(qrels.topics)

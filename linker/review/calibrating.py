@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 GRADES = {"relevant": 1.0, "not": 0.0}
 
 
-class Judged(Protocol):
+class CalibrationData(Protocol):
     """What a calibration needs of a ledger."""
 
     @property
@@ -28,7 +28,9 @@ class Judged(Protocol):
         ...
 
 
-def calibrated(engine: Engine, ledger: Judged, *, held_share: float = 0.5, seed: int = 0) -> Calibration:
+def calibrated(
+    engine: Engine, ledger: CalibrationData, *, held_share: float = 0.5, seed: int = 0
+) -> Calibration:
     """Return a calibration fitted on the judgements of a review; `Engine.store_calibration` takes it once it is saved.
 
     Only pairs that somebody judged count, so the probabilities are those of documents such as the review showed. Raises

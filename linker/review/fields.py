@@ -22,7 +22,7 @@ MOST = 12  # fields that are offered
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class MetadataField:
     """A metadata field: numbers and dates take a range, few values are a choice with the commonest first.
 
     "undated": most values are dates, but not all, so that no range can be asked for; `values` holds one that is none.
@@ -33,7 +33,7 @@ class Field:
     values: tuple[str, ...] = ()
 
 
-def fields(engine: Engine) -> list[Field]:
+def fields(engine: Engine) -> list[MetadataField]:
     """Return the fields by which documents can be filtered, the fullest first, as a sample of the documents shows."""
     rows = engine.collection.rows
     live = rows.mask()
@@ -42,7 +42,7 @@ def fields(engine: Engine) -> list[Field]:
     return of_metadata(engine.collection.documents[int(row)].metadata for row in chosen)
 
 
-def of_metadata(sample: Iterable[Metadata]) -> list[Field]:
+def of_metadata(sample: Iterable[Metadata]) -> list[MetadataField]:
     """Return the fields of documents with this metadata; those whose values all differ are left out, unless ordered."""
     counts: dict[str, Counter[str]] = {}
     for metadata in sample:
@@ -52,21 +52,23 @@ def of_metadata(sample: Iterable[Metadata]) -> list[Field]:
     return sorted(found, key=lambda f: -counts[f.name].total())[:MOST]
 
 
-def _field(name: str, values: Counter[str]) -> Field | None:
+def _field(name: str, values: Counter[str]) -> MetadataField | None:
     given = [value for value in values if value.strip()]
     if not given or "=" in name or not name.isprintable():
         return None
     others = [value for value in given if not _is_date(value)]
     if not others:
-        return Field(name, "date")
+        return MetadataField(name, "date")
     if name.lower() == "date" or 2 * len(others) < len(given):
-        return Field(name, "undated", (others[0],))
+        return MetadataField(name, "undated", (others[0],))
     if all(_is_number(value) for value in given) and len(given) > 5:
-        return Field(name, "number")
+        return MetadataField(name, "number")
     if len(given) <= CHOICES:
-        return Field(name, "choice", tuple(value for value, _ in values.most_common() if value.strip()))
+        return MetadataField(
+            name, "choice", tuple(value for value, _ in values.most_common() if value.strip())
+        )
     repeated = values.total() > 1.2 * len(given)
-    return Field(name, "text") if repeated else None
+    return MetadataField(name, "text") if repeated else None
 
 
 def _is_number(text: str) -> bool:

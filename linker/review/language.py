@@ -28,7 +28,7 @@ DAY = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?$")
 LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch", "es": "Español", "fr": "Français"}
 
 
-class Language:
+class ReaderLanguage:
     """One language of the page. `code` is its BCP 47 tag; texts come from all `locale/CODE/*.po` together."""
 
     def __init__(self, code: str) -> None:
@@ -121,12 +121,12 @@ def _compiled(code: str) -> io.BytesIO:
 
 
 @functools.cache
-def language(code: str) -> Language:
+def language(code: str) -> ReaderLanguage:
     """Return a language of LANGUAGES; its catalogues are read once."""
-    return Language(code)
+    return ReaderLanguage(code)
 
 
-def choose(wanted: str, accepted: str) -> Language:
+def choose(wanted: str, accepted: str) -> ReaderLanguage:
     """Return the language that the reader chose, or the best of an Accept-Language header, or English."""
     if wanted in LANGUAGES:
         return language(wanted)

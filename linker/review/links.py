@@ -28,7 +28,7 @@ MOST = 5  # counterparts of a page that are judged
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ProposedLink:
     """A page, its proposed counterpart, the score of the run, and the rank among the page's counterparts."""
 
     source: str
@@ -37,18 +37,18 @@ class Pair:
     rank: int
 
 
-class Links:
+class ProposedLinks:
     """The pairs of a run with both pages' texts; judgements are kept in a ledger of their own."""
 
     def __init__(self, folder: Path) -> None:
         """Open what `make` wrote. Raises InputError if it is damaged or there is none."""
-        self.pairs = [Pair(**values) for values in _lines(folder / PAIRS)]
+        self.pairs = [ProposedLink(**values) for values in _lines(folder / PAIRS)]
         self.sources = _documents(folder / SOURCES)
         self.targets = _documents(folder / TARGETS)
         self.ledger = Ledger(folder.with_name(LEDGER))
         self._open, self._lock = Reservations(lambda held: (held.seed, held.id)), threading.Lock()
 
-    def next(self, reviewer: str, holder: str = "") -> tuple[int, Pair] | None:
+    def next(self, reviewer: str, holder: str = "") -> tuple[int, ProposedLink] | None:
         """Return the likeliest pair that nobody has judged or has before them, with its place among all, or None.
 
         It is the same for a `holder` (see `Reservations`) until it is judged. A page whose counterpart was found is
@@ -72,7 +72,7 @@ class Links:
         """Return how many pairs other holders have before them."""
         return self._open.others(holder)
 
-    def _left(self, reviewer: str) -> tuple[list[tuple[int, Pair]], set[tuple[str, str]]]:
+    def _left(self, reviewer: str) -> tuple[list[tuple[int, ProposedLink]], set[tuple[str, str]]]:
         """Return the pairs that are to be judged, with their places, and those that this reviewer has skipped."""
         standing = self.ledger.judgements()
         read = {(j.seed, j.id) for j in standing if j.verdict != "skip"}
@@ -85,7 +85,7 @@ class Links:
         ]
         return left, skipped
 
-    def judge(self, pair: Pair, verdict: Verdict, reviewer: str) -> None:
+    def judge(self, pair: ProposedLink, verdict: Verdict, reviewer: str) -> None:
         """Store a verdict on a pair. Raises InputError if it is none of the run's, or another has judged it."""
         if pair not in self.pairs:
             raise InputError(
@@ -118,12 +118,12 @@ def make_of_pairs(project: Project, path: Path) -> None:
 
     Raises InputError if the file cannot be read or a line is not a pair with its texts.
     """
-    pairs: list[Pair] = []
+    pairs: list[ProposedLink] = []
     first, second = dict[str, Document](), dict[str, Document]()
     for number, raw, _ in read_lines(path):
         try:
             fields = orjson.loads(raw)
-            pair = Pair(str(fields["seed"]), str(fields["id"]), float(fields["score"]), 1)
+            pair = ProposedLink(str(fields["seed"]), str(fields["id"]), float(fields["score"]), 1)
             first[pair.source] = Document(pair.source, fields["seed_text"], "", dict(fields["seed_metadata"]))
             second[pair.target] = Document(pair.target, fields["text"], "", dict(fields["metadata"]))
         except (KeyError, TypeError, ValueError) as e:
@@ -147,7 +147,9 @@ def make(project: Project, run: Path, sources: Path, targets: Path) -> None:
     _store(project, _ranked(run, first, second), (first, second))
 
 
-def _store(project: Project, pairs: Sequence[Pair], pages: tuple[Mapping[str, Document], ...]) -> None:
+def _store(
+    project: Project, pairs: Sequence[ProposedLink], pages: tuple[Mapping[str, Document], ...]
+) -> None:
     folder = folder_of(project)
     building = folder.with_name(f"{UNFINISHED}{LINKS}")
     try:
@@ -170,18 +172,19 @@ def _check_ours(folder: Path) -> None:
     """Raise InputError if the folder of pairs holds something else, as a user's folder of that name may."""
     if folder.is_dir() and any(folder.iterdir()):
         try:
-            _ = [Pair(**values) for values in _lines(folder / PAIRS)]
+            _ = [ProposedLink(**values) for values in _lines(folder / PAIRS)]
         except (InputError, TypeError):
             raise InputError(f"{folder} was not written by linker: move it elsewhere, and repeat") from None
 
 
-def _ranked(run: Path, sources: dict[str, Document], targets: dict[str, Document]) -> list[Pair]:
+def _ranked(run: Path, sources: dict[str, Document], targets: dict[str, Document]) -> list[ProposedLink]:
     """Return the best pairs of each page, all of them by score."""
     pairs = []
     for source, scores in read_run(run).items():
         best = sorted(scores.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST]
         pairs += [
-            Pair(source, target, float(score), rank) for rank, (target, score) in enumerate(best, start=1)
+            ProposedLink(source, target, float(score), rank)
+            for rank, (target, score) in enumerate(best, start=1)
         ]
     for pair in pairs:
         for id_, known, what in ((pair.source, sources, "first"), (pair.target, targets, "second")):
@@ -192,7 +195,7 @@ def _ranked(run: Path, sources: dict[str, Document], targets: dict[str, Document
     return sorted(pairs, key=lambda p: (p.rank > 1, -p.score, p.source, p.target))
 
 
-def _values(pair: Pair) -> dict[str, object]:
+def _values(pair: ProposedLink) -> dict[str, object]:
     return {"source": pair.source, "target": pair.target, "score": pair.score, "rank": pair.rank}
 
 

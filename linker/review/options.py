@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from linker.engine.engine import Engine
     from linker.review.interface import Candidate, Seed
     from linker.review.session import Answer
-    from linker.review.watching import Match
+    from linker.review.watching import PostMatch
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
 Seeds: TypeAlias = str | Path | Sequence[str] | Mapping[str, str]
@@ -155,4 +155,4 @@ class WatchOptions(MatchOptions):
 
     seeds: "Paths | Engine"
     posts: "str | Path | Iterable[Document]"
-    each: "Callable[[Match], object] | None" = None
+    each: "Callable[[PostMatch], object] | None" = None

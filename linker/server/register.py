@@ -44,7 +44,7 @@ KNOWN: Mapping[type[Exception], tuple[int, str]] = {
 }
 
 
-class Known(NamedTuple):
+class RegisterEntry(NamedTuple):
     """An error that is known: its status, its code, and its text on one line, without credentials."""
 
     status: int
@@ -52,9 +52,11 @@ class Known(NamedTuple):
     text: str
 
 
-def known(error: Exception) -> Known | None:
+def known(error: Exception) -> RegisterEntry | None:
     """Return what the register says of an error; None of one that is our own fault, which says nothing of itself."""
     for kind, (status, code) in KNOWN.items():
         if isinstance(error, kind):
-            return Known(status, code, SILENT.get(kind) or on_one_line(without_credentials(str(error))))
+            return RegisterEntry(
+                status, code, SILENT.get(kind) or on_one_line(without_credentials(str(error)))
+            )
     return None

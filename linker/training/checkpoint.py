@@ -20,7 +20,7 @@ RANDOM, RANDOM_CUDA = "random", "random_cuda"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TrainingProgress:
     """The progress of a training: steps taken, the best dev MRR and the number of epochs since."""
 
     step: int = 0
@@ -30,7 +30,7 @@ class Progress:
 
 
 def save_checkpoint(
-    path: Path, module: nn.Module, optimizer: Optimizer, progress: Progress, setting: str
+    path: Path, module: nn.Module, optimizer: Optimizer, progress: TrainingProgress, setting: str
 ) -> None:
     """Write everything on which the next step depends, and `setting`, which identifies data and configuration."""
     tensors = {f"model.{name}": value for name, value in module.state_dict().items()}
@@ -45,7 +45,7 @@ def save_checkpoint(
     )
 
 
-def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting: str) -> Progress:
+def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting: str) -> TrainingProgress:
     """Restore a checkpoint's state into a module and its optimizer and return the progress.
 
     Raises InputError if the checkpoint is damaged or was written with another `setting`.
@@ -69,7 +69,7 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting
         torch.set_rng_state(tensors[RANDOM])
         if _on_gpu(module) and RANDOM_CUDA in tensors:  # not where the checkpoint was made on a processor
             torch.cuda.set_rng_state(tensors[RANDOM_CUDA])
-        return Progress(**header["progress"])
+        return TrainingProgress(**header["progress"])
     except (LookupError, TypeError, ValueError, RuntimeError) as e:
         raise InputError(f"{path} is damaged: {e}; train again without `resume`") from None
 

@@ -23,7 +23,7 @@ from linker.encoders import folder as folders
 from linker.encoders.attention import sparsity
 from linker.encoders.text import TextEncoder
 from linker.training.batches import Batch, Batches, Pairs
-from linker.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from linker.training.checkpoint import TrainingProgress, load_checkpoint, save_checkpoint
 from linker.training.config import TrainingConfig
 from linker.training.losses import info_nce, multi_similarity, triplet_margin
 from linker.training.miners import mine, of_one_document
@@ -104,7 +104,7 @@ class _Trainer:
         self.batches = Batches(pairs, config.batch_size, config.seed, config.hard_negatives)
         self.total = len(self.batches) * config.epochs
         self.optimizer = Optimizer(encoder.module, config)
-        self.progress = Progress()
+        self.progress = TrainingProgress()
         data = [self.texts, self.documents, list(pairs.links), [list(n) for n in pairs.negatives]]
         self.setting = _setting(encoder, [*data, *([teacher.fingerprint] if teacher else [])], config)
 

@@ -10,7 +10,7 @@ import pytest
 from linker import link
 from linker.base.errors import InputError
 from linker.evaluation.reading.trec import read_qrels
-from linker.review.links import Links, folder_of, make_of_pairs
+from linker.review.links import ProposedLinks, folder_of, make_of_pairs
 from linker.review.project import Workspace
 from tests.crosslingual.synthetic import Twin, twin
 from tests.helpers import linker
@@ -85,7 +85,7 @@ def test_a_spreadsheet_comes_back_as_training_links(folder: Path, corpus: Twin, 
 def test_the_review_page_opens_them_in_their_order(folder: Path, tmp_path: Path) -> None:
     project = Workspace(tmp_path / "reviews").create("Pages")
     make_of_pairs(project, folder / "doubts.jsonl")
-    links = Links(folder_of(project))
+    links = ProposedLinks(folder_of(project))
     assert [(p.source, p.target) for p in links.pairs] == [(r["seed"], r["id"]) for r in records(folder)]
     found = links.next("ana")
     assert found

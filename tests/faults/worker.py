@@ -31,9 +31,9 @@ from tests.helpers import HashEncoder
 setattr(building, "load_encoder", lambda name, **_: HashEncoder())  # noqa: B010
 setattr(stored_vectors, "FaissIndex", functools.partial(FaissIndex, exact_below=50))  # noqa: B010
 # Commits merge next to nothing, so that there is something to merge in the background.
-setattr(carrying, "ROWS", carrying.Limits(16, 1 << 16, 1 << 40))  # noqa: B010
-setattr(carrying, "POSTINGS", carrying.Limits(16, 1 << 26, 1 << 26))  # noqa: B010
-setattr(carrying, "TOKENS", carrying.Limits(16, 1 << 26, 1 << 26))  # noqa: B010
+setattr(carrying, "ROWS", carrying.MergeLimits(16, 1 << 16, 1 << 40))  # noqa: B010
+setattr(carrying, "POSTINGS", carrying.MergeLimits(16, 1 << 26, 1 << 26))  # noqa: B010
+setattr(carrying, "TOKENS", carrying.MergeLimits(16, 1 << 26, 1 << 26))  # noqa: B010
 OPTIONS = building.BuildOptions("hash", "hnsw", batch_size=32, commit_every=64)
 
 

@@ -18,7 +18,7 @@ from indexes.text.field_scoring import FieldScorer
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters, Field
 from indexes.text.scoring import Bm25Scorer
-from indexes.text.vocabulary import Vocabulary
+from indexes.text.vocabulary import TermVocabulary
 from indexes.vectors.certified import ByteScan
 from indexes.vectors.scores import scores as scores_of
 from tests.fuzz.engine import Run, Target
@@ -91,7 +91,7 @@ def describe_candidates(work: Path) -> tuple[Sequence[bytes], Run]:
 
 
 def _forward(texts: Sequence[str], folder: Path) -> bytes:
-    vocabulary = Vocabulary(Analysis("none"))
+    vocabulary = TermVocabulary(Analysis("none"))
     parts = forward.numbered(vocabulary, texts)
     made = forward.write(forward.from_tokens(0, *parts, vocabulary.hashes), folder)
     assert made.path
@@ -132,7 +132,7 @@ def number_pieces(work: Path) -> tuple[Sequence[bytes], Run]:
             check(analysis, texts)
 
     def check(analysis: Analysis, texts: list[str]) -> None:
-        fast, slow = Vocabulary(analysis), Vocabulary(analysis)
+        fast, slow = TermVocabulary(analysis), TermVocabulary(analysis)
         slow._table = None
         found = []
         for vocabulary in (fast, slow):

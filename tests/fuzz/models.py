@@ -110,7 +110,7 @@ def checkpoint(work: Path) -> tuple[Sequence[bytes], Run]:
     import torch
     from torch import nn
 
-    from linker.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+    from linker.training.checkpoint import TrainingProgress, load_checkpoint, save_checkpoint
     from linker.training.config import TrainingConfig
     from linker.training.optimizer import Optimizer
 
@@ -127,7 +127,7 @@ def checkpoint(work: Path) -> tuple[Sequence[bytes], Run]:
     first = optimizer()
     module.linear(module.embedding(torch.tensor([0, 1]))).sum().backward()
     first.step(1.0)
-    save_checkpoint(path, module, first, Progress(step=1), "{}")
+    save_checkpoint(path, module, first, TrainingProgress(step=1), "{}")
 
     def run(data: bytes) -> None:
         path.write_bytes(data)

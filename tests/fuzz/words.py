@@ -144,14 +144,14 @@ def metrics(work: Path) -> tuple[Sequence[bytes], Run]:
 
 def linking(work: Path) -> tuple[Sequence[bytes], Run]:
     """Go on with a linking of pages that was interrupted."""
-    from linker.crosslingual.scoring.candidates import Candidates, Progress
+    from linker.crosslingual.scoring.candidates import Candidates, PassState
     from linker.crosslingual.scoring.checkpoint import Checkpoint
 
     path = work / "x.part"
 
-    def progress() -> Progress:
+    def progress() -> PassState:
         found = Candidates(np.full((4, 3), -1, dtype=np.int64), np.full((4, 3), -np.inf, dtype=np.float32))
-        return Progress(found, np.zeros((2, 5), dtype=np.float32), np.full((2, 5), -1, dtype=np.int32))
+        return PassState(found, np.zeros((2, 5), dtype=np.float32), np.full((2, 5), -1, dtype=np.int32))
 
     def run(data: bytes) -> None:
         path.write_bytes(data)

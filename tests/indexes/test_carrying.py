@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes import carrying
-from indexes.carrying import Limits, due, left_alone
+from indexes.carrying import MergeLimits, due, left_alone
 
-LIMITS = Limits(small=64, built=512, most=1 << 40)
+LIMITS = MergeLimits(small=64, built=512, most=1 << 40)
 BATCHES = st.lists(st.integers(1, 12), max_size=400)
 
 
@@ -18,7 +18,7 @@ def committed(sizes: list[int], new: int, *, building: bool = False) -> list[int
     return [*sizes[:count], sum(sizes[count:]) + new]
 
 
-def merged(sizes: list[int], limits: Limits = LIMITS) -> list[int]:
+def merged(sizes: list[int], limits: MergeLimits = LIMITS) -> list[int]:
     run = due(sizes, limits)
     return [*sizes[: run.start], sum(sizes[run]), *sizes[run.stop :]] if run.stop else sizes
 
@@ -65,5 +65,5 @@ def test_a_merge_takes_the_last_settled_segments() -> None:
     assert due([*settled, 20, 3], LIMITS) == slice(0, 0)
     assert due([*settled, 60, 20, 3], LIMITS) == slice(2, 7)
     assert due([10_000, 5000, 1200, 300, 200, 150, 60], LIMITS) == slice(0, 7)
-    assert due([10_000, 5000, 1200, 300, 250, 150, 60], Limits(64, 512, 500)) == slice(4, 7)
-    assert due([10_000, 5000, 1200, 300, 250, 150, 60], Limits(64, 512, 100)) == slice(0, 0)
+    assert due([10_000, 5000, 1200, 300, 250, 150, 60], MergeLimits(64, 512, 500)) == slice(4, 7)
+    assert due([10_000, 5000, 1200, 300, 250, 150, 60], MergeLimits(64, 512, 100)) == slice(0, 0)

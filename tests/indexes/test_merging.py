@@ -20,7 +20,7 @@ from indexes.writer import Writer
 from linker.engine.engine import Engine
 from tests.faults.support import assert_tidy
 
-TINY = carrying.Limits(1, 1, 1 << 40)
+TINY = carrying.MergeLimits(1, 1, 1 << 40)
 FIELDS = Bm25Parameters(fields=(Field("title"), Field("text")))
 
 

@@ -130,14 +130,14 @@ def _base_that_keeps(box: Path) -> None:
 
 
 def _several(box: Path) -> None:
-    tiny = carrying.Limits(1, 1, 1 << 40)
+    tiny = carrying.MergeLimits(1, 1, 1 << 40)
     with mock.patch.multiple(carrying, ROWS=tiny, POSTINGS=tiny):
         _base(box)
         _add(box)
 
 
 def _merge(box: Path) -> None:
-    tiny, opened = carrying.Limits(1, 1, 1 << 40), [Collection.open(box / "index")]
+    tiny, opened = carrying.MergeLimits(1, 1, 1 << 40), [Collection.open(box / "index")]
     with mock.patch.multiple(carrying, ROWS=tiny, POSTINGS=tiny, SETTLED=1):
         merging.merge(lambda: opened[-1], lambda commit: opened.extend(filter(None, [commit()])))
 

@@ -9,7 +9,7 @@ import pytest
 from linker.base.errors import InputError
 from linker.engine.engine import Engine
 from linker.review.interface import Candidate, Judgement, Seed
-from linker.review.session import Answer, Limits, Review, find
+from linker.review.session import Answer, FindLimits, Review, find
 from tests.review.memory_ledger import MemoryLedger, engine_of
 
 SEEDS = (Seed("s1", "rain river valencia", document="flood0"), Seed("s2", "party election ballot"))
@@ -51,8 +51,8 @@ def test_it_stops_at_enough_relevant_and_continues_with_more(engine: Engine) -> 
 
 def test_max_read_counts_earlier_reading(engine: Engine) -> None:
     kept = ledger()
-    find(Review(engine, kept), by([]), Limits(max_read=2))
-    assert find(Review(engine, kept), by([]), Limits(max_read=6)).stopped == "6 read"
+    find(Review(engine, kept), by([]), FindLimits(max_read=2))
+    assert find(Review(engine, kept), by([]), FindLimits(max_read=6)).stopped == "6 read"
     assert len(kept.judgements()) == 6
 
 
@@ -110,11 +110,11 @@ def test_the_rule_stops_and_with_an_audit_goes_on_to_certify(engine: Engine) -> 
     pytest.importorskip("sklearn")
     options = {"rule": "row", "rule_options": {"gap": 8}, "audit": 5, "unit": "topic", "order": "feedback"}
     kept = MemoryLedger(SEEDS[:1], **options)
-    report = find(Review(engine, kept), by([]), Limits(rule=True))
+    report = find(Review(engine, kept), by([]), FindLimits(rule=True))
     assert report.estimated
     assert report.certified is None
     assert report.relevant >= 15
-    certified = find(Review(engine, kept), by([]), Limits(rule=True, audit=True))
+    certified = find(Review(engine, kept), by([]), FindLimits(rule=True, audit=True))
     assert certified.certified is not None
     assert certified.read > report.read
     assert sum(j.phase == "audit" for j in kept.judgements()) >= 5

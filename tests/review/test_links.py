@@ -7,7 +7,7 @@ import pytest
 
 from linker.base.errors import InputError
 from linker.engine.building import create
-from linker.review.links import Links, folder_of, make
+from linker.review.links import ProposedLinks, folder_of, make
 from linker.review.project import Project, Workspace
 
 
@@ -29,7 +29,7 @@ RUN = "a Q0 x 1 .9 r\na Q0 y 2 .5 r\nb Q0 y 1 .8 r\nb Q0 z 2 .7 r\n"
 
 def test_best_pairs_come_first_and_a_page_is_linked_once(tmp_path: Path, project: Project) -> None:
     make(project, *files(tmp_path, RUN))
-    links = Links(folder_of(project))
+    links = ProposedLinks(folder_of(project))
     asked = []
     for verdict in ("not", "relevant", "skip", "relevant"):
         found = links.next("ana")
@@ -40,7 +40,7 @@ def test_best_pairs_come_first_and_a_page_is_linked_once(tmp_path: Path, project
     assert links.next("ana") is None
     assert links.counts() == {"not": 1, "relevant": 2}
     links.ledger.undo("ana")
-    again = Links(folder_of(project)).next("bo")
+    again = ProposedLinks(folder_of(project)).next("bo")
     assert again is not None
     assert again[1].target == "y"
 
@@ -61,12 +61,12 @@ def test_a_run_of_other_pages_is_refused_and_nothing_is_replaced(tmp_path: Path,
     make(project, *files(tmp_path, RUN))
     with pytest.raises(InputError, match="'q', which is not in the second file"):
         make(project, *files(tmp_path, "a Q0 q 1 .9 r\n"))
-    assert len(Links(folder_of(project)).pairs) == 4
+    assert len(ProposedLinks(folder_of(project)).pairs) == 4
 
 
 def test_a_pair_that_is_not_the_runs_is_not_stored(tmp_path: Path, project: Project) -> None:
-    from linker.review.links import Pair
+    from linker.review.links import ProposedLink
 
     make(project, *files(tmp_path, RUN))
     with pytest.raises(InputError, match="does not link"):
-        Links(folder_of(project)).judge(Pair("a", "z", 0.0, 1), "relevant", "ana")
+        ProposedLinks(folder_of(project)).judge(ProposedLink("a", "z", 0.0, 1), "relevant", "ana")

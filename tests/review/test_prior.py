@@ -14,10 +14,10 @@ from linker.review.exporting import export
 from linker.review.importing import import_judgements
 from linker.review.interface import Candidate, Judgement, Phase, Read, Seed
 from linker.review.ledger import Ledger
-from linker.review.session import Limits, Review, find, note_of
+from linker.review.session import FindLimits, Review, find, note_of
 from linker.review.stopping import NAMES, make
 from linker.review.stopping.bounds import short_of, urn_gap
-from linker.review.stopping.evidence import Evidence
+from linker.review.stopping.evidence import Bets
 from linker.review.stopping.rules import Hypergeometric, Urn
 
 DOCUMENTS, RELEVANT, SCREENED = 600, 150, 120
@@ -112,7 +112,7 @@ def test_after_an_import_the_review_goes_on_and_reaches_its_target(engine: Engin
     ledger = reviewed(tmp_path)
     import_judgements(tmp_path / "x.csv", ledger, reviewer="ana")
     review = Review(engine, ledger)
-    report = find(review, lambda c: "relevant" if is_relevant(c.id) else "not", Limits(rule=True))
+    report = find(review, lambda c: "relevant" if is_relevant(c.id) else "not", FindLimits(rule=True))
     assert report.estimated
     assert report.relevant >= 0.9 * RELEVANT
     progress = review.progress()
@@ -126,7 +126,7 @@ def test_a_limit_of_reads_does_not_count_what_was_imported(engine: Engine, tmp_p
     screened(tmp_path / "x.csv")
     ledger = reviewed(tmp_path)
     import_judgements(tmp_path / "x.csv", ledger)
-    report = find(Review(engine, ledger), lambda _: "not", Limits(max_read=5))
+    report = find(Review(engine, ledger), lambda _: "not", FindLimits(max_read=5))
     assert (report.read, report.stopped) == (SCREENED + 5, "5 read")
 
 
@@ -244,7 +244,7 @@ def test_an_audit_that_an_import_interrupts_still_certifies_what_it_drew() -> No
         *[audit] * 200,
     ]:
         state = rule.update(read)
-    both = Evidence(0.05, 0.8)
+    both = Bets(0.05, 0.8)
     for unread, found in [*((10_800 - n, 100) for n in range(100)), *((10_645 - n, 105) for n in range(200))]:
         both.take(unread, found, relevant=False)
     assert state.left == both.most(10_445, 105) - 105

@@ -14,7 +14,7 @@ from linker.crosslingual.aligned.aligning import PageLink, align_pages
 from linker.crosslingual.aligned.learning import learn_words
 from linker.crosslingual.aligned.units import Unit, unit_or_default
 from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
-from linker.crosslingual.aligned.writing import Writer
+from linker.crosslingual.aligned.writing import PassageWriter
 from linker.crosslingual.lexicon.orientation import oriented
 from linker.crosslingual.pages.files import dictionary_of, pages_of
 from linker.crosslingual.pages.pages import Pages, split_languages
@@ -67,7 +67,7 @@ def align(
         codes = split_languages(languages) if languages else _languages(Path(run))
         pages = pages_of(source, codes[0]), pages_of(target, codes[1])
         chosen = unit_or_default(unit)
-        writer = Writer(Path(out), *pages, chosen)
+        writer = PassageWriter(Path(out), *pages, chosen)
         links = _links(Path(run), *pages, min_probability)
         vectoriser = _vectoriser(*pages, dictionary, encoder)
         if isinstance(vectoriser, ByWords):

@@ -9,10 +9,10 @@ from typing import Any
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.base.logs import logger
-from linker.crosslingual.linking import Links, Outcome
+from linker.crosslingual.linking import LinkOutcome, Links
 from linker.crosslingual.sides import UNKNOWN, Side
 from linker.engine.evidence import Span
-from linker.review.exporting.rows import Row
+from linker.review.exporting.rows import ExportRow
 from linker.review.exporting.writing import PAIRS, write_pairs
 from linker.review.interface import Judgement, Seed
 
@@ -28,7 +28,7 @@ def check_doubts(path: Path, between: tuple[float, float]) -> None:
 
 
 def write_doubts(
-    path: Path, outcome: Outcome, source: Side, target: Side, between: tuple[float, float]
+    path: Path, outcome: LinkOutcome, source: Side, target: Side, between: tuple[float, float]
 ) -> int:
     """Write the links whose probability is `between` two bounds, the least certain first; return how many there are.
 
@@ -53,7 +53,7 @@ def write_linked(path: Path, links: Links, source: Side, target: Side, *, probab
     write_pairs(list(_linked_rows(links, source, target, probable)), path)
 
 
-def _linked_rows(links: Links, source: Side, target: Side, probable: bool) -> Iterator[Row]:
+def _linked_rows(links: Links, source: Side, target: Side, probable: bool) -> Iterator[ExportRow]:
     for one, of in links.run.items():
         none = {"none": round(links.none[one], 6)} if one in links.none else {}
         for rank, (other, score) in enumerate(of.items(), start=1):
@@ -64,7 +64,7 @@ def _linked_rows(links: Links, source: Side, target: Side, probable: bool) -> It
             yield _row(source, one, target, other, (score, score if probable else None), none, said, passage)
 
 
-def _doubt(link: tuple[str, str, float], source: Side, target: Side, passage: Span | None) -> Row:
+def _doubt(link: tuple[str, str, float], source: Side, target: Side, passage: Span | None) -> ExportRow:
     p = round(link[2], 6)
     return _row(source, link[0], target, link[1], (p, p), {}, {}, passage)
 
@@ -78,7 +78,7 @@ def _row(
     more: Mapping[str, Any],
     others: Mapping[str, Any],
     passage: Span | None,
-) -> Row:
+) -> ExportRow:
     """Return a pair with its score and probability `said`, and what is known of the text and of the target."""
     first, second = source.documents[one], target.documents[other]
     named = source.code != target.code and UNKNOWN not in (source.code, target.code)  # else it says nothing
@@ -86,4 +86,6 @@ def _row(
     metadata = {**codes[0], **more, **first.metadata}
     seed = Seed(one, first.full_text, metadata=metadata)
     document = Document(other, second.full_text, "", {**codes[1], **others, **second.metadata})
-    return Row(Judgement(one, other, UNJUDGED, score=said[0], probability=said[1]), seed, document, passage)
+    return ExportRow(
+        Judgement(one, other, UNJUDGED, score=said[0], probability=said[1]), seed, document, passage
+    )

@@ -23,7 +23,7 @@ from linker.review.exporting import check_suffix, export
 from linker.review.interface import Candidate, Seed
 from linker.review.ledger import Ledger
 from linker.review.options import FindOptions, Question, Seeds
-from linker.review.session import Answer, FindReport, Limits, Review
+from linker.review.session import Answer, FindLimits, FindReport, Review
 from linker.review.session import find as read
 from linker.review.settings import Settings
 
@@ -65,7 +65,7 @@ def find(options: FindOptions) -> FindReport:
         texts = seeds_of(o.seeds, engine, o.columns)
         review = _review(engine, kept, texts, settings)
         answer = _told(o.progress, _asking(engine, texts, judge) if judge else _known(o.judgements, review))
-        report = read(review, answer, Limits(o.max_read, by_rule, o.audit), o.reviewer)
+        report = read(review, answer, FindLimits(o.max_read, by_rule, o.audit), o.reviewer)
         if review.degraded:
             logger.warning("degraded: %s", review.degraded)
         if o.out is not None:

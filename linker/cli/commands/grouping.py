@@ -28,7 +28,7 @@ from linker.crosslingual.together import indexed
 from linker.engine.evidence import quoted
 from linker.engine.grouping import Groups
 from linker.engine.options import GroupOptions
-from linker.review.exporting.rows import Cell, Row, cell, headed
+from linker.review.exporting.rows import Cell, ExportRow, cell, headed
 from linker.review.exporting.writing import PAIRS, cells_to_csv, cells_to_xlsx, write_pairs
 from linker.review.importing.readers import read_records
 from linker.review.interface import Judgement, Seed
@@ -177,9 +177,11 @@ def _cells(groups: Groups, side: Side) -> Iterable[Sequence[Cell]]:
         yield [*(record[name] for name in COLUMNS), *(cell(record["metadata"].get(name)) for name in names)]
 
 
-def _row(side: Side, one: str, other: str, probability: float) -> Row:
+def _row(side: Side, one: str, other: str, probability: float) -> ExportRow:
     """Return a pair of one group as a review's record, without a verdict."""
     first, second = side.documents[one], side.documents[other]
     seed = Seed(one, first.text, first.title, metadata=dict(first.metadata))
     document = Document(other, second.text, second.title, dict(second.metadata))
-    return Row(Judgement(one, other, UNJUDGED, score=probability, probability=probability), seed, document)
+    return ExportRow(
+        Judgement(one, other, UNJUDGED, score=probability, probability=probability), seed, document
+    )

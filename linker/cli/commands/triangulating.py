@@ -20,7 +20,7 @@ from linker.crosslingual.pages.pages import Pages, split_languages
 from linker.crosslingual.runs import metadata_path, run_of, write_links
 from linker.crosslingual.scoring.assignment import descending, promote
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
-from linker.crosslingual.triangles import Cluster, Network, Pair, clusters, network, triangulated
+from linker.crosslingual.triangles import Counterparts, Network, Pair, clusters, network, triangulated
 from linker.evaluation.reading.judgements import merged_qrels
 from linker.evaluation.reading.trec import read_run
 
@@ -34,7 +34,7 @@ Named = str | Path
 class Triangles:
     """Clusters of counterparts, surest first, and a run for each two languages: "de-fr" → page → page → probability."""
 
-    clusters: Sequence[Cluster]
+    clusters: Sequence[Counterparts]
     runs: Mapping[str, Mapping[str, Mapping[str, float]]] = field(repr=False)
 
     def __len__(self) -> int:
@@ -126,7 +126,7 @@ def _languages(path: Path) -> Pair:
     return str(languages[0]), str(languages[1])
 
 
-def _partners(groups: Iterable[Cluster]) -> Mapping[tuple[str, str], Mapping[str, str]]:
+def _partners(groups: Iterable[Counterparts]) -> Mapping[tuple[str, str], Mapping[str, str]]:
     """Return the cluster of each page: (language, id) → language → id."""
     return {page: cluster.pages for cluster in groups for page in cluster.pages.items()}
 

@@ -14,7 +14,7 @@ from linker.cli.commands.given import opened
 from linker.corpora import BadLine, Columns
 from linker.corpora.records import Record
 from linker.review.options import WatchOptions
-from linker.review.watching import Arrivals, Kept, Match, Matcher, Position
+from linker.review.watching import Arrivals, Kept, Matcher, Position, PostMatch
 from linker.review.watching.arrivals import is_file
 from linker.review.watching.kept import QUARANTINE
 from linker.review.watching.matching import BATCH, Cut
@@ -77,7 +77,7 @@ class _Counts:
         self.posts = self.matched = self.matches = 0
         self.seeds = set[str]()
 
-    def add(self, posts: int, matches: Sequence[Match]) -> None:
+    def add(self, posts: int, matches: Sequence[PostMatch]) -> None:
         self.posts += posts
         self.matched += len({match.post.id for match in matches})
         self.matches += len(matches)

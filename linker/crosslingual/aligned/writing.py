@@ -27,7 +27,7 @@ SEGMENT = {"sentence": "sentence", "line": "paragraph"}
 
 
 @dataclass
-class Counts:
+class PassageCounts:
     """Numbers of pages aligned, of passages written, below the least score, and skipped on either page."""
 
     pages: int = 0
@@ -38,7 +38,7 @@ class Counts:
 
 
 @dataclass(frozen=True, eq=False)
-class Writer:
+class PassageWriter:
     """Writes aligned passages of two collections to a file whose name ends in .tmx or .tsv."""
 
     path: Path
@@ -46,13 +46,13 @@ class Writer:
     target: Pages
     unit: Unit
 
-    def write(self, alignments: Iterable[PageAlignment], least: float = 0.0) -> Counts:
+    def write(self, alignments: Iterable[PageAlignment], least: float = 0.0) -> PassageCounts:
         """Write the passages that score at least `least`, and count; the file is complete or stays as it was.
 
         Raises InputError if the file cannot be written or its name ends otherwise.
         """
         begin, entry, end = self._format()
-        counts = Counts()
+        counts = PassageCounts()
         with replacing(self.path) as file:
             _put(file, begin)
             for alignment in alignments:

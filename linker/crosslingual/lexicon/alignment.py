@@ -30,14 +30,14 @@ BLOCK = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class WordVectors:
+class ColumnVectors:
     """Vectors of some words: `words` int64 [w], columns of the passages' vocabulary, and float32 `vectors` [w, d]."""
 
     words: Int64Array
     vectors: Float32Array
 
 
-def word_vectors(passages: sp.csr_array, size: int = SIZE, *, rarest: int = RAREST) -> WordVectors:
+def word_vectors(passages: sp.csr_array, size: int = SIZE, *, rarest: int = RAREST) -> ColumnVectors:
     """Return unit vectors of the words in 0/1 `passages` [p, v], by the words that share passages with them.
 
     Words in fewer than `rarest` passages are left out; the vectors have at most `size` dimensions, and mean zero.
@@ -60,10 +60,10 @@ def word_vectors(passages: sp.csr_array, size: int = SIZE, *, rarest: int = RARE
     matrix = sp.csr_array((information.astype(np.float32), (row, column)), shape=(len(words), len(words)))
     size = min(size, len(words) - 1)
     if size < 1:
-        return WordVectors(words[:0], np.zeros((0, 1), np.float32))
+        return ColumnVectors(words[:0], np.zeros((0, 1), np.float32))
     left, values, _ = svds(matrix, k=size, v0=np.ones(len(words), np.float32))
     vectors = normalised((left * np.sqrt(values)).astype(np.float32))
-    return WordVectors(words, normalised(vectors - vectors.mean(axis=0)))
+    return ColumnVectors(words, normalised(vectors - vectors.mean(axis=0)))
 
 
 def align(

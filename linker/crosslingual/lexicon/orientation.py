@@ -23,7 +23,7 @@ MIXED, LEAST = 0.2, 10  # share and number of pairs that match against the direc
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class OrientationCounts:
     """How many of the `tried` pairs of a dictionary have both words on the pages only `as_given`, or only `turned`."""
 
     as_given: int
@@ -70,7 +70,7 @@ def oriented(dictionary: Dictionary, source: Pages, target: Pages) -> Dictionary
     return dictionary
 
 
-def matches(dictionary: Dictionary, source: Pages, target: Pages) -> Matches:
+def matches(dictionary: Dictionary, source: Pages, target: Pages) -> OrientationCounts:
     """Count the pairs that match the pages in one direction, on samples of the pairs and of the pages.
 
     Pairs that match in both, such as names, say nothing about the direction and count in neither.
@@ -83,7 +83,7 @@ def matches(dictionary: Dictionary, source: Pages, target: Pages) -> Matches:
         return known and not theirs.isdisjoint(target.language.terms(english))
 
     directions = [(match(a, b), match(b, a)) for a, b in pairs]
-    return Matches(directions.count((True, False)), directions.count((False, True)), len(pairs))
+    return OrientationCounts(directions.count((True, False)), directions.count((False, True)), len(pairs))
 
 
 def _words(pages: Pages) -> set[str]:

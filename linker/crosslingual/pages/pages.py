@@ -96,7 +96,7 @@ def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> 
     return Terms(tuple(order), matrix)
 
 
-class _Counts(NamedTuple):
+class _TextCounts(NamedTuple):
     """Counts of some texts: each text's `columns` in `vocabulary` and `counts`, `lengths` of them per text."""
 
     vocabulary: list[str]
@@ -105,7 +105,7 @@ class _Counts(NamedTuple):
     lengths: Int64Array
 
 
-def _count(split: Callable[[str], Iterable[str]], texts: Sequence[str]) -> _Counts:
+def _count(split: Callable[[str], Iterable[str]], texts: Sequence[str]) -> _TextCounts:
     position: dict[str, int] = {}
     columns, counts = [], []
     for text in texts:
@@ -114,7 +114,7 @@ def _count(split: Callable[[str], Iterable[str]], texts: Sequence[str]) -> _Coun
         columns.append(unique)
         counts.append(count.astype(np.int32))
     lengths = np.array([len(c) for c in columns], np.int64)
-    return _Counts(list(position), np.concatenate(columns), np.concatenate(counts), lengths)
+    return _TextCounts(list(position), np.concatenate(columns), np.concatenate(counts), lengths)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from indexes.dtypes import Float32Array, Int64Array
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.interface import Learned
-from linker.crosslingual.ranking.knowledge import Knowledge, Topics
+from linker.crosslingual.ranking.knowledge import Knowledge, RowTopics
 from linker.crosslingual.ranking.pooled import Taught
 from linker.crosslingual.scoring.gibbs import sample_topics
 from linker.crosslingual.scoring.graph import Graph
@@ -106,7 +106,7 @@ class CascadeEvidence:
         """Return what `links` (int64 [l, 2]) and a saved model taught, as `AllEvidence.study` does, with topics."""
         return replace(self.all.study(links, induced), topics=self._topics(links))
 
-    def _topics(self, links: Int64Array) -> Topics:
+    def _topics(self, links: Int64Array) -> RowTopics:
         """Return the saved topics or, without any, those of `links`."""
         if self.all.memory.topics:
             return self.all.memory.topics
@@ -121,7 +121,7 @@ class CascadeEvidence:
             model = sample_topics(tuple(counts), size, rounds=SWEEPS, seed=self.seed)
         else:
             model = fit_topics(tuple(counts), size, rounds=TOPIC_ROUNDS)
-        return Topics((terms[0], terms[1]), model)
+        return RowTopics((terms[0], terms[1]), model)
 
 
 @dataclass(frozen=True, eq=False)

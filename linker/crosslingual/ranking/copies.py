@@ -22,7 +22,7 @@ SAME = 0.8  # least Jaccard similarity of the words of near copies
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CopyGroup:
     """Rows of target pages that are near copies, the linked one first, and P(the right page is one of them)."""
 
     targets: tuple[int, ...]
@@ -31,7 +31,7 @@ class Group:
 
 def groups_of(
     present: sp.csr_array, lists: Described, fitted: Fitted, linked: Int64Array
-) -> dict[int, Group]:
+) -> dict[int, CopyGroup]:
     """Return the groups of the pages whose linked target has a near copy among their candidates, by source row.
 
     `present`: 0/1 CSR [m, v], the terms of the target pages; `fitted`: the ranker and the probabilities of the n
@@ -48,7 +48,7 @@ def groups_of(
         targets, chances = lists.targets[i, members], fitted.probabilities[i, :-1][members]
         order = np.lexsort((-chances, targets != linked[i]))
         probability = min(1.0, max(p, float(chances.sum())))
-        groups[int(lists.rows[i])] = Group(tuple(targets[order].tolist()), probability)
+        groups[int(lists.rows[i])] = CopyGroup(tuple(targets[order].tolist()), probability)
     return groups
 
 

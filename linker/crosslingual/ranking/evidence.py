@@ -20,7 +20,7 @@ from linker.crosslingual.pages.surface import letter_grams, mark_grams
 from linker.crosslingual.ranking.features import LIST
 from linker.crosslingual.ranking.interface import Learned
 from linker.crosslingual.ranking.knowledge import Knowledge, fingerprints, joined, latent_space, word_pairs
-from linker.crosslingual.ranking.pooled import Setting, Taught, rankers
+from linker.crosslingual.ranking.pooled import TaskSetting, Taught, rankers
 from linker.crosslingual.scoring.graph import Graph
 from linker.crosslingual.scoring.lsi import fit_lsi
 from linker.crosslingual.scoring.passages import Passages, match_passages, passages_of
@@ -185,7 +185,7 @@ class AllEvidence:
         """Return the saved ranker, or the one pooled over other pairs for this evidence and what teaches words."""
         if self.begun:
             return self.begun
-        setting = Setting(taught, bool(self.pairs), self.vectors is not None, self.layout)
+        setting = TaskSetting(taught, bool(self.pairs), self.vectors is not None, self.layout)
         return (self.rankers or rankers())[setting.name]
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:

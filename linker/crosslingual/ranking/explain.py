@@ -22,7 +22,7 @@ DISTINCT = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class WordMatch:
     """A word of the source page, the word of the target page that it matched, the kind of match, and its weight.
 
     `kind`: "same" for identical strings, such as names; "dictionary"; "links" for a pair learned from links.
@@ -53,7 +53,7 @@ class Explainer:
     def _weights(self) -> tuple[Float32Array, Float32Array]:
         return idf(self.evidence.source_terms), idf(self.evidence.target_terms)
 
-    def matches(self, row: int, column: int, most: int = MOST) -> list[Match]:
+    def matches(self, row: int, column: int, most: int = MOST) -> list[WordMatch]:
         """Return up to `most` matches of source page `row` and target page `column`, heaviest first, each word once.
 
         The weight of a match is the smaller idf of its two words.
@@ -65,7 +65,7 @@ class Explainer:
         weights = np.minimum(self._weights[0][sources], self._weights[1][targets])
         first = self._forms(self.evidence.source.texts[row], self.evidence.split)
         second = self._forms(self.evidence.target.texts[column], self.evidence.target_language.terms)
-        matches: list[Match] = []
+        matches: list[WordMatch] = []
         used: set[int] = set()
         for i in np.lexsort((targets, sources, -weights)).tolist():
             s, t = int(sources[i]), int(targets[i])
@@ -73,7 +73,9 @@ class Explainer:
                 used |= {s, ~t}
                 a, b = x.vocabulary[s], y.vocabulary[t]
                 matches.append(
-                    Match(first.get(a, a), second.get(b, b), self._kind(s, t), round(float(weights[i]), 3))
+                    WordMatch(
+                        first.get(a, a), second.get(b, b), self._kind(s, t), round(float(weights[i]), 3)
+                    )
                 )
         return matches
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int64Array
-from linker.crosslingual.scoring.graph import Graph, Statistics, column_statistics, row_statistics
+from linker.crosslingual.scoring.graph import Graph, PairStatistics, column_statistics, row_statistics
 from linker.scoring.ranking.described import Described
 
 LIST = 50  # candidates per page
@@ -65,7 +65,7 @@ def candidate_lists(
     return Described(rows, targets, np.stack(columns, axis=2, dtype=np.float32), names)
 
 
-def _z(values: Float32Array, row: Statistics) -> Float32Array:
+def _z(values: Float32Array, row: PairStatistics) -> Float32Array:
     return np.asarray((values - row.mean) / np.maximum(row.deviation, TINY), np.float32)
 
 

@@ -36,7 +36,7 @@ class HalfSpace:
 
 
 @dataclass(frozen=True, eq=False)
-class Topics:
+class RowTopics:
     """Polylingual topics, with the terms of each language's rows."""
 
     terms: tuple[tuple[str, ...], tuple[str, ...]]
@@ -59,7 +59,7 @@ class Knowledge:
 
     words: Mapping[tuple[str, str], float] = field(default_factory=dict)
     spaces: tuple[tuple[HalfSpace, HalfSpace], ...] = ()
-    topics: Topics | None = None
+    topics: RowTopics | None = None
     links: Hashes = field(default_factory=lambda: np.empty((0, 2), np.uint64))
     often: Mapping[str, int] = field(default_factory=dict)
     pages: int = 0

@@ -1,7 +1,7 @@
 """Rankers pooled over several language pairs, for pairs with few links or none.
 
-benchmarks/pool_rankers.py writes pooled.json, which holds one ranker with its verifier for each `Setting`, learned from
-training pages of all the languages that the file names, all paired with English.
+benchmarks/pool_rankers.py writes pooled.json, which holds one ranker with its verifier for each `TaskSetting`, learned
+from training pages of all the languages that the file names, all paired with English.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TAUGHT: tuple[Taught, ...] = ("nothing", "pseudo-links", "links")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TaskSetting:
     """The evidence that a task has: what words are learned from (`taught`), a dictionary, an encoder, page layout.
 
     A linear ranker has no weight for "this score is missing", so each combination has a ranker of its own.
@@ -54,7 +54,7 @@ class Setting:
 
 
 SETTINGS = tuple(
-    Setting(taught, dictionary, encoder, layout)
+    TaskSetting(taught, dictionary, encoder, layout)
     for taught, dictionary, encoder, layout in product(TAUGHT, (False, True), (False, True), (False, True))
 )
 

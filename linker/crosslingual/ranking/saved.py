@@ -21,7 +21,7 @@ import xxhash
 from linker.base.errors import InputError
 from linker.corpora.dictionaries import Pair
 from linker.crosslingual.pages.languages import Language
-from linker.crosslingual.ranking.knowledge import HalfSpace, Knowledge, Topics
+from linker.crosslingual.ranking.knowledge import HalfSpace, Knowledge, RowTopics
 from linker.crosslingual.scoring.checkpoint import DAMAGE
 from linker.crosslingual.scoring.topics import PolylingualTopics
 from linker.encoders.model_folder import (
@@ -166,7 +166,7 @@ def _knowledge(words: Mapping[tuple[str, str], float], arrays: Arrays) -> Knowle
     if "topics.alpha" in arrays:
         terms = tuple(_lines(arrays[f"topics.{side}.terms"]) for side in ("source", "target"))
         phi = tuple(arrays[f"topics.{side}.words"].astype(np.float64) for side in ("source", "target"))
-        topics = Topics((terms[0], terms[1]), PolylingualTopics(phi, float(arrays["topics.alpha"])))
+        topics = RowTopics((terms[0], terms[1]), PolylingualTopics(phi, float(arrays["topics.alpha"])))
     often = dict(zip(_lines(arrays["often.terms"]), arrays["often"].tolist(), strict=True))
     links = arrays["links"].astype(np.uint64).reshape(-1, 2)
     return Knowledge(words, tuple(spaces), topics, links, often, int(arrays["pages"]))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from indexes.dtypes import Int64Array
 from linker.corpora.dictionaries import Pair
-from linker.crosslingual.lexicon.alignment import WordVectors, agreement, align, word_vectors
+from linker.crosslingual.lexicon.alignment import ColumnVectors, agreement, align, word_vectors
 from linker.crosslingual.ranking.evidence import AllEvidence
 
 AGREEMENT = 0.2  # least share of held-out identical words that the mapping finds again; with less, no pair is returned
@@ -42,7 +42,7 @@ def aligned_words(
     return tuple((names[0][s], names[1][t]) for s, t in pairs), share
 
 
-def _within(translations: sp.csr_array, x: WordVectors, y: WordVectors) -> Int64Array:
+def _within(translations: sp.csr_array, x: ColumnVectors, y: ColumnVectors) -> Int64Array:
     """Return the pairs of a matrix [v source, v target] whose words have vectors, as rows of these: int64 [p, 2]."""
     part = sp.coo_array(translations[x.words][:, y.words])
     return np.stack([part.row, part.col], axis=1).astype(np.int64)

@@ -113,7 +113,7 @@ def rank(
 
 
 @dataclass
-class Progress:
+class PassState:
     """The state of a pass: candidates of the first `done` sources; `best` float32 [k, m], each target's top k scores.
 
     The least of the top k scores is in the first row. `holders` int32 [k, m]: the sources that have them, or −1.
@@ -128,11 +128,11 @@ class Progress:
 class Keeper(Protocol):
     """Saves the state of a pass, so that the pass can resume after an interruption."""
 
-    def restore(self, progress: Progress) -> None:
+    def restore(self, progress: PassState) -> None:
         """Fill `progress` with the saved state."""
         ...
 
-    def keep(self, progress: Progress) -> None:
+    def keep(self, progress: PassState) -> None:
         """Save the state if the last save is long enough ago."""
         ...
 
@@ -158,7 +158,7 @@ def nearest(
     depth = min(depth, m)
     source, target = hashes(source_ids), hashes(target_ids)
     candidates = Candidates(np.full((n, depth), -1, np.int64), np.full((n, depth), -np.inf, np.float32))
-    progress = Progress(candidates, np.zeros((k, m), np.float32), np.full((k, m), -1, np.int32))
+    progress = PassState(candidates, np.zeros((k, m), np.float32), np.full((k, m), -1, np.int32))
     if checkpoint:
         checkpoint.restore(progress)
         advance(progress.done)
@@ -206,7 +206,7 @@ def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Ca
     return rank(rows[good], columns[good], values[good], n, k, source, target)
 
 
-def _raise(progress: Progress, scores: Float32Array, begin: int) -> None:
+def _raise(progress: PassState, scores: Float32Array, begin: int) -> None:
     """Merge a block, whose first source is `begin`, into the top k scores of each column.
 
     It is merged a few rows at a time: the fewer, the fewer columns have a score among them that matters.

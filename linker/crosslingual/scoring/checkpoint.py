@@ -15,7 +15,7 @@ import xxhash
 from linker.base.errors import InputError
 from linker.base.files import write_atomically
 from linker.crosslingual.pages.pages import Pages
-from linker.crosslingual.scoring.candidates import Candidates, Progress
+from linker.crosslingual.scoring.candidates import Candidates, PassState
 
 # What numpy and zipfile raise on a damaged file.
 DAMAGE = (
@@ -45,7 +45,7 @@ class Checkpoint:
     every: float = EVERY
     _written: float = field(default_factory=time.monotonic)
 
-    def restore(self, progress: Progress) -> None:
+    def restore(self, progress: PassState) -> None:
         """Fill `progress` with the saved state. Raises InputError if it is damaged or of another task."""
         if not self.resume or not self.path.exists():
             return
@@ -64,7 +64,7 @@ class Checkpoint:
         except DAMAGE as e:
             raise InputError(f"{self.path} is damaged ({e}): remove it to start again") from e
 
-    def keep(self, progress: Progress) -> None:
+    def keep(self, progress: PassState) -> None:
         """Write the state atomically, if the last write is long enough ago. Raises InputError if writing fails."""
         if time.monotonic() - self._written < self.every:
             return

@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class Tokens:
+class TopicTokens:
     """The tokens of one language: page and word of each, int32 [t], and its topic, which `sweep` replaces.
 
     `by_word` float64 [v, k] and `totals` float64 [k] count the topics of words and of all tokens.
@@ -73,7 +73,7 @@ def sample_topics(
     rng = np.random.default_rng(seed)
     alpha = alpha_sum / size
     by_page = np.zeros((pages[0].shape[0], size))
-    languages = [Tokens.drawn(counts, by_page, rng) for counts in pages]
+    languages = [TopicTokens.drawn(counts, by_page, rng) for counts in pages]
     sums = [np.zeros_like(tokens.by_word) for tokens in languages]
     kept = rounds - rounds // 2
     for number in range(rounds):

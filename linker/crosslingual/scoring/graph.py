@@ -61,14 +61,14 @@ class Graph:
         return np.argsort(self.columns, kind="stable")
 
     @cached_property
-    def row_segments(self) -> Segments:
+    def row_segments(self) -> Stretches:
         """The pairs of each source page that has any."""
-        return Segments.between(self.begin)
+        return Stretches.between(self.begin)
 
     @cached_property
-    def column_segments(self) -> Segments:
+    def column_segments(self) -> Stretches:
         """The pairs, ordered by column, of each target page that has any."""
-        return Segments.between(self.column_begin)
+        return Stretches.between(self.column_begin)
 
     @cached_property
     def column_begin(self) -> Int64Array:
@@ -77,7 +77,7 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics:
+class PairStatistics:
     """Statistics of a score over the pairs of each row, or of each column, as numbers of each pair: float32 [p].
 
     `values` [p] are sorted by `segments`, to which the pairs at `order` belong; each statistic is computed when it is
@@ -85,7 +85,7 @@ class Statistics:
     """
 
     values: Float32Array
-    segments: Segments
+    segments: Stretches
     order: Int64Array | None = None
 
     @property
@@ -138,13 +138,13 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False)
-class Segments:
+class Stretches:
     """Pairs in s groups that follow one another: `sizes` and the first of each, `starts`, int64 [s]; none is empty."""
 
     sizes: Int64Array
 
     @classmethod
-    def between(cls, begin: Int64Array) -> Segments:
+    def between(cls, begin: Int64Array) -> Stretches:
         """Return the groups that begin at `begin[:-1]` and end before `begin[1:]`, without the empty ones."""
         sizes = np.diff(begin)
         return cls(sizes[sizes > 0])
@@ -160,14 +160,14 @@ class Segments:
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
 
-def row_statistics(graph: Graph, values: Float32Array) -> Statistics:
+def row_statistics(graph: Graph, values: Float32Array) -> PairStatistics:
     """Return the statistics of a score (float32 [p]) over each row of the graph."""
-    return Statistics(values, graph.row_segments)
+    return PairStatistics(values, graph.row_segments)
 
 
-def column_statistics(graph: Graph, values: Float32Array) -> Statistics:
+def column_statistics(graph: Graph, values: Float32Array) -> PairStatistics:
     """Return the statistics of a score (float32 [p]) over each column of the graph."""
-    return Statistics(values[graph.by_column], graph.column_segments, graph.by_column)
+    return PairStatistics(values[graph.by_column], graph.column_segments, graph.by_column)
 
 
 def _top(values: Float32Array, starts: Int64Array, segment: Int64Array) -> tuple[Float32Array, Int64Array]:

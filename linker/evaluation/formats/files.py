@@ -14,7 +14,7 @@ from linker.base.errors import InputError
 from linker.base.files import STDIO, open_input, read_bytes
 from linker.evaluation.formats import nested, parquet
 from linker.evaluation.reading.columns import loaded
-from linker.evaluation.reading.entries import Entries, Source
+from linker.evaluation.reading.entries import Entries, RowSource
 from linker.evaluation.reading.sources import as_qrels, as_run
 from linker.evaluation.reading.trec import qrels_of, read_qrels, read_run, run_of
 
@@ -54,7 +54,7 @@ def _built(path: Path, build: Callable[[Any], Entries[Any]], kind: Kind, data: b
     except InputError as e:
         raise InputError(f"{path}: {e}") from e
     name = "run" if path == STDIO else Path(path.name.removesuffix(".gz")).stem
-    return dataclasses.replace(entries, source=Source(str(path)), name=name)
+    return dataclasses.replace(entries, source=RowSource(str(path)), name=name)
 
 
 def _kind(head: bytes) -> Kind:

@@ -11,28 +11,28 @@ from linker.base.errors import InputError
 MAGIC = b"PAR1"
 
 
-class Table:
+class ArrowTable:
     """A table of Arrow with the little of a data frame's interface that reading needs."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
         self.columns: list[str] = table.column_names
 
-    def __getitem__(self, name: str) -> Table:
-        return Table(self._table.select([name]))
+    def __getitem__(self, name: str) -> ArrowTable:
+        return ArrowTable(self._table.select([name]))
 
     def to_list(self) -> list[Any]:
         """Return the values of the only column."""
         return list(self._table.column(0).to_pylist())
 
 
-def frame(data: bytes) -> Table:
+def frame(data: bytes) -> ArrowTable:
     """Return the table in a Parquet file. Raises InputError if it is damaged, MissingExtraError."""
     with importing("reading Parquet", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
     try:
-        return Table(pq.read_table(io.BytesIO(data)))
+        return ArrowTable(pq.read_table(io.BytesIO(data)))
     except (pa.ArrowException, OSError) as e:
         raise InputError(f"not a Parquet file that can be read: {e}") from e
 

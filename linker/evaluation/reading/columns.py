@@ -15,7 +15,7 @@ import numpy as np
 from indexes.dtypes import Int64Array
 from linker.base.errors import InputError
 from linker.base.files import open_input
-from linker.evaluation.reading.entries import Source
+from linker.evaluation.reading.entries import RowSource
 from linker.evaluation.reading.fields import PAD, Bytes, Fields, padded
 
 PathLike = str | os.PathLike[str]
@@ -98,7 +98,7 @@ class Block:
 
     def place(self, row: int, path: str) -> str:
         """Return "file:line" of a row."""
-        return Source(path, ((0, self.line),)).place(row)
+        return RowSource(path, ((0, self.line),)).place(row)
 
 
 def lines(

@@ -25,7 +25,7 @@ _none = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowSource:
     """Where rows came from, for messages: a file's name and the line of each row, or just a name.
 
     `blocks`: the first row of each block, and its line number or those of all rows in the block, int64.
@@ -42,14 +42,14 @@ class Source:
                 return f"{self.name}:{at}"
         return self.name
 
-    def part(self, rows: Int64Array, total: int) -> Source:
+    def part(self, rows: Int64Array, total: int) -> RowSource:
         """Return the source of only these rows, int64, of the `total` ones of a file."""
         ends = [*(first for first, _ in self.blocks[1:]), total]
         lines = [
             np.arange(line, line + end - first) if isinstance(line, int) else line
             for (first, line), end in zip(self.blocks, ends, strict=True)
         ]
-        return Source(self.name, ((0, np.concatenate(lines)[rows]),))
+        return RowSource(self.name, ((0, np.concatenate(lines)[rows]),))
 
 
 def sortable(topics: npt.NDArray[np.bytes_]) -> npt.NDArray[Any]:
@@ -99,7 +99,7 @@ class Entries(Mapping[str, dict[str, Value]]):
     documents: Fields
     hashes: Words
     numbers: Float64Array
-    source: Source
+    source: RowSource
     name: str = ""
     kind: str = field(default="run", kw_only=True)
 

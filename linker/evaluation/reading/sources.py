@@ -10,7 +10,7 @@ import numpy as np
 
 from indexes.dtypes import Float64Array
 from linker.base.errors import InputError
-from linker.evaluation.reading.entries import Entries, Source
+from linker.evaluation.reading.entries import Entries, RowSource
 from linker.evaluation.reading.fields import Fields
 from linker.evaluation.reading.trec import read_qrels, read_run
 
@@ -103,7 +103,7 @@ def _build(
         raise InputError(f"{kind}: it is empty")
     fields = Fields.of(_ids(documents, kind))
     values = _numbers(numbers, kind)
-    source = Source(kind)
+    source = RowSource(kind)
     heads, counts = Fields.of(_ids(topics, kind)), np.array(lengths, np.int64)
     return Entries.build(heads, counts, fields, fields.hashes(), values, source=source, name="run", kind=kind)
 

@@ -17,7 +17,7 @@ from linker.base.errors import InputError
 from linker.base.files import replacing
 from linker.evaluation.reading.columns import Block, PathLike, line_count, line_end, lines, load
 from linker.evaluation.reading.decimals import numbers
-from linker.evaluation.reading.entries import Entries, Source
+from linker.evaluation.reading.entries import Entries, RowSource
 from linker.evaluation.reading.fields import PAD, Bytes, Fields
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
@@ -201,6 +201,6 @@ class _Rows:
         starts, lengths = [h.start for h in self._heads], [h.length for h in self._heads]
         heads = Fields(self._documents.buffer, np.concatenate(starts), np.concatenate(lengths))
         columns = (self._documents[rows], self._hashes[rows], self._values[rows])
-        source = Source(self._path, tuple(self._places))
+        source = RowSource(self._path, tuple(self._places))
         more: dict[str, Any] = {"source": source, "name": name, "kind": kind, "warn": warn}
         return Entries.build(heads, np.concatenate(self._lengths), *columns, **more)

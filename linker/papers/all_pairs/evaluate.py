@@ -17,7 +17,7 @@ import numpy.typing as npt
 from indexes.arrays import normalised
 from indexes.dtypes import Float64Array, FloatArray, Int64Array
 from linker.base.errors import InputError
-from linker.papers.all_pairs.result import RANKS, PairEvaluation, Reading, Threshold
+from linker.papers.all_pairs.result import RANKS, Confusion, PairEvaluation, ReadingEffort
 
 _BLOCK = 1 << 24  # scores in memory at a time
 _FEW = 16  # links of an article up to which its scores are counted rather than sorted
@@ -127,14 +127,14 @@ def _links(links: npt.ArrayLike, articles: int, tweets: int) -> Int64Array:
 
 
 @dataclass
-class _Counts:
+class _PairCounts:
     """Per link, how many pairs score higher (`above`) and at least as high (`upto`), overall or in its article."""
 
     above: Int64Array
     upto: Int64Array
 
     @classmethod
-    def zeros(cls, size: int) -> _Counts:
+    def zeros(cls, size: int) -> _PairCounts:
         return cls(np.zeros(size, np.int64), np.zeros(size, np.int64))
 
     def add(self, ascending: FloatArray, scores: FloatArray, rows: slice = slice(None)) -> None:
@@ -148,7 +148,7 @@ def _evaluate(scorer: _Scorer, links: npt.ArrayLike, options: _Options) -> PairE
     scores = scorer.single(pairs)
     looked_up = np.concatenate((scores, np.array(options.thresholds, scores.dtype)))
     order = np.argsort(looked_up, kind="stable")
-    everywhere, within = _Counts.zeros(len(order)), _Counts.zeros(len(pairs))
+    everywhere, within = _PairCounts.zeros(len(order)), _PairCounts.zeros(len(pairs))
     depth = max(options.ranks)
     top = np.empty(0, scores.dtype)
     step = max(1, _BLOCK // scorer.tweets)
@@ -164,13 +164,13 @@ def _evaluate(scorer: _Scorer, links: npt.ArrayLike, options: _Options) -> PairE
         flat.sort()
         everywhere.add(flat, looked_up[order])
         top = np.sort(np.concatenate((top, flat[-depth:])))[-depth:]
-    counts = _Counts.zeros(len(order))
+    counts = _PairCounts.zeros(len(order))
     counts.above[order], counts.upto[order] = everywhere.above, everywhere.upto
     return _result(scorer, pairs, scores, (counts, within), top[::-1], options)
 
 
 def _count_within(
-    block: FloatArray, rows: Int64Array, scores: FloatArray, within: _Counts, offset: int
+    block: FloatArray, rows: Int64Array, scores: FloatArray, within: _PairCounts, offset: int
 ) -> None:
     """Count each link against the tweets of its own article; `rows` ascend."""
     linked, starts = np.unique(rows, return_index=True)
@@ -188,13 +188,13 @@ def _result(
     scorer: _Scorer,
     pairs: Int64Array,
     scores: FloatArray,
-    counts: tuple[_Counts, _Counts],
+    counts: tuple[_PairCounts, _PairCounts],
     top: FloatArray,
     options: _Options,
 ) -> PairEvaluation:
     everywhere, within = counts
     size, total = len(scores), scorer.articles * scorer.tweets
-    overall = _Counts(everywhere.above[:size], everywhere.upto[:size])
+    overall = _PairCounts(everywhere.above[:size], everywhere.upto[:size])
     article = pairs[:, 0]
     group = np.unique(article, return_inverse=True)[1]
     per_group = np.bincount(group)
@@ -241,13 +241,13 @@ def _rank_among(scores: FloatArray, group: Int64Array, ascending: bool) -> tuple
     return below, upto
 
 
-def _precisions(scores: FloatArray, counts: _Counts, group: Int64Array) -> Float64Array:
+def _precisions(scores: FloatArray, counts: _PairCounts, group: Int64Array) -> Float64Array:
     """Return the precision at each link's score: the links at or above it over the pairs at or above it."""
     return np.asarray(_rank_among(scores, group, ascending=False)[1] / counts.upto, np.float64)
 
 
 def _negatives_below(
-    scores: FloatArray, counts: _Counts, group: Int64Array, links: Int64Array, total: int
+    scores: FloatArray, counts: _PairCounts, group: Int64Array, links: Int64Array, total: int
 ) -> Float64Array:
     """Return per link how many unlinked pairs score lower; a tie counts as one half."""
     below, upto = _rank_among(scores, group, ascending=True)
@@ -256,7 +256,7 @@ def _negatives_below(
     return np.asarray((less + not_more) / 2, np.float64)
 
 
-def _precision_at(r: int, top: FloatArray, scores: FloatArray, overall: _Counts, total: int) -> float:
+def _precision_at(r: int, top: FloatArray, scores: FloatArray, overall: _PairCounts, total: int) -> float:
     """Return the links among the top r pairs over r, averaged over the orders of a tie at r. NaN if r > pairs."""
     if r > total:
         return math.nan
@@ -269,20 +269,20 @@ def _precision_at(r: int, top: FloatArray, scores: FloatArray, overall: _Counts,
     return links / r
 
 
-def _threshold(value: float, scores: FloatArray, accepted: int, total: int) -> Threshold:
+def _threshold(value: float, scores: FloatArray, accepted: int, total: int) -> Confusion:
     hits = int(np.count_nonzero(scores >= scores.dtype.type(value)))
     missed = len(scores) - hits
-    return Threshold(value, hits, accepted - hits, missed, total - accepted - missed)
+    return Confusion(value, hits, accepted - hits, missed, total - accepted - missed)
 
 
-def _reading(links: int, overall: _Counts, within: _Counts, group: Int64Array) -> Reading:
+def _reading(links: int, overall: _PairCounts, within: _PairCounts, group: Int64Array) -> ReadingEffort:
     """Return how many pairs must be read to find `links` links; a tie at the last one is read to its end."""
     order = np.lexsort((within.upto, group))
     starts = np.searchsorted(group[order], np.arange(int(group.max()) + 1))
     enough = starts[np.bincount(group) >= links] + links - 1
     read = within.upto[order][enough]
     every = np.sort(overall.upto)
-    return Reading(
+    return ReadingEffort(
         links=links,
         pairs=int(every[links - 1]) if links <= len(every) else None,
         articles=len(read),

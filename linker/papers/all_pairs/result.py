@@ -21,7 +21,7 @@ RANKS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class Confusion:
     """Confusion matrix when pairs with a score ≥ `threshold` are accepted."""
 
     threshold: float
@@ -43,7 +43,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadingEffort:
     """How much one reads in order of score until `links` links are found.
 
     `pairs`: read from one list of all pairs; None if there are fewer links. `mean_tweets` and `median_tweets`: read per
@@ -74,8 +74,8 @@ class PairEvaluation:
     auc_macro: float
     articles_without_link: int
     articles_without_negative: int
-    thresholds: tuple[Threshold, ...] = ()
-    until: tuple[Reading, ...] = ()
+    thresholds: tuple[Confusion, ...] = ()
+    until: tuple[ReadingEffort, ...] = ()
 
     @property
     def mrp(self) -> float:
@@ -108,7 +108,7 @@ class PairEvaluation:
         return plain
 
 
-def _threshold_cells(rows: tuple[Threshold, ...]) -> list[list[str]]:
+def _threshold_cells(rows: tuple[Confusion, ...]) -> list[list[str]]:
     head = [
         "score ≥",
         "true positives",
@@ -125,7 +125,7 @@ def _threshold_cells(rows: tuple[Threshold, ...]) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def _reading_cells(rows: tuple[Reading, ...]) -> list[list[str]]:
+def _reading_cells(rows: tuple[ReadingEffort, ...]) -> list[list[str]]:
     head = ["until links", "pairs read", "articles", "mean tweets read", "median tweets read"]
     return [head] + [
         [str(r.links), "–" if r.pairs is None else str(r.pairs), str(r.articles),

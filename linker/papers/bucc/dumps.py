@@ -48,7 +48,7 @@ class Site:
 
 
 @dataclass(slots=True)
-class Counts:
+class DumpCounts:
     """How many pages of a dump were read: all, other namespaces, redirects, and pages without an id or a title."""
 
     pages: int = 0
@@ -64,7 +64,7 @@ def is_dump(path: Path) -> bool:
 
 def read_dump(
     path: Path,
-    counts: Counts,
+    counts: DumpCounts,
     site: Site,
     wanted: Callable[[WikiPage], bool] = lambda page: True,
     advance: Callable[[int], object] = lambda pages: None,
@@ -104,7 +104,7 @@ class _NotADumpError(Exception):
 class _Handler:
     """Receives the elements of a dump and collects its pages."""
 
-    counts: Counts
+    counts: DumpCounts
     site: Site
     wanted: Callable[[WikiPage], bool]
     listen: Callable[[bool], None] = lambda on: None

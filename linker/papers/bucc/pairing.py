@@ -26,7 +26,7 @@ class Linked:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class IdPairs:
     """Pairs of ids that link to each other, in the order of the source pages.
 
     `unresolved`: links that name no page that links back to any; `ambiguous_names`: names that are the title of one
@@ -39,7 +39,7 @@ class Pairs:
     left_out: tuple[Pair, ...]
 
 
-def pair_pages(source: Linked, target: Linked) -> Pairs:
+def pair_pages(source: Linked, target: Linked) -> IdPairs:
     """Return the pairs that link to each other in both directions.
 
     A name may fit several pages: it can be the title of one and the id of another. The link back then decides; of
@@ -57,7 +57,7 @@ def pair_pages(source: Linked, target: Linked) -> Pairs:
     clear = {(a, b) for a, b in best if counts[0, a] == counts[1, b] == 1}
     paired = {end for a, b in clear for end in ((0, a), (1, b))}
     left_out = [(a, b) for a, b in by_titles if (0, a) not in paired and (1, b) not in paired]
-    return Pairs(
+    return IdPairs(
         tuple(pair for pair in best if pair in clear),
         sources.unresolved + targets.unresolved,
         tuple(dict.fromkeys((*targets.ambiguous, *sources.ambiguous))),

@@ -16,14 +16,14 @@ from linker.base.files import replacing, write_atomically
 from linker.base.printable import spreadsheet_cell
 from linker.papers.bucc.bodies import Texts, bodies
 from linker.papers.bucc.pairing import SHOWN, Linked, Pair, described, pair_pages
-from linker.papers.bucc.raw_pages import Links, RawPages, Reading, read_pages
+from linker.papers.bucc.raw_pages import InterlanguageLinks, RawPages, RawReading, read_pages
 from linker.papers.bucc.wikitext import strip_markup
 
-__all__ = ["RawPages", "Report", "prepare", "strip_markup"]
+__all__ = ["PreparationReport", "RawPages", "prepare", "strip_markup"]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PreparationReport:
     """Counts of each step of the preparation, and the quartiles of the length ratio between which pairs are kept.
 
     `ambiguous_names`: names of links that fit several pages, as a title or an id; `left_out`: pairs that could not be
@@ -74,7 +74,7 @@ def prepare(
     *,
     seed: int = 0,
     jobs: int = 1,
-) -> Report:
+) -> PreparationReport:
     """Write pages and qrels of a training and a test half into the folder `out`, and return the counts.
 
     `source`, `target`: a file or folder of pages, or `RawPages`, for the parts of a dump and its tables of links.
@@ -86,8 +86,10 @@ def prepare(
     remains, and MissingExtraError without the extra 'crosslingual'.
     """
     raw = tuple(path if isinstance(path, RawPages) else RawPages((path,)) for path in (source, target))
-    readings = (Reading(), Reading())
-    linking = [Links(raw[i], languages[1 - i], (links, back_links)[i], readings[i]) for i in (0, 1)]
+    readings = (RawReading(), RawReading())
+    linking = [
+        InterlanguageLinks(raw[i], languages[1 - i], (links, back_links)[i], readings[i]) for i in (0, 1)
+    ]
     out.mkdir(parents=True, exist_ok=True)
     with closing(Texts(out)) as texts:
         read = [
@@ -102,7 +104,7 @@ def prepare(
         places = [(pair, read[0].numbers[pair[0]], read[1].numbers[pair[1]]) for pair in pairs.pairs]
         selected, with_text, ratio = _select(places, texts)
         halves = _write(selected, texts, out, languages, seed)
-    report = Report(
+    report = PreparationReport(
         source_pages=readings[0].articles,
         target_pages=readings[1].articles,
         unusable=sum(reading.counts.unusable for reading in readings),
@@ -135,7 +137,13 @@ Place = tuple[Pair, int, int]  # a pair and the numbers of its texts
 
 
 def _read(
-    raw: RawPages, links: Links, others: Links, reading: Reading, code: str, texts: Texts, jobs: int
+    raw: RawPages,
+    links: InterlanguageLinks,
+    others: InterlanguageLinks,
+    reading: RawReading,
+    code: str,
+    texts: Texts,
+    jobs: int,
 ) -> _Read:
     titles: dict[str, str] = {}
     linked: dict[str, tuple[str, ...]] = {}

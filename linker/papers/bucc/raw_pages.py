@@ -14,7 +14,7 @@ from linker.base.files import nonempty_lines
 from linker.base.progress import bar
 from linker.corpora import BadLine, read_corpus
 from linker.crosslingual.pages.pages import split_languages
-from linker.papers.bucc.dumps import Counts, Site, WikiPage, is_dump, read_dump
+from linker.papers.bucc.dumps import DumpCounts, Site, WikiPage, is_dump, read_dump
 from linker.papers.bucc.langlinks import read_langlinks
 
 LINK_FIELDS = ("langlinks", "links")
@@ -42,10 +42,10 @@ class RawPage:
 
 
 @dataclass(slots=True)
-class Reading:
+class RawReading:
     """What was read of one language: counts, the namespaces of its wiki, and its redirects by name."""
 
-    counts: Counts = field(default_factory=Counts)
+    counts: DumpCounts = field(default_factory=DumpCounts)
     site: Site = field(default_factory=Site)
     redirects: dict[str, str] = field(default_factory=dict)
     articles: int = 0
@@ -107,10 +107,10 @@ def name_of(text: str) -> str:
     return text.strip().replace("_", " ")
 
 
-class Links:
+class InterlanguageLinks:
     """The interlanguage links of one language: from a file of names, from tables of a dump, or from the pages."""
 
-    def __init__(self, raw: RawPages, code: str, file: Path | None, reading: Reading) -> None:
+    def __init__(self, raw: RawPages, code: str, file: Path | None, reading: RawReading) -> None:
         """`code` is the other language; `file` has lines `page TAB counterpart`."""
         self._by_id: dict[int, str] = {}
         self._by_name: dict[str, list[str]] = defaultdict(list)
@@ -150,7 +150,9 @@ class Links:
         return tuple(dict.fromkeys(found.strip() for found in self._markup.findall(text)))
 
 
-def read_pages(raw: RawPages, links: Links, others: Links, reading: Reading) -> Iterator[RawPage]:
+def read_pages(
+    raw: RawPages, links: InterlanguageLinks, others: InterlanguageLinks, reading: RawReading
+) -> Iterator[RawPage]:
     """Yield the pages that link to another language, and fill `reading`; `others` are the links back.
 
     Raises InputError if a file cannot be read, and where a page id occurs twice.
@@ -169,7 +171,9 @@ def read_pages(raw: RawPages, links: Links, others: Links, reading: Reading) -> 
             yield page
 
 
-def _from_dump(raw: RawPages, links: Links, others: Links, reading: Reading) -> Iterator[RawPage]:
+def _from_dump(
+    raw: RawPages, links: InterlanguageLinks, others: InterlanguageLinks, reading: RawReading
+) -> Iterator[RawPage]:
     named = None if others.in_pages else others.names()
 
     def may_link(page: WikiPage) -> bool:
@@ -187,7 +191,7 @@ def _from_dump(raw: RawPages, links: Links, others: Links, reading: Reading) -> 
     reading.articles = counts.pages - counts.other_namespaces - counts.redirects - counts.unusable
 
 
-def _from_corpus(raw: RawPages, links: Links, reading: Reading) -> Iterator[RawPage]:
+def _from_corpus(raw: RawPages, links: InterlanguageLinks, reading: RawReading) -> Iterator[RawPage]:
     """Read all formats of `read_corpus`, and wikiextractor's folders."""
     for path in raw.files:
         files = sorted(p for p in path.rglob("wiki_*") if p.is_file()) if path.is_dir() else []

@@ -25,7 +25,7 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TableSettings:
     """Which links of a run are stated, and how intervals and tests are computed.
 
     `threshold`: the lowest score of a link; `best_threshold`: for each run, the threshold with the highest F1 on the
@@ -52,7 +52,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """A run in one language.
 
     `MEASURES` over all pages (`complete`) and over the answered ones (`answered`); of the links that it states, their
@@ -102,19 +102,21 @@ class Row:
 class _Result:
     """A row and what its comparison with other runs needs."""
 
-    row: Row
+    row: TableRow
     run: Entries[float]
     mined: MinedLinks
 
 
-def evaluate_runs(qrels: Sequence[Path], runs: Sequence[Path], settings: Settings | None = None) -> list[Row]:
+def evaluate_runs(
+    qrels: Sequence[Path], runs: Sequence[Path], settings: TableSettings | None = None
+) -> list[TableRow]:
     """Evaluate every run on all qrels that it has lines for; qrels named fr.test.txt are for the language "fr".
 
     In each language, the first run is the baseline of the others. Pages of a run that no qrels judge have no
     counterpart, so that their links are false. A run whose file is empty answers no page: it scores 0 in all languages,
     and is compared with no other. Raises InputError if a run has no line for any of the qrels.
     """
-    how = settings or Settings()
+    how = settings or TableSettings()
     gold = {path: read_qrels(path) for path in qrels}
     results: dict[Path, list[_Result]] = {path: [] for path in qrels}
     silent = [path for path in runs if not read_bytes(path)]
@@ -133,10 +135,10 @@ def evaluate_runs(qrels: Sequence[Path], runs: Sequence[Path], settings: Setting
     return sorted(rows, key=lambda row: (row.language, -row.complete[0], row.run))
 
 
-def _nothing(path: Path, qrels: Entries[int], run: str, how: Settings) -> Row:
+def _nothing(path: Path, qrels: Entries[int], run: str, how: TableSettings) -> TableRow:
     """Return the row of a run that answers no page."""
     zeros = (0.0,) * len(MEASURES)
-    return Row(
+    return TableRow(
         language=path.name.partition(".")[0], run=run, pages=len(qrels), coverage=0.0, complete=zeros, answered=zeros,
         links=0, unjudged=0, precision=0.0, recall=0.0, f1=0.0, threshold=how.threshold, best_threshold=False,
         intervals=dict.fromkeys((*MEASURES, "precision", "recall", "f1"), (0.0, 0.0)),
@@ -154,7 +156,7 @@ def _prefix(page: str) -> str:
 
 
 def _result(
-    path: Path, qrels: Entries[int], run: Entries[float], how: Settings, foreign: Collection[str]
+    path: Path, qrels: Entries[int], run: Entries[float], how: TableSettings, foreign: Collection[str]
 ) -> _Result:
     """Evaluate a run in one language; pages in `foreign` are those of other languages."""
     complete = evaluate(qrels, run, MEASURES, intervals=how.intervals)
@@ -162,7 +164,7 @@ def _result(
     left_out = {*how.known, *foreign} - qrels.keys()
     threshold = best_threshold(qrels, run, left_out) if how.best_threshold else how.threshold
     mined = mined_links(qrels, run, threshold, left_out)
-    row = Row(
+    row = TableRow(
         language=path.name.partition(".")[0],
         run=complete.run_name,
         pages=complete.num_topics,
@@ -185,7 +187,7 @@ def _values(evaluation: Evaluation) -> tuple[float, ...]:
     return tuple(evaluation[name] for name in MEASURES)
 
 
-def _compared(qrels: Entries[int], results: Sequence[_Result], how: Settings) -> list[Row]:
+def _compared(qrels: Entries[int], results: Sequence[_Result], how: TableSettings) -> list[TableRow]:
     """Return the rows of one language, those after the first with their differences from it."""
     if len(results) < 2:
         return [result.row for result in results]
@@ -200,7 +202,7 @@ def _compared(qrels: Entries[int], results: Sequence[_Result], how: Settings) ->
 
 
 def _differences(
-    qrels: Entries[int], first: _Result, other: _Result, how: Settings
+    qrels: Entries[int], first: _Result, other: _Result, how: TableSettings
 ) -> list[tuple[str, float, float, float, float]]:
     """Return measure, difference, interval and p-value of MRR, S@1 and F1."""
     # By their numbers, because two runs may have the same name.
@@ -214,7 +216,7 @@ def _differences(
     return [*ranked, ("f1", *compare_f1(first.mined, other.mined, how.tests))]
 
 
-def to_text(rows: Sequence[Row]) -> str:
+def to_text(rows: Sequence[TableRow]) -> str:
     """Return the tables with aligned columns: ranks, mined links and, for several runs, differences."""
     links = plain([LINKS_HEADER, *(row.link_cells() for row in rows)])
     differences = [
@@ -229,7 +231,7 @@ def to_text(rows: Sequence[Row]) -> str:
     return f"{_ranks(rows)}\n{links}{compared}"
 
 
-def _ranks(rows: Sequence[Row]) -> str:
+def _ranks(rows: Sequence[TableRow]) -> str:
     lines = [HEADER, *(row.cells() for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     return "".join(_line(line, widths) for line in lines)
@@ -240,7 +242,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([*(c.ljust(w) for c, w in pairs[:2]), *(c.rjust(w) for c, w in pairs[2:])]) + "\n"
 
 
-def remarks(rows: Sequence[Row]) -> list[str]:
+def remarks(rows: Sequence[TableRow]) -> list[str]:
     """Return lines on what the tables cannot show: links of unjudged pages, and thresholds that are oracles."""
     lines = [
         f"{row.language}: {row.unjudged:,} of the {row.links:,} links of {row.run} are of pages without a gold link "

@@ -182,13 +182,13 @@ def evaluate(
     from linker.base.errors import InputError
     from linker.evaluation.evaluator import Resampling
     from linker.evaluation.reading.judgements import merged_qrels
-    from linker.papers.bucc.table import Settings, evaluate_runs, remarks, to_text
+    from linker.papers.bucc.table import TableSettings, evaluate_runs, remarks, to_text
 
     if best_threshold and threshold is not None:
         raise InputError("--threshold and --best-threshold exclude each other: give one of them")
     pages = frozenset(merged_qrels(known or ()))
     resampling = (Resampling(1000, seed=seed), Resampling(10_000, seed=seed))
-    rows = evaluate_runs(qrels, run, Settings(threshold, best_threshold, pages, *resampling))
+    rows = evaluate_runs(qrels, run, TableSettings(threshold, best_threshold, pages, *resampling))
     for line in remarks(rows):
         note(line)
     if as_json:

@@ -58,7 +58,7 @@ class NewsPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ScorablePairs:
     """Pairs that can be scored, and the ids of those left out: with an empty article, or with a short one."""
 
     pairs: tuple[NewsPair, ...]
@@ -94,12 +94,12 @@ def targets(pairs: Sequence[NewsPair]) -> Float64Array:
     return np.array([similarity(pair.score) for pair in pairs if pair.score is not None], np.float64)
 
 
-def keep_long(pairs: Sequence[NewsPair], least: int = LEAST) -> Kept:
+def keep_long(pairs: Sequence[NewsPair], least: int = LEAST) -> ScorablePairs:
     """Return the pairs whose articles have at least `least` words each, and the ids of the others."""
     lengths = {
         pair.id: min(count_words(article.full) for article in (pair.first, pair.second)) for pair in pairs
     }
-    return Kept(
+    return ScorablePairs(
         tuple(pair for pair in pairs if lengths[pair.id] >= least),
         tuple(pair.id for pair in pairs if lengths[pair.id] == 0),
         tuple(pair.id for pair in pairs if 0 < lengths[pair.id] < least),

@@ -45,7 +45,7 @@ class SiameseConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Examples:
+class WeightedPairs:
     """Training pairs: the distinct `texts`, and per pair the rows of its texts, its similarity and its weight.
 
     The four arrays are [n]; similarities are in [0, 1].
@@ -159,7 +159,7 @@ def cosines(siamese: Siamese, first: Sequence[str], second: Sequence[str]) -> Fl
 
 def train_frozen(
     encoder: Encoder,
-    examples: Examples,
+    examples: WeightedPairs,
     config: SiameseConfig,
     start: FrozenSiamese | None = None,
     after_epoch: AfterEpoch = _nothing,
@@ -201,7 +201,7 @@ def train_frozen(
 
 
 def train_tuned(
-    backbone: Backbone, examples: Examples, config: SiameseConfig, after_epoch: AfterEpoch = _nothing
+    backbone: Backbone, examples: WeightedPairs, config: SiameseConfig, after_epoch: AfterEpoch = _nothing
 ) -> TunedSiamese:
     """Train `backbone` in place by MSE(cosine, similarity), with AdamW and a linear schedule, or with Adam.
 
@@ -256,7 +256,7 @@ class _Batch:
 
 
 def _batches(
-    examples: Examples, config: SiameseConfig, generator: Any, done: Callable[[int], object]
+    examples: WeightedPairs, config: SiameseConfig, generator: Any, done: Callable[[int], object]
 ) -> Iterator[_Batch]:
     """Yield the batches of all epochs, each epoch in a new random order, and tell `done` how many are over."""
     import torch

@@ -21,10 +21,10 @@ from linker.papers.news.fusion import FusionNetwork, fit_fusion
 from linker.papers.news.overlap import KINDS, Overlap
 from linker.papers.news.recognise import Recogniser
 from linker.papers.news.siamese import (
-    Examples,
     FrozenSiamese,
     RememberingEncoder,
     Siamese,
+    WeightedPairs,
     cosines,
     train_frozen,
     train_tuned,
@@ -174,7 +174,7 @@ def remembering(backbone: str, *, fetch: bool = True) -> RememberingEncoder:
 
 def examples(
     pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair] = (), pseudo_weight: float = 1.0
-) -> Examples:
+) -> WeightedPairs:
     """Return the training examples of gold and pseudo-labelled pairs, each distinct text once.
 
     Raises InputError if a pair has no score.
@@ -189,7 +189,7 @@ def examples(
         np.array([rows[article.full] for article in articles], np.int64)
         for articles in ([p.first for p in both], [p.second for p in both])
     )
-    return Examples(list(rows), first, second, targets(both), weights)
+    return WeightedPairs(list(rows), first, second, targets(both), weights)
 
 
 def out_of_fold(

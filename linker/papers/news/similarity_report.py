@@ -27,7 +27,7 @@ FEWEST = 4  # pairs that a language pair needs for a correlation
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class Correlations:
     """Pearson's correlation of systems with people, overall and per language pair, and Williams tests.
 
     `tests` holds (A, B, t, p, reason): p is one-sided, that A is ahead of B only by chance; it is NaN if there is a
@@ -68,7 +68,7 @@ class Agreement:
 
 def agree(
     pairs: Sequence[NewsPair], systems: Mapping[str, Float64Array], *, every: bool = False
-) -> Agreement:
+) -> Correlations:
     """Compare the similarities [n] of systems with the scores of the pairs.
 
     Williams tests compare the first system with the others or, with `every`, every two; the better one comes first in
@@ -92,7 +92,7 @@ def agree(
         a, b = sorted((one, other), key=lambda name: -_or_lowest(overall[name]))
         result = williams_from_scores(gold, systems[a], systems[b])
         tests.append((a, b, result.statistic, result.p, result.reason))
-    return Agreement(
+    return Correlations(
         len(pairs), {kind: sum(mask) for kind, mask in kinds.items()}, overall, by_kind, means, tuple(tests)
     )
 

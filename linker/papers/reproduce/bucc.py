@@ -48,7 +48,7 @@ LINKED = (
 
 
 @dataclass(frozen=True)
-class Collection:
+class LanguagePages:
     """The pages of a language, English ones and their links; `files` are what they were read from."""
 
     code: str
@@ -109,7 +109,7 @@ def studies(data: Path, work: Path, quick: bool) -> list[Study]:
     return [_study(found[code], found.get(PIVOTS.get(code, "fr")), quick) for code in order]
 
 
-def _collections(data: Path, most: int | None) -> Iterator[Collection]:
+def _collections(data: Path, most: int | None) -> Iterator[LanguagePages]:
     for folder in (data, *sorted(path for path in data.iterdir() if path.is_dir())):
         for path in sorted((folder / "qrels").glob("??.test.txt")):
             code = path.name.partition(".")[0]
@@ -122,11 +122,11 @@ def _collections(data: Path, most: int | None) -> Iterator[Collection]:
             for pages, is_official in ((official, True), (linked, False)):
                 if pages.exists():
                     files = (path, pages, *([words] if words.exists() else []))
-                    yield Collection(code, folder, files, is_official, words, most)
+                    yield LanguagePages(code, folder, files, is_official, words, most)
                     break
 
 
-def _study(one: Collection, pivot: Collection | None, quick: bool) -> Study:
+def _study(one: LanguagePages, pivot: LanguagePages | None, quick: bool) -> Study:
     """Return the study of a language: the systems of the papers and, last, those that learn from training links."""
     systems = [
         System("LINA.p", _run(one, lambda: ("hapax", Task(*one.pages)))),
@@ -152,7 +152,7 @@ def _study(one: Collection, pivot: Collection | None, quick: bool) -> Study:
     return Study(one.code, [(title, MEASURES)], systems, reasons, made_of=stamp)
 
 
-def _run(one: Collection, task_of: Callable[[], tuple[str, Task]]) -> Callable[[int], Outcome]:
+def _run(one: LanguagePages, task_of: Callable[[], tuple[str, Task]]) -> Callable[[int], Outcome]:
     def run(seed: int) -> Outcome:
         method, task = task_of()
         gold = one.links("test", (task.source, task.target))[: one.most]
@@ -161,7 +161,7 @@ def _run(one: Collection, task_of: Callable[[], tuple[str, Task]]) -> Callable[[
     return run
 
 
-def _run_matrix(one: Collection) -> Callable[[int], Outcome]:
+def _run_matrix(one: LanguagePages) -> Callable[[int], Outcome]:
     def run(seed: int) -> Outcome:
         task = _learning(one, "variational")
         gold = one.links("test", (task.source, task.target))[: one.most]
@@ -216,7 +216,7 @@ def judged(candidates: Candidates, gold: Int64Array) -> dict[str, float]:
     return {name: float(values.mean()) for name, values in zip(MEASURES, figures, strict=True)}
 
 
-def _pivoted(one: Collection, pivot: Collection | None) -> Task:
+def _pivoted(one: LanguagePages, pivot: LanguagePages | None) -> Task:
     """Return the task with all pages and links of a pivot language, which the paper had.
 
     Raises InputError if there is none, or its links lead to other English pages.
@@ -229,16 +229,16 @@ def _pivoted(one: Collection, pivot: Collection | None) -> Task:
     return Task(source, target, pivot=third, pivot_links=links)
 
 
-def _links_of(pivot: Collection | None) -> str:
+def _links_of(pivot: LanguagePages | None) -> str:
     return f"every link of the pivot, {pivot.code}, is known, as there" if pivot else ""
 
 
-def _by_words(one: Collection, weighting: str) -> Task:
+def _by_words(one: LanguagePages, weighting: str) -> Task:
     options = Options(weighting=weighting, margin=False)  # type: ignore[arg-type]
     return Task(*one.pages, dictionaries=(one.known(),), options=options)
 
 
-def _learning(one: Collection, topics: str) -> Task:
+def _learning(one: LanguagePages, topics: str) -> Task:
     """Return the task with the training half, whose links are known."""
     options = Options(topics=topics)  # type: ignore[arg-type]
     return Task(*one.whole, train=one.links("train", one.whole), options=options)

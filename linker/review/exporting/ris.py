@@ -10,7 +10,7 @@ import orjson
 
 from indexes.interface import Document
 from linker.corpora.references import METADATA, Fields, known_as
-from linker.review.exporting.rows import Row
+from linker.review.exporting.rows import ExportRow
 
 # ASReview's words for a label, in a note; "maybe" and "skip" have none.
 LABELS = {"relevant": "ASReview_relevant", "not": "ASReview_irrelevant"}
@@ -23,7 +23,7 @@ TAGS |= {"author": "AU", "lang": "LA", "source": "JO"}
 THEIRS = re.compile(r"asreview_(\w+): (.*)")  # a note of ASReview's export, as JSON
 
 
-def lines(rows: Iterable[Row]) -> Iterator[str]:
+def lines(rows: Iterable[ExportRow]) -> Iterator[str]:
     """Yield the lines of a RIS file, with their ends (CR LF, as the format's definition asks)."""
     for row in rows:
         judgement = row.judgement

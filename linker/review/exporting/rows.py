@@ -40,7 +40,7 @@ class Documents(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ExportRow:
     """A judgement, its seed and its document; either is empty where it is not known.
 
     `passage`: where the sentence that the seed is about begins and ends in the document's text, if it is known.
@@ -67,7 +67,7 @@ class Row:
 
 def joined(
     judgements: Iterable[Judgement], seeds: Iterable[Seed], documents: Documents | None
-) -> Iterator[Row]:
+) -> Iterator[ExportRow]:
     """Yield a row for each judgement; documents are looked up one by one, so that memory stays small."""
     by_id = {seed.id: seed for seed in seeds}
     for judgement in judgements:
@@ -75,10 +75,10 @@ def joined(
         document = documents.document(judgement.id) if documents and known else Document(judgement.id, "")
         seed = by_id.get(judgement.seed, Seed(judgement.seed, ""))
         passage = documents.passage(seed.full_text, document.text) if documents and known else None
-        yield Row(judgement, seed, document, passage)
+        yield ExportRow(judgement, seed, document, passage)
 
 
-def table(rows: Callable[[], Iterable[Row]]) -> Iterator[Sequence[Cell]]:
+def table(rows: Callable[[], Iterable[ExportRow]]) -> Iterator[Sequence[Cell]]:
     """Yield the header, then a row of cells for each of `rows`, which is called twice.
 
     First come the judgement and the texts, then the seed's metadata, named seed_NAME, then the document's, by NAME; a

@@ -19,7 +19,7 @@ from linker.review.exporting import asreview, ris
 from linker.review.exporting.asreview import Labelled
 from linker.review.exporting.cells import escaped, guarded
 from linker.review.exporting.prisma import as_svg, as_text, flow_of
-from linker.review.exporting.rows import Cell, Documents, Row, joined, numbered, table
+from linker.review.exporting.rows import Cell, Documents, ExportRow, joined, numbered, table
 from linker.review.interface import Judgement, Seed, Verdict
 from linker.review.ledger import Ledger
 
@@ -52,7 +52,7 @@ class _Job:
     """What a writer needs: the judgements, their rows (again with each call), whether CSV begins with a BOM."""
 
     judgements: Sequence[Judgement]
-    rows: Callable[[], Iterable[Row]]
+    rows: Callable[[], Iterable[ExportRow]]
     bom: bool
     cut: int = 0
 
@@ -125,7 +125,7 @@ def _for_asreview(
     return ExportReport(path, len(rows), 0, len(left), cut, "documents")
 
 
-def write_pairs(rows: Sequence[Row], path: Path) -> None:
+def write_pairs(rows: Sequence[ExportRow], path: Path) -> None:
     """Write pairs that nobody has judged, for reviewers to fill in verdicts: .csv, .xlsx or .jsonl.
 
     Raises InputError if the suffix is another one, or the file cannot be written.

@@ -18,7 +18,7 @@ STOPPED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FindLimits:
     """When to stop besides the settings' `until`: after `max_read` reads, or where the stopping rule says so (`rule`).
 
     Imported documents are not reads. With `audit`, the audit begins as soon as the rule asks for it, and reading
@@ -71,13 +71,13 @@ class FindReport:
 
 
 def find(
-    review: Review, judge: Callable[[Candidate], Answer], limits: Limits | None = None, reviewer: str = ""
+    review: Review, judge: Callable[[Candidate], Answer], limits: FindLimits | None = None, reviewer: str = ""
 ) -> FindReport:
     """Ask `judge` about what comes next, until the settings or `limits` say stop, or nothing is left.
 
     Earlier judgements count, so that a second call continues where the first one stopped.
     """
-    limits = limits or Limits()
+    limits = limits or FindLimits()
     last: Candidate | None = None
     while not (stopped := _enough(review, limits)):
         candidate = review.next(reviewer)
@@ -97,7 +97,7 @@ def find(
     return _report(review, last, stopped)
 
 
-def _enough(review: Review, limits: Limits) -> str:
+def _enough(review: Review, limits: FindLimits) -> str:
     """Return why to stop now, empty to continue; begin the audit where that is next."""
     progress, until = review.progress(), review.settings.until
     if until and not review.settings.per_seed and progress.found >= until:

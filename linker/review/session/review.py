@@ -221,7 +221,7 @@ class Review(Reading):
                 return say("%(until)s relevant found", until=until)
             return stop.reason if stop.estimated else ""
 
-    def offer(self) -> stopping.Offer:
+    def offer(self) -> stopping.AuditOffer:
         """Return what the next audit offers."""
         with self._lock:
             return stopping.offer_of(self._tally.rule)

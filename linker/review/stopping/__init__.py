@@ -8,13 +8,25 @@ from indexes.lazy import lazy
 
 if TYPE_CHECKING:
     from linker.review.stopping.audit import Audit
-    from linker.review.stopping.cost import Offer, offer_of, outlook, price, price_of
+    from linker.review.stopping.cost import AuditOffer, offer_of, outlook, price, price_of
     from linker.review.stopping.naming import NAMES, RuleSettings, load, make
     from linker.review.stopping.rule import LEAST_FOUND, Rule
     from linker.review.stopping.sentence import MethodNote, method_note
 
 __all__ = [
-    "LEAST_FOUND", "NAMES", "Audit", "MethodNote", "Offer", "Rule", "RuleSettings", "load", "make", "method_note",
-    "offer_of", "outlook", "price", "price_of",
+    "LEAST_FOUND",
+    "NAMES",
+    "Audit",
+    "AuditOffer",
+    "MethodNote",
+    "Rule",
+    "RuleSettings",
+    "load",
+    "make",
+    "method_note",
+    "offer_of",
+    "outlook",
+    "price",
+    "price_of",
 ]  # fmt: skip
 __getattr__ = lazy(__name__)

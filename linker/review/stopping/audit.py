@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linker.review.interface import RANDOM, Read
-from linker.review.stopping.evidence import Evidence
+from linker.review.stopping.evidence import Bets
 
 
 class Audit:
@@ -17,7 +17,7 @@ class Audit:
     def __init__(self, size: int, alpha: float, target: float, *, until_certified: bool = False) -> None:
         """`size`: documents per audit, 0 for none; `alpha`: the error of the bound; `target`: the recall wanted."""
         self.size, self.until_certified = size, until_certified
-        self.evidence = Evidence(alpha, target)
+        self.evidence = Bets(alpha, target)
         self.count = 0  # audits begun
         self.drawn = 0  # documents in the last one
         self.passed = not size  # the last audit that ended had no find

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linker.review.stopping.bounds import hypergeometric_tail, least, short_of
-from linker.review.stopping.evidence import Evidence
+from linker.review.stopping.evidence import Bets
 from linker.review.stopping.rule import LEAST_FOUND, Rule, number
 from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
@@ -48,7 +48,7 @@ def _priced(prices: Sequence[tuple[float, int]], what: str) -> Sentence:
 
 def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = DOCUMENTS) -> Sentence:
     """Return what certainty will cost by how many relevant documents there are, before the reading begins."""
-    certain = Evidence(alpha, target).price
+    certain = Bets(alpha, target).price
     parts = [
         say(
             "%(count)s (%(share)s of all) if %(found)s are found",
@@ -66,7 +66,7 @@ def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = 
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class AuditOffer:
     """What an audit offers: to read `size` documents at random, and what may be claimed if none of them is relevant.
 
     `left`: an upper bound of the relevant ones that are unread then; `recall`: the share found at least, None where too
@@ -79,13 +79,13 @@ class Offer:
     price: int
 
 
-def offer_of(rule: Rule[Any]) -> Offer:
+def offer_of(rule: Rule[Any]) -> AuditOffer:
     """Return what the next audit of a rule offers."""
     unread, found, audit = rule.counts.unread, rule.counts.found, rule.audit
     needed = _price(rule, rule.target)
     size = min(needed if audit.until_certified else audit.size, unread)
     left = audit.evidence.most(unread, found, size, audit.total) - found
-    return Offer(size, left, found / (found + left) if found >= LEAST_FOUND else None, needed)
+    return AuditOffer(size, left, found / (found + left) if found >= LEAST_FOUND else None, needed)
 
 
 def _price(rule: Rule[Any], target: float) -> int:

@@ -16,7 +16,7 @@ SHARE = (1 - FIRST / (1 - AGAIN)) / len(HEDGE)  # of the stake, on each of them
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Streak:
     """Random reads without a find, one right after the other: how many were unread and found before, and reads."""
 
     unread: int
@@ -41,7 +41,7 @@ def _log_falling(z: float, n: int) -> float:
     return math.log(z) if n == 1 else lgamma(z + 1) - lgamma(z - n + 1)
 
 
-class Evidence:
+class Bets:
     """Bets against "`total` or more documents are relevant", at each document that was drawn from all unread ones.
 
     Where that is so, a document drawn while `unread` are left and r are found is relevant with the probability
@@ -56,7 +56,7 @@ class Evidence:
 
     def __init__(self, alpha: float, target: float) -> None:
         self.alpha, self.target = alpha, target
-        self._runs: list[Run] = []
+        self._runs: list[Streak] = []
         self._since = self._finds = 0  # the first run behind the last find of an audit; such finds
         self._hits: list[int] = []  # the numbers found before each relevant control
 
@@ -72,14 +72,14 @@ class Evidence:
         if last and (last.unread - last.reads, last.found, last.audit) == (unread, found, audit):
             self._runs[-1] = replace(last, reads=last.reads + 1)
         else:
-            self._runs.append(Run(unread, found, 1, audit))
+            self._runs.append(Streak(unread, found, 1, audit))
 
     def most(self, unread: int, found: int, more: int = 0, top: int | None = None) -> int:
         """Return how many documents may be relevant in all, at the confidence 1 − alpha; `top` if that is less.
 
         `unread` and `found` are the numbers of now; `more`: after that many further random reads without a find.
         """
-        then, step, high = Run(unread, found, more), 1, found + unread - more
+        then, step, high = Streak(unread, found, more), 1, found + unread - more
         high = high if top is None else max(min(top, high), found)
         while high - step >= found and self._refuted(high - step + 1, then):  # most reads lower it by little
             high, step = high - step, 2 * step
@@ -88,12 +88,12 @@ class Evidence:
     def price(self, unread: int, found: int, short: int) -> int:
         """Return how many further random reads without a find show that less than `short` relevant ones are unread."""
         enough = max(unread - short + 1, 0)
-        return least(lambda n: self._refuted(found + short, Run(unread, found, n)), 0, enough)
+        return least(lambda n: self._refuted(found + short, Streak(unread, found, n)), 0, enough)
 
-    def _refuted(self, total: int, then: Run) -> bool:
+    def _refuted(self, total: int, then: Streak) -> bool:
         return self.log(total, then) >= -math.log(self.alpha) - 1e-9
 
-    def log(self, total: int, then: Run | None = None) -> float:
+    def log(self, total: int, then: Streak | None = None) -> float:
         """Return the logarithm of the stake by now, or after the reads `then`; it grows with `total`."""
         runs = [*self._runs, then] if then and then.reads else self._runs
         alone = sum(run.bet(total, 0.0) for run in runs[self._since :] if run.audit)

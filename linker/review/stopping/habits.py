@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linker.review.interface import Read
-from linker.review.stopping.rule import Estimate, Options, Rule, positive
+from linker.review.stopping.rule import Estimate, Rule, RuleOptions, positive
 from linker.review.wording import say_many
 
 
 @dataclass(frozen=True, slots=True)
-class RowOptions(Options):
+class RowOptions(RuleOptions):
     """`gap`: how many documents in a row without a find."""
 
     gap: int = 100
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value outside its range."""
-        Options.__post_init__(self)
+        RuleOptions.__post_init__(self)
         positive(gap=self.gap)
 
 
-class Row(Rule[RowOptions]):
+class InARow(Rule[RowOptions]):
     """So many documents in a row without a find: a habit, which knows of no target."""
 
     def __init__(self, population: int, target: float, options: RowOptions | None = None) -> None:
@@ -46,26 +46,26 @@ class Row(Rule[RowOptions]):
 
 
 @dataclass(frozen=True, slots=True)
-class UntilOptions(Options):
+class UntilOptions(RuleOptions):
     """`found`: how many relevant documents are wanted."""
 
     found: int = 10
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value outside its range."""
-        Options.__post_init__(self)
+        RuleOptions.__post_init__(self)
         positive(found=self.found)
 
 
 @dataclass(frozen=True, slots=True)
-class ReadsOptions(Options):
+class ReadsOptions(RuleOptions):
     """`reads`: how many documents are read at most."""
 
     reads: int = 1000
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value outside its range."""
-        Options.__post_init__(self)
+        RuleOptions.__post_init__(self)
         positive(reads=self.reads)
 
 
@@ -93,7 +93,7 @@ class Until(Rule[UntilOptions]):
         return Estimate(False, reason, over=True)
 
 
-class Reads(Rule[ReadsOptions]):
+class ReadCount(Rule[ReadsOptions]):
     """A number of reads; claims nothing about what is left."""
 
     def __init__(self, population: int, target: float, options: ReadsOptions | None = None) -> None:

@@ -11,15 +11,15 @@ from typing import Any
 from linker.base import config
 from linker.base.errors import ConfigError, InputError
 from linker.review.stopping import habits, rules
-from linker.review.stopping.rule import Options, Rule
+from linker.review.stopping.rule import Rule, RuleOptions
 
-_RULES: dict[str, tuple[type[Rule[Any]], type[Options]]] = {
+_RULES: dict[str, tuple[type[Rule[Any]], type[RuleOptions]]] = {
     "urn": (rules.Urn, rules.UrnOptions),
-    "hypergeometric": (rules.Hypergeometric, Options),
+    "hypergeometric": (rules.Hypergeometric, RuleOptions),
     "qbcb": (rules.Controls, rules.ControlOptions),
-    "row": (habits.Row, habits.RowOptions),
+    "row": (habits.InARow, habits.RowOptions),
     "until": (habits.Until, habits.UntilOptions),
-    "reads": (habits.Reads, habits.ReadsOptions),
+    "reads": (habits.ReadCount, habits.ReadsOptions),
 }
 NAMES = tuple(_RULES)
 DEFAULT = "urn"
@@ -31,7 +31,7 @@ class RuleSettings:
 
     rule: str = DEFAULT
     target: float = 0.8
-    options: Options = field(default_factory=rules.UrnOptions)
+    options: RuleOptions = field(default_factory=rules.UrnOptions)
 
     @classmethod
     def read_table(cls, values: Mapping[str, Any], where: str, prefix: str) -> RuleSettings:
@@ -82,5 +82,5 @@ def _named(name: str, target: float, options: dict[str, Any], where: str, prefix
         raise InputError(
             f"{where}: a target recall of {target:g}: choose one above 0 and up to 1, such as 0.8"
         )
-    known: type[Options] = _RULES[name][1]
+    known: type[RuleOptions] = _RULES[name][1]
     return RuleSettings(name, target, config.changed(known(), options, where, prefix, ()))

@@ -17,7 +17,7 @@ LEAST_FOUND = 15  # with fewer relevant documents found, nothing is claimed
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RuleOptions:
     """What can be set for every rule.
 
     `alpha` is the error allowed; `audit`, the number of random unread documents that the audit reads (0: no audit);
@@ -47,7 +47,7 @@ def positive(**values: float) -> None:
             raise ValueError(f"{name} = {value:g}: choose a number above 0")
 
 
-O_co = TypeVar("O_co", bound=Options, covariant=True)
+O_co = TypeVar("O_co", bound=RuleOptions, covariant=True)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linker.review.interface import Read
 from linker.review.stopping.bounds import controls_to_reach, short_of, urn_gap, urn_tail
-from linker.review.stopping.rule import Estimate, Options, Rule, number, positive
+from linker.review.stopping.rule import Estimate, Rule, RuleOptions, number, positive
 from linker.review.wording import say, say_many
 
 Ints = NDArray[np.int64]
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class UrnOptions(Options):
+class UrnOptions(RuleOptions):
     """`w`: how many times as likely a relevant document comes next as another one; `gap`: the least gap to stop."""
 
     w: float = 20.0
@@ -27,7 +27,7 @@ class UrnOptions(Options):
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value outside its range."""
-        Options.__post_init__(self)
+        RuleOptions.__post_init__(self)
         positive(w=self.w, gap=self.gap)
 
 
@@ -91,7 +91,7 @@ class Urn(Rule[UrnOptions]):
         return Estimate(True, reason)
 
 
-class Hypergeometric(Rule[Options]):
+class Hypergeometric(Rule[RuleOptions]):
     """Callaghan & Müller-Hansen (2020): the last n reads as if drawn at random, for every n.
 
     An urn is the last n reads with x finds; K = ⌊r/τ⌋ + 1 − (r − x) relevant ones would have been in it and the unread.
@@ -101,9 +101,9 @@ class Hypergeometric(Rule[Options]):
     until one may fall below α, as a logarithm.
     """
 
-    def __init__(self, population: int, target: float, options: Options | None = None) -> None:
+    def __init__(self, population: int, target: float, options: RuleOptions | None = None) -> None:
         """See `Rule`."""
-        super().__init__(population, target, options or Options())
+        super().__init__(population, target, options or RuleOptions())
         self._starts, self._before = [0], 0  # reads before each urn, and finds before the first one
         self._look()
 
@@ -171,14 +171,14 @@ def least_tail(x: Ints, size: Ints, relevant: Ints, drawn: Ints) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class ControlOptions(Options):
+class ControlOptions(RuleOptions):
     """`controls`: how many random relevant documents are drawn first; 0: as few as the target allows."""
 
     controls: int = 0
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value outside its range."""
-        Options.__post_init__(self)
+        RuleOptions.__post_init__(self)
         if self.controls < 0:
             raise ValueError(
                 f"controls = {self.controls}: choose a number of documents, or 0 for as few as possible"

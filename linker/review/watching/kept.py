@@ -15,7 +15,7 @@ import orjson
 from linker.base.errors import InputError
 from linker.base.files import path_text, read_json, write_atomically
 from linker.corpora import BadLine
-from linker.review.watching.matching import Match
+from linker.review.watching.matching import PostMatch
 from linker.review.watching.rotation import Position
 
 EVERY = 1.0  # seconds between two commits
@@ -62,7 +62,7 @@ class Kept:
         for file in self._files():
             file.close()
 
-    def add(self, matches: Iterable[Match], bad: Iterable[BadLine], position: Position) -> None:
+    def add(self, matches: Iterable[PostMatch], bad: Iterable[BadLine], position: Position) -> None:
         """Append what came of a batch; the posts up to `position` are done then."""
         if self._matches:
             self._matches.append(match.to_json() for match in matches)

@@ -25,7 +25,7 @@ PATIENCE = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between attempts while the see
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PostMatch:
     """A post and a seed that it is about; `rank` counts from 1, `probability` is P(link), None if it is unknown."""
 
     post: Document
@@ -105,7 +105,7 @@ class Matcher:
         self._say(f"{reason}: P(link) is that of `linker calibrate`, without the ranker")
         return False
 
-    def match(self, posts: Sequence[Document]) -> Iterator[Match]:
+    def match(self, posts: Sequence[Document]) -> Iterator[PostMatch]:
         """Yield the matches of posts, in their order, the best seed of each post first."""
         for start in range(0, len(posts), BATCH):
             batch = posts[start : start + BATCH]
@@ -115,7 +115,7 @@ class Matcher:
                 for rank, hit in enumerate(hits, start=1):
                     probability = None if said is None else said[rank - 1]
                     if hit.document is not None:
-                        yield Match(post, hit.document, rank, hit.score, probability)
+                        yield PostMatch(post, hit.document, rank, hit.score, probability)
 
     def _answer(self, texts: Sequence[str]) -> Answer:
         """Search for texts; while that fails, wait and try again."""

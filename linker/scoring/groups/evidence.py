@@ -71,7 +71,7 @@ def weights(forward: ForwardIndex) -> tuple[csr_array, AnyArray]:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class PairEvidence:
     """The pairs of n documents that can belong together, and what speaks for it.
 
     `pairs` int64 [m, 2], the smaller number first; `values` float64 [m, names]; `last` bool [m, 2]: whether the second
@@ -105,7 +105,7 @@ class Evidence:
             weakest[self.pairs[here, side]] = probabilities[here]
         return weakest
 
-    def where(self, kept: BoolArray) -> Evidence:
+    def where(self, kept: BoolArray) -> PairEvidence:
         """Return the evidence of some of the pairs, bool [m]."""
         return replace(self, pairs=self.pairs[kept], values=self.values[kept], last=self.last[kept])
 
@@ -115,7 +115,7 @@ def gather(
     rows: Int64Array,
     texts: Sequence[str],
     advance: Callable[[int], object] = lambda done: None,
-) -> Evidence:
+) -> PairEvidence:
     """Return the evidence of the n documents in different `rows` (int64 [n]) of an index, whose `texts` [n] are given.
 
     Vectors of the index's encoder are taken from the index. `advance` is called with how many more are done. Raises
@@ -176,7 +176,7 @@ def _joined(
     last: BoolArray,
     terms: tuple[csr_array, AnyArray],
     names: tuple[str, ...],
-) -> Evidence:
+) -> PairEvidence:
     """Return the evidence of pairs, from what documents `one` [d] found of `other` ones, by the `terms` of all."""
     texts, hashes = terms
     count = texts.shape[0]
@@ -190,7 +190,9 @@ def _joined(
         cosine[start : start + MOST_PAIRS] = texts[some[:, 0]].multiply(texts[some[:, 1]]).sum(axis=1)
     ends = np.zeros((len(pairs), 2), bool)
     ends[pair[last], (one > other)[last].astype(int)] = True
-    return Evidence(count, pairs, np.column_stack([*means, cosine, times > 1]), names, ends, texts, hashes)
+    return PairEvidence(
+        count, pairs, np.column_stack([*means, cosine, times > 1]), names, ends, texts, hashes
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,19 +208,19 @@ class PairModel:
     scale: tuple[float, ...]
     weights: tuple[tuple[float, ...], ...]
 
-    def inputs(self, evidence: Evidence) -> Float64Array:
+    def inputs(self, evidence: PairEvidence) -> Float64Array:
         """Return the standardised inputs, float64 [m, names]."""
         columns = [evidence.names.index(name) for name in self.names]
         return (evidence.values[:, columns] - self.centre) / self.scale
 
-    def probabilities(self, evidence: Evidence) -> Float64Array:
+    def probabilities(self, evidence: PairEvidence) -> Float64Array:
         """Return P(same story) of the pairs, float64 [m]."""
         from scipy.special import expit
 
         of = np.array(self.weights)[evidence.long]
         return np.asarray(expit((self.inputs(evidence) * of[:, :-1]).sum(axis=1) + of[:, -1]))
 
-    def learned(self, evidence: Evidence, same: BoolArray) -> PairModel:
+    def learned(self, evidence: PairEvidence, same: BoolArray) -> PairModel:
         """Return a model that also knows which pairs are the `same` story, bool [m]; its weights stay near these."""
         x, weights = self.inputs(evidence), list(self.weights)
         for kind in range(KINDS):
@@ -229,7 +231,7 @@ class PairModel:
                 )
         return replace(self, weights=tuple(weights))
 
-    def with_vectors(self, evidence: Evidence) -> PairModel:
+    def with_vectors(self, evidence: PairEvidence) -> PairModel:
         """Return a model that has an input for the cosine of vectors, too, so far without a weight."""
         near = evidence.values[:, evidence.names.index(BY_VECTORS[0])]
         weights = tuple((*of[:-1], 0.0, of[-1]) for of in self.weights)
@@ -237,7 +239,7 @@ class PairModel:
         return PairModel((*self.names, *BY_VECTORS), centre, scale, weights)
 
 
-def fit(parts: Sequence[tuple[Evidence, BoolArray]]) -> PairModel:
+def fit(parts: Sequence[tuple[PairEvidence, BoolArray]]) -> PairModel:
     """Return a model of several corpora: the evidence of each, and which pairs are the same story, bool [m].
 
     Of the pairs with as many long texts, those of each corpus count the same.

@@ -9,11 +9,11 @@ import numpy as np
 
 from indexes.dtypes import Float64Array, Int64Array
 from linker.scoring.groups.clustering import THRESHOLD, cluster
-from linker.scoring.groups.evidence import Evidence
+from linker.scoring.groups.evidence import PairEvidence
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class ScoredStory:
     """A group of two documents or more.
 
     `members` int64, ascending; `probability`: the expected share of right pairs of different texts, 1 if all are near
@@ -56,7 +56,7 @@ class Stories:
         belongs = np.where(dissolved, np.where(size > 1, 1.0, np.nan), self.belongs)
         return replace(self, labels=labels, belongs=belongs, certain=np.where(dissolved, 1.0, self.certain))
 
-    def groups(self) -> Iterator[Story]:
+    def groups(self) -> Iterator[ScoredStory]:
         """Yield the groups of two documents or more."""
         weakest, part = self._weakest()
         order = np.argsort(self.labels, kind="stable")
@@ -71,7 +71,7 @@ class Stories:
                     if len(first) < len(second):
                         first, second, weak = second, first, (weak[1], weak[0], weak[2])
                     leaving = second
-                yield Story(label, members, float(self.certain[members[0]]), medoid, weak, leaving)
+                yield ScoredStory(label, members, float(self.certain[members[0]]), medoid, weak, leaving)
 
     def _weakest(self) -> tuple[dict[int, tuple[int, int, float]], Int64Array]:
         """Return by group the least probable link of its maximum spanning tree, and the parts without these, [n]."""
@@ -96,7 +96,7 @@ class Stories:
 
 
 def stories_of(
-    found: Evidence, probabilities: Float64Array, leader: Int64Array, threshold: float = THRESHOLD
+    found: PairEvidence, probabilities: Float64Array, leader: Int64Array, threshold: float = THRESHOLD
 ) -> Stories:
     """Return the groups of documents by P(same story) of their pairs, float64 [m]; near copies count as one text."""
     weakest = found.weakest(probabilities)

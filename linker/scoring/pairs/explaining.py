@@ -122,7 +122,7 @@ class TextExplanation:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Explanation:
+class PairExplanation:
     """The result of `explain`: the encoder's kind, the cosine of the two texts, and an explanation of each."""
 
     kind: str
@@ -135,7 +135,7 @@ class Explanation:
         return {"kind": self.kind, "cosine": round(self.cosine, 6), "a": first, "b": second}
 
 
-def explain(encoder: Encoder, first: str, second: str) -> Explanation:
+def explain(encoder: Encoder, first: str, second: str) -> PairExplanation:
     """Explain the cosine of two texts by leaving out each token and, for a star, by its attention weights.
 
     Tokens are those of the encoder's tokenizer, up to its maximum length, for a model of `linker train`; otherwise
@@ -151,7 +151,7 @@ def explain(encoder: Encoder, first: str, second: str) -> Explanation:
         shares, attentions = _inside(saved, text) if saved else (None, ())
         explanations.append(TextExplanation(tokens, vectors[1:] @ other - cosine, shares, attentions))
     kind = saved.kind if saved else type(encoder).__name__
-    return Explanation(kind, cosine, (explanations[0], explanations[1]))
+    return PairExplanation(kind, cosine, (explanations[0], explanations[1]))
 
 
 def _saved(encoder: Encoder) -> TextEncoder | None:

@@ -18,7 +18,7 @@ from linker.scoring.probability.competition import Lists, joined, softmax
 from linker.scoring.ranking.calibration import slope_of
 from linker.scoring.ranking.forest import Forest, compact
 from linker.scoring.ranking.training import FEWEST, grow
-from linker.scoring.ranking.training import Lists as TreeLists
+from linker.scoring.ranking.training import TrainingLists as TreeLists
 
 NAMES = (
     "link", "behind", "margin", "rank", "others_best", "others_lead", "others_rank", "others_sum", "others_count",

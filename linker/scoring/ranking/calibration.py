@@ -34,7 +34,7 @@ FEWEST = 50  # queries asked together, from which on their share with a match is
 
 
 @dataclass(frozen=True)
-class Calibration:
+class ListCalibration:
     """`slope` of the softmax; `weights` (one per input, then the offset), `centre` and `scale` of P(none).
 
     P(none) is about queries of which the share `linked` has a match; None for rankers of before, which do not tell.
@@ -103,7 +103,7 @@ def fit(
     relevant: BoolArray,
     features: Float32Array,
     names: Sequence[str],
-) -> Calibration:
+) -> ListCalibration:
     """Fit both parts on out-of-fold `scores` [n, c] and which candidates are `relevant` (bool [n, c]).
 
     `hidden` [n, c] are the scores of the others where the relevant ones are not candidates.
@@ -122,7 +122,7 @@ def fit(
     weights[-1] += logit(fitted) - logit(linked)
     slope = slope_of(np.where(valid, scores, -np.inf), relevant)
     a, b, c = (tuple(map(float, part)) for part in (weights, centre, scale))
-    return Calibration(wanted, slope, a, b, c, float(linked))
+    return ListCalibration(wanted, slope, a, b, c, float(linked))
 
 
 def slope_of(scores: Float64Array, relevant: BoolArray) -> float:

@@ -23,7 +23,7 @@ from linker.encoders.model_folder import (
     replacing,
     write_part,
 )
-from linker.scoring.ranking.calibration import Calibration
+from linker.scoring.ranking.calibration import ListCalibration
 from linker.scoring.ranking.candidates import PoolSettings
 from linker.scoring.ranking.forest import MOST_BYTES, MOST_FEATURES, Forest
 from linker.scoring.ranking.ranker import Ranker
@@ -92,7 +92,7 @@ def _names(values: Any) -> tuple[str, ...]:
     return names
 
 
-def _calibration(values: Mapping[str, Any], names: tuple[str, ...]) -> Calibration:
+def _calibration(values: Mapping[str, Any], names: tuple[str, ...]) -> ListCalibration:
     wanted = _names(values["inputs"])
     numbers = {key: tuple(float(v) for v in values[key]) for key in ("weights", "centre", "scale")}
     slope, linked = float(values["slope"]), values.get("linked")  # rankers of before have none
@@ -106,7 +106,7 @@ def _calibration(values: Mapping[str, Any], names: tuple[str, ...]) -> Calibrati
         raise ValueError("a number of its calibration is out of range")
     if linked is not None and not 0 < linked < 1:
         raise ValueError("its share of queries with a match is out of range")
-    return Calibration(wanted, slope, numbers["weights"], numbers["centre"], numbers["scale"], linked)
+    return ListCalibration(wanted, slope, numbers["weights"], numbers["centre"], numbers["scale"], linked)
 
 
 def _card(ranker: Ranker, name: str) -> bytes:

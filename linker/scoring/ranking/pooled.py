@@ -21,7 +21,7 @@ from linker.scoring.ranking.candidates import Pool, PoolSettings
 from linker.scoring.ranking.forest import MOST_BYTES, Forest, compact
 from linker.scoring.ranking.groups import names_of
 from linker.scoring.ranking.ranker import Ranker, blended
-from linker.scoring.ranking.training import Lists, Training, grow, lists_of
+from linker.scoring.ranking.training import Training, TrainingLists, grow, lists_of
 
 NAME = "pooled"  # what `--rerank` calls it
 FOLDER = Path(__file__).with_name("pooled")
@@ -74,16 +74,19 @@ def learn(
     return ranker, text
 
 
-def _blended(forest: Forest, pool: Pool, lists: Lists) -> Float64Array:
+def _blended(forest: Forest, pool: Pool, lists: TrainingLists) -> Float64Array:
     """Return the scores [n, c] of a pool's candidates, whose lists are given; 0 if there is none."""
     scores = np.full(pool.rows.shape, -np.inf)
     scores[pool.valid] = forest.scores(lists.x)
     return np.where(pool.valid, blended(scores, pool, BLEND), 0)
 
 
-def _joined(lists: Sequence[Lists]) -> Lists:
-    return Lists(
-        *(np.concatenate([getattr(part, f.name) for part in lists]) for f in dataclasses.fields(Lists))
+def _joined(lists: Sequence[TrainingLists]) -> TrainingLists:
+    return TrainingLists(
+        *(
+            np.concatenate([getattr(part, f.name) for part in lists])
+            for f in dataclasses.fields(TrainingLists)
+        )
     )
 
 

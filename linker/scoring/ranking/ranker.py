@@ -12,7 +12,7 @@ import numpy as np
 from indexes.dtypes import AnyArray, Float64Array, Int64Array
 from indexes.fusion import zscores
 from linker.base.errors import InputError
-from linker.scoring.ranking.calibration import Calibration
+from linker.scoring.ranking.calibration import ListCalibration
 from linker.scoring.ranking.candidates import Pool, PoolSettings
 from linker.scoring.ranking.forest import Forest
 from linker.scoring.ranking.groups import names_of, with_group
@@ -46,7 +46,7 @@ class Ranker:
     pool: PoolSettings
     names: tuple[str, ...]
     forest: Forest
-    calibration: Calibration
+    calibration: ListCalibration
     fingerprint: str = ""
     encoder: str = ""
     blend: float = 0.0

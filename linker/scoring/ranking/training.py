@@ -35,26 +35,26 @@ PARAMETERS = {
 
 
 @dataclass(frozen=True)
-class Lists:
+class TrainingLists:
     """Candidates with their comparing features, one list after the other: x [m, f], sizes [n], relevant (bool [m])."""
 
     x: Float32Array
     sizes: Int64Array
     relevant: BoolArray
 
-    def part(self, chosen: BoolArray) -> Lists:
+    def part(self, chosen: BoolArray) -> TrainingLists:
         """Return the lists that `chosen` (bool [n]) marks."""
         inside = np.repeat(chosen, self.sizes)
-        return Lists(self.x[inside], self.sizes[chosen], self.relevant[inside])
+        return TrainingLists(self.x[inside], self.sizes[chosen], self.relevant[inside])
 
 
-def lists_of(pool: Pool, relevant: BoolArray) -> Lists:
+def lists_of(pool: Pool, relevant: BoolArray) -> TrainingLists:
     """Return the lists of a pool, given which of its candidates are relevant (bool [n, c])."""
     parts = []
     for start in range(0, len(pool.rows), 512):
         here = slice(start, start + 512)
         parts.append(with_group(pool.features[here], pool.valid[here], pool.names)[pool.valid[here]])
-    return Lists(np.concatenate(parts), pool.valid.sum(axis=1), relevant[pool.valid])
+    return TrainingLists(np.concatenate(parts), pool.valid.sum(axis=1), relevant[pool.valid])
 
 
 def shape_of(queries: int) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def shape_of(queries: int) -> dict[str, Any]:
     return {"num_leaves": 15 if queries < 3000 else 31, "min_data_in_leaf": 50}
 
 
-def grow(lists: Lists, names: Sequence[str], trees: int, seed: int) -> str:
+def grow(lists: TrainingLists, names: Sequence[str], trees: int, seed: int) -> str:
     """Return trees grown on the lists that have a relevant candidate and another one, as LightGBM's text.
 
     Raises MissingExtraError without the extra `rank`.
@@ -145,7 +145,7 @@ def train(
 
 
 def _out_of_fold(
-    lists: Lists,
+    lists: TrainingLists,
     valid: BoolArray,
     names: Sequence[str],
     fold: Int64Array,

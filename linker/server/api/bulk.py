@@ -23,7 +23,7 @@ RETRIES = 3  # where another process adds the same documents meanwhile
 
 
 @dataclass(slots=True)
-class BulkReport:
+class LineCounts:
     """What has become of the lines so far; `quarantined`: number of the line and why it cannot be used."""
 
     index: str
@@ -84,9 +84,9 @@ class DocumentStream:
         self._served, self._replace = served, replace
         self._pending: dict[str, tuple[int, Document]] = {}  # each with the number of its line
         self._bytes = 0
-        self.report = BulkReport(served.name)
+        self.report = LineCounts(served.name)
 
-    async def take(self, stream: AsyncIterator[bytes]) -> BulkReport:
+    async def take(self, stream: AsyncIterator[bytes]) -> LineCounts:
         """Take all lines, in one commit per batch, and return the report.
 
         Raises what adding raises, with the batches before committed, and ProblemError if too many lines are bad.

@@ -12,7 +12,7 @@ LONGEST_QUERY = 20_000  # characters
 LONGEST_TEXT = 20_000  # characters of a document that one answer holds
 
 
-class SeedText(BaseModel):
+class GivenSeed(BaseModel):
     """A text whose links are sought, such as an article."""
 
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)]
@@ -81,7 +81,7 @@ class GroupAnswer(BaseModel):
     groups: list[DocumentGroup]
 
 
-class SearchAnswer(BaseModel):
+class FoundDocuments(BaseModel):
     """The best documents for a query."""
 
     index: str

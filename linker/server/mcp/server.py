@@ -25,15 +25,15 @@ from linker.server.mcp.models import (
     LONGEST_TEXT,
     DocumentGroup,
     FindAnswer,
+    FoundDocuments,
+    GivenSeed,
     GroupAnswer,
     JudgeAnswer,
     LinkAnswer,
     LinkedText,
     NextDocument,
     ReviewProgress,
-    SearchAnswer,
     SearchHit,
-    SeedText,
     text_of,
 )
 from linker.server.mcp.reviews import Indexes
@@ -116,18 +116,18 @@ class Tools:
         characters: Annotated[
             int, Field(ge=0, le=LONGEST_TEXT, description="Characters of each text to return.")
         ] = 1000,
-    ) -> SearchAnswer:
+    ) -> FoundDocuments:
         """Return the documents of an index that fit a query best, the best first."""
         name = self._indexes.name(index)
         answer = self._indexes.engine(name).search(query, k, mode=mode, where=where or None)
-        return SearchAnswer(
+        return FoundDocuments(
             index=name, mode=answer.mode, degraded=answer.degraded, hits=_hits(answer, characters)
         )
 
     def link(
         self,
         texts: Annotated[
-            list[SeedText],
+            list[GivenSeed],
             Field(min_length=1, max_length=1000, description="Texts to link, such as posts or claims."),
         ],
         index: Index = "",
@@ -198,7 +198,7 @@ class Tools:
     def find(
         self,
         seeds: Annotated[
-            list[SeedText] | None,
+            list[GivenSeed] | None,
             Field(
                 max_length=1000,
                 description="The texts whose links are sought. Needed at first; left out, the review continues.",
@@ -278,7 +278,7 @@ def _hits(answer: Answer, characters: int) -> list[SearchHit]:
     ]
 
 
-def _seed(given: SeedText) -> Seed:
+def _seed(given: GivenSeed) -> Seed:
     content = f"{given.title}\n{given.text}".encode(errors="replace")
     return Seed(given.id or f"seed-{xxhash.xxh3_64_hexdigest(content)}", given.text, given.title)
 

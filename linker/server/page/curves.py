@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from linker.review.language import Language
+from linker.review.language import ReaderLanguage
 from linker.review.ledger import Entry
 
 WIDTH, HEIGHT = 640, 260  # of the plot, in SVG units
@@ -47,7 +47,7 @@ class Pace:
     per_hour: float | None
 
 
-def curve(found: Sequence[int], most: int | None, language: Language) -> DrawnCurve:
+def curve(found: Sequence[int], most: int | None, language: ReaderLanguage) -> DrawnCurve:
     """Return the plot of the number found after each read document.
 
     `most`: the largest number of relevant documents that the certificate allows, if there is one.

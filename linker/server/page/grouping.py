@@ -53,7 +53,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Stories:
+class EditedStories:
     """The groups of two documents or more as people changed them, newest first, and what the job had made."""
 
     made: Grouped
@@ -78,25 +78,25 @@ def ledger_of(opened: Opened) -> Ledger:
     return ledger
 
 
-def stories_of(opened: Opened) -> Stories | None:
+def stories_of(opened: Opened) -> EditedStories | None:
     """Return the groups as they stand, or None before the first job. Raises InputError if their file is damaged."""
     made: Grouped | None = opened.read_once("groups", opened.project.groups, load)
     if made is None:
         return None
     edits = tuple(filter(is_edit, ledger_of(opened).judgements()))
 
-    def compute() -> Stories:
+    def compute() -> EditedStories:
         every = edited(made.stories, edits)
         listed = sorted(
             (s for s in every if len(s.items) > 1), key=lambda s: (s.dates[1], len(s.items)), reverse=True
         )
-        return Stories(made, tuple(listed), tuple(every))
+        return EditedStories(made, tuple(listed), tuple(every))
 
-    found: Stories = opened.once("stories", (made.stamp, edits), compute)
+    found: EditedStories = opened.once("stories", (made.stamp, edits), compute)
     return found
 
 
-def needed(opened: Opened) -> Stories:
+def needed(opened: Opened) -> EditedStories:
     """Return the groups as they stand; a page that is about them is not there before the first job."""
     found = stories_of(opened)
     if found is None:
@@ -178,7 +178,7 @@ def timeline(stories: Sequence[Story]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class PairSample:
     """The sample of pairs that people judge, for a precision of the groups, and how far they are."""
 
     precision: float
@@ -213,7 +213,7 @@ class Check:
         return min(left, key=lambda pair: pair in late, default=None)
 
 
-def check_of(opened: Opened, stories: Stories) -> Check | None:
+def check_of(opened: Opened, stories: EditedStories) -> PairSample | None:
     """Return the sample that is judged, or None if there is none, or one of groups that have been made again since."""
     ledger = ledger_of(opened)
     values = ledger.settings.get(SAMPLE)
@@ -227,10 +227,10 @@ def check_of(opened: Opened, stories: Stories) -> Check | None:
         if not is_edit(j) and j.verdict != "skip" and (j.seed, j.id) in wanted
     }
     drawn = Sample(float(values["threshold"]), pairs, int(values["of"]))
-    return Check(float(values["precision"]), int(values["number"]), drawn, said)
+    return PairSample(float(values["precision"]), int(values["number"]), drawn, said)
 
 
-def draw(opened: Opened, stories: Stories, precision: float) -> bool:
+def draw(opened: Opened, stories: EditedStories, precision: float) -> bool:
     """Draw pairs of different texts within the groups that the job made; return whether any are worth asking about."""
     before = check_of(opened, stories)
     number = before.number + 1 if before else 1
@@ -248,7 +248,7 @@ def draw(opened: Opened, stories: Stories, precision: float) -> bool:
     return True
 
 
-def cells_of(opened: Opened, stories: Stories) -> dict[str, Sequence[Cell]]:
+def cells_of(opened: Opened, stories: EditedStories) -> dict[str, Sequence[Cell]]:
     """Return the cells of COLUMNS by document; those of documents that are in no group are empty."""
     return {
         item.id: (story.number, title, len(story.items), item.probability, item.near_copy_of)

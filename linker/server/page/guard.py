@@ -32,10 +32,10 @@ HEADERS: Mapping[str, str] = {
 
 def asked_by(config: ServeConfig) -> Callable[[Scope], gate.Asked]:
     """Return what makes of a request what the page knows of it; its `Session` is put into its state."""
-    return lambda scope: _Asked(scope, config)
+    return lambda scope: _PageRequest(scope, config)
 
 
-class _Asked:
+class _PageRequest:
     idle, timed = IDLE, False
 
     def __init__(self, scope: Scope, config: ServeConfig) -> None:

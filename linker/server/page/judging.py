@@ -10,7 +10,7 @@ from typing import Any
 from indexes.errors import Reason
 from indexes.interface import filter_values
 from linker.base.errors import InputError
-from linker.engine.evidence import Evidence, evidence, rarest_words
+from linker.engine.evidence import SharedWords, evidence, rarest_words
 from linker.engine.folding import copies
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.server.shelf import Opened
@@ -32,7 +32,7 @@ class Shown:
     """
 
     candidate: Candidate
-    evidence: Evidence
+    evidence: SharedWords
     words: tuple[tuple[str, float], ...]
     metadata: Mapping[str, str]
     rest: int

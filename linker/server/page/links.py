@@ -15,7 +15,7 @@ from indexes.interface import Document
 from linker.base.errors import InputError, LinkerError
 from linker.evaluation import write_run
 from linker.review.interface import Verdict
-from linker.review.links import Links, Pair, folder_of, make, make_of_pairs
+from linker.review.links import ProposedLink, ProposedLinks, folder_of, make, make_of_pairs
 from linker.review.ownership import PAIRS
 from linker.review.project import Project
 from linker.server.page.rendering import address, page
@@ -49,14 +49,14 @@ def _form(request: Request, project: Project, error: str = "") -> Response:
     return page(request, "links.html", {"upload": True}, project=project, error=error)
 
 
-def _links(project: Project) -> Links:
+def _links(project: Project) -> ProposedLinks:
     folder = folder_of(project)
     return _opened(folder, (folder / PAIRS).stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=8)
-def _opened(folder: Path, changed: int) -> Links:
-    return Links(folder)
+def _opened(folder: Path, changed: int) -> ProposedLinks:
+    return ProposedLinks(folder)
 
 
 def _language(document: Document) -> str:
@@ -107,7 +107,7 @@ def judge(
     """Store a verdict on a pair and show the next one."""
     links = _links(project)
     pair = next((p for p in links.pairs if (p.source, p.target) == (source, target)), None)
-    links.judge(pair or Pair(source, target, 0.0, 0), verdict, reader.reviewer)
+    links.judge(pair or ProposedLink(source, target, 0.0, 0), verdict, reader.reviewer)
     return RedirectResponse(address(request, "links", project=project.key), 303)
 
 

@@ -34,7 +34,7 @@ Text = Annotated[str, Query(max_length=2000)]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class RowsView:
     """What the reader has chosen: rows of a state, of a band of probability, in which order, from which page on."""
 
     state: str = ""
@@ -57,9 +57,9 @@ class View:
 
 def view_of(
     state: Wanted = "", band: Text = "", order: Text = "", level: Annotated[float, Query()] = LEVEL
-) -> View:
+) -> RowsView:
     """Return the view of a request."""
-    return View(state, band if band in BANDS else "", "file" if order == "file" else "", level)
+    return RowsView(state, band if band in BANDS else "", "file" if order == "file" else "", level)
 
 
 @dataclass(frozen=True, slots=True)

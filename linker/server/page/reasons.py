@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from indexes.errors import Reason
 from linker.base.printable import without_credentials
-from linker.review.language import Language
+from linker.review.language import ReaderLanguage
 from linker.review.wording import message
 
 # By the cause of a reason, what the page says; its facts are the message's values.
@@ -66,7 +66,7 @@ REASONS = {
 }
 
 
-def explain(reason: str, language: Language) -> str:
+def explain(reason: str, language: ReaderLanguage) -> str:
     """Return a reason in the language of the page; any other text, and a cause not in the table, stay as they are."""
     if isinstance(reason, Reason) and (said := REASONS.get(reason.cause)):
         return language.text(said, **reason.facts)

@@ -16,7 +16,7 @@ from starlette.routing import NoMatchFound
 
 from linker.base.version import __version__
 from linker.review import wording
-from linker.review.language import LANGUAGES, Language, language
+from linker.review.language import LANGUAGES, ReaderLanguage, language
 from linker.review.project import Project
 from linker.server.page.reasons import explain
 from linker.server.page.reviews import shelf_of
@@ -207,7 +207,7 @@ def size_of(request: Request, project: Project) -> int:
     return shelf_of(request).size(project)
 
 
-def translate(request: Request) -> Language:
+def translate(request: Request) -> ReaderLanguage:
     """Return the language of the page."""
-    chosen: Language = request.state.session.language
+    chosen: ReaderLanguage = request.state.session.language
     return chosen

@@ -17,7 +17,7 @@ from linker.server.jobs.keeper import Standing
 from linker.server.jobs.matching import specification
 from linker.server.page import matching, running
 from linker.server.page.judging import as_lines, group, saw, seen
-from linker.server.page.matching import View, view_of
+from linker.server.page.matching import RowsView, view_of
 from linker.server.page.rendering import address, is_swap, message, page, translate
 from linker.server.page.reviews import InReview, Reader
 from linker.server.page.sessions import Session
@@ -34,7 +34,7 @@ CHANGED = message("The rows to accept have changed meanwhile: nothing was stored
 Id = Annotated[str, Form(max_length=2000)]
 Name = Annotated[str, Query(max_length=2000)]
 Text = Annotated[str, Form(max_length=20_000)]
-Viewed = Annotated[View, Depends(view_of)]
+Viewed = Annotated[RowsView, Depends(view_of)]
 Said = Literal["relevant", "not", "none", "later"]
 
 
@@ -211,7 +211,7 @@ def _is_again(row: Row, id_: str, verdict: Said) -> bool:
     }[verdict]  # fmt: skip
 
 
-def _after(opened: Opened, reviewer: str, holder: str, view: View, seed: str, verdict: Said) -> str:
+def _after(opened: Opened, reviewer: str, holder: str, view: RowsView, seed: str, verdict: Said) -> str:
     """Return the row to go to: the same one while it needs more, else the next open one of the view, or of all."""
     row = _row(opened, reviewer, seed)
     enough = opened.review.settings.enough
@@ -222,20 +222,20 @@ def _after(opened: Opened, reviewer: str, holder: str, view: View, seed: str, ve
     return _next(opened, reviewer, holder, view, seed)
 
 
-def _next(opened: Opened, reviewer: str, holder: str, view: View, after: str = "") -> str:
+def _next(opened: Opened, reviewer: str, holder: str, view: RowsView, after: str = "") -> str:
     """Return the next open row after one that may have left the view by now, or an empty text."""
     rows = matching.rows_of(opened, reviewer)
-    listed = View(band=view.band, order=view.order).chosen(rows)
+    listed = RowsView(band=view.band, order=view.order).chosen(rows)
     busy = opened.review.seeds_elsewhere(holder)
     known, by_seed = matching.check_of(opened), {row.seed.id: row for row in rows}
     first = set(known.open(by_seed)) if known else set()
     found = next_open(listed, after, busy, first) or next_open(
-        View(order=view.order).chosen(rows), after, busy
+        RowsView(order=view.order).chosen(rows), after, busy
     )
     return found.seed.id if found else ""
 
 
-def _follow(request: Request, opened: Opened, view: View, row: str, notice: str = "") -> Response:
+def _follow(request: Request, opened: Opened, view: RowsView, row: str, notice: str = "") -> Response:
     """Show the next row to our script, and send a browser without it there."""
     if is_swap(request):
         return _page(request, opened, view, row, notice=notice)
@@ -246,7 +246,7 @@ def _follow(request: Request, opened: Opened, view: View, row: str, notice: str 
 def _page(
     request: Request,
     opened: Opened,
-    view: View,
+    view: RowsView,
     seed: str,
     *,
     id: str = "",

@@ -17,7 +17,7 @@ from indexes.interface import Document, Filter, IndexesError
 from linker.base.errors import InputError
 from linker.engine.evidence import Evidence, evidence
 from linker.engine.folding import fold
-from linker.review.fields import Field, fields
+from linker.review.fields import MetadataField, fields
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.server.page.judging import SeedOffer, offers, saw
 from linker.server.page.rendering import address, page
@@ -69,7 +69,7 @@ def show(request: Request, opened: InReview) -> Response:
 
 
 @functools.lru_cache(maxsize=16)
-def _fields(engine: Any, generation: int) -> list[Field]:
+def _fields(engine: Any, generation: int) -> list[MetadataField]:
     return fields(engine)
 
 
@@ -78,7 +78,7 @@ def _count(query: Mapping[str, str]) -> int:
     return min(int(number), MOST) if number.isdecimal() and len(number) < 9 and int(number) else SHOWN
 
 
-def conditions(query: Mapping[str, str], offered: list[Field]) -> Filter | None:
+def conditions(query: Mapping[str, str], offered: list[MetadataField]) -> Filter | None:
     """Return the filter of the form's fields `is.NAME`, `from.NAME` and `to.NAME`. Raises BadFilterError."""
     asked: dict[str, Any] = {}
     for field in offered:
@@ -92,7 +92,7 @@ def conditions(query: Mapping[str, str], offered: list[Field]) -> Filter | None:
 
 
 def _answer(
-    opened: Opened, text: str, query: Mapping[str, str], offered: list[Field], reviewer: str
+    opened: Opened, text: str, query: Mapping[str, str], offered: list[MetadataField], reviewer: str
 ) -> dict[str, Any]:
     count = _count(query)
     where = conditions(query, offered)

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 from starlette.requests import Request
 
-from linker.review.language import Language, choose
+from linker.review.language import ReaderLanguage, choose
 from linker.server.config import ServeConfig
 from linker.server.guard.access import LIFETIME
 
@@ -30,7 +30,7 @@ class Session:
     id: str
     signed_in: bool
     reviewer: str
-    language: Language
+    language: ReaderLanguage
     csrf: str
     fixed: bool = False
     cookie: str = ""

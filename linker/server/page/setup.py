@@ -19,7 +19,7 @@ from linker.corpora.dialects import ENCODINGS
 from linker.corpora.languages import CODES, guess_language
 from linker.encoders.installed import advised, installed, is_there
 from linker.review.jobs import guess_unit
-from linker.review.language import Language
+from linker.review.language import ReaderLanguage
 from linker.review.ledger import Ledger
 from linker.review.project import Project
 from linker.review.settings import Unit
@@ -117,7 +117,7 @@ def _form(
     return page(request, "setup.html", values, project=project, error=error)
 
 
-def _language_name(language: Language, name: str) -> str:
+def _language_name(language: ReaderLanguage, name: str) -> str:
     """Return the name of an index's language in the language of the page."""
     if name not in CODES:
         return language.text(message("another language"))
@@ -220,7 +220,7 @@ def state(request: Request, project: InProject, task: str = "index") -> Response
     return JSONResponse({"state": job.state, "told": told(job, translate(request)), "share": job.step.share})
 
 
-def told(job: Standing, language: Language) -> str:
+def told(job: Standing, language: ReaderLanguage) -> str:
     """Return what a job does, how far it is and how long it will take, as a sentence."""
     step, text = job.step, language.text
     parts = [text(STEPS.get(step.what, step.what))]

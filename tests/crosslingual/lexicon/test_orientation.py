@@ -9,7 +9,7 @@ import pytest
 
 from linker.base.errors import InputError
 from linker.corpora.dictionaries import Dictionary
-from linker.crosslingual.lexicon.orientation import Matches, matches, oriented
+from linker.crosslingual.lexicon.orientation import OrientationCounts, matches, oriented
 from linker.crosslingual.methods import link
 from linker.crosslingual.task import Task
 from tests.crosslingual.synthetic import twin
@@ -30,15 +30,15 @@ def turned(given: Dictionary) -> Dictionary:
 
 def test_only_pairs_that_tell_the_direction_count() -> None:
     # "Paris" matches either way, "chien" neither.
-    assert matches(dictionary(*PAIRS), FRENCH, ENGLISH) == Matches(3, 0, 5)
-    assert matches(turned(dictionary(*PAIRS)), FRENCH, ENGLISH) == Matches(0, 3, 5)
+    assert matches(dictionary(*PAIRS), FRENCH, ENGLISH) == OrientationCounts(3, 0, 5)
+    assert matches(turned(dictionary(*PAIRS)), FRENCH, ENGLISH) == OrientationCounts(0, 3, 5)
 
 
 @pytest.mark.parametrize(
     ("straight", "back", "wrong"), [(0, 3, True), (0, 2, False), (3, 7, True), (3, 6, False)]
 )
 def test_it_takes_clear_evidence(straight: int, back: int, wrong: bool) -> None:
-    assert Matches(straight, back, 100).wrong_way_round is wrong
+    assert OrientationCounts(straight, back, 100).wrong_way_round is wrong
 
 
 def test_a_turned_dictionary_is_turned_back_with_a_note(caplog: pytest.LogCaptureFixture) -> None:
@@ -75,7 +75,7 @@ def test_links_are_the_same_either_way() -> None:
     ("straight", "back", "mixed"), [(40, 10, False), (39, 10, True), (9, 9, False), (10, 40, False)]
 )
 def test_few_pairs_against_the_others_are_no_mixture(straight: int, back: int, mixed: bool) -> None:
-    assert Matches(straight, back, 100).mixed is mixed
+    assert OrientationCounts(straight, back, 100).mixed is mixed
 
 
 def test_a_dictionary_with_every_second_line_turned_is_refused() -> None:

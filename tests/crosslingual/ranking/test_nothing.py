@@ -12,7 +12,7 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.auto import NOTHING, solve
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.ranking.interface import Learned
-from linker.crosslingual.ranking.pooled import SETTINGS, Setting, rankers
+from linker.crosslingual.ranking.pooled import SETTINGS, TaskSetting, rankers
 from linker.crosslingual.ranking.self_training import ROUNDS, retrieval, self_train
 from linker.crosslingual.task import LinkingResult, Task
 from linker.scoring.ranking.described import Described
@@ -115,8 +115,8 @@ def test_every_setting_has_a_ranker_of_its_own_features() -> None:
 
 
 def test_the_name_of_a_setting() -> None:
-    assert Setting("links", dictionary=True).name == "dictionary+links+layout"
-    assert Setting(layout=False).name == "strings"
+    assert TaskSetting("links", dictionary=True).name == "dictionary+links+layout"
+    assert TaskSetting(layout=False).name == "strings"
 
 
 def lists(names: tuple[str, ...]) -> Described:

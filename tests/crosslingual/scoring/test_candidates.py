@@ -13,7 +13,7 @@ from linker.base.errors import InputError
 from linker.crosslingual.scoring.candidates import (
     Candidates,
     Neighbours,
-    Progress,
+    PassState,
     hashes,
     nearest,
     rank,
@@ -144,7 +144,7 @@ def test_an_interrupted_pass_goes_on_and_ends_alike(tmp_path: Path) -> None:
 
 def test_a_pass_of_another_task_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.part"
-    state = Progress(
+    state = PassState(
         Candidates(np.full((2, 1), -1), np.zeros((2, 1), np.float32)),
         np.zeros((1, 3), np.float32),
         np.full((1, 3), -1, np.int32),
@@ -167,7 +167,7 @@ def test_a_kept_pass_packed_in_an_unknown_way_is_refused(tmp_path: Path) -> None
     data = path.read_bytes()
     central = data.index(b"PK\x01\x02")
     path.write_bytes(data[: central + 10] + b"\x63\0" + data[central + 12 :])  # the method of compression
-    state = Progress(
+    state = PassState(
         Candidates(np.zeros((1, 1), np.int64), np.zeros((1, 1), np.float32)),
         np.zeros((1, 1), np.float32),
         np.zeros((1, 1), np.int32),

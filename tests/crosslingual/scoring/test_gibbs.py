@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from indexes import kernels
-from linker.crosslingual.scoring.gibbs import Tokens, sample_topics
+from linker.crosslingual.scoring.gibbs import TopicTokens, sample_topics
 from tests.crosslingual.scoring.test_topics_lsi import two_topics
 
 ALPHA, BETA = 0.5, 0.1
@@ -24,13 +24,13 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         pytest.skip("not built")
 
 
-def drawn(size: int, seed: int) -> tuple[list[Tokens], np.ndarray]:
+def drawn(size: int, seed: int) -> tuple[list[TopicTokens], np.ndarray]:
     by_page = np.zeros((3, size))
     rng = np.random.default_rng(seed)
-    return [Tokens.drawn(counts, by_page, rng) for counts in PAGES], by_page
+    return [TopicTokens.drawn(counts, by_page, rng) for counts in PAGES], by_page
 
 
-def slow_sweep(languages: list[Tokens], which: int, size: int, uniform: np.ndarray) -> list[int]:
+def slow_sweep(languages: list[TopicTokens], which: int, size: int, uniform: np.ndarray) -> list[int]:
     """Draw each topic of a language after counting all other tokens of all languages from nothing."""
     topics: list[list[int]] = [tokens.topics.tolist() for tokens in languages]
     own, words = languages[which], PAGES[which].shape[1]
@@ -74,7 +74,7 @@ def test_the_chain_visits_assignments_as_often_as_their_posterior_says() -> None
     counts = (sp.csr_array([[1, 0], [0, 1]]), sp.csr_array([[1, 0], [1, 0]]))
     rng = np.random.default_rng(7)
     by_page = np.zeros((2, 2))
-    languages = [Tokens.drawn(c, by_page, rng) for c in counts]
+    languages = [TopicTokens.drawn(c, by_page, rng) for c in counts]
     visits: Counter[tuple[int, ...]] = Counter()
     for _ in range(20_000):
         for tokens in languages:

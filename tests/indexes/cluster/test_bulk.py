@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from indexes.cluster import bulk as elastic_bulk
-from indexes.cluster.bulk import Bulk, BulkSettings, Operation, Outcome
+from indexes.cluster.bulk import Bulk, BulkOutcome, BulkSettings, Operation
 from indexes.interface import BackendUnavailableError, IndexesError
 
 QUICK = BulkSettings(workers=3, patience=20, first_delay=0.001, longest_delay=0.002)
@@ -26,7 +26,7 @@ class Server:
         self.seen: Counter[bytes] = Counter()
         self.at_once = self.most_at_once = 0
 
-    def send(self, lines: Sequence[bytes]) -> list[Outcome]:
+    def send(self, lines: Sequence[bytes]) -> list[BulkOutcome]:
         with self.lock:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)
@@ -37,10 +37,10 @@ class Server:
             for action, source in zip(lines[::2], lines[1::2], strict=True):
                 self.seen[action] += 1
                 if self.rng.random() < self.busy:
-                    outcomes.append(Outcome(self.rng.choice([429, 503]), "busy"))
+                    outcomes.append(BulkOutcome(self.rng.choice([429, 503]), "busy"))
                     continue
                 self.stored[action] = source
-                outcomes.append(Outcome(201))
+                outcomes.append(BulkOutcome(201))
             if self.rng.random() < self.broken:  # it may have stored them all the same
                 raise BackendUnavailableError("no answer")
             return outcomes
@@ -72,9 +72,9 @@ def test_everything_arrives_and_only_what_failed_is_sent_again(
 def test_only_the_busy_ones_go_again() -> None:
     sent: list[list[bytes]] = []
 
-    def send(lines: Sequence[bytes]) -> list[Outcome]:
+    def send(lines: Sequence[bytes]) -> list[BulkOutcome]:
         sent.append(list(lines[::2]))
-        return [Outcome(429 if len(sent) == 1 and i % 2 else 200) for i in range(len(lines) // 2)]
+        return [BulkOutcome(429 if len(sent) == 1 and i % 2 else 200) for i in range(len(lines) // 2)]
 
     bulk = Bulk(send, QUICK)
     for operation in operations(6):
@@ -85,7 +85,7 @@ def test_only_the_busy_ones_go_again() -> None:
 
 
 def test_what_is_refused_for_good_is_an_error_that_names_the_reason() -> None:
-    bulk = Bulk(lambda lines: [Outcome(400, "mapper_parsing_exception: no number")], QUICK)
+    bulk = Bulk(lambda lines: [BulkOutcome(400, "mapper_parsing_exception: no number")], QUICK)
     bulk.put(Operation(b"a", b"{}"))
     with pytest.raises(IndexesError, match="no number"):
         bulk.flush()
@@ -93,7 +93,7 @@ def test_what_is_refused_for_good_is_an_error_that_names_the_reason() -> None:
 
 
 def test_a_deletion_of_what_is_not_there_is_none() -> None:
-    bulk = Bulk(lambda lines: [Outcome(404)] * len(lines), QUICK)
+    bulk = Bulk(lambda lines: [BulkOutcome(404)] * len(lines), QUICK)
     bulk.put(Operation(b"a"))
     bulk.flush()
     bulk.put(Operation(b"a", b"{}"))  # for a document it means that the index is gone
@@ -103,7 +103,7 @@ def test_a_deletion_of_what_is_not_there_is_none() -> None:
 
 
 def test_patience_ends() -> None:
-    bulk = Bulk(lambda lines: [Outcome(503, "no shard")] * (len(lines) // 2), BulkSettings(patience=0.05))
+    bulk = Bulk(lambda lines: [BulkOutcome(503, "no shard")] * (len(lines) // 2), BulkSettings(patience=0.05))
     bulk.put(Operation(b"a", b"{}"))
     with pytest.raises(BackendUnavailableError, match=r"1 documents .* 0\.05 s: no shard"):
         bulk.flush()
@@ -115,10 +115,10 @@ def test_put_waits_while_too_much_is_under_way_and_brings_errors(monkeypatch: py
     gate = threading.Event()
     asked = threading.Semaphore(0)
 
-    def send(lines: Sequence[bytes]) -> list[Outcome]:
+    def send(lines: Sequence[bytes]) -> list[BulkOutcome]:
         asked.release()
         assert gate.wait(30)
-        return [Outcome(400, "never")]
+        return [BulkOutcome(400, "never")]
 
     bulk = Bulk(send, BulkSettings(workers=2))
     put: list[Operation] = []
@@ -142,7 +142,7 @@ def test_put_waits_while_too_much_is_under_way_and_brings_errors(monkeypatch: py
 
 
 def test_closing_ends_a_wait() -> None:
-    bulk = Bulk(lambda lines: [Outcome(429, "busy")], BulkSettings(patience=1000, first_delay=500))
+    bulk = Bulk(lambda lines: [BulkOutcome(429, "busy")], BulkSettings(patience=1000, first_delay=500))
     bulk.put(Operation(b"a", b"{}"))
     bulk._submit()
     start = time.monotonic()
@@ -159,7 +159,7 @@ def test_what_a_copy_that_died_did_not_do_is_sent_again(
     source: bytes | None, status: int, reason: str
 ) -> None:
     """Seen when the disk of a node filled up: a deletion would have been lost, and a document refused."""
-    answers = [[Outcome(status, reason)], [Outcome(200)]]
+    answers = [[BulkOutcome(status, reason)], [BulkOutcome(200)]]
     bulk = Bulk(lambda _: answers.pop(0), QUICK)
     bulk.put(Operation(b"a", source))
     bulk.flush()
@@ -167,7 +167,7 @@ def test_what_a_copy_that_died_did_not_do_is_sent_again(
 
 
 def test_a_deletion_from_an_index_that_is_gone_is_an_error() -> None:
-    bulk = Bulk(lambda _: [Outcome(404, "index_not_found_exception: no such index")], QUICK)
+    bulk = Bulk(lambda _: [BulkOutcome(404, "index_not_found_exception: no such index")], QUICK)
     bulk.put(Operation(b"a"))
     with pytest.raises(IndexesError, match="no such index"):
         bulk.flush()

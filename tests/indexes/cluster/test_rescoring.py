@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from indexes.cluster.mapping import terms_of
-from indexes.cluster.rescoring import Candidates, Statistics, Total, scored
+from indexes.cluster.rescoring import Rescoring, Statistics, Total, scored
 from indexes.errors import IndexesError
 from indexes.text.bm25 import Bm25Index
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
@@ -101,7 +101,7 @@ def test_the_top_k_are_those_of_a_directory(
     removed: set[int],
     has_factor: bool,
 ) -> None:
-    texts, found = texts_of(corpus), Candidates(Counter(query), k, parameters)
+    texts, found = texts_of(corpus), Rescoring(Counter(query), k, parameters)
     factor = parameters.k1 + 1 if has_factor else 1.0  # Lucene leaves it out, Elasticsearch has it
     hits, statistics = lucene(texts, query, parameters, factor), statistics_of(texts)
     while not found.complete:

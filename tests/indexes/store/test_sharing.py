@@ -73,9 +73,9 @@ class SharedAgainstOpenedAgain(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.patches: list[Any] = [
             mock.patch.object(os, "fsync"),
-            mock.patch.object(carrying, "ROWS", carrying.Limits(4, 6, 20)),
-            mock.patch.object(carrying, "POSTINGS", carrying.Limits(4, 6, 40)),
-            mock.patch.object(carrying, "TOKENS", carrying.Limits(4, 6, 40)),
+            mock.patch.object(carrying, "ROWS", carrying.MergeLimits(4, 6, 20)),
+            mock.patch.object(carrying, "POSTINGS", carrying.MergeLimits(4, 6, 40)),
+            mock.patch.object(carrying, "TOKENS", carrying.MergeLimits(4, 6, 40)),
             mock.patch.object(carrying, "SETTLED", 1),
         ]
         for patch in self.patches:

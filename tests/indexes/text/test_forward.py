@@ -20,7 +20,7 @@ from indexes.text import forward
 from indexes.text.analysis import Analysis
 from indexes.text.forward import ForwardSegment
 from indexes.text.forward_index import ForwardIndex
-from indexes.text.vocabulary import Vocabulary, term_hash
+from indexes.text.vocabulary import TermVocabulary, term_hash
 from indexes.writer import Writer
 from linker.engine.engine import Engine
 
@@ -32,7 +32,7 @@ TEXTS = st.lists(
 
 
 def segment_of(texts: list[str], language: str = "none", first: int = 0) -> ForwardSegment:
-    vocabulary = Vocabulary(Analysis(language))
+    vocabulary = TermVocabulary(Analysis(language))
     parts = forward.numbered(vocabulary, texts)
     return forward.from_tokens(first, *parts, vocabulary.hashes)
 
@@ -74,7 +74,7 @@ def test_sentences_end_after_punctuation_and_a_space_or_at_a_line() -> None:
 def test_terms_are_in_order_and_sentences_cut_no_term(texts: list[str], language: str) -> None:
     segment = segment_of(texts, language)
     assert content(segment) == oracle(texts, language)
-    whole = Vocabulary(Analysis(language))
+    whole = TermVocabulary(Analysis(language))
     tokens, lengths = whole.numbers(texts)
     assert whole.hashes[tokens].tolist() == segment.hashes[segment.tokens].tolist()
     assert lengths.tolist() == np.diff(segment.offsets).tolist()

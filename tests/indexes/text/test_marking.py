@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from indexes.text.analysis import Analysis
 from indexes.text.marking import cut, excerpt, part, words_in
-from linker.review.fields import Field, of_metadata
+from linker.review.fields import MetadataField, of_metadata
 
 ENGLISH = Analysis("english")
 
@@ -68,11 +68,11 @@ def test_fields_are_told_by_their_values() -> None:
         for i in range(200)
     ]  # fmt: skip
     assert {f.name: f for f in of_metadata(sample)} == {
-        "lang": Field("lang", "choice", ("es", "en")),
-        "likes": Field("likes", "number"),
-        "date": Field("date", "date"),
-        "user": Field("user", "text"),
-        "tags": Field("tags", "choice", ("a", "b")),
-        "seen": Field("seen", "undated", ("soon",)),
-        "Date": Field("Date", "undated", ("0.3.2026",)),
+        "lang": MetadataField("lang", "choice", ("es", "en")),
+        "likes": MetadataField("likes", "number"),
+        "date": MetadataField("date", "date"),
+        "user": MetadataField("user", "text"),
+        "tags": MetadataField("tags", "choice", ("a", "b")),
+        "seen": MetadataField("seen", "undated", ("soon",)),
+        "Date": MetadataField("Date", "undated", ("0.3.2026",)),
     }

@@ -26,7 +26,7 @@ from indexes.text.parameters import (
     TokenizerName,
 )
 from indexes.text.postings import BLOCK, LENGTHS, PostingsSegment
-from indexes.text.vocabulary import QueryTerms, Vocabulary, term_hash
+from indexes.text.vocabulary import QueryTerms, TermVocabulary, term_hash
 
 compiled = pytest.mark.skipif(kernels.load("postings") is None, reason=kernels.status("postings"))
 DEFAULT = Bm25Parameters()
@@ -256,7 +256,7 @@ def test_a_text_has_the_terms_that_its_analysis_finds(
     with pytest.MonkeyPatch.context() as patch:
         if slow:
             patch.setattr(kernels, "load", lambda name: None)
-        vocabulary = Vocabulary(analysis)
+        vocabulary = TermVocabulary(analysis)
     tokens, lengths = vocabulary.numbers([text, "", text])
     assert lengths.tolist() == [lengths[0], 0, len(tokens) - lengths[0]]
     numbers = [tokens[: lengths[0]], tokens[lengths[0] :], vocabulary.numbers([text])[0]]  # from memory
@@ -330,7 +330,7 @@ def test_many_texts_in_parts_and_a_table_that_grows(
     rng = np.random.default_rng(0)
     words = [f"{'“é’'[n % 4 :]}w{n}" for n in range(20_000)]
     texts = [" ".join(words[w] for w in rng.integers(0, len(words), rng.integers(0, 90))) for _ in range(300)]
-    vocabulary, analysis = Vocabulary(Analysis("none")), Analysis("none")
+    vocabulary, analysis = TermVocabulary(Analysis("none")), Analysis("none")
     for _ in range(2):
         tokens, lengths = vocabulary.numbers(texts)
         expected = [[term_hash(t) for t in analysis.terms(text)] for text in texts]
@@ -415,7 +415,7 @@ def test_a_file_that_is_gone_already_does_not_index_a_batch_twice(tmp_path: Path
 
 def test_texts_without_separators_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("indexes.text.vocabulary.MOST", 100)
-    vocabulary = Vocabulary(Analysis("english"))
+    vocabulary = TermVocabulary(Analysis("english"))
     for n in range(4):
         assert not vocabulary.full()
         vocabulary.numbers(["，".join(f"词{n}句{i}" for i in range(30))])

@@ -18,7 +18,7 @@ from indexes.vectors import kinds, recall
 from indexes.vectors.faiss_index import FaissIndex
 from indexes.vectors.hnsw import Hnsw
 from indexes.vectors.pq import PqScan
-from indexes.vectors.recall import Point
+from indexes.vectors.recall import SearchCost
 from linker.base.errors import InputError
 from linker.engine import Engine, building
 from linker.engine.recall import tune_recall, write_curve
@@ -79,7 +79,7 @@ def test_a_held_out_document_does_not_find_itself() -> None:
 
 def test_the_cheapest_that_reaches_is_chosen() -> None:
     points = [
-        Point({"ef": e}, r, ms)
+        SearchCost({"ef": e}, r, ms)
         for e, r, ms in ((1, 0.8, 1.0), (2, 0.97, 3.0), (3, 0.96, 2.0), (4, 0.99, 9.0))
     ]
     assert [recall.choose(points, target).settings["ef"] for target in (0.5, 0.95, 0.98, 1.0)] == [1, 3, 4, 4]

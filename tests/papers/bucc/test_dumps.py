@@ -14,7 +14,7 @@ from benchmarks.support.wikis import WikiPage as Written
 from benchmarks.support.wikis import export, write_wikis
 from linker.base.errors import InputError
 from linker.papers.bucc import compressed
-from linker.papers.bucc.dumps import Counts, Site, WikiPage, is_dump, read_dump
+from linker.papers.bucc.dumps import DumpCounts, Site, WikiPage, is_dump, read_dump
 
 PAGES = [
     Written(1, "Köln & Bonn", "a <b>&amp;</b> 'c' \"d\" \t x\n\ny"),
@@ -24,8 +24,8 @@ PAGES = [
 ]
 
 
-def read(path: Path) -> tuple[list[WikiPage], Counts, Site]:
-    counts, site = Counts(), Site()
+def read(path: Path) -> tuple[list[WikiPage], DumpCounts, Site]:
+    counts, site = DumpCounts(), Site()
     return list(read_dump(path, counts, site)), counts, site
 
 
@@ -49,7 +49,7 @@ def test_the_full_parse_agrees(tmp_path: Path) -> None:
         pages, counts, site = read(path)
         expected = parsed(bz2.decompress(path.read_bytes()))
         assert [(p.id, p.title, p.redirect, p.text) for p in pages] == expected
-        assert counts == Counts(60 + 6 * 8, other_namespaces=6 * 3, redirects=6 * 3)
+        assert counts == DumpCounts(60 + 6 * 8, other_namespaces=6 * 3, redirects=6 * 3)
         assert site.categories >= {"kategorie" if path.name.startswith("de") else "category"}
         assert "datei" in site.media or site.language == "en"
 
@@ -83,13 +83,13 @@ def test_every_compression_is_known_by_its_content(tmp_path: Path) -> None:
         assert is_dump(path)
         pages, counts, _ = read(path)
         assert [(p.id, p.title, p.redirect, p.text) for p in pages] == parsed(data)
-        assert counts == Counts(4, 1, 1)
+        assert counts == DumpCounts(4, 1, 1)
 
 
 def test_text_that_is_not_wanted_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "x.xml"
     path.write_text("".join(export("de", PAGES)), encoding="utf-8")
-    counts, asked = Counts(), []
+    counts, asked = DumpCounts(), []
 
     def wanted(page: WikiPage) -> bool:
         asked.append((page.id, page.title, page.text))

@@ -11,7 +11,7 @@ from scipy.stats import hypergeom
 from linker.review.interface import Phase, Read
 from linker.review.stopping import make, price
 from linker.review.stopping.bounds import short_of
-from linker.review.stopping.evidence import AGAIN, FIRST, HEDGE, KEPT, SHARE, Evidence
+from linker.review.stopping.evidence import AGAIN, FIRST, HEDGE, KEPT, SHARE, Bets
 
 TARGET = 0.8
 History = list[tuple[int, int, bool, bool]]  # of random reads: unread, found before, relevant, of an audit
@@ -59,8 +59,8 @@ def histories(draw: st.DrawFn) -> History:
     return history
 
 
-def told(history: History) -> Evidence:
-    evidence = Evidence(0.05, TARGET)
+def told(history: History) -> Bets:
+    evidence = Bets(0.05, TARGET)
     for unread, found, relevant, audit in history:
         evidence.take(unread, found, relevant=relevant, audit=audit)
     return evidence
@@ -96,7 +96,7 @@ def test_looking_at_any_time_costs_at_most_a_tenth_more_without_a_find(
     unread: int, found: int, target: float
 ) -> None:
     exact = price(unread, found, target)
-    assert exact <= Evidence(0.05, target).price(unread, found, short_of(found, target)) <= 1.1 * exact + 1
+    assert exact <= Bets(0.05, target).price(unread, found, short_of(found, target)) <= 1.1 * exact + 1
 
 
 @pytest.mark.parametrize(("every", "audits"), [(0, True), (3, False), (4, True)])
@@ -124,7 +124,7 @@ def test_the_bound_seldom_errs_whatever_is_read_in_between(every: int, audits: b
 
 def test_random_reads_from_before_lower_the_price_of_the_end() -> None:
     """Of 11,000 documents 100 are relevant; 300 were screened at random, or 150 strewn into 1,650 reads."""
-    short, price_of = short_of(100, TARGET), Evidence(0.05, TARGET).price
+    short, price_of = short_of(100, TARGET), Bets(0.05, TARGET).price
     none = told([(11_000 - n, 0, False, False) for n in range(300)])
     assert none.price(9_800, 100, short) < price_of(9_800, 100, short) - 250
     finds = [30, 120, 210]  # as many as were to be expected: nothing is lost by them

@@ -9,7 +9,7 @@ from pathlib import Path
 from linker.review.interface import Judgement, Progress, StopState
 from linker.review.stopping import NAMES, load
 from linker.review.stopping.naming import _RULES
-from linker.review.stopping.rule import Options
+from linker.review.stopping.rule import RuleOptions
 from tests.helpers import ROOT
 
 PAGE = (ROOT / "docs" / "stopping.md").read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def test_the_blocks_print_what_stands_there() -> None:
 def test_the_rules_and_their_options_are_those_of_the_code(tmp_path: Path) -> None:
     rows = dict(re.findall(r"^\| `(\w+)`[^|]*\|[^|]*\|([^|]*)\|$", PAGE, re.MULTILINE))
     assert tuple(rows) == NAMES
-    shared = {field.name for field in dataclasses.fields(Options)}
+    shared = {field.name for field in dataclasses.fields(RuleOptions)}
     assert all(f"`{name}`" in PAGE for name in shared)
     for name, cell in rows.items():
         options = {field.name for field in dataclasses.fields(_RULES[name][1])} - shared

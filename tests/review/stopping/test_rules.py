@@ -12,7 +12,7 @@ from scipy.stats import hypergeom
 from linker.review.interface import Read, StopRule, StopState
 from linker.review.stopping import LEAST_FOUND, make, price
 from linker.review.stopping.bounds import most_left, short_of, urn_gap, urn_tail
-from linker.review.stopping.evidence import Evidence
+from linker.review.stopping.evidence import Bets
 from linker.review.stopping.rules import Hypergeometric, Urn
 
 HIT, MISS = Read(True), Read(False)
@@ -128,9 +128,7 @@ def test_an_audit_without_a_find_certifies_and_ends_the_review() -> None:
     assert halfway.certified is None
     assert not halfway.stop
     end = rule.update(AUDIT_MISS)
-    assert (
-        end.left == Evidence(0.05, 0.8).most(10_800, 100, 300) - 100 <= 1.1 * most_left(10_800, 300, 0, 0.05)
-    )
+    assert end.left == Bets(0.05, 0.8).most(10_800, 100, 300) - 100 <= 1.1 * most_left(10_800, 300, 0, 0.05)
     assert end.certified == pytest.approx(100 / (100 + end.left))
     assert end.estimated
     assert end.stop
@@ -148,7 +146,7 @@ def test_a_find_in_the_audit_resumes_reading_and_all_audits_count() -> None:
     assert not again.stop
     end = tell(rule, [AUDIT_MISS] * 300)
     assert rule.audit.count == 2
-    both = Evidence(0.05, 0.8)
+    both = Bets(0.05, 0.8)
     for unread, found, relevant in [
         *((10_800 - n, 100, n == 40) for n in range(41)),
         *((10_659 - n, 101, False) for n in range(300)),
@@ -281,7 +279,7 @@ def test_an_audit_ends_a_review_of_a_rare_topic_with_a_bound(found: int) -> None
     almost = tell(rule, [AUDIT_MISS] * 299)
     assert (almost.stop, almost.left, almost.audit) == (False, None, "")
     state = rule.update(AUDIT_MISS)
-    left = Evidence(0.05, 0.8).most(2000 - found, found, 300) - found
+    left = Bets(0.05, 0.8).most(2000 - found, found, 300) - found
     assert (state.estimated, state.certified, state.stop, state.left) == (False, None, True, left)
     assert "The audit is complete: 0 relevant among 300" in state.reason
     assert f"With 95% confidence, at most {left} relevant ones are left unread." in state.reason

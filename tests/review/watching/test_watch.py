@@ -18,7 +18,7 @@ from indexes.hybrid import Answer
 from indexes.interface import BackendUnavailableError, Document
 from linker import Engine, calibrate, watch
 from linker.base.errors import InputError
-from linker.review.watching import Kept, Match, Matcher, Position
+from linker.review.watching import Kept, Matcher, Position, PostMatch
 from linker.review.watching.matching import Cut
 from linker.scoring.probability import cutting
 from linker.scoring.ranking import pooled
@@ -71,7 +71,7 @@ def written(path: Path) -> list[tuple[str, str]]:
 
 
 def test_it_finds_what_a_search_for_each_post_finds(seeds: Path) -> None:
-    found = list[Match]()
+    found = list[PostMatch]()
     report = watch(seeds, seeds.parent / "posts.jsonl", found.append)
     assert [(m.post.id, m.seed.id) for m in found] == expected(seeds)
     assert 0 < report.matched < report.posts == 700
@@ -85,7 +85,7 @@ def test_it_finds_what_a_search_for_each_post_finds(seeds: Path) -> None:
 
 
 def test_a_promised_precision_keeps_first_seeds_alone(seeds: Path) -> None:
-    found = list[Match]()
+    found = list[PostMatch]()
     watch(seeds, posts_of(seeds), found.append, precision=0.8)
     with Engine.open(seeds) as engine:
         calibration = engine.calibration
@@ -105,7 +105,7 @@ def test_seeds_that_are_added_meanwhile_count(seeds: Path, tmp_path: Path) -> No
     found = list[str]()
     posts = [Document(f"p{n}", "zebra quagga") for n in range(300)]  # two batches
 
-    def each(match: Match) -> None:
+    def each(match: PostMatch) -> None:
         if not found:
             with Engine.open(index) as other:
                 other.add([Document("new", "quagga"), Document("first", "a zebra quagga")])
@@ -167,7 +167,7 @@ def _until(condition: Any) -> None:
 def test_matches_behind_the_last_whole_batch_are_cut_off(tmp_path: Path) -> None:
     posts, out = tmp_path / "posts.jsonl", tmp_path / "m.jsonl"
     posts.touch()
-    match = Match(Document("p", "x"), Document("s", "y"), 1, 1.0, None)
+    match = PostMatch(Document("p", "x"), Document("s", "y"), 1, 1.0, None)
     with Kept(out, tmp_path / "q", posts) as kept:
         kept.add([match], [], Position(7, 1, 3))
     with out.open("a", encoding="utf-8") as file:
@@ -245,7 +245,7 @@ def test_a_ranker_that_saw_no_post_without_a_link_is_left_aside(
     for name in ("both", "alone"):
         with Engine.open(tmp_path / name) as engine:
             engine.store_ranker(pooled.FOLDER)
-    found = list[Match]()
+    found = list[PostMatch]()
     watch(tmp_path / "both", posts_of(seeds)[:50], found.append)
     with Engine.open(seeds) as engine:
         answer = cutting.by_probability(engine.search([p.full_text for p in posts_of(seeds)[:50]]), 0.5)

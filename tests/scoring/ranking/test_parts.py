@@ -129,12 +129,12 @@ def world(linked: float, seed: int, queries: int = 4000) -> tuple[Float64Array, 
     return scores + AHEAD * relevant, relevant
 
 
-def asked(fitted: calibration.Calibration, scores: Float64Array) -> tuple[Float64Array, Float64Array]:
+def asked(fitted: calibration.ListCalibration, scores: Float64Array) -> tuple[Float64Array, Float64Array]:
     valid, features = np.ones(scores.shape, dtype=bool), np.zeros((*scores.shape, 1), dtype=np.float32)
     return fitted.probabilities(scores, valid, features, ("other",))
 
 
-def learned(linked: float) -> calibration.Calibration:
+def learned(linked: float) -> calibration.ListCalibration:
     scores, relevant = world(linked, seed=0)
     valid, features = np.ones(scores.shape, dtype=bool), np.zeros((*scores.shape, 1), dtype=np.float32)
     return calibration.fit(scores, scores, valid, relevant, features, ("other",))
@@ -169,7 +169,7 @@ def test_absence_is_learned_where_no_judged_query_lacked_its_document(linked: fl
 
 @given(st.lists(st.floats(0, 1), max_size=99).map(np.array), st.sampled_from([None, 0.01, 0.5, 0.99]))
 def test_queries_asked_together_keep_their_order(none: Float64Array, linked: float | None) -> None:
-    fitted = calibration.Calibration(("best",), 1.0, (0.0, 0.0), (0.0,), (1.0,), linked)
+    fitted = calibration.ListCalibration(("best",), 1.0, (0.0, 0.0), (0.0,), (1.0,), linked)
     found = fitted.together(none)
     if linked is None or len(none) < calibration.FEWEST:
         np.testing.assert_array_equal(found, none)
@@ -179,10 +179,10 @@ def test_queries_asked_together_keep_their_order(none: Float64Array, linked: flo
 
 def test_nothing_is_adapted_without_candidates_or_without_a_known_share() -> None:
     none = np.append(np.full(calibration.FEWEST, 0.9), 1.0)
-    fitted = calibration.Calibration(("best",), 1.0, (0.0, 0.0), (0.0,), (1.0,), 0.5)
+    fitted = calibration.ListCalibration(("best",), 1.0, (0.0, 0.0), (0.0,), (1.0,), 0.5)
     found = fitted.together(none)
     assert found[-1] == 1 and (found[:-1] > 0.95).all()
-    before = calibration.Calibration(("best",), 1.0, (0.0, 0.0), (0.0,), (1.0,))
+    before = calibration.ListCalibration(("best",), 1.0, (0.0, 0.0), (0.0,), (1.0,))
     np.testing.assert_array_equal(before.together(none), none)
 
 
@@ -216,7 +216,7 @@ def test_hidden_documents_are_scored_as_if_they_had_never_been_found() -> None:
 
 
 def test_a_query_without_candidates_has_no_match() -> None:
-    fitted = calibration.Calibration(("best", "lead"), 1.0, (0.0, 0.0, 0.0), (0.0, 0.0), (1.0, 1.0))
+    fitted = calibration.ListCalibration(("best", "lead"), 1.0, (0.0, 0.0, 0.0), (0.0, 0.0), (1.0, 1.0))
     scores, features = np.zeros((2, 2)), np.zeros((2, 2, 1), dtype=np.float32)
     valid = np.array([[False, False], [True, False]])
     links, none = fitted.probabilities(scores, valid, features, ("a",))

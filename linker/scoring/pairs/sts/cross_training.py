@@ -38,7 +38,7 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of a head's correction of the cosine
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CrossTrainingReport:
     """How training ended: the epochs done, the epoch that was kept, and its dev figures (empty without dev pairs)."""
 
     epochs: int
@@ -52,17 +52,17 @@ def train(
     dev: Sequence[Pair],
     config: StsConfig,
     log: Callable[[str], None] = lambda line: None,
-) -> Report:
+) -> CrossTrainingReport:
     """Train an encoder in place on graded pairs and keep the best epoch on dev; without dev pairs, the last one.
 
     Epoch 0, the untrained model, takes part: a siamese one then ranks by the cosine. `log` receives one JSON line per
     epoch. Raises LinkerError if the loss is not finite, or where `frozen_layers` exceeds the backbone's layers;
     InputError if a pair has no grade.
     """
-    return _Trainer(encoder, pairs, dev, config, log).run()
+    return _CrossTrainer(encoder, pairs, dev, config, log).run()
 
 
-class _Trainer:
+class _CrossTrainer:
     """The state of one training run."""
 
     def __init__(
@@ -88,7 +88,7 @@ class _Trainer:
         self.total = config.epochs * -(-len(pairs) // config.batch_size)
         self.step = 0
 
-    def run(self) -> Report:
+    def run(self) -> CrossTrainingReport:
         """Train; the encoder ends with the weights of the best epoch."""
         module, config = self.encoder.module, self.config
         if self.encoder.head.prior is not None:
@@ -113,7 +113,7 @@ class _Trainer:
         if config.mix and self.dev and self.encoder.head.prior is not None:
             best_figures = mix(self.encoder, self.dev, config)
             self.log(json.dumps({"mixed": True, **best_figures}))
-        return Report(epoch, best_epoch, best_figures)
+        return CrossTrainingReport(epoch, best_epoch, best_figures)
 
     def _epoch(self) -> float:
         module, config, total = self.encoder.module, self.config, 0.0

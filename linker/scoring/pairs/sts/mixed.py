@@ -43,7 +43,7 @@ class MixedHead(nn.Module):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Regression:
     """A regression to try: with the products of vectors among its evidence or not, and its penalty."""
 
     products: bool
@@ -67,8 +67,8 @@ class Choice:
 
 
 CHOICES = (
-    *(Choice(False, penalty) for penalty in (1.0, 10.0, 100.0, 1000.0, 10000.0)),
-    *(Choice(True, penalty) for penalty in (1e3, 3e3, 1e4, 3e4)),
+    *(Regression(False, penalty) for penalty in (1.0, 10.0, 100.0, 1000.0, 10000.0)),
+    *(Regression(True, penalty) for penalty in (1e3, 3e3, 1e4, 3e4)),
 )
 
 
@@ -105,7 +105,7 @@ class MixedScorer(PairScorer):
         """Return the cosines, float64 [n], of the first encoder's vectors."""
         return evidence(pairs, self.encoders)[:, self._cosines[0]]
 
-    def fit(self, pairs: Sequence[Pair], dev: Sequence[Pair] = (), seed: int = 0) -> Choice:
+    def fit(self, pairs: Sequence[Pair], dev: Sequence[Pair] = (), seed: int = 0) -> Regression:
         """Fit every regression of `CHOICES`, keep the one with the least squared error on held-out pairs, return it.
 
         Held out are `dev` or, without them, the pairs of one fold at a time; an item is in one fold. Raises InputError
@@ -119,7 +119,7 @@ class MixedScorer(PairScorer):
                 "sentences, or dev pairs with `dev` and --set choose=dev"
             )
         texts, others = ([p.texts for p in some] for some in (pairs, dev))
-        errors: dict[Choice, float] = {}
+        errors: dict[Regression, float] = {}
         for with_products in (False, True):
             found = self._evidence(texts, with_products)
             apart = self._evidence(others, with_products) if others else None
@@ -143,7 +143,7 @@ class MixedScorer(PairScorer):
         found = evidence(pairs, self.encoders)
         return np.hstack([found, products(pairs, self.encoders)]) if with_products else found
 
-    def _fold_error(self, choice: Choice, found: Float64Array, gold: Float64Array, fold: Any) -> float:
+    def _fold_error(self, choice: Regression, found: Float64Array, gold: Float64Array, fold: Any) -> float:
         """Return the mean squared error of the grades that are predicted out of fold."""
         predicted = np.empty(len(gold))
         for number in np.unique(fold):

@@ -19,7 +19,14 @@ from linker.scoring.pairs.backbone import load_backbone
 from linker.scoring.pairs.data import Pair, folds_of, golds, read_pairs
 from linker.scoring.pairs.sts.cross_config import PRESETS, StsConfig
 from linker.scoring.pairs.sts.cross_encoder import CrossEncoder
-from linker.scoring.pairs.sts.cross_training import Report, augmented, figures, figures_of, split_dev, train
+from linker.scoring.pairs.sts.cross_training import (
+    CrossTrainingReport,
+    augmented,
+    figures,
+    figures_of,
+    split_dev,
+    train,
+)
 from linker.scoring.pairs.sts.frozen import FrozenScorer
 from linker.scoring.pairs.sts.mixed import MixedScorer
 from linker.scoring.pairs.sts.scorer import PairScorer, argmax_value, expected_value
@@ -67,7 +74,9 @@ def new_scorer(recipe: Recipe) -> PairScorer:
     return CrossEncoder.new(config.model, load_backbone(recipe.backbone))
 
 
-def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) -> tuple[PairScorer, Report]:
+def fit(
+    recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log
+) -> tuple[PairScorer, CrossTrainingReport]:
     """Train a scorer on pairs and, with a translator, their back-translations; keep the best epoch on dev.
 
     Raises InputError as `new_scorer` does; LinkerError if the loss is not finite.
@@ -84,10 +93,12 @@ def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) ->
         raise InputError("choose=dev needs dev pairs: give them with `dev` or `dev_share`")
     chosen = scorer.fit(every, dev if recipe.config.choose == "dev" else (), recipe.config.seed)
     log(f"regression over {chosen}")
-    return scorer, Report(1, 1, figures(dev, scorer) if dev else {})
+    return scorer, CrossTrainingReport(1, 1, figures(dev, scorer) if dev else {})
 
 
-def train_and_save(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], out: Path, log: Log) -> Report:
+def train_and_save(
+    recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], out: Path, log: Log
+) -> CrossTrainingReport:
     """Train a scorer, as `fit` does, and write its folder. Raises InputError, before the training, as `save` does."""
     check_free(out)
     scorer, report = fit(recipe, pairs, dev, log)

@@ -55,7 +55,7 @@ class PutResult(Model):
     generation: int = Field(description="Number of a commit that has it.")
 
 
-class BadLine(Model):
+class UnusedLine(Model):
     """A line that was not used."""
 
     line: int = Field(description="Its number, from 1.", examples=[3])
@@ -70,7 +70,7 @@ class BulkReport(Model):
     added: int
     replaced: int
     commits: int
-    quarantined: list[BadLine] = Field(description="The lines that were not used, each with the reason.")
+    quarantined: list[UnusedLine] = Field(description="The lines that were not used, each with the reason.")
 
 
 EXAMPLES = examples(

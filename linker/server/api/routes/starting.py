@@ -88,7 +88,7 @@ class Page(Model):
     title: str = Field("", max_length=LONGEST)
 
 
-class Side(Model):
+class LinkSide(Model):
     """The documents of an index, or texts that are sent, in one language."""
 
     language: str | None = Field(
@@ -100,7 +100,7 @@ class Side(Model):
     documents: list[Page] | None = Field(None, min_length=1, max_length=MOST_DOCUMENTS)
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Side:
+    def _one_of_both(self) -> LinkSide:
         if self.documents is not None and (self.index is not None or self.where):
             raise ValueError("give an index or documents, not both")
         return self
@@ -109,8 +109,8 @@ class Side(Model):
 class LinkRequest(Model):
     """Two collections of texts, and how to link them."""
 
-    source: Side
-    target: Side
+    source: LinkSide
+    target: LinkSide
     method: Literal["hapax", "dictionary", "encoder", "cascade", "auto"] = Field(
         "auto", description="`auto` links all texts together, in one language or two; the others need two."
     )
@@ -142,7 +142,7 @@ class LinkRequest(Model):
 class GroupRequest(Model):
     """A corpus, and what is known of pairs of its documents."""
 
-    corpus: Side
+    corpus: LinkSide
     same: list[tuple[str, str]] = Field(
         [], max_length=1_000_000, description="Pairs of ids that are one story, to learn from."
     )
@@ -240,7 +240,7 @@ async def link(
     return await submitted(service, "link", spec | _given(asked, request), principal, *used)
 
 
-def _indexes(service: Service, sides: Mapping[str, Side]) -> tuple[dict[str, Any], list[Served]]:
+def _indexes(service: Service, sides: Mapping[str, LinkSide]) -> tuple[dict[str, Any], list[Served]]:
     """Return the directories of the sides that are an index, for the specification of a job, and these indexes."""
     used = {name: service.served(side.index) for name, side in sides.items() if side.documents is None}
     directories = {name: str(served.engine.directory) for name, served in used.items()}

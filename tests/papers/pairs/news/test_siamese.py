@@ -9,11 +9,11 @@ import torch
 
 from linker.base.errors import InputError
 from linker.papers.news.siamese import (
-    Examples,
     FrozenSiamese,
     RememberingEncoder,
     SiameseConfig,
     TunedSiamese,
+    WeightedPairs,
     cosines,
     train_frozen,
     train_tuned,
@@ -34,7 +34,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_bert(tmp_path_factory.mktemp("bert") / "tiny", words)
 
 
-def loss(siamese: FrozenSiamese | TunedSiamese, given: Examples) -> float:
+def loss(siamese: FrozenSiamese | TunedSiamese, given: WeightedPairs) -> float:
     vectors = siamese.encode(given.texts)
     cosine = (vectors[given.first] * vectors[given.second]).sum(1)
     return float(((cosine - given.similarities) ** 2).mean())

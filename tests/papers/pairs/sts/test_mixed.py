@@ -19,7 +19,7 @@ from linker.scoring.pairs.sts.cross_config import PRESETS
 from linker.scoring.pairs.sts.cross_training import figures, mix
 from linker.scoring.pairs.sts.evidence import Remembered, alignment, evidence, names, products, surface, words
 from linker.scoring.pairs.sts.frozen import FrozenScorer
-from linker.scoring.pairs.sts.mixed import Choice, MixedScorer, positive_ridge, ridge
+from linker.scoring.pairs.sts.mixed import MixedScorer, Regression, positive_ridge, ridge
 from linker.scoring.pairs.sts.scorer_folder import load
 from tests.helpers import HashEncoder
 from tests.papers.pairs.sts.sts_helpers import graded_pairs
@@ -135,7 +135,7 @@ def test_a_free_column_has_no_penalty() -> None:
 
 
 def test_a_high_penalty_leaves_the_cosines_of_all_encoders(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linker.scoring.pairs.sts.mixed.CHOICES", (Choice(products=False, penalty=1e9),))
+    monkeypatch.setattr("linker.scoring.pairs.sts.mixed.CHOICES", (Regression(products=False, penalty=1e9),))
     pairs, scorer = graded_pairs(100, length=6), mixed()
     scorer.fit(pairs)
     weights = dict(zip(scorer.columns, scorer.module.linear.weight[0].tolist(), strict=True))
@@ -144,7 +144,7 @@ def test_a_high_penalty_leaves_the_cosines_of_all_encoders(monkeypatch: pytest.M
 
 def test_evidence_of_likeness_never_lowers_a_grade(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers in common go with low grades among these pairs, which says nothing about others."""
-    monkeypatch.setattr("linker.scoring.pairs.sts.mixed.CHOICES", (Choice(products=False, penalty=10.0),))
+    monkeypatch.setattr("linker.scoring.pairs.sts.mixed.CHOICES", (Regression(products=False, penalty=10.0),))
     rows = [(f"the cat number {n}", f"the cat number {n}" if n % 3 else "dogs", 0.5) for n in range(40)]
     rows += [(f"a b {n}", f"a b c {n + 1}", 4.5) for n in range(40)]
     scorer = MixedScorer({"16": HashEncoder(16)})
