@@ -117,9 +117,9 @@ def joint(results: Any) -> Iterator[str]:
         if seed.isdigit():
             how = f"{row['competition']['competition']}, chosen"
             yield _joint_row(f"tweets → claims, seed {seed}", "999 links", how, row["alone"], row["together"])
-    for name in EQUAL:
+    for name, pair in EQUAL.items():
         if row := results.get(name):
-            yield _joint_row(EQUAL[name], "nothing", "one-to-one, asked for", row["alone"], row["together"])
+            yield _joint_row(pair, "nothing", "one-to-one, asked for", row["alone"], row["together"])
     if known:
         cost = known["cost"]
         yield ""
