@@ -180,9 +180,10 @@ def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict
     _write(queries, ({"id": f"q{i}", "text": text} for i, (text, _) in enumerate(some)))
     _write(documents, ({"id": d.id, "text": d.full_text} for _, d in sorted(some, key=lambda p: p[1].id)))
     gold = {f"q{i}": {document.id: 1.0} for i, (_, document) in enumerate(some)}
-    alone, together, minilm = (
-        link(queries, documents, k=KEPT, links=cardinality, encoder=encoder).run
-        for cardinality, encoder in (("many-to-one", None), ("one-to-one", None), ("one-to-one", "minilm"))
+    alone = link(queries, documents, k=KEPT, links="many-to-one").run
+    together, minilm = (
+        link(queries, documents, k=KEPT, links="one-to-one", encoder=encoder).run
+        for encoder in (None, "minilm")
     )
     before = _by_gold(alone, gold)
     directory = work / f"{name}-index"

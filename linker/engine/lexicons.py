@@ -9,6 +9,7 @@ words and by the translations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,7 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 FORMAT = "linker-lexicon-1"
 MOST_BYTES, MOST_WORDS = 64 << 20, 1_000_000
+BEGINNING, SHARED = 5, 0.6  # least letters, and share of a term, of which another form must have the same
 SURE = 5.0  # log odds of a language, 150 to 1
 LONGEST_NOTE = 200  # characters of a translation that an answer repeats
 VALUES = record(
@@ -86,9 +88,28 @@ class QueryLexicon:
         out = []
         for piece in self._analysis.pieces(self._analysis.prepare(text)):
             terms = self._analysis.content_terms(piece)
-            known = [self.words[term] for term in terms if term in self.words]
+            known = [word for word in map(self.word, terms) if word]
             out += known or ([piece] if terms else [])
         return " ".join(out) or text
+
+    def word(self, term: str) -> str | None:
+        """Return the translation of a term, or else of the shortest one that shares its longest known beginning.
+
+        Backed-off translation (Oard, Levow & Cabezas 2001): stemmers leave many forms of agglutinating languages apart.
+        """
+        least = max(BEGINNING, math.ceil(SHARED * len(term)))
+        beginnings = (term[:end] for end in range(len(term), least - 1, -1))
+        near = (self._beginnings[one] for one in beginnings if one in self._beginnings)
+        return self.words.get(term) or next((self.words[one] for one in near), None)
+
+    @cached_property
+    def _beginnings(self) -> dict[str, str]:
+        """The shortest term with each beginning."""
+        found: dict[str, str] = {}
+        for term in sorted(self.words, key=lambda term: (len(term), term)):
+            for end in range(BEGINNING, len(term) + 1):
+                found.setdefault(term[:end], term)
+        return found
 
     def added(self, text: str) -> str:
         """Return the words of the translation that the text itself does not have."""

@@ -152,6 +152,16 @@ def test_the_encoder_reads_what_finds_more(tmp_path: Path, monkeypatch: pytest.M
             assert found.ids == engine.search(vectors=engine.embed([read]), k=5).hits[0].ids
 
 
+def test_an_unknown_form_is_translated_as_the_shortest_that_begins_alike() -> None:
+    words = {"kullan": "use", "kullanıcı": "user", "kullanıcılar": "users", "dosya": "file", "dos": "friend"}
+    lexicon = QueryLexicon("tr", "none", words, {})
+    for term, found in (
+        ("kullanıcıların", "users"), ("kullanıcısı", "user"), ("kullanmak", "use"), ("kullanılabilirlik", None),
+        ("dosyalar", "file"), ("dosyalarındakiler", None), ("dosta", None), ("kullan", "use"),
+    ):  # fmt: skip
+        assert lexicon.word(term) == found
+
+
 def test_links_choose_among_the_translations_of_a_dictionary(tmp_path: Path) -> None:
     """A translation that only links suggest is for words that the dictionary lacks."""
     foreign, own = (
