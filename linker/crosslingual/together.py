@@ -140,8 +140,10 @@ def candidate_lists(
         "candidates": int(pool.rows.shape[1]),
     }
     lists = _scored(ranker, pool.part(slice(split, None)))
+    if split < FEWEST_HELD:  # too few to learn it from
+        lists = replace(lists, none=ranker.calibration.together(lists.none, expected))
     if not split:
-        return replace(lists, none=ranker.calibration.together(lists.none, expected)), None, about
+        return lists, None, about
     some = pool.part(slice(split))
     held, absent = (training.held, training.absent) if training else (None, None)
     ways = _scored(ranker, some, held), _scored(ranker, some.without(relevant), absent)
