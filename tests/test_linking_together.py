@@ -92,6 +92,22 @@ def test_known_links_are_taken_and_get_no_line(folder: Path) -> None:
     assert max(p for of in taken.run.values() for id_, p in of.items() if id_ in known) < 1e-6
 
 
+@pytest.mark.parametrize("train", [[], ["known.csv"], ["known.csv", "more.qrels"]])
+def test_the_fewer_texts_are_expected_to_have_a_document_the_less_probable_is_each_link(
+    folder: Path, train: list[str]
+) -> None:
+    few, most = (
+        package.link(
+            folder / "posts.jsonl", folder / "news.index", train=[folder / name for name in train],
+            expected_linked=share,
+        )
+        for share in (0.1, 0.9)
+    )  # fmt: skip
+    assert few.none.keys() == most.none.keys() and all(few.none[id_] > most.none[id_] for id_ in few.none)
+    assert few.metadata.get("linked_share", {"expected": 0.1}) == {"expected": 0.1}
+    assert ("linked_share" in few.metadata) == (len(train) == 2)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_a_table_holds_both_texts_ranks_and_copies(folder: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"pairs{suffix}"

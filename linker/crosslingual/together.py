@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from linker.scoring.probability.promise import least_probability
 from linker.scoring.ranking import pooled
 from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings, deep_enough, relevant_of
 from linker.scoring.ranking.ranker import BATCH, Ranker
-from linker.scoring.ranking.training import FEWEST, train
+from linker.scoring.ranking.training import FEWEST, Training, train
 
 Words = tuple[tuple[str, float], ...]
 SETTINGS = PoolSettings(bm25=30, dense=15)  # of a ranker that is trained here; `bm25`: at least
@@ -78,8 +78,9 @@ def link_together(
     if not left:
         raise InputError("the known links cover every text: none is left to link")
     with indexed(target, source, wishes.encoder) as engine:
-        lists, known, about = candidate_lists(engine, source, left, links, wishes.seed)
-        decision = decide(lists, known, KINDS[wishes.cardinality], wishes.seed)
+        expected = wishes.expected_linked
+        lists, known, about = candidate_lists(engine, source, left, links, wishes.seed, expected)
+        decision = decide(lists, known, KINDS[wishes.cardinality], wishes.seed, expected)
         return _result(engine, source, target, left, lists, decision, about, wishes)
 
 
@@ -102,9 +103,17 @@ def indexed(target: Side, source: Side, encoder: str | None) -> Iterator[Engine]
 
 
 def candidate_lists(
-    engine: Engine, source: Side, left: Sequence[str], links: Sequence[tuple[str, str]], seed: int
+    engine: Engine,
+    source: Side,
+    left: Sequence[str],
+    links: Sequence[tuple[str, str]],
+    seed: int,
+    expected: float | None = None,
 ) -> tuple[Lists, Known | None, dict[str, Any]]:
-    """Return the lists of the texts to link, those of the known links, and what the metadata say of the ranker."""
+    """Return the lists of the texts to link, those of the known links, and what the metadata say of the ranker.
+
+    `expected`: the share of the texts that have a document, if it is known.
+    """
     linked = list(dict.fromkeys(one for one, _ in links))
     texts = [source.documents[id_].full_text for id_ in (*linked, *left)]
     ranker = engine.ranker
@@ -121,10 +130,11 @@ def candidate_lists(
     pool = _gathered(Gatherer(engine.collection, settings, embed), texts)
     split = len(linked)
     relevant = relevant_of(pool.rows[:split], pairs)
-    held: Float64Array | None = None
+    training: Training | None = None
     if ranker is None:
-        ranker, held = _trained(pool.part(slice(split)), relevant, engine, settings, seed)
-        if held is None:  # too few, or without LightGBM
+        training = _trained(pool.part(slice(split)), relevant, engine, settings, seed)
+        ranker = training.ranker if training else pooled.load()
+        if training is None:  # too few, or without LightGBM
             pool = _gathered(Gatherer(engine.collection, ranker.pool, None), texts)
             relevant = relevant_of(pool.rows[:split], pairs)
     about = {
@@ -132,10 +142,14 @@ def candidate_lists(
         "candidates": int(pool.rows.shape[1]),
     }
     lists = _scored(ranker, pool.part(slice(split, None)))
-    known = None
-    if split:
-        known = Known(_scored(ranker, pool.part(slice(split)), held), relevant, pairs)
-    return lists, known, about
+    if split < FEWEST_HELD:  # too few to learn it from
+        lists = replace(lists, none=ranker.calibration.together(lists.none, expected))
+    if not split:
+        return lists, None, about
+    some = pool.part(slice(split))
+    held, absent = (training.held, training.absent) if training else (None, None)
+    ways = _scored(ranker, some, held), _scored(ranker, some.without(relevant), absent)
+    return lists, Known(ways[0], relevant, pairs, ways[1]), about
 
 
 def _gathered(gatherer: Gatherer, texts: Sequence[str]) -> Pool:
@@ -148,11 +162,11 @@ def _gathered(gatherer: Gatherer, texts: Sequence[str]) -> Pool:
 
 def _trained(
     pool: Pool, relevant: BoolArray, engine: Engine, settings: PoolSettings, seed: int
-) -> tuple[Ranker, Float64Array | None]:
-    """Return a ranker trained on known links with its scores out of fold, or the pooled one and None."""
+) -> Training | None:
+    """Return a ranker trained on known links with its scores out of fold, None if they are too few."""
     found = int(relevant.any(axis=1).sum())
     if found < FEWEST:
-        return pooled.load(), None
+        return None
     record = engine.collection.manifest.encoder
     name = record.fingerprint if record and "cosine" in pool.names else ""
     try:
@@ -162,12 +176,12 @@ def _trained(
             )
     except MissingExtraError as e:
         logger.warning("%s; the ranker that comes with linker is used", e)
-        return pooled.load(), None
+        return None
     logger.info(
         "a ranker learned from %s known links: MRR %.4f, first stage %.4f (cross-validated)",
         f"{found:,}", training.mrr, training.mrr_before,
     )  # fmt: skip
-    return training.ranker, training.held
+    return training
 
 
 def _scored(ranker: Ranker, pool: Pool, held: Float64Array | None = None) -> Lists:
@@ -218,6 +232,7 @@ def _result(
         **about,
         "min_probability": wishes.min_probability,
         **promised,
+        **_share_said(decision.share, wishes.expected_linked),
         "transductive": choice.kind != "none",
         "no_link": [id_ for id_ in left if id_ not in run],
     }
@@ -230,6 +245,13 @@ def _result(
         proposed,
         _evidence(engine, source, proposed),
     )
+
+
+def _share_said(share: float | None, expected: float | None) -> dict[str, Any]:
+    """Return what the metadata say of the share of the texts that have a document."""
+    if share is None:
+        return {}
+    return {"linked_share": {"estimated" if expected is None else "expected": round(share, 4)}}
 
 
 def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[str]) -> Candidates:

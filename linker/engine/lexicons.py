@@ -3,11 +3,13 @@
 A lexicon is stored in the index, one per language. A query is in the language whose texts have its words more often
 than those of the index do (naive Bayes over the shares of texts that have a word). It is then searched for by the best
 translation of each word (query translation, Darwish & Oard 2003, reduced to one word each); a word without one stays as
-it is, as names and numbers should.
+it is, as names and numbers should. A text whose language is not SURE, such as a few names, is searched for by its own
+words and by the translations.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +28,8 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 FORMAT = "linker-lexicon-1"
 MOST_BYTES, MOST_WORDS = 64 << 20, 1_000_000
+BEGINNING, SHARED = 5, 0.6  # least letters, and share of a term, of which another form must have the same
+SURE = 5.0  # log odds of a language, 150 to 1
 LONGEST_NOTE = 200  # characters of a translation that an answer repeats
 VALUES = record(
     {
@@ -84,9 +88,33 @@ class QueryLexicon:
         out = []
         for piece in self._analysis.pieces(self._analysis.prepare(text)):
             terms = self._analysis.content_terms(piece)
-            known = [self.words[term] for term in terms if term in self.words]
+            known = [word for word in map(self.word, terms) if word]
             out += known or ([piece] if terms else [])
         return " ".join(out) or text
+
+    def word(self, term: str) -> str | None:
+        """Return the translation of a term, or else of the shortest one that shares its longest known beginning.
+
+        Backed-off translation (Oard, Levow & Cabezas 2001): stemmers leave many forms of agglutinating languages apart.
+        """
+        least = max(BEGINNING, math.ceil(SHARED * len(term)))
+        beginnings = (term[:end] for end in range(len(term), least - 1, -1))
+        near = (self._beginnings[one] for one in beginnings if one in self._beginnings)
+        return self.words.get(term) or next((self.words[one] for one in near), None)
+
+    @cached_property
+    def _beginnings(self) -> dict[str, str]:
+        """The shortest term with each beginning."""
+        found: dict[str, str] = {}
+        for term in sorted(self.words, key=lambda term: (len(term), term)):
+            for end in range(BEGINNING, len(term) + 1):
+                found.setdefault(term[:end], term)
+        return found
+
+    def added(self, text: str) -> str:
+        """Return the words of the translation that the text itself does not have."""
+        own = {piece.lower() for piece in self._analysis.pieces(self._analysis.prepare(text))}
+        return " ".join(word for word in self.translated(text).split() if word.lower() not in own)
 
     def write(self, folder: Path) -> None:
         """Write the lexicon into a folder, which holds those of other languages, too."""
@@ -110,21 +138,31 @@ class QueryLexicon:
 
 
 def understood(texts: Sequence[str], lexicons: Iterable[QueryLexicon]) -> tuple[list[str], tuple[str, ...]]:
-    """Return the texts with those in other languages translated, and notes that say so, one per language."""
-    out, by_language = list(texts), dict[str, list[int]]()
+    """Return the texts with those in other languages translated, and notes that say so, one per language.
+
+    Texts that may be in another language keep their words and get the translations in addition.
+    """
+    out, by_language = list(texts), dict[tuple[str, bool], list[str]]()
     known = [*lexicons]
     for number_, text_ in enumerate(texts):
         odds = [lexicon.leans(text_) for lexicon in known]
-        if max(odds, default=0) > 0:
-            best = known[odds.index(max(odds))]
-            translation = best.translated(text_)
+        if max(odds, default=-SURE) <= -SURE:
+            continue
+        best, sure = known[odds.index(max(odds))], max(odds) >= SURE
+        read = best.translated(text_) if sure else best.added(text_)
+        if read:
+            translation = read if sure else f"{text_} {read}"
             out[number_] = Translated.of(translation, text_ if best.reads else translation)
-            by_language.setdefault(best.name, []).append(number_)
-    return out, tuple(_note(name, numbers, out) for name, numbers in by_language.items())
+            by_language.setdefault((best.name, sure), []).append(read)
+    return out, tuple(_note(*key, found, len(out)) for key, found in by_language.items())
 
 
-def _note(language: str, numbers: Sequence[int], texts: Sequence[str]) -> str:
-    if len(texts) > 1:
-        return f"{len(numbers):,} of {len(texts):,} texts are in {language}: searched by the index's lexicon"
-    shown = texts[0] if len(texts[0]) <= LONGEST_NOTE else f"{texts[0][:LONGEST_NOTE]}…"
-    return f"the text is in {language}: searched by the index's lexicon as “{shown}”"
+def _note(language: str, sure: bool, found: Sequence[str], count: int) -> str:
+    how = f"{language}: searched" if sure else f"{language}: also searched"
+    if count > 1:
+        return (
+            f"{len(found):,} of {count:,} texts {'are' if sure else 'may be'} in {how} by the index's lexicon"
+        )
+    (read,) = found
+    shown = read if len(read) <= LONGEST_NOTE else f"{read[:LONGEST_NOTE]}…"
+    return f"the text {'is' if sure else 'may be'} in {how} by the index's lexicon as “{shown}”"

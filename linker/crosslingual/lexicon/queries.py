@@ -25,7 +25,9 @@ from linker.engine.engine import Engine
 from linker.engine.lexicons import QueryLexicon
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
-LEARNED = 5.0  # weight of a pair of words that links taught; pairs of dictionaries have 1
+DICTIONARY = (
+    1e6  # weight of a dictionary's pairs of words: links choose among them, and teach words that it lacks
+)
 WORDS = 200_000  # that tell the language, at most
 LEAST = 0.5  # log odds of a language that a word must change to be stored
 ASKED = 100  # linked texts by which the index's encoder is tried
@@ -50,7 +52,7 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
     rows, columns = ({id_: row for row, id_ in enumerate(side.documents)} for side in (foreign, index))
     linked = x.present[[rows[a] for a, _ in links]], y.present[[columns[b] for _, b in links]]
     entries, spelt = _entries(pairs, settings), _spellings(documents, settings[1])
-    weights = sp.csr_array(LEARNED * induce(*linked) + _dictionary(entries, x, y))
+    weights = sp.csr_array(induce(*linked) + _dictionary(entries, x, y))
     # Words of a dictionary that no foreign text has may be asked for, too.
     words = {
         one: spelt[other] for one, others in reversed(entries) for other in reversed(others) if other in spelt
@@ -115,7 +117,7 @@ def _entries(
 
 
 def _dictionary(entries: Iterable[tuple[str, list[str]]], x: Terms, y: Terms) -> sp.csr_array:
-    """Return 1 where a dictionary translates a term by a term of the index: float32 CSR [v foreign, v index]."""
+    """Return DICTIONARY where one translates a term by a term of the index: float64 CSR [v foreign, v index]."""
     cells = {
         (x.position[one], y.position[other])
         for one, others in entries
@@ -124,7 +126,7 @@ def _dictionary(entries: Iterable[tuple[str, list[str]]], x: Terms, y: Terms) ->
     }
     rows, columns = np.array(sorted(cells), np.int64).reshape(-1, 2).T
     shape = (len(x.vocabulary), len(y.vocabulary))
-    return sp.csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
+    return sp.csr_array((np.full(len(rows), DICTIONARY), (rows, columns)), shape=shape)
 
 
 def _best(weights: sp.csr_array, x: Terms, y: Terms, spelt: Mapping[str, str]) -> dict[str, str]:

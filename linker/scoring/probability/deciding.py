@@ -8,14 +8,13 @@ prices that rise with the number of texts that want a document, or trees that le
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.evaluation.first_ranks import mrr
 from linker.evaluation.significance import bootstrap, fold_numbers
-from linker.scoring.probability import logistic
 from linker.scoring.probability.competition import (
     ANY,
     ONE,
@@ -28,9 +27,14 @@ from linker.scoring.probability.competition import (
     spread,
 )
 from linker.scoring.probability.relations import related
+from linker.scoring.probability.verification import fit_calibrated
+from linker.scoring.ranking.fitting import Held
 
+Won = tuple[Float64Array, Float64Array]  # P(link) of candidates [n, c] and P(none) [n]
 ROUNDS = 40
 FOLDS = 5
+MANY = 50  # texts, from which on their share with a link is estimated
+SEEN = ("first", "some")  # log odds of the first candidate, and of any
 FEWEST = 40  # known links below which neither a competition nor probabilities are learned
 SURE = 1e-6
 
@@ -40,12 +44,13 @@ class Known:
     """Texts whose links are known: their lists, which candidates are right (bool [n, c]), and all of their links.
 
     `links` int64 [l, 2]: rows of the lists, and documents, which need not be among the candidates. The lists' scores
-    must come from rankers that did not learn from the same texts.
+    must come from rankers that did not learn from the same texts. `absent`: the same lists without the right ones.
     """
 
     lists: Lists
     relevant: BoolArray
     links: Int64Array
+    absent: Lists
 
     @property
     def capacity(self) -> Capacity:
@@ -71,38 +76,48 @@ class CompetitionChoice:
 class Decision:
     """P(link) of each candidate (float64 [n, c]), P(none) of each text (float64 [n]), and how they came about.
 
-    `held` and `right` [m]: P(link) of the first candidates of known links that were held out, and which are right.
+    `share` of the texts have a link; `held` and `right` [m]: P(link) of the first candidates of known links that were
+    held out, so many of them without their documents, and which are right.
     """
 
     links: Float64Array
     none: Float64Array
     choice: CompetitionChoice
+    share: float | None = None
     held: Float64Array = field(default_factory=lambda: np.empty(0))
     right: BoolArray = field(default_factory=lambda: np.empty(0, bool))
 
 
-def decide(lists: Lists, known: Known | None, kind: Kind | None = None, seed: int = 0) -> Decision:
+def decide(
+    lists: Lists, known: Known | None, kind: Kind | None = None, seed: int = 0, expected: float | None = None
+) -> Decision:
     """Return P(link) of all texts' candidates, decided together; `kind` overrules what the known links say.
 
-    The documents of known links are taken: how far, the capacity says.
+    The documents of known links are taken: how far, the capacity says. `expected`: the share of the texts that have a
+    link, if it is known.
     """
     if known is None or len(known.lists) < FEWEST:
         choice = CompetitionChoice(kind or "none", ONE if kind == "one-to-one" else ANY)
         taken = known.links[:, 1] if known is not None else None
         return Decision(*_together(lists, choice, taken), choice)
     kinds: tuple[Kind, ...] = (kind,) if kind else ("none", "soft", "one-to-one")
-    out = {one: held_out(known, lists, one, seed)[0] for one in kinds}
+    out = {one: held_out(known, lists, one, seed) for one in kinds}
     learned = None if kind else related(known.lists, known.relevant, lists, seed)
     if learned:
-        out["relations"] = _together(learned[0], CompetitionChoice("relations", ANY), None)[0]
+        out["relations"] = _together(learned[0], CompetitionChoice("relations", ANY), None)
     choice = choose(
-        {one: mrr(links, known.relevant, known.lists.documents >= 0) for one, links in out.items()},
+        {one: mrr(links, known.relevant, known.lists.documents >= 0) for one, (links, _) in out.items()},
         known.capacity,
         kind,
     )
-    lists = learned[1] if learned and choice.kind == "relations" else lists
-    links, none = _together(lists, choice, known.links[:, 1])
-    return _calibrated(links, none, choice, out[choice.kind], known, seed)
+    if learned and choice.kind == "relations":
+        lists = learned[1]
+        others = replace(known.absent, scores=np.where(known.relevant, -np.inf, learned[0].scores))
+        absent = _together(others, choice, None)
+    else:
+        absent = held_out(replace(known, lists=known.absent), lists, choice.kind, seed)
+    won = _together(lists, choice, known.links[:, 1])
+    return _calibrated(won, out[choice.kind], absent, known, choice, seed, expected)
 
 
 def held_out(known: Known, others: Lists, kind: Kind, seed: int = 0) -> tuple[Float64Array, Float64Array]:
@@ -159,38 +174,37 @@ def _together(
 
 
 def _calibrated(
-    links: Float64Array,
-    none: Float64Array,
-    choice: CompetitionChoice,
-    held: Float64Array,
-    known: Known,
-    seed: int,
+    won: Won, held: Won, absent: Won, known: Known, choice: CompetitionChoice, seed: int, share: float | None
 ) -> Decision:
-    """Return the decision with P(link) of first candidates as often right as those of held-out links (Platt, 1999).
+    """Return the decision with P(link) of first candidates as often right as those of held-out links.
 
-    The other candidates keep their odds to the first as far as the sum of all allows. Each half of the held-out links
-    is judged by what the other half taught.
+    Their own documents are candidates of `held`, and not of `absent`, from which P(link) learns what no link looks
+    like; how many of the texts have one is estimated. The other candidates keep their odds to the first as far as the
+    sum of all allows. Each part of the held-out links is judged by what the others taught.
     """
-    first, right = held.max(axis=1), mrr(held, known.relevant, known.lists.documents >= 0) == 1
-    half = fold_numbers(len(first), 2, seed) == 0
-    said = np.zeros(len(first))
-    for part in (half, ~half):
-        said[part] = _platt(first[part], _fitted(first[~part], right[~part]))
-    weights = _fitted(first, right)
-    best = links.max(axis=1)
-    won = np.concatenate([links, none[:, None]], axis=1)
-    won = spread(won, np.where(best > 0, _platt(best, weights), 0))
-    return Decision(won[:, :-1], won[:, -1], choice, said, right)
+    right = mrr(held[0], known.relevant, known.lists.documents >= 0) == 1
+    x, linked, alone = (_described(*one) for one in (won, held, absent))
+    fold = fold_numbers(len(right), FOLDS, seed)
+    rows = [np.flatnonzero(fold == number) for number in range(FOLDS)]
+    verifier, checks = fit_calibrated(
+        SEEN, rows, [linked[of] for of in rows], [right[of] for of in rows], [alone[of] for of in rows]
+    )
+    if share is None:
+        share = verifier.share(x) if len(x) >= MANY else (len(right) + 1) / (len(right) + 2)
+    said = np.zeros((2, len(right)))
+    for of, check in zip(rows, checks, strict=True):
+        said[:, of] = check(linked[of], share), check(alone[of], share)
+    best = won[0].max(axis=1, initial=0)
+    both = np.concatenate([won[0], won[1][:, None]], axis=1)
+    both = spread(both, np.where(best > 0, verifier(x, share), 0))
+    return Decision(
+        both[:, :-1], both[:, -1], choice, share, *Held(said[0], right, said[1]).mixture(share, seed)
+    )
 
 
-def _fitted(first: Float64Array, right: BoolArray) -> Float64Array:
-    return logistic.fit(_odds(first), right, prior=np.array([1.0, 0.0]))
-
-
-def _platt(first: Float64Array, weights: Float64Array) -> Float64Array:
-    from scipy.special import expit
-
-    return np.asarray(expit(_odds(first) @ weights[:-1] + weights[-1]))
+def _described(links: Float64Array, none: Float64Array) -> Float64Array:
+    """Return SEEN of texts, float64 [n, 2], from P(link) of their candidates [n, c] and P(none) [n]."""
+    return np.concatenate([_odds(links.max(axis=1, initial=0)), -_odds(none)], axis=1)
 
 
 def _odds(p: Float64Array) -> Float64Array:

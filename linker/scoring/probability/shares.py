@@ -29,9 +29,13 @@ def estimate_share(evidence: Float64Array, expected: float = 0.5) -> float:
     return share
 
 
-def adapted(probabilities: Float64Array, share: float) -> Float64Array:
-    """Return `probabilities` [n] that are about cases of which `share` is positive, for the share that these have."""
+def adapted(probabilities: Float64Array, share: float, known: float | None = None) -> Float64Array:
+    """Return `probabilities` [n] that are about cases of which `share` is positive, for the share that these have.
+
+    It is `known`, or estimated.
+    """
     from scipy.special import expit, logit
 
     evidence = logit(np.clip(probabilities, EDGE, 1 - EDGE)) - logit(share)
-    return np.asarray(expit(evidence + logit(estimate_share(evidence, share))))
+    here = estimate_share(evidence, share) if known is None else np.clip(known, EDGE, 1 - EDGE)
+    return np.asarray(expit(evidence + logit(here)))

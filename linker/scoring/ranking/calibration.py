@@ -66,14 +66,15 @@ class ListCalibration:
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(float).tiny)
         return shares * (1 - none)[:, None], none
 
-    def together(self, none: Float64Array) -> Float64Array:
-        """Return P(none) [n] of queries that are asked together, for the share of them that has a match.
+    def together(self, none: Float64Array, share: float | None = None) -> Float64Array:
+        """Return P(none) [n] of queries that are asked together, for the `share` of them that has a match.
 
-        Fewer than FEWEST tell too little of that share: they keep theirs, and so does a query without candidates.
+        If it is not known, fewer than FEWEST tell too little of it: they keep theirs, and so does a query without
+        candidates.
         """
-        if self.linked is None or len(none) < FEWEST:
+        if self.linked is None or (share is None and len(none) < FEWEST):
             return none
-        return np.where(none < 1, 1 - adapted(1 - none, self.linked), 1.0)
+        return np.where(none < 1, 1 - adapted(1 - none, self.linked, share), 1.0)
 
 
 def inputs(

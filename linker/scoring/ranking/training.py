@@ -85,7 +85,8 @@ def grow(lists: TrainingLists, names: Sequence[str], trees: int, seed: int) -> s
 class Training:
     """A ranker, its trees' text, and its cross-validation: MRR and S@1 of the ranker and of the first retriever.
 
-    `held` float64 [n, c]: the scores of the queries' candidates by trees that never saw the query.
+    `held` float64 [n, c]: the scores of the queries' candidates by trees that never saw the query; `absent`, with those
+    that are not relevant as the only candidates.
     """
 
     ranker: Ranker
@@ -97,6 +98,7 @@ class Training:
     mrr_before: float
     success_before: float
     held: Float64Array = field(default_factory=lambda: np.empty((0, 0)), repr=False, kw_only=True)
+    absent: Float64Array = field(default_factory=lambda: np.empty((0, 0)), repr=False, kw_only=True)
 
     def figures(self) -> dict[str, float]:
         """Return the figures as JSON values."""
@@ -141,7 +143,7 @@ def train(
         reciprocal = mrr(order, relevant, pool.valid)
         figures += [float(reciprocal.mean()), float((reciprocal == 1).mean())]
     training = Training(ranker, text, len(relevant), found, *figures)
-    return dataclasses.replace(training, held=out[best])
+    return dataclasses.replace(training, held=out[best], absent=hidden)
 
 
 def _out_of_fold(

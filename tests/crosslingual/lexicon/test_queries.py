@@ -100,14 +100,36 @@ def test_a_lexicon_replaces_that_of_its_language_only(folder: Path, tmp_path: Pa
         QueryLexicon.read(path)
 
 
-def test_the_language_of_most_of_the_words_is_taken() -> None:
-    german = QueryLexicon("de", "german", {"haus": "house"}, {"haus": 2.0, "die": 1.0, "of": -3.0})
-    french = QueryLexicon("fr", "french", {"maison": "house"}, {"maison": 2.0, "die": 1.5, "of": -2.0}, True)
-    texts = ["Das Haus in 1984", "maison", "of die", "unknown", ""]
-    read, notes = understood(texts, [german, french])
-    assert read == ["house 1984", "house", "of die", "unknown", ""]
+def test_the_language_of_most_of_the_words_is_taken_and_both_are_searched_where_it_is_not_sure() -> None:
+    german = QueryLexicon(
+        "de",
+        "german",
+        {"haus": "house", "krieg": "war", "linux": "Linux"},
+        {"haus": 6.0, "die": 1.0, "of": -9.0},
+    )
+    french = QueryLexicon("fr", "french", {"maison": "house"}, {"maison": 6.0, "die": 1.5, "of": -8.0}, True)
+    texts = [
+        "Das Haus in 1984",
+        "maison",
+        "of die Krieg",
+        "unknown",
+        "",
+        "Linux die Krieg",
+        "Linux Haus",
+        "linux",
+    ]
+    read, notes = understood(texts, [german])
+    translated = ["house 1984", *texts[1:5], "Linux die Krieg war", "Linux house", "linux"]
+    assert read == translated
+    assert notes == (
+        "2 of 8 texts are in German: searched by the index's lexicon",
+        "1 of 8 texts may be in German: also searched by the index's lexicon",
+    )
+    read, _ = understood(texts[:2], [german, french])
     assert [t.asked for t in read if isinstance(t, Translated)] == ["house 1984", "maison"]
-    assert len(notes) == 2 and "1 of 5 texts are in German" in notes[0]
+    read, (note,) = understood(["la maison die"], [replace(french, leaning={"die": -1.0})])
+    assert read == ["la maison die house"] and read[0].asked == "la maison die"  # type: ignore[attr-defined]
+    assert note == "the text may be in French: also searched by the index's lexicon as “house”"
     assert understood(texts, []) == (texts, ())
 
 
@@ -128,6 +150,31 @@ def test_the_encoder_reads_what_finds_more(tmp_path: Path, monkeypatch: pytest.M
             engine.store_lexicon(one)
             found = engine.search(asked, 5, mode="dense").hits[0]
             assert found.ids == engine.search(vectors=engine.embed([read]), k=5).hits[0].ids
+
+
+def test_an_unknown_form_is_translated_as_the_shortest_that_begins_alike() -> None:
+    words = {"kullan": "use", "kullanıcı": "user", "kullanıcılar": "users", "dosya": "file", "dos": "friend"}
+    lexicon = QueryLexicon("tr", "none", words, {})
+    for term, found in (
+        ("kullanıcıların", "users"), ("kullanıcısı", "user"), ("kullanmak", "use"), ("kullanılabilirlik", None),
+        ("dosyalar", "file"), ("dosyalarındakiler", None), ("dosta", None), ("kullan", "use"),
+    ):  # fmt: skip
+        assert lexicon.word(term) == found
+
+
+def test_links_choose_among_the_translations_of_a_dictionary(tmp_path: Path) -> None:
+    """A translation that only links suggest is for words that the dictionary lacks."""
+    foreign, own = (
+        Side(tmp_path / name, {i: Document(i, t) for i, t in zip(of.ids, of.texts, strict=True)}, code)
+        for name, of, code in (("fr", TWIN.source, "fr"), ("index", TWIN.target, "en"))
+    )
+    building.create(tmp_path / "index")
+    with Engine(tmp_path / "index") as engine:
+        engine.add(own.documents.values())
+        three, five, eight = (word(n, "source") for n in (3, 5, 8))
+        pairs = [(three, word(7, "target")), (five, word(9, "target")), (five, word(5, "target"))]
+        lexicon = query_lexicon(foreign, replace(own, engine=engine), [*TWIN.gold().items()], pairs)
+    assert lexicon.translated(f"{three} {five} {eight}") == ask((7, 5, 8), "target")
 
 
 def test_what_teaches_nothing_is_refused(folder: Path, tmp_path: Path) -> None:

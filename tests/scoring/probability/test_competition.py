@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -158,7 +159,9 @@ def world(texts: int, shared: int, seed: int = 0) -> Known:
     links = np.stack([np.arange(texts), own], axis=1)
     order = np.argsort(rng.random(documents.shape), axis=1)  # else equal ones would be in the right order
     documents, scores = (np.take_along_axis(values, order, 1) for values in (documents, scores))
-    return Known(Lists(documents, scores, np.full(texts, 0.1)), documents == own[:, None], links)
+    right, none = documents == own[:, None], np.full(texts, 0.1)
+    absent = Lists(np.where(right, -1, documents), np.where(right, -np.inf, scores), none)
+    return Known(Lists(documents, scores, none), right, links, absent)
 
 
 NOBODY = Lists(np.empty((0, 2), np.int64), np.empty((0, 2)), np.empty(0))
@@ -168,7 +171,8 @@ def rest(known: Known, part: int) -> tuple[Known, Lists]:
     """Return the first texts as known ones, and the others as those to link."""
     here = np.arange(len(known.lists)) < part
     links = known.links[here]
-    return Known(known.lists.at(here), known.relevant[here], links), known.lists.at(~here)
+    some = Known(known.lists.at(here), known.relevant[here], links, known.absent.at(here))
+    return some, known.lists.at(~here)
 
 
 def test_one_text_for_each_document_is_found_and_decides_rightly() -> None:
@@ -183,6 +187,30 @@ def test_one_text_for_each_document_is_found_and_decides_rightly() -> None:
     assert (decision.links.sum(axis=1) + decision.none == pytest.approx(1)) and decision.links.min() >= 0
     # P(link) of held-out first candidates is as often right as it says
     assert decision.held.mean() == pytest.approx(decision.right.mean(), abs=0.03)
+
+
+def test_texts_without_a_document_are_expected_where_lists_look_like_those_without_theirs() -> None:
+    every, rng = world(600, 1), np.random.default_rng(1)
+    every = replace(
+        every,
+        lists=replace(every.lists, none=rng.uniform(0, 0.6, 600)),
+        absent=replace(every.absent, none=rng.uniform(0.3, 1, 600)),
+    )
+    known, others = rest(every, 400)
+    orphaned = np.arange(200) % 2 == 1
+    others = joined(others.at(~orphaned), every.absent.at(np.arange(400, 600)[orphaned]))
+    own = np.append(np.arange(400, 600)[~orphaned], np.full(100, -2))
+    found, all_have = decide(others, known, "none"), decide(others, known, "none", expected=1.0)
+    assert found.share is not None and found.share == pytest.approx(0.5, abs=0.1)
+    assert all_have.share == 1.0
+    first, right = found.links.max(axis=1), firsts_right(found, others, own)
+    assert first.mean() == pytest.approx(right, abs=0.06)
+    assert first[100:].mean() < 0.25 and all_have.links.max(axis=1).mean() > right + 0.15
+    # a promise is tested on as many lists without their document
+    assert len(found.held) == pytest.approx(400 / max(found.share, 1 - found.share), abs=2)
+    assert found.right.mean() == pytest.approx(right, abs=0.06)
+    few = decide(others.at(np.arange(40)), known, "none")
+    assert few.share == pytest.approx(1, abs=0.01)
 
 
 def test_documents_of_known_links_are_taken() -> None:
