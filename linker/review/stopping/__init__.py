@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from linker.review.stopping.naming import NAMES, RuleSettings, load, make
     from linker.review.stopping.rule import LEAST_FOUND, Rule
     from linker.review.stopping.sentence import MethodNote, method_note
+    from linker.review.stopping.total import by_name
 
 __all__ = [
-    "LEAST_FOUND", "NAMES", "Audit", "MethodNote", "Offer", "Rule", "RuleSettings", "load", "make", "method_note",
-    "offer_of", "outlook", "price", "price_of",
+    "LEAST_FOUND", "NAMES", "Audit", "MethodNote", "Offer", "Rule", "RuleSettings", "by_name", "load", "make",
+    "method_note", "offer_of", "outlook", "price", "price_of",
 ]  # fmt: skip
 __getattr__ = lazy(__name__)
