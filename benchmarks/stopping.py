@@ -4,7 +4,8 @@
 
 A review is a topic, three of its documents as seeds, and a reviewer. Plain reviews; reviewers of whose judgements 5 or
 10 % are wrong, or who miss 10 % of the relevant ones; and topics of which a second one is hidden from the seeds, with
-the learner at work also behind the audit. Reviews are done in rounds, one per topic, until the time is up.
+the learner at work also behind the audit. Reviews are done in rounds, one per topic, until the time is up; those that
+the file of parts holds are not done again.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,22 @@ import numpy as np
 
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import Arguments, Results, benchmark
+from benchmarks.support.review_estimate import Records, clustered, estimate
 from benchmarks.support.review_order import Topics, read_topics
-from benchmarks.support.review_runs import QUICK, SLOW, TARGETS, Case, Records, clustered, run
+from benchmarks.support.review_runs import (
+    DEFAULT,
+    QUICK,
+    RIVALS,
+    SLOW,
+    TARGETS,
+    Case,
+    run,
+)
 
-ROUNDS = 13  # plain reviews per topic; of the other kinds, fewer
-NOISY_ROUNDS, HIDDEN_ROUNDS, MISSED_ROUNDS = 4, 6, 2
+ROUNDS = 60  # plain reviews per topic, at most; of the other kinds, fewer
+NOISY_ROUNDS, HIDDEN_ROUNDS = 1, 2
 SMALLEST, LARGE = 15, 100
-DEFAULT = "urn, w = 20"
-URNS = tuple(name for name in (*QUICK, *SLOW) if name.startswith("urn"))
-_topics: list[Topics] = []
+SCALES = tuple(name for name in QUICK if "scale" in name)
 
 
 def plan(topics: Topics) -> Iterator[Case]:
@@ -42,7 +48,6 @@ def plan(topics: Topics) -> Iterator[Case]:
             if number < NOISY_ROUNDS:
                 yield Case(topic, number, wrong=0.05)
                 yield Case(topic, number, wrong=0.10)
-            if number < MISSED_ROUNDS:
                 yield Case(topic, number, missed=0.10)
             if number < HIDDEN_ROUNDS and (hidden := hidden_beside(topics, topic, number)):
                 yield Case(topic, number, hidden)
@@ -61,26 +66,29 @@ def hidden_beside(topics: Topics, topic: str, number: int) -> str:
     )
 
 
-def reviewed(case: Case) -> tuple[Records, float]:
-    """Return the records of a review and its CPU seconds, in a process that keeps the corpus."""
-    if not _topics:
-        _topics.append(read_topics(shared_data() / "news-topics"))
-    start = time.process_time()
-    return run(_topics[0], case), time.process_time() - start
-
-
-def simulate(partial: Path, seconds: float) -> float:
-    """Write the records of reviews to `partial`, one per line, until the CPU time is used; return it."""
-    topics, spent = read_topics(shared_data() / "news-topics"), 0.0
-    cases = plan(topics)
-    with partial.open("w", encoding="utf-8") as file, ProcessPoolExecutor(2) as pool:
-        while (batch := list(islice(cases, 20))) and spent < seconds:
-            for records, used in pool.map(reviewed, batch):
-                spent += used
-                file.writelines(json.dumps(r, default=float) + "\n" for r in records)
+def simulate(partial: Path, seconds: float) -> None:
+    """Add the records of further reviews to `partial`, one per line, until the CPU time is used."""
+    topics = read_topics(shared_data() / "news-topics")
+    done = {_name(record) for record in read_records(partial)}
+    with partial.open("a", encoding="utf-8") as file:
+        for case in plan(topics):
+            if time.process_time() > seconds:
+                break
+            if (case.kind, case.topic, case.number) in done:
+                continue
+            file.writelines(json.dumps(record, default=float) + "\n" for record in run(topics, case))
             file.flush()
-            print(f"{spent:.0f} of {seconds:.0f} CPU seconds, {batch[-1]}", file=sys.stderr)
-    return spent
+            print(f"{time.process_time():.0f} of {seconds:.0f} CPU seconds, {case}", file=sys.stderr)
+
+
+def read_records(partial: Path) -> Records:
+    """Return the records of a file of parts; none if there is no such file."""
+    lines = partial.read_text(encoding="utf-8").splitlines() if partial.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def _name(record: dict[str, Any]) -> tuple[str, str, int]:
+    return record["kind"], record["topic"], record["number"]
 
 
 def tested(records: Records, *, test: bool) -> Records:
@@ -95,9 +103,11 @@ def summary(records: Records) -> dict[str, Any]:
     large = [r for r in records if r["relevant"] >= SMALLEST]
     held_out = [r for r in test if r["relevant"] >= SMALLEST]
     return {
-        "reviews": len({(r["kind"], r["topic"], r["number"]) for r in records}),
+        "reviews": len({_name(r) for r in records}),
         "topics": len({r["topic"] for r in records}),
         "chosen_on_dev": chosen([r for r in dev if r["relevant"] >= SMALLEST]),
+        "chosen_on_test": chosen(held_out),
+        "estimate": estimate(records),
         "rules_test": by_rule(held_out),
         "rules_all_topics": by_rule(large),
         "rules_test_large": by_rule([r for r in held_out if r["relevant"] > LARGE]),
@@ -123,7 +133,7 @@ def by_rule(records: Records) -> dict[str, Any]:
     """Return, by rule and target: reviews, the share that reached the target, reads over the oracle's, stops."""
     plain = [r for r in records if r["kind"] == "plain"] or records
     rows: dict[str, Any] = {}
-    for rule in (*QUICK, *SLOW, "QBCB"):
+    for rule in (*QUICK, *SLOW, *RIVALS):
         for target in TARGETS:
             part = [r for r in plain if r["rule"] == rule and r["target"] == target and "oracle" in r]
             if not part:
@@ -143,7 +153,7 @@ def audits(records: Records) -> dict[str, Any]:
     """Return, by target, what the audit changes: reached before and after, its cost, and whether its bound holds."""
     rows: dict[str, Any] = {}
     for target in TARGETS:
-        part = [r for r in records if r["target"] == target and "all_reads" in r]
+        part = [r for r in records if "all_reads" in r and r["target"] == target]
         if not part:
             continue
         topics = [r["topic"] for r in part]
@@ -198,9 +208,9 @@ def silence(records: Records) -> dict[str, Any]:
 def chosen(records: Records) -> dict[str, Any]:
     """Return the cheapest urn that reaches every target in 95 % of the reviews, by the topics to choose on."""
     rows = by_rule(records)
-    fits = [u for u in URNS if u in rows and all(v["reached"][0] >= 0.95 for v in rows[u].values())]
+    fits = [u for u in SCALES if u in rows and all(v["reached"][0] >= 0.95 for v in rows[u].values())]
     cheapest = min(fits, key=lambda u: rows[u]["0.9"]["times_oracle"][0], default=None)
-    return {"urn": cheapest, "rules": {u: rows[u] for u in URNS if u in rows}}
+    return {"urn": cheapest, "rules": {u: rows[u] for u in SCALES if u in rows}}
 
 
 @benchmark(
@@ -210,7 +220,6 @@ def chosen(records: Records) -> dict[str, Any]:
     summarise=(False, "only summarise what --partial holds"),
 )
 def measured(options: Arguments) -> Results:
-    spent = None if options.summarise else simulate(options.partial, options.cpu_minutes * 60)
-    records = [json.loads(line) for line in options.partial.read_text(encoding="utf-8").splitlines()]
-    about = {"cpu_seconds": round(spent)} if spent else {}
-    return {**about, "learner": "linear SVM over BM25 rows, trained at 5 %", **summary(records)}
+    if not options.summarise:
+        simulate(options.partial, options.cpu_minutes * 60)
+    return {"learner": "linear SVM over BM25 rows, trained at 5 %", **summary(read_records(options.partial))}

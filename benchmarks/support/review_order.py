@@ -75,7 +75,7 @@ class LearningOrder:
     """
 
     def __init__(self, matrix: Any, seeds: Sequence[int], seed: int) -> None:
-        self._matrix, self._seed = matrix, seed
+        self.matrix, self._seed = matrix, seed
         self._labels: dict[int, bool] = dict.fromkeys(seeds, True)
         self._taken = np.zeros(matrix.shape[0], dtype=bool)
         self._taken[list(seeds)] = True
@@ -103,8 +103,8 @@ class LearningOrder:
         if judgement.relevant and judgement.phase == "audit":
             self._due = 0  # nothing like it was known: train at once
 
-    def _train(self) -> None:
-        self._due = self._reads + max(1, math.floor(LEARNER.growth * self._reads))
+    def training(self) -> tuple[list[int], NDArray[np.bool_], NDArray[np.float64]]:
+        """Return the rows that a model is trained on now, their labels and weights [n]; the judged ones come first."""
         negatives = len(self._labels) - sum(self._labels.values())
         presumed = (
             [row for row in self._presumed if row not in self._labels]
@@ -115,11 +115,20 @@ class LearningOrder:
         labels = np.array([*self._labels.values(), *[False] * len(presumed)])
         weights = np.ones(len(rows))
         weights[len(self._labels) :] = LEARNER.presumed
+        return rows, labels, weights
+
+    def _train(self) -> None:
+        self._due = self._reads + max(1, math.floor(LEARNER.growth * self._reads))
+        rows, labels, weights = self.training()
         svm = LinearSVC(loss="squared_hinge", C=LEARNER.text_c, random_state=self._seed)
         with config_context(**UNCHECKED):
-            svm.fit(self._matrix[rows], labels, sample_weight=balanced(labels, weights, LEARNER.ratio))
-        self.scores = self._matrix @ svm.coef_[0].astype(np.float32)
+            svm.fit(self.matrix[rows], labels, sample_weight=balanced(labels, weights, LEARNER.ratio))
+        self.scores = self.matrix @ svm.coef_[0].astype(np.float32)
         self._waiting = self.left().tolist()[::-1]
+
+    def judged(self) -> Flags:
+        """Return which rows were judged, the seeds among them."""
+        return self._taken
 
     def left(self) -> Rows:
         """Return the unread rows, best first."""

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.support.review_estimate import ESTIMATE, estimates
 from benchmarks.support.review_order import Flags, LearningOrder, Rows, Topics
+from benchmarks.support.review_rivals import PROCESSES, looks, process_stop, quant, quant_stop
 from linker.review.interface import Judgement, Phase, Read
 from linker.review.stopping import LEAST_FOUND, Rule, make
 from linker.review.stopping.bounds import needed
-from linker.review.stopping.rules import Controls
+from linker.review.stopping.rules import Controls, weight
 
 TARGETS = (0.8, 0.9, 0.95)
 SEEDS = 3
-# Rules that only look at the order; the slow ones, where a review is one of the first few of its topic.
+DEFAULT = "urn"
+# Rules that only look at the order; the slow ones, where a review is one of the first few of its topic. "scale": of w.
 QUICK: dict[str, tuple[str, dict[str, Any]]] = {
-    "urn, w = 20": ("urn", {}),
-    "urn, w = 10": ("urn", {"w": 10}),
-    "urn, w = 40": ("urn", {"w": 40}),
+    "urn": ("urn", {}),
+    "urn, w = 20": ("urn", {"w": 20}),
+    **{f"urn, scale {scale}": ("urn", {"scale": scale}) for scale in (400, 600, 800, 1000, 1200)},
     "50 in a row": ("row", {"gap": 50}),
     "100 in a row": ("row", {"gap": 100}),
     "400 in a row": ("row", {"gap": 400}),
 }
-SLOW: dict[str, tuple[str, dict[str, Any]]] = {
-    "urn, w = 5": ("urn", {"w": 5}),
-    "hypergeometric": ("hypergeometric", {}),
-}
+SLOW: dict[str, tuple[str, dict[str, Any]]] = {"hypergeometric": ("hypergeometric", {})}
+QUANT = {"Quant": 0.0, "QuantCI": 2.0}  # deviations
+RIVALS = (*PROCESSES, *QUANT, "QBCB")
 SLOW_REVIEWS = 2  # of each topic
 MOST_AUDITS = 5  # with wrong judgements, audits may never end
 HIT, MISS = Read(True), Read(False)
@@ -79,16 +80,19 @@ class Review:
         self.order.tell(Judgement("", str(row), "relevant" if self.said[row] else "not", phase=phase))
 
 
-def reading_order(review: Review, most: int) -> tuple[Rows, int]:
+def reading_order(
+    review: Review, most: int, looked: list[tuple[int, float, float]] | None = None
+) -> tuple[Rows, int]:
     """Return every row in the order of reading, and how many were read with the learner.
 
-    It learns until a cautious urn (w = 10, target .95) and 400 in a row would have stopped, or `most` were read; the
-    rest comes by the last model.
+    It learns until a cautious urn (w = 20, target .95) and 400 in a row would have stopped, or `most` were read; the
+    rest comes by the last model. What Quant sees at its looks goes to `looked`.
     """
     urn, row = (
-        make("urn", review.population, 0.95, {"w": 10}),
+        make("urn", review.population, 0.95, {"w": 20}),
         make("row", review.population, 0.95, {"gap": 400}),
     )
+    at = set(looks(most) if looked is not None else ())
     rows: list[int] = []
     done = few = False
     while not (done and (few or urn.state.estimated)) and len(rows) < most:
@@ -97,6 +101,8 @@ def reading_order(review: Review, most: int) -> tuple[Rows, int]:
             break
         rows.append(int(candidate.id))
         review.tell(rows[-1])
+        if looked is not None and len(rows) in at:
+            looked.append(quant(review.order, len(rows)))
         read = HIT if review.said[rows[-1]] else MISS
         urn.update(read)
         row.update(read)
@@ -108,14 +114,16 @@ def run(topics: Topics, case: Case) -> list[dict[str, Any]]:
     """Return one record per rule and target of the case."""
     review = Review(topics, case)
     about = {"kind": case.kind, "topic": case.topic, "number": case.number, "relevant": review.relevant}
+    about["population"] = review.population
     if case.hidden:
         target = TARGETS[case.number % len(TARGETS)]
-        return [{**about, "rule": "urn, w = 20", "target": target, **live(review, target)}]
+        return [{**about, "rule": DEFAULT, "target": target, **live(review, target)}]
     noisy = bool(case.wrong or case.missed)
-    order, learned = reading_order(review, (1500 if noisy else 3000) + review.relevant * 6 // 5)
-    about["learned"] = learned
     rules = QUICK if noisy or case.number >= SLOW_REVIEWS else QUICK | SLOW
-    records = []
+    looked: list[tuple[int, float, float]] | None = None if rules is QUICK else []
+    order, learned = reading_order(review, (1500 if noisy else 3000) + review.relevant * 6 // 5, looked)
+    about["learned"] = learned
+    records = [] if noisy else [{**about, "rule": ESTIMATE, "seen": estimates(review.said[order[:learned]])}]
     rows: dict[str, tuple[Rule[Any], int]] = {}  # rules that know of no target
     for target in TARGETS:
         oracle = position(review.truth[order], needed(review.relevant, target))
@@ -123,29 +131,40 @@ def run(topics: Topics, case: Case) -> list[dict[str, Any]]:
             if label in rows:
                 rule, reads = rows[label]
             else:
-                rule = make(name, review.population, target, options)
+                scale = options.get("scale")
+                given = {"w": weight(target, scale)} if scale else options
+                rule = make(name, review.population, target, given)
                 reads = first_stop(rule, review.said[order])
             if name == "row":
                 rows[label] = rule, reads
             record = {**about, "rule": label, "target": target, "oracle": oracle, "reads": reads}
             record["share"] = int(review.truth[order[:reads]].sum()) / review.relevant
             record["estimated"] = bool(rule.state.estimated and rule.counts.unread)
-            if label == "urn, w = 20" and record["estimated"]:
+            if label == DEFAULT and record["estimated"]:
                 record |= audited(review, order, rule, reads)
             records.append(record)
-        if rules is not QUICK and target < 0.95:  # 59 controls are more than most topics have
-            records.append(
-                {
-                    **about,
-                    "rule": "QBCB",
-                    "target": target,
-                    "oracle": oracle,
-                    **controls(review, order, target),
-                }
-            )
+        if looked is not None:
+            records += [
+                {**about, "target": target, "oracle": oracle, **rival}
+                for rival in rivals(review, order, looked, target)
+            ]
     if rules is not QUICK and review.relevant >= LEAST_FOUND:
         records.append({**about, "rule": "looks at any time", "target": 0.9, **any_time(review, order)})
     return records
+
+
+def rivals(
+    review: Review, order: Rows, looked: list[tuple[int, float, float]], target: float
+) -> Iterator[dict[str, Any]]:
+    """Yield how the rules of others end."""
+    said = review.said[order]
+    ends = {name: process_stop(name, said, target) for name in PROCESSES}
+    ends |= {name: quant_stop(looked, target, by, len(order)) for name, by in QUANT.items()}
+    for name, reads in ends.items():
+        share = int(review.truth[order[:reads]].sum()) / review.relevant
+        yield {"rule": name, "reads": reads, "share": share, "estimated": reads < len(order)}
+    if target < 0.95:  # 59 controls are more than most topics have
+        yield {"rule": "QBCB", **controls(review, order, target)}
 
 
 def position(flags: Flags, count: int) -> int:
@@ -263,20 +282,3 @@ def any_time(review: Review, order: Rows) -> dict[str, Any]:
         if state.stop:
             break
     return {"reads": reads, "share": 1.0, "certified": rule.state.certified, "valid": not wrong}
-
-
-Records = Sequence[dict[str, Any]]
-Numbers = NDArray[np.float64]
-
-
-def clustered(values: Sequence[float], topics: Iterable[str], draws: int = 1000) -> list[float]:
-    """Return the mean and its 95 % interval by a bootstrap of whole topics."""
-    by_topic: dict[str, list[float]] = {}
-    for value, topic in zip(values, topics, strict=True):
-        by_topic.setdefault(topic, []).append(value)
-    sums = np.array([sum(v) for v in by_topic.values()], dtype=np.float64)
-    counts = np.array([len(v) for v in by_topic.values()], dtype=np.float64)
-    chosen = np.random.default_rng(0).integers(0, len(sums), (draws, len(sums)))
-    means = sums[chosen].sum(axis=1) / counts[chosen].sum(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return [round(float(v), 4) for v in (sums.sum() / counts.sum(), low, high)]

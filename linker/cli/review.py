@@ -210,7 +210,8 @@ def status(
 ) -> None:
     """Show a ledger's seeds, judgements and settings.
 
-    With --index, also how far the review is and what is certified; with --note, its method note.
+    With --index, also how far the review is, what is certified, and which verdicts deserve a second look; with --note,
+    its method note.
 
     Example: linker review status articles.jsonl.review.sqlite --index posts.index
     """
@@ -241,7 +242,9 @@ def status(
     for name, verdicts in counts.items():
         line = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()) or "-"
         print(on_one_line(f"{'reviewer':12} {name or '(no name)'}: {line}"))
-    for name, value in (values["settings"] | (values["progress"] or {})).items():
+    progress = dict(values["progress"] or {})
+    doubts = [f"{doubt['id']} ({doubt['verdict']})" for doubt in progress.pop("doubts", ())]
+    for name, value in (values["settings"] | progress | {"doubts": ", ".join(doubts) or None}).items():
         print(on_one_line(f"{name:12} {'-' if value is None else value}"))
 
 

@@ -48,7 +48,8 @@ def simulate(
     """Simulate reviews of topics whose relevant documents are known.
 
     For each topic: the reads to 10 documents and to 80, 90, 95 and 100 % of them, WSS@95, NDCG, after how many reads
-    the stopping rule stopped, and the recall there. The last line has the means over all reviews that got so far.
+    the stopping rule stopped, the recall there, and the number of relevant documents in all that is estimated then.
+    The last line has the means over all reviews that got so far.
 
     Example: linker review simulate news.index qrels.txt --starts 3
     """

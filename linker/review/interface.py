@@ -148,6 +148,15 @@ class StopRule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Total:
+    """How many documents are relevant in all, read and unread: `likely`, and from `low` to `high` in nine of ten."""
+
+    low: int
+    likely: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far a review is: documents read and found, of how many; what the stopping rule says, and its price.
 
@@ -155,7 +164,7 @@ class Progress:
     imported count as read and found, and have no place in it. `audited` were drawn at random. `price` says in a
     sentence what certainty would cost. Where every seed has links of its own, these count pairs of `seeds` and
     `documents`; in a topic, `seeds` is 0. `ahead`: reads without a find until the rule takes the target for reached,
-    None where it cannot tell.
+    None where it cannot tell. `total`: the relevant documents in all, as the order that learns lets one estimate.
     """
 
     read: int
@@ -172,3 +181,4 @@ class Progress:
     seeds: int = 0
     documents: int = 0
     ahead: int | None = None
+    total: Total | None = None

@@ -11,7 +11,7 @@ import numpy as np
 
 from linker.base.errors import InputError
 from linker.review import stopping
-from linker.review.interface import Judgement, Read, Seed
+from linker.review.interface import Judgement, Read, Seed, Total
 from linker.review.learning import FeedbackOrder
 from linker.review.population import Population
 from linker.review.settings import Settings
@@ -52,6 +52,7 @@ class Simulated:
     """One review: `found` is the number found after each document read; seeds are neither read nor among `relevant`.
 
     `stop`: the reads after which the stopping rule estimated that the target was reached; None where it never did.
+    `total`: by the estimate of then, the relevant documents in all.
     """
 
     topic: str
@@ -60,6 +61,7 @@ class Simulated:
     relevant: int
     found: Sequence[int]
     stop: int | None
+    total: Total | None = None
 
     def reads_to(self, count: int) -> int | None:
         """Return how many documents were read when `count` were found; None where they were not."""
@@ -96,7 +98,7 @@ class Simulated:
         return {
             "topic": self.topic, "start": self.start, "relevant": self.relevant, "read": len(self.found),
             f"reads_to_first_{FEW}": self.reads_to(FEW), **reads, "wss_95": self.saved(), "ndcg": self.ndcg,
-            "stop": self.stop, "recall_at_stop": self.recall,
+            "stop": self.stop, "recall_at_stop": self.recall, **stopping.by_name(self.total),
         }  # fmt: skip
 
 
@@ -134,7 +136,7 @@ def _read(
     population = Population(engine.collection.rows, seeds, Settings())
     order = FeedbackOrder(engine, seeds, population, seed=plan.seed + start)
     rule = stopping.make(plan.rule, population.size, plan.target)
-    found, hits, stop = list[int](), 0, None
+    found, hits, stop, total = list[int](), 0, None, None
     while plan.most is None or len(found) < plan.most:
         done = stop is not None or len(left) < LEAST_FOUND  # with fewer found, no rule claims anything
         if (hits == len(left) and done) or (candidate := order.next()) is None:
@@ -144,8 +146,8 @@ def _read(
         found.append(hits)
         order.tell(Judgement(candidate.seed, candidate.id, "relevant" if hit else "not"))
         if rule.update(Read(hit)).estimated and stop is None and population.size > len(found):
-            stop = len(found)
-    return Simulated(topic, start, population.size, len(left), found, stop)
+            stop, total = len(found), rule.total
+    return Simulated(topic, start, population.size, len(left), found, stop, total)
 
 
 def recall_plot(reviews: Sequence[Simulated], target: float) -> str:

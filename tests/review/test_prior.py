@@ -198,7 +198,7 @@ def test_the_evidence_begins_after_the_import() -> None:
     for read in [HIT, *[MISS] * 500, *[PRIOR_HIT] * 59, *[PRIOR_MISS] * 700]:
         urn.update(read)
     assert urn.counts.gap == 0
-    assert urn.wanted == urn_gap(10_000 - 1260, short_of(60, 0.9), 20, 0.05)
+    assert urn.wanted == urn_gap(10_000 - 1260, short_of(60, 0.9), 60, 0.05)
     for _ in range(urn.wanted - 1):
         assert not urn.update(MISS).estimated
     assert urn.update(MISS).estimated
@@ -264,7 +264,7 @@ def test_the_default_claim_holds_after_a_random_screening() -> None:
         others, found = 9200 - left, known
         total = known + left
         while not state.estimated and not state.stop:
-            relevant = chance.random() < 40 * left / (40 * left + others)
+            relevant = chance.random() < 120 * left / (120 * left + others)
             left, others, found = left - relevant, others - (not relevant), found + relevant
             state = rule.update(Read(relevant))
         claimed += state.estimated

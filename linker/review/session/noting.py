@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from linker.review.interface import Progress
+from linker.review.learning.doubts import Doubt
 from linker.review.rows.states import Row, counts
 from linker.review.session.review import Review
-from linker.review.stopping import MethodNote, method_note
+from linker.review.stopping import MethodNote, by_name, method_note
 from linker.review.wording import PAIRS, Sentence, joined, say
 
 
@@ -31,8 +32,10 @@ def facts_of(review: Review) -> dict[str, Any]:
     """Return how far a review is, as JSON values.
 
     `most`: by the random reads, no more documents are relevant in all, at the rule's confidence, and no more than
-    `left` of them are unread; `certified`: the recall that this makes. `ahead`: reads without a find until the rule
-    takes the target for reached. Each is None if it is not known. `price` says what certainty would cost.
+    `left` of them are unread; `certified`: the recall that this makes. `total`: how many are relevant in all by the
+    estimate, between `total_low` and `total_high`. `ahead`: reads without a find until the rule takes the target for
+    reached. Each is None if it is not known. `price` says what certainty would cost. `doubts`: the verdicts that
+    deserve a second look, the most improbable first.
     """
     progress = review.progress()
     stop = progress.stop
@@ -40,8 +43,14 @@ def facts_of(review: Review) -> dict[str, Any]:
         "read": progress.read, "population": progress.population, "found": progress.found,
         "random": progress.audited, "estimated": stop.estimated, "certified": stop.certified, "left": stop.left,
         "most": None if stop.left is None else progress.found + stop.left, "ahead": progress.ahead,
-        "price": progress.price,
+        **by_name(progress.total), "price": progress.price,
+        "doubts": [_doubt(doubt) for doubt in review.doubts()],
     }  # fmt: skip
+
+
+def _doubt(doubt: Doubt) -> dict[str, Any]:
+    said = doubt.judgement
+    return {"seed": said.seed, "id": said.id, "verdict": said.verdict, "probability": doubt.probability}
 
 
 def _reading_pairs(progress: Progress, audited: int) -> Sentence:

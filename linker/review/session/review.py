@@ -256,7 +256,7 @@ class Review(Reading):
                 tally.read, tally.found, tally.counts["maybe"], tally.counts["skip"], self.population.size,
                 tally.curve, self.stop, self.phase, stopping.price_of(tally.rule).about(PAIRS if pairs else DOCUMENTS),
                 tally.prior, tally.drawn, len(self.seeds) if pairs else 0, len(self.population.rows),
-                tally.rule.ahead,
+                tally.rule.ahead, tally.rule.total if self.settings.learns else None,
             )  # fmt: skip
 
     def total(self, seed: str) -> int | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from linker.review.stopping.naming import NAMES, RuleSettings, load, make
     from linker.review.stopping.rule import LEAST_FOUND, Rule
     from linker.review.stopping.sentence import MethodNote, method_note
+    from linker.review.stopping.total import by_name
 
 __all__ = [
     "LEAST_FOUND",
@@ -21,6 +22,7 @@ __all__ = [
     "MethodNote",
     "Rule",
     "RuleSettings",
+    "by_name",
     "load",
     "make",
     "method_note",

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Generic, Literal, TypeVar
 
-from linker.review.interface import Read, StopState
+from linker.review.interface import Read, StopState, Total
 from linker.review.stopping.audit import Audit
+from linker.review.stopping.total import Finds
 from linker.review.wording import Sentence, joined, say, say_many
 
 LEAST_FOUND = 15  # with fewer relevant documents found, nothing is claimed
@@ -103,12 +104,14 @@ class Rule(ABC, Generic[O_co]):
         """`population`: documents that can be read, without the seeds; `target`: the recall wanted, 0 to 1."""
         self.target, self.options = target, options
         self.counts = Counts(population)
+        self._finds = Finds()
         self.audit = Audit(options.audit, options.alpha, target, until_certified=options.looks == "any")
 
     def update(self, read: Read) -> StopState:
         """Take in one more judgement and return what is known now."""
         if not read.reached:
             self.audit.take(read, self.counts.unread, self.counts.found)
+            self._finds.take(read)
         self._take(read)
         if read.phase == "audit" and self.audit.until_certified and self._audited(may_end=True):
             self.audit.close(passed=True)
@@ -144,6 +147,11 @@ class Rule(ABC, Generic[O_co]):
         if self.audit.total is None:
             return None
         return min(max(self.audit.total - self.counts.found, 0), self.counts.unread)
+
+    @property
+    def total(self) -> Total | None:
+        """How many documents are relevant in all, if the order learns; None where little was found, or imported."""
+        return self._finds.total(self.counts.unread)
 
     @property
     def ahead(self) -> int | None:
@@ -212,7 +220,7 @@ def _too_few(found: int, left: int | None) -> Sentence:
 def most_left_sentence(left: int, alpha: float) -> Sentence:
     """Return the bound on what is left that is certified at the error `alpha`, as all pages and notes word it."""
     return say(
-        "With %(confidence)s confidence, at most %(left)s relevant ones are left unread.",
+        "With %(confidence)s confidence, at most %(left)s relevant ones are left unread, if all verdicts are right.",
         confidence=1 - alpha, left=left,
     )  # fmt: skip
 

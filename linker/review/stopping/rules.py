@@ -18,17 +18,30 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
+SCALE, LEAST_WEIGHT, MOST_WEIGHT = 600, 20.0, 160.0  # the more cautious choice of two halves of topics
+
+
+def weight(target: float, scale: float = SCALE) -> float:
+    """Return w of the urn for a target recall: what a higher one lacks resembles the documents found the less."""
+    return min(max(round(scale * (1 - target), 6), LEAST_WEIGHT), MOST_WEIGHT)
+
+
 @dataclass(frozen=True, slots=True)
 class UrnOptions(RuleOptions):
-    """`w`: how many times as likely a relevant document comes next as another one; `gap`: the least gap to stop."""
+    """`w`: how many times as likely a relevant document comes next as another one, 0: by the target (`weight`).
 
-    w: float = 20.0
+    `gap`: the least gap to stop.
+    """
+
+    w: float = 0.0
     gap: int = 50
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value outside its range."""
         RuleOptions.__post_init__(self)
-        positive(w=self.w, gap=self.gap)
+        positive(gap=self.gap)
+        if self.w < 0:
+            raise ValueError(f"w = {self.w:g}: choose a number above 0, or 0 for one by the target")
 
 
 class Urn(Rule[UrnOptions]):
@@ -41,6 +54,7 @@ class Urn(Rule[UrnOptions]):
     def __init__(self, population: int, target: float, options: UrnOptions | None = None) -> None:
         """See `Rule`."""
         super().__init__(population, target, options or UrnOptions())
+        self.w = self.options.w or weight(target)
         self._renew()
 
     def _take(self, read: Read) -> None:
@@ -54,13 +68,11 @@ class Urn(Rule[UrnOptions]):
     def _renew(self) -> None:
         """Find the gap for the M and K of now; misses in the queue change neither."""
         self._short = short_of(self.counts.found, self.target)
-        self._long = urn_gap(
-            self.counts.unread + self.counts.gap, self._short, self.options.w, self.options.alpha
-        )
+        self._long = urn_gap(self.counts.unread + self.counts.gap, self._short, self.w, self.options.alpha)
 
     def _is_improbable(self, gap: int) -> bool:
         size = self.counts.unread + self.counts.gap
-        return urn_tail(size, self._short, gap, self.options.w) < self.options.alpha
+        return urn_tail(size, self._short, gap, self.w) < self.options.alpha
 
     @property
     def wanted(self) -> int:

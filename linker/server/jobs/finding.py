@@ -15,6 +15,7 @@ from linker.review.population import Population
 from linker.review.session.reading import make_order, make_rule
 from linker.review.session.tally import Tally
 from linker.review.settings import Settings
+from linker.review.stopping import by_name
 
 READING = "documents"
 EVERY = 50  # documents between two lines of progress
@@ -46,7 +47,8 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
         stop = tally.rule.state
         return {
             "population": population.size, "read": tally.read, "relevant": tally.found, "estimated": stop.estimated,
-            "certified": stop.certified, "reason": str(stop.reason), "degraded": order.degraded, "candidates": found,
+            "certified": stop.certified, "reason": str(stop.reason),
+            **by_name(tally.rule.total if settings.learns else None), "degraded": order.degraded, "candidates": found,
         }  # fmt: skip
 
 

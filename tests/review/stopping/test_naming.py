@@ -21,7 +21,7 @@ def test_every_rule_has_a_name(name: str) -> None:
 def test_the_default_is_the_urn() -> None:
     rule = make(population=100)
     assert isinstance(rule, Urn)
-    assert (rule.options.w, rule.options.gap, rule.options.audit, rule.options.alpha) == (20, 50, 300, 0.05)
+    assert (rule.w, rule.options.gap, rule.options.audit, rule.options.alpha) == (120, 50, 300, 0.05)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,7 @@ def test_the_default_is_the_urn() -> None:
         ("urn", 1.2, {}, "a target recall of 1.2"),
         ("urn", 0.8, {"gaps": 3}, "unknown key gaps: did you mean gap"),
         ("urn", 0.8, {"gap": 0}, "gap = 0"),
+        ("urn", 0.8, {"w": -1}, "w = -1"),
         ("urn", 0.8, {"w": "20"}, "w = '20' is str, expected float"),
         ("row", 0.8, {"w": 3}, "unknown key w"),
         ("urn", 0.8, {"alpha": 5}, "alpha = 5"),
@@ -55,7 +56,7 @@ def test_a_rule_from_toml(tmp_path: Path) -> None:
     path.write_text('rule = "urn"\ntarget = 0.9\nw = 5\nlooks = "any"\n', encoding="utf-8")
     rule = load(path).start(1000)
     assert isinstance(rule, Urn)
-    assert (rule.options.w, rule.options.looks, rule.target) == (5.0, "any", 0.9)
+    assert (rule.w, rule.options.looks, rule.target) == (5.0, "any", 0.9)
     path.write_text("gapp = 3\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"rule\.toml.*gapp: did you mean gap"):
         load(path)

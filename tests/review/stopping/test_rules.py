@@ -13,7 +13,7 @@ from linker.review.interface import Read, StopRule, StopState
 from linker.review.stopping import LEAST_FOUND, make, price
 from linker.review.stopping.bounds import most_left, short_of, urn_gap, urn_tail
 from linker.review.stopping.evidence import Bets
-from linker.review.stopping.rules import Hypergeometric, Urn
+from linker.review.stopping.rules import Hypergeometric, Urn, weight
 
 HIT, MISS = Read(True), Read(False)
 AUDIT_HIT, AUDIT_MISS = Read(True, "audit"), Read(False, "audit")
@@ -33,7 +33,7 @@ def urn_says(population: int, target: float, reads: Sequence[Read]) -> bool:
     gap = next((i for i, r in enumerate(reversed(kept)) if r.relevant), len(kept))
     size, short = population - len(kept) + gap, short_of(found, target)
     return population == len(kept) or (
-        found >= LEAST_FOUND and gap >= 50 and urn_tail(size, short, gap, 20) < 0.05
+        found >= LEAST_FOUND and gap >= 50 and urn_tail(size, short, gap, weight(target)) < 0.05
     )
 
 
@@ -103,7 +103,7 @@ def test_the_hypergeometric_rule_seldom_looks_at_its_urns(monkeypatch: pytest.Mo
 
 
 def test_a_gap_that_suffices_begins_the_audit() -> None:
-    rule = make("urn", 11_130, 0.8)
+    rule = make("urn", 11_130, 0.8, {"w": 20})
     before = tell(rule, [MISS] * 30 + [HIT] * 100 + [MISS] * 64)
     assert not before.estimated
     assert "after 1 more irrelevant document" in before.reason
@@ -231,13 +231,24 @@ def test_documents_from_beside_the_queue_leave_the_population_only() -> None:
     assert (rule.counts.found, rule.counts.gap, rule.counts.unread) == (21, 0, 909)
 
 
+def test_the_urn_is_the_more_careful_the_higher_the_target() -> None:
+    targets = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
+    assert [weight(target) for target in targets] == [160, 120, 60, 30, 20, 20]
+    for target, options, w in ((0.9, {}, 60), (0.9, {"w": 20}, 20), (1.0, {}, 20)):
+        rule = make("urn", 3000, target, options)
+        assert isinstance(rule, Urn)
+        assert rule.w == w
+        tell(rule, [HIT] * 30 + [MISS] * 60)
+        assert rule.wanted == max(urn_gap(2970, short_of(30, target), w, 0.05), 50)
+
+
 def test_the_gap_shrinks_with_the_population() -> None:
     rule = make("urn", 3000, 0.95)
     assert isinstance(rule, Urn)
     tell(rule, [HIT] * 20 + [MISS] * 30)
     before = rule.wanted
     tell(rule, [Read(False, "search")] * 1000)
-    assert rule.wanted == urn_gap(1980, short_of(20, 0.95), 20, 0.05) < before
+    assert rule.wanted == urn_gap(1980, short_of(20, 0.95), weight(0.95), 0.05) < before
 
 
 def test_in_a_row() -> None:
@@ -282,4 +293,5 @@ def test_an_audit_ends_a_review_of_a_rare_topic_with_a_bound(found: int) -> None
     left = Bets(0.05, 0.8).most(2000 - found, found, 300) - found
     assert (state.estimated, state.certified, state.stop, state.left) == (False, None, True, left)
     assert "The audit is complete: 0 relevant among 300" in state.reason
-    assert f"With 95% confidence, at most {left} relevant ones are left unread." in state.reason
+    told = f"With 95% confidence, at most {left} relevant ones are left unread, if all verdicts are right."
+    assert told in state.reason

@@ -11,6 +11,7 @@ from linker.review.interface import Candidate, Seed
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
 from linker.review.session import Review
+from linker.review.session.noting import facts_of
 from tests.server.page.support import client, form
 
 DOUBTS = "/p/floods/doubts"
@@ -35,6 +36,14 @@ def judged(folder: Path, wrong: set[str] = WRONG) -> None:
             review.judge(
                 Candidate("s1", line["id"], 0.0), "relevant" if is_flood else "not", "tess", "a note"
             )
+
+
+def test_planted_wrong_verdicts_are_among_the_facts_of_a_review(tmp_path: Path) -> None:
+    judged(tmp_path)
+    with Ledger(tmp_path / "floods" / "review.sqlite") as ledger:
+        doubts = facts_of(Review(Engine(tmp_path / "floods" / "index"), ledger))["doubts"]
+    assert {doubt["id"] for doubt in doubts} == WRONG
+    assert all((doubt["probability"] < 0.5) == (doubt["verdict"] == "relevant") for doubt in doubts)
 
 
 def test_planted_wrong_verdicts_are_listed_and_settled(tmp_path: Path) -> None:

@@ -49,6 +49,15 @@ def test_the_script_gets_the_next_page_at_once(browser: TestClient) -> None:
     assert (plain.status_code, plain.headers["location"]) == (303, JUDGE)
 
 
+def test_from_the_fifth_find_on_all_are_estimated(browser: TestClient) -> None:
+    pages = [judge(browser, "relevant") for _ in range(5)]
+    told = ["in nine of ten simulated reviews" in page for page in pages]
+    assert told == [False] * 4 + [True]
+    assert "An estimated " in browser.get("/p/floods/progress").text
+    german = browser.get("/p/floods/progress", headers={"accept-language": "de"}).text
+    assert "in neun von zehn simulierten Recherchen" in german
+
+
 def test_a_reload_shows_the_same_document(browser: TestClient) -> None:
     assert len({form(browser.get(JUDGE).text, "/judge")["id"] for _ in range(3)}) == 1
 
@@ -191,7 +200,7 @@ def test_an_audit_comes_to_its_end(browser: TestClient) -> None:
     assert "Random document" not in page
     progress = browser.get("/p/floods/progress").text
     complete = "The audit is complete: 0 relevant among 2 drawn at random from the unread."
-    left = "With 95% confidence, at most 20 relevant ones are left unread."
+    left = "With 95% confidence, at most 20 relevant ones are left unread, if all verdicts are right."
     for told in (page, progress):
         assert complete in told
         assert left in told

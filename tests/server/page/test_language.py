@@ -34,14 +34,15 @@ GERMAN_REASON = (
     "Geschätzt: Die angestrebte Trefferquote von 0,8 ist erreicht, denn andernfalls wären 140 Dokumente ohne Fund "
     "unwahrscheinlich (p < 0,05). Die Stichprobe ist vollständig: 0 relevant unter 300, die zufällig aus dem "
     "Ungelesenen gezogen wurden. Durch eine Zufallsstichprobe gesichert: Die Trefferquote ist mindestens "
-    "0,33. Mit einer statistischen Sicherheit von 95 % sind höchstens 121 relevante ungelesen geblieben."
+    "0,33. Mit einer statistischen Sicherheit von 95 % sind höchstens 121 relevante ungelesen geblieben, "
+    "wenn alle Urteile stimmen."
 )
 GERMAN_NOTE = (
     "Von 11.665 Dokumenten (Quelle: Telegram) haben wir 500 gelesen, davon 300 zufällig aus den noch ungelesenen "
     "gezogen, und insgesamt 60 als relevant eingestuft. Nach einer Schätzung aus der Lesereihenfolge sind das "
     "mindestens 80 % aller relevanten Dokumente. Mit einer statistischen Sicherheit von 95 % beträgt der Anteil der "
     "übersehenen relevanten Dokumente höchstens 67 %. Mit einer statistischen Sicherheit von 95 % sind höchstens 121 "
-    "relevante ungelesen geblieben."
+    "relevante ungelesen geblieben, wenn alle Urteile stimmen."
 )
 GERMAN_CAUTIONS = [
     "Schreiben Sie nicht, alle relevanten Dokumente seien gefunden: Ungelesen sind noch 11.165.",

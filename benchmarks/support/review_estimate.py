@@ -1,0 +1,96 @@
+"""The estimate of all relevant documents: what it sees in a review, and how often its interval held."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.support.review_order import Flags
+from linker.review.interface import Read
+from linker.review.stopping.total import LEAST, QUANTILES, Finds
+
+Records = Sequence[dict[str, Any]]
+ESTIMATE = "all"  # the "rule" of the records
+FIRST_LOOK, APART = 8, 1.25  # reads, and their growth from one look to the next
+LARGEST = 0.1  # of the documents, relevant: what the estimate of all supposes
+FOLDS = 8  # of topics, for the estimate of all
+PHASES = (0.0, 0.25, 0.4, 0.6, 0.75, 0.9, 1.0)  # of a review, by the recall
+
+
+def estimates(said: Flags) -> list[tuple[int, int, float]]:
+    """Return reads, finds and log odds of a find, at looks a quarter apart, as the estimate of all sees them."""
+    finds, seen, due = Finds(), [], float(FIRST_LOOK)
+    for read, relevant in enumerate(said.tolist(), start=1):
+        finds.take(Read(relevant))
+        if read >= due:
+            due *= APART
+            if finds.found >= LEAST:
+                seen.append((read, finds.found, round(finds.odds, 4)))
+    return seen
+
+
+def estimate(records: Records) -> dict[str, Any]:
+    """Return how often the estimate of all holds on topics that it was not fitted to, its width, and its constants.
+
+    By the recall so far, each look of each review; topics of more than LARGEST are neither fitted to nor counted.
+    """
+    from sklearn.linear_model import QuantileRegressor
+
+    rows = [
+        (r["topic"], r["relevant"], *seen)
+        for r in records
+        if r["rule"] == ESTIMATE and r["relevant"] <= LARGEST * r["population"]
+        for seen in r["seen"]
+    ]
+    topics = np.array([row[0] for row in rows])
+    relevant, _, found, odds = np.array([row[1:] for row in rows], dtype=np.float64).T
+    known, left = np.stack([odds, np.log(found)], axis=1), np.log((relevant - found + 1) / (found + 1))
+    names = np.random.default_rng(0).permutation(np.unique(topics))
+    ends, constants = [], {}
+    for quantile in QUANTILES:
+        model, told = QuantileRegressor(quantile=quantile, alpha=0, solver="highs"), np.zeros(len(rows))
+        for fold in np.array_split(names, FOLDS):
+            out = np.isin(topics, fold)
+            told[out] = model.fit(known[~out], left[~out]).predict(known[out])
+        ends.append(found + np.maximum((found + 1) * np.exp(told) - 1, 0))
+        model.fit(known, left)
+        constants[f"{quantile:g}"] = [round(float(v), 3) for v in (model.intercept_, *model.coef_)]
+    low, likely, high = np.floor(ends[0]), np.round(ends[1]), np.ceil(ends[2])
+    recall, phases = found / relevant, {}
+    for start, end in itertools.pairwise(PHASES):
+        part = (recall > start) & (recall <= end)
+        phases[f"{start:g} to {end:g}"] = {
+            "looks": int(part.sum()),
+            "held": clustered(
+                ((low <= relevant) & (relevant <= high))[part].astype(float).tolist(), topics[part]
+            ),
+            "not_above": clustered((relevant <= high)[part].astype(float).tolist(), topics[part]),
+            **{
+                name: round(float(np.median((value / relevant)[part])), 2)
+                for name, value in (("low", low), ("likely", likely), ("high", high))
+            },
+        }
+    held = ((low <= relevant) & (relevant <= high)).astype(float).tolist()
+    return {
+        "topics": len(names),
+        "looks": len(rows),
+        "held": clustered(held, topics),
+        "phases": phases,
+        "constants": constants,
+    }
+
+
+def clustered(values: Sequence[float], topics: Iterable[str], draws: int = 1000) -> list[float]:
+    """Return the mean and its 95 % interval by a bootstrap of whole topics."""
+    by_topic: dict[str, list[float]] = {}
+    for value, topic in zip(values, topics, strict=True):
+        by_topic.setdefault(topic, []).append(value)
+    sums = np.array([sum(v) for v in by_topic.values()], dtype=np.float64)
+    counts = np.array([len(v) for v in by_topic.values()], dtype=np.float64)
+    chosen = np.random.default_rng(0).integers(0, len(sums), (draws, len(sums)))
+    means = sums[chosen].sum(axis=1) / counts[chosen].sum(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return [round(float(v), 4) for v in (sums.sum() / counts.sum(), low, high)]
