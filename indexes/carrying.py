@@ -33,8 +33,8 @@ def left_alone(sizes: Sequence[int], new: int, limits: MergeLimits, *, building:
     A build merges as a binary counter carries, which copies each row a logarithmic number of times.
     """
     factor, most = (1, limits.built) if building else (FACTOR, limits.small)
-    if len(sizes) >= CROWDED:
-        most = limits.built
+    if len(sizes) >= CROWDED and not building:
+        most = FACTOR * limits.small
     count, total = len(sizes), new
     while count and sizes[count - 1] <= min(factor * total, most - total):
         count -= 1

@@ -62,6 +62,7 @@ __all__ = [
     "VectorIndex",
     "Where",
     "check_id",
+    "check_ids",
     "check_vectors",
     "filter_values",
 ]
@@ -81,6 +82,16 @@ def check_id(value: object) -> str:
         why = "holds white space or control characters: TREC columns cannot hold it"
         raise BadIdError(Reason(f"id {value!r} {why}", "spaces-in-id", id=value))
     return value
+
+
+def check_ids(ids: Sequence[object]) -> None:
+    """Raise BadIdError, as `check_id` does, unless each of `ids` can be one: all together, which is far faster."""
+    if all(isinstance(id_, str) and id_ for id_ in ids):
+        joined = "".join(map(str, ids))
+        if joined.isprintable() and " " not in joined:
+            return
+    for id_ in ids:
+        check_id(id_)
 
 
 def check_vectors(vectors: npt.ArrayLike, dim: int | None, ids: Sequence[str] | None = None) -> Matrix:

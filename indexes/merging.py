@@ -276,10 +276,14 @@ class Merger:
         """Begin to merge, if anything should be merged and it has not begun yet."""
         collection = self._now()
         with self._lock:
-            running = self._thread is not None and self._thread.is_alive()
-            if not running and isinstance(collection, Collection) and is_due(collection):
+            if not self.running and isinstance(collection, Collection) and is_due(collection):
                 self._thread = threading.Thread(target=self._run, name="merge segments")
                 self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether segments are being merged."""
+        return self._thread is not None and self._thread.is_alive()
 
     def wait(self) -> None:
         """Wait until nothing is merged any more."""

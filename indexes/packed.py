@@ -16,6 +16,7 @@ from typing import overload
 
 import numpy as np
 
+from indexes.arrays import distinct
 from indexes.dtypes import AnyArray, Int64Array
 
 WORD = 8  # bytes hashed at a time
@@ -233,7 +234,7 @@ def repeated(parts: Sequence[Sequence[str]], live: Sequence[AnyArray | None]) ->
         ids.hashes if mask is None else ids.hashes[mask] for ids, mask in zip(packed, live, strict=True)
     ]
     ordered = np.sort(np.concatenate(hashes))
-    doubtful = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    doubtful = distinct(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(doubtful):
         return []
     counts: dict[str, int] = {}

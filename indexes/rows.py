@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from indexes.arrays import distinct
 from indexes.comparing import Axis
 from indexes.filters import misfit_text
 from indexes.interface import (
@@ -22,7 +23,7 @@ from indexes.interface import (
     RowFilter,
     ScoreArray,
     UnknownIdError,
-    check_id,
+    check_ids,
     filter_values,
 )
 from indexes.packed import GrownIds, PackedIds
@@ -98,7 +99,11 @@ class Rows:
 
     def check_new(self, ids: Sequence[str]) -> None:
         """Raise BadIdError or DuplicateIdError unless every id can be added."""
-        present = (self._rows_of([check_id(id_) for id_ in ids]) >= 0).tolist()
+        check_ids(ids)
+        rows = self._rows_of(ids)
+        if len(set(ids)) == len(ids) and (rows < 0).all():
+            return
+        present = (rows >= 0).tolist()
         seen: set[str] = set()
         repeated = []
         for id_, is_present in zip(ids, present, strict=True):
@@ -180,7 +185,7 @@ class Rows:
 
         Raises UnknownIdError.
         """
-        rows = np.unique(self.locate(ids))
+        rows = distinct(self.locate(ids))
         self._dead = np.insert(self._dead, np.searchsorted(self._dead, rows), rows)
         for id_ in ids:
             self._lookup().pop(id_, None)

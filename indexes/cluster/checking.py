@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.sending import DirectSender, vector_kind
 from indexes.cluster.states import state_at, stored_manifest
-from indexes.interface import DamagedError, Document
+from indexes.interface import BackendUnavailableError, DamagedError, Document
 from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.records import Manifest
 from indexes.text.analysis import Analysis
@@ -27,6 +28,7 @@ from indexes.text.analysis import Analysis
 SAMPLE = 1000  # documents
 BATCH = 100  # documents that are looked up in one request
 COMPARED = 512  # documents that are compared at a time
+RECOVERY, PAUSE = 30.0, 1.0  # seconds that missing shards may take to recover, and between two looks
 MOST_TERMS = 500  # of one document: a server limits the clauses of a query
 
 
@@ -39,24 +41,30 @@ class CheckReport(NamedTuple):
     sampled: int
 
 
-def check(address: Address, sample: int = SAMPLE, seed: int | None = None) -> CheckReport:
-    """Check an index on a cluster; other writers may be at work.
+def check(
+    address: Address, sample: int = SAMPLE, seed: int | None = None, documents: int | None = None
+) -> CheckReport:
+    """CheckReport an index on a cluster; other writers may be at work.
 
-    All documents must have an id, a stamp and, with an encoder, a vector. Of a random sample (by `seed`), each document
-    must be readable, have its stamp as its version, and be found by each of its terms, those of its metadata included.
-    Raises IndexesError if there is no index, BackendUnavailableError if the server does not answer.
+    There must be so many `documents`, if the number is given. All must have an id, a stamp and, with an encoder, a
+    vector. Of a random sample (by `seed`), each document must be readable, have its stamp as its version, and be found
+    by each of its terms, those of its metadata included.
+    Shards that are missing have RECOVERY seconds to come back, as after the start of a node. Raises IndexesError if
+    there is no index, BackendUnavailableError if the server does not answer, or goes on recovering.
     """
     state = state_at(address)
     settings = ElasticSettings.of(address, state.shards, state.replicas)
     with contextlib.closing(ClusterIndex(settings, state.name)) as index:
         try:
-            return _checked(index, stored_manifest(address, state), sample, seed)
+            return _checked(index, stored_manifest(address, state), sample, seed, documents)
         except DamagedError as e:
             return CheckReport([str(e)], [], 0, 0)
 
 
-def _checked(index: ClusterIndex, manifest: Manifest, sample: int, seed: int | None) -> CheckReport:
-    name, health = index.name, index.health()
+def _checked(
+    index: ClusterIndex, manifest: Manifest, sample: int, seed: int | None, expected: int | None
+) -> CheckReport:
+    name, health = index.name, _settled(index)
     missing, waiting = health["missing"], health["waiting"]
     notes = [f"{name}: {waiting} copies of shards are not there (yet)"] if waiting else []
     if missing:
@@ -64,8 +72,27 @@ def _checked(index: ClusterIndex, manifest: Manifest, sample: int, seed: int | N
             [f"{name}: {missing} of its {index.settings.shards} shards are missing"], notes, 0, 0
         )
     sources = index.sample(sample, random.randrange(2**31) if seed is None else seed)
-    damage = [*_uncounted(index, manifest), *_unfound(index, manifest, sources)]
-    return CheckReport(damage, notes, index.count(), len(sources))
+    count, damage = index.count(), [*_uncounted(index, manifest), *_unfound(index, manifest, sources)]
+    if expected not in (None, count):
+        damage.append(f"{name}: {count} documents instead of {expected}")
+    return CheckReport(damage, notes, count, len(sources))
+
+
+def _settled(index: ClusterIndex) -> dict[str, int]:
+    """Return the health of an index once no shard is missing, or after RECOVERY seconds.
+
+    Raises BackendUnavailableError if missing shards are still recovering then: that is not damage.
+    """
+    end, health = time.monotonic() + RECOVERY, index.health()
+    while health["missing"] and time.monotonic() + PAUSE < end:
+        time.sleep(PAUSE)
+        health = index.health()
+    if health["missing"] and health["recovering"]:
+        raise BackendUnavailableError(
+            f"{index.name} is recovering: {health['missing']} of its {index.settings.shards} shards are not there yet: "
+            "verify it again in a few minutes"
+        )
+    return health
 
 
 def _uncounted(index: ClusterIndex, manifest: Manifest) -> Iterator[str]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from indexes.address import Address
 from indexes.anywhere import search_settings
+from indexes.arrays import distinct
 from indexes.cluster import files
 from indexes.cluster.abilities import abilities_of, refused
 from indexes.cluster.client import ElasticSettings
@@ -94,7 +95,7 @@ class RemoteCollection:
         They are read from the cluster, each once.
         """
         dim, _ = vector_kind(self.manifest)
-        there = np.unique(rows[rows >= 0])
+        there = distinct(rows[rows >= 0])
         read = self.index.vectors([ranking.rows.ids[row] for row in there.tolist()], dim)
         out = np.zeros((*rows.shape, dim), dtype=np.float32)
         out[rows >= 0] = read[np.searchsorted(there, rows[rows >= 0])]

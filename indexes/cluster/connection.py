@@ -116,12 +116,16 @@ class Connection:
             )
 
     def health(self) -> dict[str, int]:
-        """Return how many shards are `missing`, and how many more copies are `waiting` for a node."""
+        """Return how many shards are `missing`, and how many more copies are `waiting` for a node.
+
+        Some of both may be on their way: `recovering`, from the disk of a node or from another copy.
+        """
         with self.errors():
             found = self.client.cluster.health(index=self.name)
             shards = self.client.indices.stats(index=self.name, metric="docs")["_shards"]
         missing = self.settings.shards - int(found["active_primary_shards"])
-        return {"missing": missing, "waiting": int(shards["total"]) - int(found["active_shards"]) - missing}
+        waiting = int(shards["total"]) - int(found["active_shards"]) - missing
+        return {"missing": missing, "waiting": waiting, "recovering": int(found["initializing_shards"])}
 
     def ping(self) -> None:
         """Return if the index would answer a search. Raises BackendUnavailableError or IndexesError if not."""

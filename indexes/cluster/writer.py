@@ -6,9 +6,9 @@ import contextlib
 import dataclasses
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -16,17 +16,30 @@ from indexes.address import Address
 from indexes.anywhere import AnyWriter
 from indexes.cluster import files
 from indexes.cluster.abilities import refused
+from indexes.cluster.bulk import BulkSettings
 from indexes.cluster.client import WRITE_SECONDS, ElasticSettings
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.mapping import deleted_alone
 from indexes.cluster.sending import DirectSender, Sender, vector_kind
 from indexes.cluster.states import state_at, stored_manifest
 from indexes.disk import faults
-from indexes.interface import Document, IndexesError, Matrix, UnknownIdError, check_id
+from indexes.interface import (
+    BackendUnavailableError,
+    Document,
+    IndexesError,
+    Matrix,
+    UnknownIdError,
+    check_id,
+)
 from indexes.rows import already_present, name_some
 from indexes.store.records import BuildRecord, Manifest
 from indexes.store.segments import storable
 from indexes.text.parameters import Bm25Parameters
+
+PATIENCE = BulkSettings().patience  # of a build, seconds
+PAUSE = 1.0  # seconds between tries
+
+T = TypeVar("T")
 
 
 class RemoteWriter(AnyWriter):
@@ -69,7 +82,8 @@ class RemoteWriter(AnyWriter):
 
         Raises IndexesError if there is an index of this name, BackendUnavailableError.
         """
-        with contextlib.closing(ClusterIndex(ElasticSettings.of(address, shards, replicas))) as index:
+        settings = ElasticSettings.of(address, shards, replicas)
+        with contextlib.closing(ClusterIndex(settings, timeout=WRITE_SECONDS)) as index:
             if index.exists():
                 raise IndexesError(
                     f"{address} exists already: name another index, or delete it with `linker index drop`"
@@ -93,7 +107,7 @@ class RemoteWriter(AnyWriter):
         if state is None:
             raise IndexesError(f"there is no interrupted build of {address}: leave out `resume`")
         settings = ElasticSettings.of(address, state.shards, state.replicas)
-        with contextlib.closing(ClusterIndex(settings, state.name)) as index:
+        with contextlib.closing(ClusterIndex(settings, state.name, WRITE_SECONDS)) as index:
             yield cls(address, index, stored_manifest(address, state), state.stamp)
 
     @classmethod
@@ -114,9 +128,24 @@ class RemoteWriter(AnyWriter):
         """
         asked = [id_ for id_ in ids if id_ not in self._sent and id_ not in self._outdated]
         before = self._committed or np.inf
-        found = {id_ for id_, version in self._index.versions(asked).items() if version < before}
+        versions = self._waiting(lambda: self._index.versions(asked))
+        found = {id_ for id_, version in versions.items() if version < before}
         self._absent = {*asked} - found
         return found | (self._sent & {*ids})
+
+    def _waiting(self, ask: Callable[[], T]) -> T:
+        """Return what `ask` returns; while this is a build, a server that is away has PATIENCE seconds to come back.
+
+        Raises BackendUnavailableError.
+        """
+        end = time.monotonic() + (PATIENCE if self._building else 0)
+        while True:
+            try:
+                return ask()
+            except BackendUnavailableError:
+                if time.monotonic() + PAUSE > end:
+                    raise
+            time.sleep(PAUSE)
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
         """Send documents, or none of them; one that was removed before is replaced. Raises as `Writer.add`.
@@ -190,11 +219,11 @@ class RemoteWriter(AnyWriter):
         )
         self._reset()
         if self._building:
-            self._index.describe(manifest, self._stamp)
+            self._waiting(lambda: self._index.describe(manifest, self._stamp))
             self._committed = self._stamp
             if manifest.build.complete:
-                self._index.refresh()
-                self._index.promote()
+                self._waiting(self._index.refresh)
+                self._waiting(self._index.promote)
                 self._building, self._committed = False, 0
         else:
             if (manifest.search, manifest.bm25) != (old.search, old.bm25):

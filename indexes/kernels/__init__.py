@@ -39,7 +39,7 @@ KERNELS = {
         {"encode": ctypes.c_double, "scan": ctypes.c_int64},
         f"8-bit codes by {NEEDS}",
     ),
-    "postings": Kernel(6, "numpy is used instead", {"number": ctypes.c_int64}),
+    "postings": Kernel(7, "numpy is used instead", {"number": ctypes.c_int64}),
     "features": Kernel(2, "Python is used instead, far slower"),
     "linear": Kernel(1, "numpy is used instead"),
     "products": Kernel(1, "scipy is used instead"),
@@ -79,6 +79,9 @@ def _load(name: str) -> tuple[Any, str]:
     return library, kernel.uses
 
 
+_Place = ctypes.c_char * 0  # is passed as a pointer
+
+
 def call(function: Any, *arguments: Any) -> Any:
     """Call a compiled function without the GIL: arrays become pointers, None a null pointer, integers int64."""
     return function(*map(_argument, arguments))
@@ -93,5 +96,8 @@ def _argument(value: Any) -> Any:
     if isinstance(value, int):
         return ctypes.c_int64(value)
     if isinstance(value, np.ndarray):
-        return ctypes.c_void_p(value.__array_interface__["data"][0])
+        try:
+            return _Place.from_buffer(value.data)  # takes a quarter of the time of the other way
+        except TypeError:  # read-only, or with gaps
+            return ctypes.c_void_p(value.__array_interface__["data"][0])
     return value

@@ -2,10 +2,11 @@
    formula, and computes the same with numpy where this is not built), and the numbers of the pieces of texts
    (indexes/text/vocabulary.py). */
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 6    /* of the functions' arguments, which __init__.py checks */
+#define VERSION 7    /* of the functions' arguments, which __init__.py checks */
 #define BLOCK 4096   /* rows whose sums are held at a time: they fit the L1 cache */
 #define TABLED 8     /* the factors of smaller counts are in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -16,10 +17,9 @@
 
 int64_t version(void) { return VERSION; }
 
-/* Replace the root, the least key of a heap of the k largest, by a larger key. */
-static void replace_least(uint64_t *heap, int64_t k, uint64_t key) {
-    int64_t at = 0;
-    for (int64_t child = 1; child < k; child = 2 * at + 1) {
+/* Put a key at a place of a heap of k keys, the least of which is the root, or below it, where it belongs. */
+static void sink(uint64_t *heap, int64_t k, int64_t at, uint64_t key) {
+    for (int64_t child = 2 * at + 1; child < k; child = 2 * at + 1) {
         if (child + 1 < k && heap[child + 1] < heap[child]) child++;
         if (heap[child] >= key) break;
         heap[at] = heap[child];
@@ -53,7 +53,7 @@ BEST_OF static void collect(const int64_t *sums, int64_t rows, int64_t first, co
             memcpy(&bits, &sum, sizeof bits);
             const uint64_t key = (uint64_t)bits << 32 | (uint32_t)~(first + row);
             if (key <= heap[0]) continue;
-            replace_least(heap, k, key);
+            sink(heap, k, 0, key);
             least = bar(heap);
         }
     }
@@ -95,6 +95,56 @@ void search(const uint32_t *rows, const uint16_t *counts, const uint16_t *length
             }
             collect(sums, documents - base < BLOCK ? documents - base : BLOCK, first + base,
                     allowed ? allowed + base : 0, k, heap);
+        }
+    }
+}
+
+/* Write where the postings of each of n terms begin and end (equal if it has none) to places [3][n], given the hashes
+   of the segment's `count` terms, ascending, and where each one's postings start. */
+void find(const uint64_t *terms, const int64_t *starts, int64_t count, const uint64_t *hashes, int64_t n,
+          int64_t *places) {
+    for (int64_t t = 0; t < n; t++) {
+        int64_t low = 0, high = count;
+        while (low < high) {
+            const int64_t middle = low + (high - low) / 2;
+            if (terms[middle] < hashes[t])
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        const int there = low < count && terms[low] == hashes[t];
+        places[t] = there ? starts[low] : 0;
+        places[n + t] = there ? starts[low + 1] : 0;
+    }
+}
+
+/* Copy the postings of each of n terms of a segment, with rows shifted, to where the merged segment has room for the
+   term `numbers[t]`: free[numbers[t]], which moves on. */
+void copy(int64_t n, const int64_t *numbers, const int64_t *starts, const uint32_t *rows, const uint16_t *counts,
+          int64_t shift, int64_t *free, uint32_t *to_rows, uint16_t *to_counts) {
+    for (int64_t t = 0; t < n; t++) {
+        const int64_t begin = starts[t], size = starts[t + 1] - begin, at = free[numbers[t]];
+        for (int64_t i = 0; i < size; i++) to_rows[at + i] = rows[begin + i] + (uint32_t)shift;
+        memcpy(to_counts + at, counts + begin, sizeof(*counts) * size);
+        free[numbers[t]] += size;
+    }
+}
+
+/* Write the rows and scores, best first, of n times k keys, which are sorted; a key of 0 is row -1, score -inf. */
+void decode(int64_t n, int64_t k, uint64_t *heap, const double *scales, int64_t *rows, float *scores) {
+    for (int64_t q = 0; q < n; q++, heap += k, rows += k, scores += k) {
+        for (int64_t at = k / 2 - 1; at >= 0; at--) sink(heap, k, at, heap[at]); /* a heap, if it is none yet */
+        for (int64_t end = k - 1; end > 0; end--) {
+            const uint64_t last = heap[end];
+            heap[end] = heap[0];
+            sink(heap, end, 0, last);
+        }
+        for (int64_t i = 0; i < k; i++) {
+            const uint32_t bits = heap[i] >> 32;
+            float sum;
+            memcpy(&sum, &bits, sizeof sum);
+            rows[i] = heap[i] ? (int64_t)(uint32_t)~heap[i] : -1;
+            scores[i] = heap[i] ? (float)(sum / scales[q]) : -INFINITY;
         }
     }
 }

@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from indexes.arrays import distinct
 from indexes.disk.reading import REMEDY, check_length, map_file
 from indexes.interface import (
     DamagedError,
@@ -183,6 +184,6 @@ def _repeated(documents: DocumentStore, live: Mask, before: tuple[DocumentStore,
         if was_live is None or not (live[:shared] & ~was_live[:shared]).any():
             places, rows = first.find(later)
             twice = live[rows] & live[places + shared]
-            found = later.of_rows(np.unique(places[twice]))
+            found = later.of_rows(distinct(places[twice]))
             return found + repeated([later], [live[shared:]])
     return repeated([documents.ids()], [live])

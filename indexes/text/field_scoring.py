@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from indexes import kernels
+from indexes.arrays import distinct
 from indexes.dtypes import AnyArray
 from indexes.interface import Mask, RowArray, ScoreArray
 from indexes.text.parameters import Bm25Parameters, Field
-from indexes.text.postings import PostingsSegment
-from indexes.text.scoring import Bm25Scorer, Query, Scorer, decoded, find, joined, offer_sums, weigh
+from indexes.text.postings import PostingsSegment, find
+from indexes.text.scoring import Bm25Scorer, Query, Scorer, decoded, joined, offer_sums, weigh
 
 MOST_FREQUENCIES = 1 << 20  # kept
 
@@ -88,10 +89,10 @@ class FieldScorer(Scorer):
     def holding(self, terms: Sequence[int]) -> RowArray:
         """Return the rows (int64 [n], ascending) with each of `terms` (hashes) in some field. Raises DamagedError."""
         by_term = [
-            functools.reduce(np.union1d, [scorer.holding([term]) for scorer in self._fields.values()])
+            distinct(np.concatenate([scorer.holding([term]) for scorer in self._fields.values()]))
             for term in terms
         ]
-        return functools.reduce(np.intersect1d, by_term)
+        return functools.reduce(functools.partial(np.intersect1d, assume_unique=True), by_term)
 
     def _frequency(
         self,
@@ -167,7 +168,7 @@ def _ranges(
 ) -> Iterator[_Range]:
     """Yield the longest ranges of rows that no segment's edge divides."""
     firsts = [np.array([s.first for s in scorer.segments], dtype=np.int64) for scorer in scorers]
-    edges = [*np.unique(np.concatenate(firsts)).tolist(), documents]
+    edges = [*distinct(np.concatenate(firsts)).tolist(), documents]
     for low, high in itertools.pairwise(edges):
         numbers = [int(np.searchsorted(f, low, side="right")) - 1 for f in firsts]
         yield _Range(

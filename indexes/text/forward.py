@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from indexes.arrays import distinct
 from indexes.disk.reading import check_length, mapping_of
 from indexes.dtypes import AnyArray, Int32Array, Int64Array
 from indexes.text import segment_files
@@ -121,14 +122,14 @@ def _frequencies(tokens: AnyArray, offsets: AnyArray, terms: int) -> AnyArray:
         high = min(low + ROWS, len(offsets) - 1)
         part = tokens[offsets[low] : offsets[high]].astype(np.uint64)
         row = np.repeat(np.arange(high - low, dtype=np.uint64), np.diff(offsets[low : high + 1]))
-        pairs = np.unique(part << np.uint64(32) | row)
+        pairs = distinct(part << np.uint64(32) | row)
         found += np.bincount(pairs >> np.uint64(32), minlength=terms).astype(np.uint32)
     return found
 
 
 def merged(segments: Sequence[ForwardSegment]) -> ForwardSegment:
     """Return one segment that holds the rows of consecutive ones."""
-    hashes = np.unique(np.concatenate([s.hashes for s in segments]))
+    hashes = distinct(np.concatenate([s.hashes for s in segments]))
     frequencies = np.zeros(len(hashes), dtype=np.uint32)
     tokens = []
     for segment in segments:

@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 
 from indexes import carrying, kernels
+from indexes.arrays import distinct
 from indexes.disk import faults
 from indexes.dtypes import AnyArray, Float32Array, Int64Array
 from indexes.interface import DamagedError, RowArray
@@ -167,7 +168,7 @@ class ForwardIndex:
         weights = features.weigh(query, frequencies, self.rows, tokens)
         out = np.empty((len(rows), len(NAMES)), dtype=np.float32)
         segment_of = np.searchsorted(firsts, rows, side="right") - 1
-        for number in np.unique(segment_of).tolist():
+        for number in distinct(segment_of).tolist():
             here, segment = segment_of == number, self._segments[number]
             out[here] = _describe(
                 segment, idf[number], rows[here] - segment.first, tokens / max(1, self.rows) or 1.0, query,
@@ -205,7 +206,7 @@ def _following(segment: ForwardSegment, terms: AnyArray, rows: RowArray) -> RowA
         inside = (begins >= edges[place_row]) & (begins + len(terms) <= edges[place_row + 1])
         begins, place_row = begins[inside], place_row[inside]
         same = (tokens[begins[:, None] + np.arange(len(terms))] == terms).all(axis=1)
-        found.append(part[np.unique(place_row[same])])
+        found.append(part[distinct(place_row[same])])
     return np.concatenate(found)
 
 

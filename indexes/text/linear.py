@@ -18,8 +18,8 @@ from indexes import kernels
 from indexes.dtypes import AnyArray, Float32Array
 from indexes.interface import Document
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
-from indexes.text.postings import check_lengths
-from indexes.text.scoring import Bm25Scorer, find, lucene_idf
+from indexes.text.postings import check_lengths, find
+from indexes.text.scoring import Bm25Scorer, lucene_idf
 from indexes.text.vocabulary import query_terms
 
 FULL_TEXT = ""  # the name of the one field of an index without fields

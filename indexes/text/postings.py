@@ -8,13 +8,17 @@ thousandth.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from indexes import kernels
+from indexes.arrays import distinct
 from indexes.disk.reading import check_length, mapping_of
 from indexes.dtypes import AnyArray
 from indexes.text import segment_files
@@ -56,6 +60,11 @@ class PostingsSegment:
     def size(self) -> int:
         """Number of postings."""
         return len(self.rows)
+
+    @functools.cached_property
+    def pointers(self) -> list[Any]:
+        """Terms, starts and the number of terms, as compiled loops take them."""
+        return kernels.pointers(self.terms, self.starts, len(self.terms))
 
 
 def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArray) -> PostingsSegment:
@@ -105,7 +114,7 @@ def _padded(lengths: AnyArray) -> AnyArray:
 
 def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
     """Return one segment that holds the postings of consecutive ones."""
-    terms = np.unique(np.concatenate([s.terms for s in segments]))
+    terms = distinct(np.concatenate([s.terms for s in segments]))
     sizes = np.zeros(len(terms) + 1, dtype=np.int64)
     term_numbers = [np.searchsorted(terms, s.terms) for s in segments]
     for segment, numbers in zip(segments, term_numbers, strict=True):
@@ -114,15 +123,7 @@ def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
     rows, counts = np.empty(starts[-1], dtype=np.uint32), np.empty(starts[-1], dtype=np.uint16)
     free = starts[:-1].copy()  # where a term's next postings go
     for segment, numbers in zip(segments, term_numbers, strict=True):
-        shift = segment.first - segments[0].first
-        for low, high in _chunks(segment.starts):
-            here = slice(segment.starts[low], segment.starts[high])
-            lengths_here = np.diff(segment.starts[low : high + 1])
-            offset = free[numbers[low:high]] - segment.starts[low:high]
-            target = np.repeat(offset, lengths_here) + np.arange(here.start, here.stop)
-            rows[target] = segment.rows[here] + np.uint32(shift)
-            counts[target] = segment.counts[here]
-        free[numbers] += np.diff(segment.starts)
+        _copy(segment, segment.first - segments[0].first, numbers, free, rows, counts)
     lengths = np.concatenate([s.lengths[: s.documents] for s in segments])
     return PostingsSegment(
         segments[0].first,
@@ -134,6 +135,36 @@ def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
         counts,
         _padded(lengths),
     )
+
+
+def _copy(
+    segment: PostingsSegment, shift: int, numbers: AnyArray, free: AnyArray, rows: AnyArray, counts: AnyArray
+) -> None:
+    """Copy postings, with rows shifted, to `rows` and `counts`; those of term t go to free[numbers[t]], which moves on.
+
+    Without the GIL, since searches go on while segments are merged.
+    """
+    library = kernels.load("postings")
+    if library is None:
+        _copy_by_numpy(segment, shift, numbers, free, rows, counts)
+        return
+    kernels.call(
+        library.copy, len(numbers), numbers, segment.starts, segment.rows, segment.counts, shift, free, rows, counts
+    )  # fmt: skip
+
+
+def _copy_by_numpy(
+    segment: PostingsSegment, shift: int, numbers: AnyArray, free: AnyArray, rows: AnyArray, counts: AnyArray
+) -> None:
+    """Do the same as the compiled loop, with identical results."""
+    for low, high in _chunks(segment.starts):
+        here = slice(segment.starts[low], segment.starts[high])
+        lengths_here = np.diff(segment.starts[low : high + 1])
+        offset = free[numbers[low:high]] - segment.starts[low:high]
+        target = np.repeat(offset, lengths_here) + np.arange(here.start, here.stop)
+        rows[target] = segment.rows[here] + np.uint32(shift)
+        counts[target] = segment.counts[here]
+    free[numbers] += np.diff(segment.starts)
 
 
 def _chunks(starts: AnyArray) -> Iterable[tuple[int, int]]:
@@ -208,6 +239,27 @@ def read_folder(folder: Path, known: Mapping[str, PostingsSegment] | None = None
     Raises DamagedError, and FileNotFoundError if the folder does not exist.
     """
     return segment_files.read_folder(folder, NAME, read, "the postings of row {row}", known)
+
+
+def find(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
+    """Return int64 [3, terms]: where each term's postings begin and end (equal if it has none), and working space."""
+    library = kernels.load("postings")
+    if library is None:
+        return _find_by_numpy(segment, hashes)
+    places = np.zeros((3, len(hashes)), dtype=np.int64)
+    kernels.call(library.find, *segment.pointers, hashes, len(hashes), places)
+    return places
+
+
+def _find_by_numpy(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
+    """Do the same as the compiled loop, with identical results."""
+    places = np.zeros((3, len(hashes)), dtype=np.int64)
+    if len(segment.terms):
+        term = np.minimum(np.searchsorted(segment.terms, hashes), len(segment.terms) - 1)
+        matches = segment.terms[term] == hashes
+        np.multiply(segment.starts[term], matches, out=places[0])
+        np.multiply(segment.starts[term + 1], matches, out=places[1])
+    return places
 
 
 def check_lengths(segments: Sequence[PostingsSegment]) -> None:

@@ -20,7 +20,7 @@ from indexes.arrays import padding
 from indexes.dtypes import AnyArray, Float64Array
 from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
 from indexes.text.parameters import Bm25Parameters
-from indexes.text.postings import LENGTHS, PostingsSegment, check_lengths
+from indexes.text.postings import LENGTHS, PostingsSegment, check_lengths, find
 
 TABLED = 8  # the factors of smaller counts are in a table; as in postings.c
 ONE = float(1 << 52)  # upper bound of the sum of a query's weights
@@ -162,7 +162,7 @@ class Bm25Scorer(Scorer):
     ) -> tuple[RowArray, ScoreArray]:
         first, hashes = joined(queries)
         places = [find(segment, hashes) for segment in self._segments]
-        frequency = np.sum([stop - start for start, stop, _ in places], axis=0)
+        frequency = sum(stop - start for start, stop, _ in places)
         weights, scales = weigh(queries, frequency, self._documents, parameters)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
         self._offer_all(
@@ -243,8 +243,9 @@ def weigh(
     """
     counts = np.fromiter(itertools.chain.from_iterable(q.values() for q in queries), np.float64)
     idf = lucene_idf(frequency, documents)
-    query_of = np.repeat(np.arange(len(queries)), [len(q) for q in queries])
-    lengths = np.bincount(query_of, counts, minlength=len(queries)).astype(np.float64)[query_of]
+    sizes = [len(q) for q in queries]
+    query_of = np.repeat(np.arange(len(queries)), sizes)
+    lengths = np.repeat(np.array([sum(q.values()) for q in queries], dtype=np.float64), sizes)
     weights = parameters.query_weights(counts, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
     totals = np.bincount(query_of, weights, minlength=len(queries))
     # Powers of two, by which floats are divided exactly.
@@ -255,17 +256,6 @@ def weigh(
 def lucene_idf(frequency: AnyArray, documents: int) -> Float64Array:
     """Return Lucene's idf, ln(1 + (N − n + ½) / (n + ½)), of terms that `frequency` of `documents` have, float64."""
     return np.asarray(np.log1p((documents - frequency + 0.5) / (frequency + 0.5)))
-
-
-def find(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
-    """Return int64 [3, terms]: where each term's postings begin and end (equal if it has none), and working space."""
-    places = np.zeros((3, len(hashes)), dtype=np.int64)
-    if len(segment.terms):
-        term = np.minimum(np.searchsorted(segment.terms, hashes), len(segment.terms) - 1)
-        matches = segment.terms[term] == hashes
-        np.multiply(segment.starts[term], matches, out=places[0])
-        np.multiply(segment.starts[term + 1], matches, out=places[1])
-    return places
 
 
 def offer_sums(heap: AnyArray, sums: AnyArray, first: int, allowed: Mask | None) -> None:
@@ -290,7 +280,17 @@ def _holding(segment: PostingsSegment, hashes: AnyArray) -> RowArray:
 
 
 def decoded(keys: AnyArray, scales: AnyArray) -> tuple[RowArray, ScoreArray]:
-    """Return the rows and scores, both [n, k], that `keys` (uint64 [n, k]) encode, best first."""
+    """Return the rows and scores, both [n, k], that `keys` (uint64 [n, k]) encode, best first; `keys` are sorted."""
+    library = kernels.load("postings")
+    if library is None:
+        return _decoded_by_numpy(keys, scales)
+    rows, scores = np.empty(keys.shape, dtype=np.int64), np.empty(keys.shape, dtype=np.float32)
+    kernels.call(library.decode, *keys.shape, keys, scales, rows, scores)
+    return rows, scores
+
+
+def _decoded_by_numpy(keys: AnyArray, scales: AnyArray) -> tuple[RowArray, ScoreArray]:
+    """Do the same as the compiled loop, with identical results."""
     keys = np.sort(keys, axis=1)[:, ::-1]
     rows = (LOW - (keys & LOW)).astype(np.int64)
     scores = ((keys >> HIGH).astype(np.uint32).view(np.float32) / scales[:, None]).astype(np.float32)

@@ -72,11 +72,11 @@ class TermVocabulary:
         return number
 
     def _numbers_of(self, pieces: Sequence[str]) -> list[int]:
-        return [self._number_of(terms) for terms in self._analysis.terms_of_each(pieces)]
+        each = self._analysis.terms_of_each(pieces)
+        return [self._numbered(terms[0]) if len(terms) == 1 else self._number_of(terms) for terms in each]
 
     def _number_of(self, terms: Sequence[str]) -> int:
-        if len(terms) == 1:
-            return self._numbered(terms[0])
+        """Return the number that stands for several terms, or for none."""
         numbers = [self._numbered(term) for term in terms]
         self._several.append(numbers)
         self._held += len(numbers)

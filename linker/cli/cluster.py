@@ -45,11 +45,11 @@ def compact(address: Address, keep: int | None, as_json: bool) -> None:
         print(f"{address}: {documents} documents, {before} bytes before and {after} now")
 
 
-def verify(address: Address, as_json: bool) -> None:
+def verify(address: Address, documents: int | None, as_json: bool) -> None:
     """Check an index on a cluster by counts and a random sample. Raises typer.Exit where it is damaged."""
     from indexes.cluster import check
 
-    checked = check(address)
+    checked = check(address, documents=documents)
     for line in checked.notes:
         note(line)
     if as_json:

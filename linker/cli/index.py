@@ -263,7 +263,19 @@ def _plain(value: Any) -> str:
     return "-" if value is None else on_one_line(str(value))
 
 
-def verify(directory: Index, as_json: AsJson = False) -> None:
+def verify(
+    directory: Index,
+    documents: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="How many documents there must be; another number counts as damage.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Check every file of an index for damage.
 
     Files are compared with their checksums and with each other. On a cluster, documents are counted, and a sample of
@@ -272,7 +284,7 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
     Example: linker index verify news.index
     """
     if address := Address.of(directory):
-        cluster.verify(address, as_json)
+        cluster.verify(address, documents, as_json)
         return
     from indexes.collection import contradictions
     from indexes.store import files as storage
@@ -287,6 +299,8 @@ def verify(directory: Index, as_json: AsJson = False) -> None:
         manifest = newer  # a writer committed meanwhile
     lines = lines or contradictions(directory) or graph_damage(directory, manifest.encoder)
     lines = lines or elastic.differences(directory)
+    if documents not in (None, manifest.documents):
+        lines = [*lines, f"{directory}: {manifest.documents} documents instead of {documents}"]
     whole = f"{directory}: {len(manifest.files)} files, all as they were written"
     if manifest.elastic:
         whole += (

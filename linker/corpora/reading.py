@@ -244,7 +244,7 @@ def _until_damage(records: Records) -> Records:
 
 def read_jsonl(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
     """Yield the records of JSON lines, each with its line number; an unusable one as a BadLine. `path` names them."""
-    first, ids = True, ContentIds()
+    first, ids = True, None if columns.ids else ContentIds()
     for number, raw, size in lines:
         if not raw or raw.isspace():
             continue
@@ -255,7 +255,7 @@ def read_jsonl(path: Path, lines: Iterable[Line], columns: Columns, limit: int =
             if size > len(raw):
                 raise UnusableError(too_long(size, limit))
             fields = _object(raw)
-            yield number, make_document(fields, columns, None if columns.ids else ids.make(fields))
+            yield number, make_document(fields, columns, ids.make(fields) if ids else None)
         except UnusableError as e:
             yield number, BadLine.of(path, number, reason_of(e), raw, size)
 

@@ -156,7 +156,7 @@ def make_document(fields: dict[str, Any], columns: Columns, id_: Any = None) -> 
     `id_` is that of a record whose columns name none. Keys of an object under "metadata" override fields of the same
     name. Raises UnusableError if the id or text is missing or cannot be stored.
     """
-    id_ = _take(fields, columns.ids, "id") if columns.ids else id_
+    id_ = _take(fields, names, "id") if (names := columns.ids) else id_
     text = _take(fields, columns.texts, "text")
     title = fields.pop(columns.title or "title", None)
     title = "" if title is None else title

@@ -39,10 +39,11 @@ class Changing(Following):
         self._current()
         return writer_of(self.directory, wait=wait, before=self._checked)
 
-    def _changed(self) -> None:
-        """Open what was committed, and merge in a thread what the commit left."""
-        self.refresh()
-        self._merger.start()
+    def _commit(self, writer: AnyWriter) -> None:
+        """Commit, and open what was committed; searches keep the generation before, and none opens the new one."""
+        with self._opening:
+            writer.commit()
+            self._reopen()
 
     def add(
         self,
@@ -65,8 +66,8 @@ class Changing(Following):
             if replace:
                 writer.remove(sorted(writer.present([d.id for d in documents])))
             self._take(writer, documents, matrix)
-            writer.commit()
-        self._changed()
+            self._commit(writer)
+        self._merger.start()
 
     def _take(self, writer: AnyWriter, documents: Sequence[Document], matrix: Matrix | None = None) -> None:
         """Add documents with their vectors, which are encoded where none are given."""
@@ -100,16 +101,16 @@ class Changing(Following):
             if before or new:
                 writer.remove(sorted(before))
                 self._take(writer, list(new.values()))
-                writer.commit()
-        self._changed()
+                self._commit(writer)
+        self._merger.start()
         return had
 
     def delete(self, ids: Sequence[str], *, wait: float = WAIT) -> None:
         """Remove documents in one commit, all or nothing. Raises UnknownIdError naming the missing ids, LockedError."""
         with self._writer(wait) as writer:
             writer.remove(ids)
-            writer.commit()
-        self._changed()
+            self._commit(writer)
+        self._merger.start()
 
     def store_calibration(self, folder: Path) -> None:
         """Store the calibration in `folder` in the index, in one commit; answers have P(link) from now on.

@@ -16,7 +16,8 @@ from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.forward import END
 from indexes.text.marking import cut, excerpt, part, words_in
-from indexes.text.scoring import find, lucene_idf
+from indexes.text.postings import find
+from indexes.text.scoring import lucene_idf
 from indexes.text.vocabulary import term_hash
 
 if TYPE_CHECKING:

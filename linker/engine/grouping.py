@@ -25,7 +25,7 @@ from linker.scoring.groups.copies import leaders, without_frame
 from linker.scoring.groups.evidence import PairEvidence
 from linker.scoring.groups.judged import Judged, judged_of
 from linker.scoring.groups.shipped import SHIPPED
-from linker.scoring.groups.stories import Stories, Story, stories_of
+from linker.scoring.groups.stories import ScoredStory, Stories, stories_of
 from linker.scoring.probability.promise import Promise, promise
 from linker.scoring.ranking.candidates import document_day
 
@@ -259,7 +259,7 @@ def _named(
 
 
 def _passages(
-    collection: AnyCollection, documents: Sequence[Document], stories: Stories, story: Story
+    collection: AnyCollection, documents: Sequence[Document], stories: Stories, story: ScoredStory
 ) -> Iterator[tuple[int, Span | None]]:
     """Yield the members of a story, each with its passage by the medoid; the medoid's is by the first other text."""
     members, medoid = story.members.tolist(), story.medoid

@@ -15,6 +15,7 @@ from indexes.disk.writing import FileRecord
 from indexes.interface import Document, IndexesError, LockedError, UnknownIdError
 from indexes.store import files as storage
 from indexes.store import manifest as manifests
+from indexes.store.records import Manifest
 from indexes.writer import Writer
 from linker.encoders import opened
 from linker.engine import Engine, building
@@ -70,6 +71,23 @@ def test_a_search_without_a_commit_opens_nothing(engine: Engine, monkeypatch: py
     monkeypatch.setattr(manifests, "load", None)
     assert ids(engine) == {"a", "b"}
     assert engine.collection is before
+
+
+def test_a_search_leaves_it_to_a_change_of_its_engine_to_open_the_commit(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To open it takes many times as long as a search."""
+    commit, met = Writer.commit, []
+
+    def commit_and_search(writer: Writer) -> Manifest:
+        manifest = commit(writer)
+        met.append("new" in ids(engine))
+        return manifest
+
+    monkeypatch.setattr(Writer, "commit", commit_and_search)
+    engine.add([Document("new", "rain parliament")])
+    assert met == [False]
+    assert "new" in ids(engine)
 
 
 def test_a_manifest_that_is_only_touched_opens_nothing(engine: Engine) -> None:

@@ -60,6 +60,14 @@ def test_a_crowd_lets_a_commit_merge_larger_segments() -> None:
     assert left_alone([60, *sizes], 8, LIMITS) == 4
 
 
+def test_no_commit_merges_for_long_however_large_the_segments_of_a_crowd() -> None:
+    for limits in (carrying.ROWS, carrying.POSTINGS, carrying.TOKENS):
+        crowd = [limits.small] * 30
+        count = left_alone(crowd, limits.small // carrying.FACTOR, limits)
+        assert sum(crowd[count:]) == (carrying.FACTOR - 1) * limits.small
+        assert left_alone([carrying.FACTOR * limits.small] * 30, limits.small, limits) == 30
+
+
 def test_a_merge_takes_the_last_settled_segments() -> None:
     settled = [9000, 2000, 70, 60, 60, 60]
     assert due([*settled, 20, 3], LIMITS) == slice(0, 0)

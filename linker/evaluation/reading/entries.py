@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from indexes.arrays import distinct
 from indexes.dtypes import Float64Array, Int64Array
 from linker.base.errors import InputError
 from linker.evaluation.reading.fields import Fields, Words
@@ -142,7 +143,7 @@ class Entries(Mapping[str, dict[str, Value]]):
             cuts = np.searchsorted(edges, np.arange(0, len(self.topic), _CHUNK)) if whole else [0]
             cuts = np.unique(np.append(edges[cuts], len(self.topic)))
             rows = np.concatenate([self._repeated(begin, end) for begin, end in pairwise(cuts.tolist())])
-        return np.unique(rows)
+        return distinct(rows)
 
     def _alike(self, step: int) -> Int64Array:
         """Return the rows whose hash equals that of the row `step` later in the topic, and those rows too."""

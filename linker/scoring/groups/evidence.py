@@ -14,6 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from indexes.anywhere import AnyCollection
+from indexes.arrays import distinct
 from indexes.dtypes import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.scoring import lucene_idf
@@ -48,7 +49,7 @@ def weights(forward: ForwardIndex) -> tuple[csr_array, AnyArray]:
 
     Each row has length one.
     """
-    hashes = np.unique(np.concatenate([np.empty(0, np.uint64), *(s.hashes for s in forward.segments)]))
+    hashes = distinct(np.concatenate([np.empty(0, np.uint64), *(s.hashes for s in forward.segments)]))
     sizes, columns, values = [np.zeros(1, np.int64)], [np.empty(0, np.int32)], [np.empty(0, np.float32)]
     for segment in forward.segments:
         place = np.searchsorted(hashes, segment.hashes).astype(np.uint64)

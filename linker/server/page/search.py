@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from indexes.errors import reason_of
 from indexes.interface import Document, Filter, IndexesError
 from linker.base.errors import InputError
-from linker.engine.evidence import Evidence, evidence
+from linker.engine.evidence import SharedWords, evidence
 from linker.engine.folding import fold
 from linker.review.fields import MetadataField, fields
 from linker.review.interface import Candidate, Seed, Verdict
@@ -36,7 +36,7 @@ class Line:
 
     rank: int
     document: Document
-    evidence: Evidence
+    evidence: SharedWords
     copies: tuple[Document, ...]
     offer: SeedOffer
     is_seed: bool

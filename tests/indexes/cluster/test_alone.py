@@ -378,7 +378,10 @@ def test_verification_finds_what_is_wrong_and_nothing_else(make: Make, tmp_path:
     engine.add(documents(60, folder=tmp_path))
     engine.add([Document("long", "zebra " * 3, metadata={"tag": ["x" * 40_000, "y"]})])
     assert check(remote(engine)) == ([], [], 61, 61)
-    assert check(remote(engine), 10, seed=1).sampled == 10
+    assert check(remote(engine), 10, seed=1, documents=61).sampled == 10
+    assert check(remote(engine), documents=62).damage == [
+        f"{engine.collection.index.name}: 61 documents instead of 62"  # type: ignore[attr-defined]
+    ]
     store = engine.collection.index  # type: ignore[attr-defined]
     stamp = store.versions(["d3"])["d3"] + 1000
     vectors = dict.fromkeys(("vector", "near"), np.full(16, 0.25, dtype=np.float32))
@@ -476,6 +479,7 @@ def test_the_commands_take_an_address_for_a_directory(
     assert "shards 2" in info
     assert manifest_of(Path(where)).documents == 43
     assert "43 documents by count, and 43 of them by content" in linker("index", "verify", where).stdout
+    assert "instead of 44" in linker("index", "verify", where, "--documents", "44", check=1).stdout
     assert "43 documents, " in linker("index", "compact", where).stdout
     for command in (
         ("index", "rebuild", where), ("index", "backup", where, tmp_path / "b"),

@@ -12,12 +12,14 @@ from typing import Any, ClassVar
 import orjson
 import pytest
 
-from indexes.cluster import nodes
+from indexes.address import Address
+from indexes.cluster import RemoteWriter, nodes
 from indexes.cluster.asking import hits_of
 from indexes.cluster.client import ElasticSettings, api_error, reason_of
 from indexes.cluster.index import ClusterIndex
 from indexes.interface import BackendUnavailableError
-from tests.indexes.cluster.recorder import recording
+from indexes.store.records import Manifest
+from tests.indexes.cluster.recorder import Recorder, recording
 
 FOUND = orjson.dumps({"responses": [{"status": 200, "hits": {"hits": [{"sort": [1.5, 7]}]}}]})
 
@@ -153,3 +155,21 @@ def test_reasons_and_remedies_are_named() -> None:
     assert reason_of({"_shards": {"total": 3, "successful": 0, "failed": 0}}) == "0 of 3 shards answered"
     failure = {"reason": {"type": "t", "reason": "r"}}
     assert reason_of({"_shards": {"total": 3, "successful": 0, "failed": 1, "failures": [failure]}}) == "t: r"
+
+
+def test_a_build_waits_for_a_server_that_is_away_and_a_change_does_not(
+    recorder: tuple[str, type[Recorder]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, server = recorder
+    address = Address((url,), "news")
+
+    def come_back(_: float) -> None:
+        server.status, server.body = 200, b'{"docs": [{"found": false}]}'
+
+    monkeypatch.setattr("indexes.cluster.writer.time.sleep", come_back)
+    with contextlib.closing(ClusterIndex(ElasticSettings.of(address))) as index:
+        server.status, server.body = 503, b"{}"
+        assert RemoteWriter(address, index, Manifest(), stamp=1).present(["a"]) == set()
+        server.status, server.body = 503, b"{}"
+        with pytest.raises(BackendUnavailableError):
+            RemoteWriter(address, index, Manifest()).present(["a"])

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexes.cluster import compare
+from indexes.address import Address
+from indexes.cluster import RemoteWriter, compare, drop, manifest_of
 from indexes.cluster.beside import ServerText, rebuild
 from indexes.cluster.breaker import Breaker
 from indexes.cluster.bulk import BulkSettings
@@ -22,7 +23,7 @@ from indexes.cluster.index import ClusterIndex, new_name
 from indexes.hybrid import Answer
 from indexes.interface import BackendUnavailableError, Document
 from indexes.rows import Rows
-from indexes.store.records import Manifest
+from indexes.store.records import BuildRecord, Manifest
 from indexes.text.parameters import AnalysisSettings
 from linker.engine import Engine, building
 from tests import elastic_server
@@ -275,6 +276,26 @@ def test_a_build_outlives_a_restart_of_the_server(node: Node) -> None:
     assert np.isneginf(scores[1][1:]).all()
     store.drop()
     store.close()
+
+
+def test_a_build_at_an_address_outlives_restarts_of_the_server(node: Node) -> None:
+    """Look-ups and the commit wait for it, as the bulk requests do."""
+    address = Address.of(f"elastic+{node.url}/{new_name('waits')}")
+    assert address
+    manifest = Manifest(analysis=AnalysisSettings("none"), build=BuildRecord(complete=False))
+    with RemoteWriter.begin(address, manifest) as writer:
+        for start in range(0, 2000, 500):
+            if start == 500:
+                node.kill()
+                node.start(wait=False)
+            batch = [Document(f"d{n}", f"word{n}") for n in range(start, start + 500)]
+            assert not writer.present([document.id for document in batch])
+            writer.add(batch, None)
+        node.kill()
+        node.start(wait=False)
+        writer.commit(BuildRecord())
+    assert manifest_of(Path(str(address))).documents == 2000
+    drop(address)
 
 
 def test_a_lost_index_is_named_with_its_remedy(engine: Engine) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from indexes.cluster import NoMasterError
+from indexes.cluster import NoMasterError, checking
 from indexes.cluster.client import ElasticSettings, PassingError
 from indexes.cluster.index import ClusterIndex, new_name
 from indexes.cluster.mapping import mapping, written_alone
@@ -106,3 +106,30 @@ def test_a_node_without_a_master_is_not_led(elastic: str) -> None:
             cut_off.check_led()
         cut_off.close()
     led.close()
+
+
+def health(primaries: int, recovering: int) -> bytes:
+    found = {
+        "active_primary_shards": primaries,
+        "active_shards": primaries,
+        "initializing_shards": recovering,
+    }
+    return orjson.dumps({"_shards": {"total": SHARDS}, **found})
+
+
+def test_verification_waits_for_shards_that_recover(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after the start of a node, when shards are first nowhere, then read from its disk, then there."""
+    with recording() as (url, server):
+        server.body = health(SHARDS - 1, 0)
+        states = iter([health(SHARDS - 1, 1), health(SHARDS, 0)])
+        monkeypatch.setattr(checking.time, "sleep", lambda _: setattr(server, "body", next(states)))
+        store = ClusterIndex(ElasticSettings((url,), "any", SHARDS))
+        assert checking._settled(store) == {"missing": 0, "waiting": 0, "recovering": 0}
+        assert not list(states)
+        monkeypatch.setattr(checking, "RECOVERY", 0)
+        server.body = health(SHARDS - 1, 1)
+        with pytest.raises(BackendUnavailableError, match="any is recovering: 1 of its 3 shards"):
+            checking._settled(store)
+        server.body = health(SHARDS - 1, 0)
+        assert checking._settled(store)["missing"] == 1
+        store.close()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,12 +88,16 @@ def test_a_count_is_capped() -> None:
 
 
 @settings(deadline=None)
-@given(CORPUS, st.integers(1, 5), st.integers(1, 40))
-def test_merged_segments_are_those_of_all_texts(texts: list[list[int]], parts: int, chunk: int) -> None:
+@given(CORPUS, st.integers(1, 5), st.integers(1, 40), st.sampled_from([kernels.load, lambda name: None]))
+def test_merged_segments_are_those_of_all_texts(
+    texts: list[list[int]], parts: int, chunk: int, load: Callable[[str], Any]
+) -> None:
+    """The compiled loop copies them, or numpy."""
     edges = np.linspace(0, len(texts), parts + 1).astype(int).tolist()
     segments = [segment_of(texts[a:b], 7 + a) for a, b in itertools.pairwise(edges)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings, "CHUNK", chunk)
+        patch.setattr(kernels, "load", load)
         found = postings.merged(segments)
     assert content(found) == oracle(texts)
     assert (found.first, found.documents) == (7, len(texts))
