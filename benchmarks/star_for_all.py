@@ -56,7 +56,7 @@ Weights = dict[str, Any]
 def pretrained(parts: Sequence[Part], seed: int) -> npt.NDArray[np.float32]:
     """Return the pretrained vectors, weighted by the sets' frequencies, rows of mean length 1."""
     matrix = load_word_vectors(shared_data() / VECTORS, seed=seed).matrix
-    ids = [text for part in parts for text in (*part.documents, *part.texts)]
+    ids: Any = [text for part in parts for text in (*part.documents, *part.texts)]
     return unit_spread(sif_scaled(matrix, token_counts(ids, len(matrix)), 1e-3))
 
 
@@ -215,7 +215,8 @@ def measured(options: Arguments) -> Results | None:
     torch.set_num_threads(1)
     options.work.mkdir(parents=True, exist_ok=True)
     for one in options.trials:
-        trial(*(kind(x) for kind, x in zip((str, int), one.split("/"), strict=True)), options.work)
+        left, seed = one.split("/")
+        trial(left, int(seed), options.work)
     if options.ship:
         ship(options.work, options.ship)
     if options.trials or options.ship:

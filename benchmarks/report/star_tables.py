@@ -48,7 +48,7 @@ def for_all(results: Any) -> Iterator[str]:
     for name, row in results["sets"].items():
         systems = [row[system] for system in ("BM25", "mean", "star", "star + BM25")]
         bm25, mean, star, hybrid = (f"{system['mrr']:.3f}" for system in systems)
-        alone, both = _lead(row["star"], "mean"), _lead(row["star + BM25"], "BM25")
+        alone, both = _lead_over("mean", row["star"]), _lead_over("BM25", row["star + BM25"])
         yield f"| {name} | {row['texts']:,} | {row['seeds']} | {bm25} | {mean} | {star} | {alone} | {hybrid} | {both} |"
     cost = results["cpu_s_per_1000_stories"]
     yield (
@@ -57,7 +57,7 @@ def for_all(results: Any) -> Iterator[str]:
     )
 
 
-def _lead(row: Any, against: str) -> str:
+def _lead_over(against: str, row: Any) -> str:
     found = row["against"][against]
     return f"{found['lead']:+.3f} (p {found['p']:.4f})"
 
