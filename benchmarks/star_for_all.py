@@ -49,14 +49,14 @@ STEPS, KEY_STEPS = 200, 120
 LINKS, CLOZE = 256, 512  # pairs of a step
 SHARE = 0.5  # of the learned vectors; the rest is pretrained
 NOTES = """Trained by `python -m benchmarks.star_for_all --ship` on links of English statements, tweets, headlines and
-manual pages, from the word vectors of a distilled sentence encoder (MIT). docs/published.md says what it finds."""
+manual pages, from the word vectors of a distilled sentence encoder (MIT). docs/training.md says what it finds."""
 Weights = dict[str, Any]
 
 
 def pretrained(parts: Sequence[Part], seed: int) -> npt.NDArray[np.float32]:
     """Return the pretrained vectors, weighted by the sets' frequencies, rows of mean length 1."""
     matrix = load_word_vectors(shared_data() / VECTORS, seed=seed).matrix
-    ids = [text for part in parts for text in (*part.documents, *part.texts)]
+    ids: Any = [text for part in parts for text in (*part.documents, *part.texts)]
     return unit_spread(sif_scaled(matrix, token_counts(ids, len(matrix)), 1e-3))
 
 
@@ -208,16 +208,22 @@ def costs(work: Path, texts: int = 200) -> dict[str, float]:
 @benchmark(
     work=(Path, "folder that keeps ids, weights and ranks"),
     trials=([], "SET/SEED: run these and record nothing"),
+    report=(False, "record the seeds that are there, run none"),
     ship=(Path | None, "train on all sets, write the model here, and record nothing"),
 )
 def measured(options: Arguments) -> Results | None:
     torch.set_num_threads(1)
     options.work.mkdir(parents=True, exist_ok=True)
     for one in options.trials:
-        trial(*(kind(x) for kind, x in zip((str, int), one.split("/"), strict=True)), options.work)
+        left, seed = one.split("/")
+        trial(left, int(seed), options.work)
     if options.ship:
         ship(options.work, options.ship)
     if options.trials or options.ship:
         return None
-    sets = {left: summary([trial(left, seed, options.work) for seed in SEEDS]) for left in SETS}
+    wanted = {
+        left: [s for s in SEEDS if not options.report or (options.work / f"ranks-{left}-{s}.npz").exists()]
+        for left in SETS
+    }
+    sets = {left: summary([trial(left, s, options.work) for s in seeds]) for left, seeds in wanted.items()}
     return {"sets": sets, "cpu_s_per_1000_stories": costs(options.work)}

@@ -67,7 +67,7 @@ def read(name: str, work: Path) -> Part:
     """
     path = work / f"{name}.npz"
     if not path.exists():
-        np.savez(path, **_arrays(name))
+        np.savez(path, **_arrays(name))  # type: ignore[arg-type]
     with np.load(path) as kept:
         texts, documents = (np.split(kept[k], kept[f"{k}_ends"][:-1]) for k in ("texts", "documents"))
         links = [(t, d) for t, d in kept["links"].tolist()]

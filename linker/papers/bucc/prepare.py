@@ -14,9 +14,10 @@ import orjson
 from linker.base.errors import InputError
 from linker.base.files import replacing, write_atomically
 from linker.base.printable import spreadsheet_cell
-from linker.papers.bucc.bodies import Texts, bodies
+from linker.papers.bucc.bodies import Cut, Texts, bodies
 from linker.papers.bucc.pairing import SHOWN, Linked, Pair, described, pair_pages
 from linker.papers.bucc.raw_pages import InterlanguageLinks, RawPages, RawReading, read_pages
+from linker.papers.bucc.sentences import after_first_stop, without_first_sentence
 from linker.papers.bucc.wikitext import strip_markup
 
 __all__ = ["PreparationReport", "RawPages", "prepare", "strip_markup"]
@@ -27,7 +28,8 @@ class PreparationReport:
     """Counts of each step of the preparation, and the quartiles of the length ratio between which pairs are kept.
 
     `ambiguous_names`: names of links that fit several pages, as a title or an id; `left_out`: pairs that could not be
-    told apart because of them, by their ids, the first ones of `ambiguous_pairs`. `read`: per language, what was read.
+    told apart because of them, by their ids, the first ones of `ambiguous_pairs`. `read`: per language, what was read;
+    `first_stop`: whether texts begin after the first full stop, not after the first sentence.
     """
 
     source_pages: int
@@ -45,6 +47,7 @@ class PreparationReport:
     left_out: tuple[Pair, ...] = ()
     unresolved: int = 0
     read: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    first_stop: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -74,6 +77,7 @@ def prepare(
     *,
     seed: int = 0,
     jobs: int = 1,
+    first_stop: bool = False,
 ) -> PreparationReport:
     """Write pages and qrels of a training and a test half into the folder `out`, and return the counts.
 
@@ -81,19 +85,22 @@ def prepare(
     `links` and `back_links`: files of `page TAB counterpart`, ids or titles; by default, the tables of a dump or the
     pages' own links: a field `langlinks` ({"en": "Title"}, or a list of {"lang", "title"}), or [[en:Title]] in the
     markup. Two pages are a pair if each links to the other. New ids are opaque and in random order in each language;
-    key.tsv maps them to the original ones. Texts wait in a temporary file in `out`; `jobs` processes parse the markup.
+    key.tsv maps them to the original ones. With `first_stop`, texts begin after their first full stop, as in the
+    paper, else after their first sentence. They wait in a temporary file in `out`; `jobs` processes parse the markup.
     Raises InputError if a page id occurs twice, a line of links is malformed, a dump is damaged, or no pair
     remains, and MissingExtraError without the extra 'crosslingual'.
     """
     raw = tuple(path if isinstance(path, RawPages) else RawPages((path,)) for path in (source, target))
     readings = (RawReading(), RawReading())
+    cut = after_first_stop if first_stop else without_first_sentence
     linking = [
         InterlanguageLinks(raw[i], languages[1 - i], (links, back_links)[i], readings[i]) for i in (0, 1)
     ]
     out.mkdir(parents=True, exist_ok=True)
     with closing(Texts(out)) as texts:
         read = [
-            _read(raw[i], linking[i], linking[1 - i], readings[i], languages[i], texts, jobs) for i in (0, 1)
+            _read(raw[i], linking[i], linking[1 - i], readings[i], languages[i], texts, jobs, cut)
+            for i in (0, 1)
         ]
         pairs = pair_pages(read[0].linked, read[1].linked)
         if not pairs.pairs:
@@ -119,6 +126,7 @@ def prepare(
         ambiguous_pairs=len(pairs.left_out),
         left_out=pairs.left_out[:SHOWN],
         unresolved=pairs.unresolved,
+        first_stop=first_stop,
         read={code: reading.to_dict() for code, reading in zip(languages, readings, strict=True)},
     )
     write_atomically(out / "prepare.json", orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2) + b"\n")
@@ -144,12 +152,13 @@ def _read(
     code: str,
     texts: Texts,
     jobs: int,
+    cut: Cut,
 ) -> _Read:
     titles: dict[str, str] = {}
     linked: dict[str, tuple[str, ...]] = {}
     numbers: dict[str, int] = {}
     pages = read_pages(raw, links, others, reading)
-    for page, text in bodies(pages, code, reading.site, jobs):
+    for page, text in bodies(pages, code, reading.site, jobs, cut):
         titles[page.id], linked[page.id] = page.title, page.links
         numbers[page.id] = texts.add(text)
     return _Read(Linked(titles, linked, reading.redirects, by_id=not reading.is_dump), numbers)

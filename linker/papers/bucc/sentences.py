@@ -37,6 +37,15 @@ def without_first_sentence(text: str, code: str) -> str:
     return ""
 
 
+def after_first_stop(text: str, code: str) -> str:
+    """Return what follows the first full stop of a text in the language `code`, as BUCC's authors did; nothing if none.
+
+    It may stand in an abbreviation or a number.
+    """
+    _, _, rest = text.partition("。" if code.partition("-")[0] == "zh" else ".")
+    return rest.strip()
+
+
 def _first_sentence(line: str, code: str) -> int:
     """Return the length of a line's first sentence; 0 where no sentence ends in the line."""
     if not line.strip():

@@ -69,6 +69,13 @@ def prepare(
             metavar="FILE", help="Reverse links: lines `target page TAB source page`.", show_default=False
         ),
     ] = None,
+    first_stop: Annotated[
+        bool,
+        typer.Option(
+            "--first-stop",
+            help="Texts begin after their first full stop, as in the paper, not after their first sentence.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Random seed of the split and the ids.")] = 0,
     jobs: Annotated[
         int | None,
@@ -88,7 +95,9 @@ def prepare(
     from linker.papers.bucc.raw_pages import described_by
 
     codes, raw = described_by(source, target, languages, dump or (), langlinks or ())
-    report = run_prepare(*raw, out, codes, links, back_links, seed=seed, jobs=jobs or cores())
+    report = run_prepare(
+        *raw, out, codes, links, back_links, seed=seed, jobs=jobs or cores(), first_stop=first_stop
+    )
     if report.ambiguous_pairs:
         note(f"{report.ambiguous_pairs:,} pairs are left out, because a name fits several of their pages")
     if as_json:

@@ -7,7 +7,7 @@ qrels; and dictionaries/LANG-en.tsv.gz beside either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from indexes.arrays import normalised
 from indexes.dtypes import Float32Array, Int64Array
 from linker.base.errors import InputError
+from linker.base.files import read_json
 from linker.corpora.dictionaries import Dictionary, read_dictionary
 from linker.crosslingual.methods import link
 from linker.crosslingual.options import Options
@@ -30,6 +31,9 @@ from linker.crosslingual.task import Task, read_links
 from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
 from linker.papers.reproduce.cells import QUICK, Outcome, Study, System, fingerprint
 
+PREPARED = "prepare.json"  # in a folder that `linker bucc prepare` made: the counts of its steps
+COUNTS = ("linked both ways", "with text", "kept", "train", "test")
+ANOTHER_DAY = "prepared as in the paper, but of another day's Wikipedia"
 MEASURES = ("coverage", "MRR", "S@1", "S@5")
 LANGUAGES = ("fr", "de", "zh", "ru", "tr")
 PIVOTS = {"fr": "de", "de": "fr"}  # of the others: French
@@ -106,7 +110,26 @@ def studies(data: Path, work: Path, quick: bool) -> list[Study]:
             "`linker bucc prepare` writes them, or linked-pages"
         )
     order = sorted(found, key=lambda code: (*LANGUAGES, code).index(code))
-    return [_study(found[code], found.get(PIVOTS.get(code, "fr")), quick) for code in order]
+    studies_ = [_study(found[code], found.get(PIVOTS.get(code, "fr")), quick) for code in order]
+    return [*_prepared([found[code] for code in order]), *studies_]
+
+
+def _prepared(found: Sequence[LanguagePages]) -> list[Study]:
+    """Return the counts of the preparation, the paper's table 1, where `linker bucc prepare` left them."""
+    files = {one.code: one.folder / PREPARED for one in found if (one.folder / PREPARED).exists()}
+    if not files:
+        return []
+
+    def row(code: str) -> System:
+        counts = read_json(files[code])
+        why = "" if counts.get("first_stop") else "without first sentences; the paper's rule is --first-stop"
+        return System(
+            f"{code}, en", lambda seed: Outcome({c: counts.get(c.replace(" ", "_")) for c in COUNTS}), why
+        )
+
+    title = "Prepared pages: pairs linked both ways, and those of similar lengths"
+    stamp = fingerprint(files.values())
+    return [Study("prepared", [(title, COUNTS)], [row(code) for code in files], [ANOTHER_DAY], made_of=stamp)]
 
 
 def _collections(data: Path, most: int | None) -> Iterator[LanguagePages]:
@@ -147,7 +170,7 @@ def _study(one: LanguagePages, pivot: LanguagePages | None, quick: bool) -> Stud
         systems.append(System(f"AUT, {name}", run, TOPICS))
     links = one.links("test", one.pages)[: one.most]
     title = f"{one.code} → en: {len(links):,} pages"
-    reasons = ["prepared as in the paper, but of another day's Wikipedia"] if one.official else LINKED
+    reasons = [ANOTHER_DAY] if one.official else LINKED
     stamp = fingerprint(one.files, quick, pivot.code if pivot else "")
     return Study(one.code, [(title, MEASURES)], systems, reasons, made_of=stamp)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linker.papers.bucc.sentences import without_first_sentence
+from linker.papers.bucc.sentences import after_first_stop, without_first_sentence
 
 # Language, first sentence, and what follows.
 SENTENCES = [
@@ -78,3 +78,17 @@ def test_what_remains_is_the_end_of_the_text(text: str, code: str) -> None:
     rest = without_first_sentence(text, code)
     assert text.rstrip().endswith(rest)
     assert not rest or len(rest) < len(text)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "rest"),
+    [
+        ("en", "Pi is 3.14, as shown. It is irrational.", "14, as shown. It is irrational."),
+        ("de", "Er war Dr. Müller. Er lebte.", "Müller. Er lebte."),
+        ("zh", "圆周率约为3.14。文件", "文件"),
+        ("zh-hant", "松溪。它很小。", "它很小。"),
+        ("fr", "sans point", ""),
+    ],
+)
+def test_the_rule_of_the_paper_stops_at_the_first_full_stop(code: str, text: str, rest: str) -> None:
+    assert after_first_stop(text, code) == rest
