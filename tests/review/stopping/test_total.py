@@ -76,8 +76,8 @@ def test_a_rule_estimates_where_the_order_speaks_alone() -> None:
     rule.update(Read(False, "control"))
     assert rule.total == total
     rule.update(Read(True, "audit"))
-    assert rule.total is not None
-    assert rule.total.likely > total.likely
+    audited = rule.total
+    assert audited is not None and audited.likely > total.likely
     rule.update(Read(True, "prior"))  # with what was imported, the order began elsewhere
     assert rule.total is None
     assert by_name(None) == {"total": None, "total_low": None, "total_high": None}
