@@ -74,7 +74,8 @@ def test_a_rule_estimates_where_the_order_speaks_alone() -> None:
     assert total == told([r.relevant for r in reads]).total(960)
     rule.update(Read(False, "search"))  # says nothing about the order
     rule.update(Read(False, "control"))
-    assert rule.total == total
+    unchanged = rule.total
+    assert unchanged == total
     rule.update(Read(True, "audit"))
     audited = rule.total
     assert audited is not None and audited.likely > total.likely
