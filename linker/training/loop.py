@@ -173,9 +173,11 @@ class _Trainer:
 
     def _loss(self, batch: Batch, rng: np.random.Generator) -> Tensor:
         config = self.config
-        texts = self._vectors(self._drop([self.texts[i] for i in batch.texts], rng))
+        texts = self._vectors(
+            _without_some([self.texts[i] for i in batch.texts], self.config.word_dropout, rng)
+        )
         cropped = [_window(self.documents[i], config.max_length, rng) for i in batch.documents]
-        documents = self._vectors(self._drop(cropped, rng))
+        documents = self._vectors(_without_some(cropped, self.config.word_dropout, rng))
         positives = torch.from_numpy(batch.positives).to(self.device)
         if config.loss == "infonce":
             loss = info_nce(texts, documents, positives, config.temperature)
@@ -218,7 +220,9 @@ class _Trainer:
             start = int(rng.integers(0, len(ids) - size + 1))
             texts.append(ids[start : start + size])
             rests.append(_window([*ids[:start], *ids[start + size :]], config.max_length, rng))
-        windows, others = (self._vectors(self._drop(part, rng)) for part in (texts, rests))
+        windows, others = (
+            self._vectors(_without_some(part, self.config.word_dropout, rng)) for part in (texts, rests)
+        )
         pairs = torch.eye(len(rows), dtype=torch.bool, device=self.device)
         return info_nce(windows, others, pairs, config.temperature)
 
@@ -226,12 +230,6 @@ class _Trainer:
         """Return the vectors of all `ids`, [n, d]: this process encodes its share and gathers the others'."""
         share = self.encoder.vectors([ids[row] for row in self.world.share(len(ids))])
         return self.world.gather(share, len(ids))
-
-    def _drop(self, ids: Ids, rng: np.random.Generator) -> Ids:
-        rate = self.config.word_dropout
-        if not rate:
-            return ids
-        return [[i for i, u in zip(text, rng.random(len(text)), strict=True) if u >= rate] for text in ids]
 
     def _judge(self) -> None:
         """Evaluate on dev, save the model if it is the best, and decide whether to continue."""
@@ -274,6 +272,13 @@ def device_of(name: str) -> torch.device:
     elif name == "cuda" and not torch.cuda.is_available():
         raise LinkerError("training.device is cuda, but PyTorch finds no such device: set it to auto or cpu")
     return torch.device(name)
+
+
+def _without_some(ids: Ids, rate: float, rng: np.random.Generator) -> Ids:
+    """Return texts without a random share `rate` of their words."""
+    if not rate:
+        return ids
+    return [[i for i, u in zip(text, rng.random(len(text)), strict=True) if u >= rate] for text in ids]
 
 
 def _window(ids: Sequence[int], size: int, rng: np.random.Generator) -> Sequence[int]:

@@ -70,6 +70,14 @@ def test_training_learns_and_keeps_the_best(whole: Path) -> None:
     assert all(1 < a < 2 for row in rows if "alpha" in row for head in row["alpha"].values() for a in head)
 
 
+def test_words_are_dropped_at_their_rate_and_keep_their_order() -> None:
+    whole = [list(range(5_000)), [7]]
+    assert loop._without_some(whole, 0, np.random.default_rng(0)) is whole
+    left = loop._without_some(whole, 0.3, np.random.default_rng(0))[0]
+    assert len(left) == pytest.approx(3_500, abs=150)
+    assert list(left) == sorted(left)
+
+
 @pytest.mark.parametrize("steps", [3, 20])
 def test_killed_and_resumed_equals_uninterrupted(whole: Path, tmp_path: Path, steps: int) -> None:
     out = tmp_path / "model"

@@ -125,6 +125,14 @@ def test_multi_similarity_is_its_definition(batch: tuple[Tensor, Tensor, Tensor]
     assert set(found) == brute_force(*batch, epsilon)
 
 
+def test_a_link_nearer_than_every_negative_teaches_nothing_next_to_a_far_one() -> None:
+    cosines = torch.tensor([0.95, 0.2, 0.5])  # two links and a negative
+    others = torch.stack([cosines, (1 - cosines**2).sqrt()], dim=1)
+    positives = torch.tensor([[True, True, False]])
+    found = mine(torch.tensor([[1.0, 0.0]]), others, positives, ~positives, "multi-similarity")
+    assert [x.tolist() for x in found] == [[0], [1], [2]]
+
+
 def test_all_triplets(batch: tuple[Tensor, Tensor, Tensor]) -> None:
     positives = batch[2]
     triplets = set(zip(*(x.tolist() for x in mine(*batch, ~positives, "all")), strict=True))
