@@ -144,7 +144,7 @@ def scored(
     places = np.searchsorted(LENGTHS, [len(terms) for terms in documents], side="right") - 1
     discount = 1 - parameters.b + parameters.b * LENGTHS[places] / total.average
     norms = (parameters.k1 * discount).astype(np.float32)[:, None]
-    numbers = [[found[term] for term in counts] for found in map(Counter, documents)]
+    numbers = [[found.get(term, 0) for term in counts] for found in map(Counter, documents)]
     found = np.array(numbers, dtype=np.float32).clip(max=MOST_COUNT)
     factors = np.divide(found, found + norms, out=np.zeros_like(found), where=found > 0)
     sums = ((weights * factors).astype(np.int64) + (found > 0)).sum(axis=1)

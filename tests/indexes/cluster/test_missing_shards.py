@@ -122,7 +122,9 @@ def test_verification_waits_for_shards_that_recover(monkeypatch: pytest.MonkeyPa
     with recording() as (url, server):
         server.body = health(SHARDS - 1, 0)
         states = iter([health(SHARDS - 1, 1), health(SHARDS, 0)])
-        monkeypatch.setattr("time.sleep", lambda _: setattr(server, "body", next(states)))
+        monkeypatch.setattr(
+            "indexes.cluster.checking.time.sleep", lambda _: setattr(server, "body", next(states))
+        )
         store = ClusterIndex(ElasticSettings((url,), "any", SHARDS))
         assert checking._settled(store) == {"missing": 0, "waiting": 0, "recovering": 0}
         assert not list(states)
