@@ -6,7 +6,8 @@ the statement, and the four nearest to that article. `sentences`: of forty sente
 one that people judged to say the same (4 or more of 5). `half the words`: the same, but the query lacks a random half
 of the words that both share. A passage is right if it begins in the right part. Settings were chosen on `dev`; `test`
 is judged. The others take the best sentence by BM25 (idf of the text's own sentences), by MiniLM's cosine, or the
-first.
+first. `across`: a line in another language, and a page of about forty English ones (as `benchmarks.aligned_sentences`
+makes them) that holds its translation; linker has the dictionary only.
 
     python -m benchmarks.passages [--split test] [--count 300]
 """
@@ -23,13 +24,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from benchmarks.aligned_sentences import pages_of
+from benchmarks.auto_link import dictionaries_of
 from benchmarks.support import group_data, rank_data
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from indexes.anywhere import AnyCollection
 from indexes.text.analysis import Analysis
 from indexes.text.marking import words_in
+from linker.crosslingual.pages.languages import language
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.explain import Explainer
 from linker.encoders.loading import load_encoder
 from linker.engine.building import create
 from linker.engine.engine import Engine
@@ -38,6 +46,7 @@ from linker.engine.evidence import Span, evidence, sentences
 ARTICLES, PARTS, LENGTH = 8000, 5, 10  # of the index; of a digest; sentences of a part
 PAGE, SAME = 40, 4.0
 K1, B = 1.2, 0.75
+LANGUAGES = ("de", "fr", "ru", "zh")
 Case = tuple[str, str, Span]  # query, text, and where the right part of it begins and ends
 Chooser = Callable[[str, str], Span | None]
 
@@ -167,7 +176,37 @@ def measured(options: Arguments) -> Results:
     for document, (query, *_) in zip(articles, sets["digests"], strict=False):
         evidence(engine.collection, query, document.full_text)
     spent = (time.process_time() - began) / min(len(articles), len(sets["digests"]))
+    results["across"] = {code: across(code, options.split) for code in LANGUAGES}
     return {"split": options.split, **results, "ms_per_article": round(1000 * spent, 2)}
+
+
+def across(code: str, split: str) -> dict[str, Any]:
+    """Return how often linker names the English line that translates a line, and chance."""
+    pages = list(pages_of(code, split))
+    asked = [
+        (page.source[s[0]], number, t[0])
+        for number, page in enumerate(pages)
+        for s, t in sorted(page.gold)
+        if len(s) == len(t) == 1
+    ]
+    source = Pages(tuple(map(str, range(len(asked)))), tuple(line for line, *_ in asked), language(code))
+    texts = tuple("\n".join(page.target) for page in pages)
+    target = Pages(tuple(map(str, range(len(pages)))), texts, language("en"))
+    words = tuple(pair for dictionary in dictionaries_of(code) for pair in dictionary.pairs)
+    evidence = AllEvidence(source, target, words)
+    explainer = Explainer(evidence, sp.csr_array(evidence.known.shape))
+    hits = []
+    for row, (_, number, line) in enumerate(asked):
+        lines = pages[number].target
+        start = sum(len(before) + 1 for before in lines[:line])
+        found = explainer.passage(row, number)
+        hits.append(found is not None and start <= found[0] < start + len(lines[line]))
+    shares = [1 / len(pages[number].target) for _, number, _ in asked]
+    return {
+        "cases": len(asked),
+        "right": round(float(np.mean(hits)), 4),
+        "chance": round(float(np.mean(shares)), 4),
+    }
 
 
 def chance(cases: list[Case]) -> float:
