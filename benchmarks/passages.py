@@ -5,11 +5,11 @@ random order: the article with which it is linked, from which those who made the
 the statement, and the four nearest to that article. `sentences`: of forty sentences (the STS benchmark, English), the
 one that people judged to say the same (4 or more of 5). `half the words`: the same, but the query lacks a random half
 of the words that both share. A passage is right if it begins in the right part. Settings were chosen on `dev`; `test`
-is judged. The others take the best sentence by BM25 (idf of the text's own sentences), by MiniLM's cosine, or the
+is judged. The others take the best sentence by BM25 (idf of the text's own sentences), by an encoder's cosine, or the
 first. `across`: a line in another language, and a page of about forty English ones (as `benchmarks.aligned_sentences`
 makes them) that holds its translation; linker has the dictionary only.
 
-    python -m benchmarks.passages [--split test] [--count 300]
+    python -m benchmarks.passages [--split test] [--count 300] [--encoder '']
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def by_bm25(collection: AnyCollection) -> Chooser:
     return choose
 
 
-def by_minilm() -> Chooser:
-    encoder = load_encoder("minilm")
+def by_encoder(name: str) -> Chooser:
+    encoder = load_encoder(name)
     known: dict[str, Any] = {}
 
     def choose(query: str, text: str) -> Span | None:
@@ -144,40 +144,6 @@ def right(choose: Chooser, cases: list[Case]) -> np.ndarray[Any, Any]:
     return np.array(
         [s is not None and a <= s[0] < b for s, (*_, (a, b)) in zip(found, cases, strict=True)], float
     )
-
-
-@benchmark(seed=0, work=WORK, split="test", count=300)
-def measured(options: Arguments) -> Results:
-    engine = engine_of(options.work / "articles")
-    sets = {
-        "digests": list(digests(engine, options.split, options.count)),
-        "sentences": list(paraphrases(engine, options.split, options.count, halved=False)),
-        "half the words": list(paraphrases(engine, options.split, options.count, halved=True)),
-    }
-    systems: dict[str, Chooser] = {
-        "linker": lambda query, text: evidence(engine.collection, query, text).passage,
-        "first sentence": lambda query, text: next(sentences(text)),
-        "BM25 sentence": by_bm25(engine.collection),
-        "MiniLM sentence": by_minilm(),
-    }
-    rng, results = np.random.default_rng(0), dict[str, Any]()
-    for name, cases in sets.items():
-        found = {system: right(choose, cases) for system, choose in systems.items()}
-        rows: dict[str, Any] = {"cases": len(cases), "chance": chance(cases)}
-        for system, hits in found.items():
-            rows[system] = {"right": round(float(hits.mean()), 4)}
-            if system != "linker":
-                lead = found["linker"] - hits
-                means = [lead[rng.integers(0, len(lead), len(lead))].mean() for _ in range(2000)]
-                low, high = np.percentile(means, [2.5, 97.5])
-                rows[system]["lead of linker"] = [round(float(x), 4) for x in (lead.mean(), low, high)]
-        results[name] = rows
-    began, articles = time.process_time(), group_data.articles()[: options.count]
-    for document, (query, *_) in zip(articles, sets["digests"], strict=False):
-        evidence(engine.collection, query, document.full_text)
-    spent = (time.process_time() - began) / min(len(articles), len(sets["digests"]))
-    results["across"] = {code: across(code, options.split) for code in LANGUAGES}
-    return {"split": options.split, **results, "ms_per_article": round(1000 * spent, 2)}
 
 
 def across(code: str, split: str) -> dict[str, Any]:
@@ -216,3 +182,38 @@ def chance(cases: list[Case]) -> float:
         for spans in (list(sentences(text)),)
     ]
     return round(float(np.mean([hit / count for hit, count in shares])), 4)
+
+
+@benchmark(seed=0, work=WORK, split="test", count=300, encoder="minilm")
+def measured(options: Arguments) -> Results:
+    engine = engine_of(options.work / "articles")
+    sets = {
+        "digests": list(digests(engine, options.split, options.count)),
+        "sentences": list(paraphrases(engine, options.split, options.count, halved=False)),
+        "half the words": list(paraphrases(engine, options.split, options.count, halved=True)),
+    }
+    systems: dict[str, Chooser] = {
+        "linker": lambda query, text: evidence(engine.collection, query, text).passage,
+        "first sentence": lambda query, text: next(sentences(text)),
+        "BM25 sentence": by_bm25(engine.collection),
+    }
+    if options.encoder:
+        systems["encoder's sentence"] = by_encoder(options.encoder)
+    rng, results = np.random.default_rng(0), dict[str, Any]()
+    for name, cases in sets.items():
+        found = {system: right(choose, cases) for system, choose in systems.items()}
+        rows: dict[str, Any] = {"cases": len(cases), "chance": chance(cases)}
+        for system, hits in found.items():
+            rows[system] = {"right": round(float(hits.mean()), 4)}
+            if system != "linker":
+                lead = found["linker"] - hits
+                means = [lead[rng.integers(0, len(lead), len(lead))].mean() for _ in range(2000)]
+                low, high = np.percentile(means, [2.5, 97.5])
+                rows[system]["lead of linker"] = [round(float(x), 4) for x in (lead.mean(), low, high)]
+        results[name] = rows
+    began, articles = time.process_time(), group_data.articles()[: options.count]
+    for document, (query, *_) in zip(articles, sets["digests"], strict=False):
+        evidence(engine.collection, query, document.full_text)
+    spent = (time.process_time() - began) / min(len(articles), len(sets["digests"]))
+    results["across"] = {code: across(code, options.split) for code in LANGUAGES}
+    return {"split": options.split, **results, "ms_per_article": round(1000 * spent, 2)}
