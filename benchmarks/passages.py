@@ -5,10 +5,11 @@ random order: the article with which it is linked, from which those who made the
 the statement, and the four nearest to that article. `sentences`: of forty sentences (the STS benchmark, English), the
 one that people judged to say the same (4 or more of 5). `half the words`: the same, but the query lacks a random half
 of the words that both share. A passage is right if it begins in the right part. Settings were chosen on `dev`; `test`
-is judged. The others take the best sentence by BM25 (idf of the text's own sentences), by MiniLM's cosine, or the
-first.
+is judged. The others take the best sentence by BM25 (idf of the text's own sentences), by an encoder's cosine, or the
+first. `across`: a line in another language, and a page of about forty English ones (as `benchmarks.aligned_sentences`
+makes them) that holds its translation; linker has the dictionary only.
 
-    python -m benchmarks.passages [--split test] [--count 300]
+    python -m benchmarks.passages [--split test] [--count 300] [--encoder '']
 """
 
 from __future__ import annotations
@@ -23,13 +24,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from benchmarks.aligned_sentences import pages_of
+from benchmarks.auto_link import dictionaries_of
 from benchmarks.support import group_data, rank_data
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from indexes.anywhere import AnyCollection
 from indexes.text.analysis import Analysis
 from indexes.text.marking import words_in
+from linker.crosslingual.pages.languages import language
+from linker.crosslingual.pages.pages import Pages
+from linker.crosslingual.ranking.evidence import AllEvidence
+from linker.crosslingual.ranking.explain import Explainer
 from linker.encoders.loading import load_encoder
 from linker.engine.building import create
 from linker.engine.engine import Engine
@@ -38,6 +46,7 @@ from linker.engine.evidence import Span, evidence, sentences
 ARTICLES, PARTS, LENGTH = 8000, 5, 10  # of the index; of a digest; sentences of a part
 PAGE, SAME = 40, 4.0
 K1, B = 1.2, 0.75
+LANGUAGES = ("de", "fr", "ru", "zh")
 Case = tuple[str, str, Span]  # query, text, and where the right part of it begins and ends
 Chooser = Callable[[str, str], Span | None]
 
@@ -116,8 +125,8 @@ def by_bm25(collection: AnyCollection) -> Chooser:
     return choose
 
 
-def by_minilm() -> Chooser:
-    encoder = load_encoder("minilm")
+def by_encoder(name: str) -> Chooser:
+    encoder = load_encoder(name)
     known: dict[str, Any] = {}
 
     def choose(query: str, text: str) -> Span | None:
@@ -137,7 +146,45 @@ def right(choose: Chooser, cases: list[Case]) -> np.ndarray[Any, Any]:
     )
 
 
-@benchmark(seed=0, work=WORK, split="test", count=300)
+def across(code: str, split: str) -> dict[str, Any]:
+    """Return how often linker names the English line that translates a line, and chance."""
+    pages = list(pages_of(code, split))
+    asked = [
+        (page.source[s[0]], number, t[0])
+        for number, page in enumerate(pages)
+        for s, t in sorted(page.gold)
+        if len(s) == len(t) == 1
+    ]
+    source = Pages(tuple(map(str, range(len(asked)))), tuple(line for line, *_ in asked), language(code))
+    texts = tuple("\n".join(page.target) for page in pages)
+    target = Pages(tuple(map(str, range(len(pages)))), texts, language("en"))
+    words = tuple(pair for dictionary in dictionaries_of(code) for pair in dictionary.pairs)
+    evidence = AllEvidence(source, target, words)
+    explainer = Explainer(evidence, sp.csr_array(evidence.known.shape))
+    hits = []
+    for row, (_, number, line) in enumerate(asked):
+        lines = pages[number].target
+        start = sum(len(before) + 1 for before in lines[:line])
+        found = explainer.passage(row, number)
+        hits.append(found is not None and start <= found[0] < start + len(lines[line]))
+    shares = [1 / len(pages[number].target) for _, number, _ in asked]
+    return {
+        "cases": len(asked),
+        "right": round(float(np.mean(hits)), 4),
+        "chance": round(float(np.mean(shares)), 4),
+    }
+
+
+def chance(cases: list[Case]) -> float:
+    shares = [
+        (sum(a <= s[0] < b for s in spans), len(spans))
+        for _, text, (a, b) in cases
+        for spans in (list(sentences(text)),)
+    ]
+    return round(float(np.mean([hit / count for hit, count in shares])), 4)
+
+
+@benchmark(seed=0, work=WORK, split="test", count=300, encoder="minilm")
 def measured(options: Arguments) -> Results:
     engine = engine_of(options.work / "articles")
     sets = {
@@ -149,8 +196,9 @@ def measured(options: Arguments) -> Results:
         "linker": lambda query, text: evidence(engine.collection, query, text).passage,
         "first sentence": lambda query, text: next(sentences(text)),
         "BM25 sentence": by_bm25(engine.collection),
-        "MiniLM sentence": by_minilm(),
     }
+    if options.encoder:
+        systems["encoder's sentence"] = by_encoder(options.encoder)
     rng, results = np.random.default_rng(0), dict[str, Any]()
     for name, cases in sets.items():
         found = {system: right(choose, cases) for system, choose in systems.items()}
@@ -167,13 +215,5 @@ def measured(options: Arguments) -> Results:
     for document, (query, *_) in zip(articles, sets["digests"], strict=False):
         evidence(engine.collection, query, document.full_text)
     spent = (time.process_time() - began) / min(len(articles), len(sets["digests"]))
+    results["across"] = {code: across(code, options.split) for code in LANGUAGES}
     return {"split": options.split, **results, "ms_per_article": round(1000 * spent, 2)}
-
-
-def chance(cases: list[Case]) -> float:
-    shares = [
-        (sum(a <= s[0] < b for s in spans), len(spans))
-        for _, text, (a, b) in cases
-        for spans in (list(sentences(text)),)
-    ]
-    return round(float(np.mean([hit / count for hit, count in shares])), 4)

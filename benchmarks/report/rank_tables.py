@@ -169,7 +169,7 @@ def passages(results: Any) -> Iterator[str]:
     rows = {name: results.get(name, {}) for name in sets}
     titles = (f"{title} ({rows[name]['cases']:,})" for name, title in sets.items())
     yield f"| | {' | '.join(titles)} |"
-    for system in ("linker", "BM25 sentence", "MiniLM sentence", "first sentence"):
+    for system in (name for name, row in rows["digests"].items() if isinstance(row, dict)):
         cells = []
         for of in rows.values():
             lead = of[system].get("lead of linker")

@@ -1,4 +1,4 @@
-"""Other ways to cluster a corpus, each with a grid of settings: average linkage, HDBSCAN, and a single pass."""
+"""Other ways to cluster a corpus, each with a grid of settings: linkage, HDBSCAN, a single pass, a learned stream."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ Groupings = Iterator[tuple[Any, Int64Array]]
 DISTANCES = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
 SMALLEST = (2, 5, 20)  # clusters of HDBSCAN
 DIMENSIONS = 100  # of TF-IDF's singular vectors, for HDBSCAN
+OPENING, NEAR = 200, 3.0  # characters that stand for a title; days of the Gaussian of Miranda et al.
 SIMILARITIES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 DECAYS = (float("inf"), 90.0, 14.0)  # days after which a cluster weighs 1/e
 
@@ -31,11 +32,13 @@ def vectors_of(corpus: Grouped, path: Path) -> Float32Array:
 
 def tfidf(corpus: Grouped) -> Any:
     """Return the documents' TF-IDF, CSR [n, v], rows of length one."""
+    return _weights([d.full_text for d in corpus.documents])
+
+
+def _weights(texts: list[str]) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    return TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=2).fit_transform(
-        [d.full_text for d in corpus.documents]
-    )
+    return TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=2).fit_transform(texts)
 
 
 def _linkage(similarity: Any) -> Groupings:
@@ -99,6 +102,75 @@ def _passed(x: Any, days: Any, order: Any, least: float, decay: float) -> Int64A
     return labels
 
 
+def miranda(corpus: Grouped) -> Groupings:
+    """Yield the groupings of a stream by several similarities to clusters (Miranda et al., EMNLP 2018), by threshold.
+
+    As there: TF-IDF of words, of names and of the opening, and how near in time; weights learned from the first half
+    with its true clusters, and the best cluster joined if its probability is high enough. Names are words with a
+    capital or a digit, as no tagger is at hand; one logistic regression stands for the ranking and the joining SVM.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    days = np.array([day_of(d.full_text) for d in corpus.documents])
+    order = np.argsort(np.nan_to_num(days, nan=0.0), kind="stable").tolist()
+    texts = [d.full_text for d in corpus.documents]
+    names = [" ".join(w for w in text.split() if w[:1].isupper() or w[:1].isdigit()) for text in texts]
+    parts = [_weights(texts), _weights(names), _weights([text[:OPENING] for text in texts])]
+    clusters, first = _Clusters(parts, days), corpus.half()
+    told: dict[int, int] = {}
+    x, y = [], []
+    for i in (i for i in order if first[i]):
+        near, gold = clusters.near(i), int(corpus.gold[i])
+        rivals = near.sum(axis=1) if len(near) else np.zeros(0)
+        if gold in told:
+            x.append(near[told[gold]])
+            y.append(True)
+            rivals[told[gold]] = -1
+        if len(rivals) and rivals.max() >= 0:
+            x.append(near[int(rivals.argmax())])
+            y.append(False)
+        told.setdefault(gold, clusters.count)
+        clusters.add(i, told[gold])
+    model = LogisticRegression().fit(np.array(x), np.array(y))
+    for least in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
+        clusters, labels = _Clusters(parts, days), np.empty(len(texts), np.int64)
+        for i in order:
+            near = clusters.near(i)
+            chances = model.predict_proba(near)[:, 1] if len(near) else np.zeros(0)
+            to = int(chances.argmax()) if len(chances) and chances.max() >= least else clusters.count
+            clusters.add(i, to)
+            labels[i] = to
+        yield least, labels
+
+
+class _Clusters:
+    """Clusters of a stream: sums of their documents' weights, and the day of the last one."""
+
+    def __init__(self, parts: list[Any], days: Any) -> None:
+        self.count, self._parts, self._days = 0, parts, np.nan_to_num(days, nan=0.0)
+        self._sums = [np.zeros(part.shape, np.float32) for part in parts]
+        self._lengths, self._last = np.ones((len(parts), len(days))), np.zeros(len(days))
+
+    def near(self, i: int) -> Any:
+        """Return the similarities of a document to each cluster, [count, parts + 1]."""
+        found = [
+            sums[: self.count, row.indices] @ row.data / lengths[: self.count]
+            for row, sums, lengths in zip(
+                (p[[i]] for p in self._parts), self._sums, self._lengths, strict=True
+            )
+        ]
+        apart = (self._days[i] - self._last[: self.count]) / NEAR
+        return np.column_stack([*found, np.exp(-(apart**2) / 2)])
+
+    def add(self, i: int, to: int) -> None:
+        """Put a document into a cluster; `count` begins another one."""
+        self.count, self._last[to] = max(self.count, to + 1), self._days[i]
+        for at, (part, sums) in enumerate(zip(self._parts, self._sums, strict=True)):
+            row = part[[i]]
+            sums[to, row.indices] += row.data
+            self._lengths[at, to] = np.linalg.norm(sums[to]) or 1.0
+
+
 def _dense(corpus: Grouped) -> Any:
     x = tfidf(corpus)
     return (x @ x.T).toarray()
@@ -108,6 +180,7 @@ WORDS: Mapping[str, Callable[[Grouped], Groupings]] = {
     "average linkage, TF-IDF": lambda corpus: _linkage(_dense(corpus)),
     "HDBSCAN, TF-IDF": lambda corpus: _hdbscan(_reduced(corpus)),
     "single pass with decay, TF-IDF": single_pass,
+    "Miranda et al. (2018)": miranda,
 }
 VECTORS: Mapping[str, Callable[[Float32Array], Groupings]] = {
     "average linkage, MiniLM": lambda vectors: _linkage(vectors @ vectors.T),

@@ -20,7 +20,11 @@ def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> Non
     """
     from linker.cli import commands
 
-    found = commands.group(**values(options) | {"columns": tables.columns()})
+    try:
+        found = commands.group(**values(options) | {"columns": tables.columns()})
+    except KeyboardInterrupt:
+        note(f"\n{options.out} is complete; the same command continues" if options.follow else "")
+        raise
     inside = sum(len(group.ids) for group in found.groups)
     copies = sum(member.near_copy_of is not None for member in found.members)
     if as_json:

@@ -26,6 +26,7 @@ from linker.crosslingual.remembered import encoder_of, layout_of, model_of_pair,
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
 from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.task import LinkingResult, Task, encoded
+from linker.engine.evidence import Span
 from linker.scoring.ranking.fitting import FEWEST
 
 NOTHING_GIVEN = "no `dictionary`, `train` or `encoder`: linking by shared strings"
@@ -173,12 +174,18 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
         "near_copies": {task.source.ids[row]: group for row, group in groups.items()},
         **about,
     }
+    explainer = Explainer(evidence, answer.learned.induced)
     explanations = (
-        _explanations(task, candidates, confidence, groups, answer, evidence)
+        _explanations(task, candidates, confidence, groups, answer, explainer)
         if task.options.explain
         else None
     )
-    return LinkingResult(candidates, metadata, explanations, proposed)
+
+    def passage(id_: str) -> Span | None:
+        row = task.source.position[id_]
+        return explainer.passage(row, int(first[row]))
+
+    return LinkingResult(candidates, metadata, explanations, proposed, passage=passage)
 
 
 def _groups(
@@ -209,10 +216,9 @@ def _explanations(
     confidence: Float32Array,
     groups: Mapping[int, Mapping[str, Any]],
     answer: Solution,
-    evidence: AllEvidence,
+    explainer: Explainer,
 ) -> Iterator[dict[str, Any]]:
     """Yield one record per unlinked page: its link or null, the probabilities, near copies, and what matched."""
-    explainer = Explainer(evidence, answer.learned.induced)
     none = dict(zip(answer.lists.rows.tolist(), answer.probabilities[:, -1].tolist(), strict=True))
     for row in answer.lists.rows.tolist():
         column = int(candidates.targets[row, 0])

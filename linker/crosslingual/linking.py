@@ -107,7 +107,10 @@ def link_sides(
     _warn_of_unused(o)
     result = linked(task, o.method, path, k=o.k, name=o.run_name, resume=o.resume)
     about = {"languages": [source.code, target.code], **result.metadata}
-    links = Links(run_of(pages, others, result.candidates), o.method, len(pages), len(others), about)
+    run = run_of(pages, others, result.candidates)
+    find = result.passage if path is None or o.uncertain else None
+    passages = {one: find(one) for one, *_ in result.proposed} if find else {}
+    links = Links(run, o.method, len(pages), len(others), about, passages=passages)
     return LinkOutcome(links, result.proposed, result.model)
 
 

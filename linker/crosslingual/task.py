@@ -21,6 +21,7 @@ from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS
 from linker.crosslingual.scoring.candidates import DEPTH, Candidates, Neighbours, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
 from linker.crosslingual.scoring.dense import encode_pages
+from linker.engine.evidence import Span
 from linker.scoring.ranking.calibrated import Calibrated
 
 NO_LINKS = np.empty((0, 2), np.int64)
@@ -78,7 +79,8 @@ class LinkingResult:
     """A method's result: the final ranking, metadata on how it was made and, if requested, explanations.
 
     `proposed`: each page's best target and its probability, also where this is below the least one (auto, cascade).
-    `model` makes what was learned a model that can be saved; None if the method learns nothing.
+    `model` makes what was learned a model that can be saved; None if the method learns nothing. `passage` finds where
+    the sentence that a page is about begins and ends in its best target, by the page's id (auto, cascade).
     """
 
     candidates: Candidates
@@ -86,6 +88,7 @@ class LinkingResult:
     explanations: Iterable[Mapping[str, Any]] | None = None
     proposed: Sequence[tuple[str, str, float]] = ()
     model: Callable[[], LinkModel] | None = None
+    passage: Callable[[str], Span | None] | None = None
 
 
 Method = Callable[[Task], LinkingResult]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from indexes.dtypes import Float64Array
 from indexes.showing import Pieces
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
@@ -97,10 +98,7 @@ def evidence(collection: AnyCollection, seed: str, text: str, title: str = "") -
 
 
 def _passage(text: str, places: Sequence[Place], idf: Mapping[str, float]) -> Span | None:
-    """Return the sentence of a text that has most of the weight of its shared terms, by the `places` of all words.
-
-    Each term counts once, those that only a neighbouring sentence has in part, and a longer sentence needs more.
-    """
+    """Return the heaviest sentence of a text, by the `places` of all its words and their shared terms."""
     spans = list(sentences(text))
     starts = np.array([start for start, _ in spans])
     held: list[set[str]] = [set() for _ in spans]
@@ -109,15 +107,25 @@ def _passage(text: str, places: Sequence[Place], idf: Mapping[str, float]) -> Sp
         at = int(np.searchsorted(starts, start, side="right")) - 1
         held[at] |= terms
         length[at] += 1
+    best = heaviest(held, length, idf)
+    return None if best is None else spans[best]
+
+
+def heaviest(held: Sequence[Set[str]], length: Float64Array, weights: Mapping[str, float]) -> int | None:
+    """Return which sentence has most of the weight of the shared terms that it has (`held`); None if none has any.
+
+    Each term counts once, those that only a neighbouring sentence has in part, and a longer sentence needs more.
+    `length` [n]: the sentences' words.
+    """
     if not any(held):
         return None
     long = 1 - BY_LENGTH + BY_LENGTH * length / length.mean()
     around = [a | b for a, b in zip([set(), *held[:-1]], [*held[1:], set()], strict=True)]
     weight = [
-        sum(idf[t] for t in here) + AROUND * sum(idf[t] for t in near - here) if here else 0.0
+        sum(weights[t] for t in here) + AROUND * sum(weights[t] for t in near - here) if here else 0.0
         for here, near in zip(held, around, strict=True)
     ]
-    return spans[int(np.argmax(np.array(weight) / long))]
+    return int(np.argmax(np.array(weight) / long))
 
 
 def quoted(text: str, passage: Span | None) -> dict[str, str | int | None]:

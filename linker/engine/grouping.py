@@ -21,6 +21,7 @@ from linker.base.logs import logger
 from linker.base.progress import bar
 from linker.engine.evidence import Span, evidence
 from linker.scoring.groups import evidence as pairs_of
+from linker.scoring.groups.asking import Stratum, strata
 from linker.scoring.groups.copies import leaders, without_frame
 from linker.scoring.groups.evidence import PairEvidence
 from linker.scoring.groups.judged import Judged, judged_of
@@ -79,13 +80,15 @@ class Groups:
     """The groups of a corpus: every document once in `members`, in the corpus' order, and the `groups` of two or more.
 
     Groups are numbered from 1 in the order of their first documents. `promise`: the precision that the pairs within
-    groups keep, if one was asked for and certified. `metadata` says how the groups were made.
+    groups keep, if one was asked for and certified. `metadata` says how the groups were made. `strata`: pairs whose
+    verdicts estimate how many pairs are missed (`linker.scoring.groups.asking.recall`).
     """
 
     members: tuple[Member, ...]
     groups: tuple[Group, ...]
     promise: Promise | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    strata: tuple[Stratum, ...] = field(default=(), repr=False)
 
     def numbered(self, number: Mapping[int, int]) -> Groups:
         """Return the same groups with other numbers."""
@@ -142,7 +145,8 @@ def group(
         "documents": len(documents), "pairs": len(found.pairs), "judged_pairs": len(judged or {}),
         "learned_from": learned, "tested_on": tested, "days": days,
     }  # fmt: skip
-    return _named(collection, documents, found, stories, dates, certified, metadata)
+    named = _named(collection, documents, found, stories, dates, certified, metadata)
+    return replace(named, strata=strata(stories, [d.id for d in documents], seed))
 
 
 def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, int]:

@@ -212,6 +212,8 @@ class GroupOptions:
         "Write pairs drawn from the groups here, to be judged: .csv, .xlsx or .jsonl.", metavar="FILE")] = None
     update: Annotated[bool, Opt(
         "Keep the numbers in GROUPS, and add what changed to GROUPS.changes.jsonl.")] = False
+    follow: Annotated[bool, Opt(
+        "Update whenever the corpora change, until Ctrl-C.", "--follow -f")] = False
     explain: Annotated[bool, Opt("Write what holds each group together to GROUPS.explain.jsonl.")] = False
     encoder: Annotated[str | None, Opt(
         "An encoder that also finds pairs; an index's own is used without it.", metavar="NAME|PATH",

@@ -18,6 +18,7 @@ import orjson
 from linker.base.errors import InputError
 from linker.base.files import read_bytes, write_atomically
 from linker.review.interface import Judgement
+from linker.scoring.groups.asking import Stratum
 
 TOGETHER, MOVED, APART = EDITS = "together", "moved", "apart"
 
@@ -66,12 +67,16 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """What a job made: `documents` is how many were grouped, `stamp` changes with each run."""
+    """What a job made: `documents` is how many were grouped, `stamp` changes with each run.
+
+    `strata`: pairs to judge, by which the recall is estimated; none in files of earlier versions.
+    """
 
     generation: int
     documents: int
     stamp: str
     stories: tuple[Story, ...]
+    strata: tuple[Stratum, ...] = ()
 
 
 def save(path: Path, grouped: Grouped) -> None:
@@ -84,9 +89,16 @@ def load(path: Path) -> Grouped:
     try:
         values = orjson.loads(read_bytes(path))
         stories = tuple(_story(story) for story in values["stories"])
-        return Grouped(int(values["generation"]), int(values["documents"]), str(values["stamp"]), stories)
+        strata = tuple(_stratum(stratum) for stratum in values.get("strata", ()))
+        return Grouped(
+            int(values["generation"]), int(values["documents"]), str(values["stamp"]), stories, strata
+        )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
         raise InputError(f"{path} does not hold groups: delete it, and group the documents again") from None
+
+
+def _stratum(values: dict[str, Any]) -> Stratum:
+    return Stratum(int(values["of"]), tuple((str(one), str(other)) for one, other in values["pairs"]))
 
 
 def _story(values: dict[str, Any]) -> Story:

@@ -34,6 +34,12 @@ class Opened:
     copies: dict[str, tuple[str, ...]] = field(default_factory=dict)
     computed: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
+    def close(self) -> None:
+        """Close its ledger, and that of its groups if a page has opened it."""
+        for ledger in (self.ledger, *(value for _, value in self.computed.values())):
+            if isinstance(ledger, Ledger):
+                ledger.close()
+
     def once(self, name: str, of: Any, compute: Callable[[], Any]) -> Any:
         """Return what `compute` made of `of`, made again where that is no longer equal to what it was."""
         known = self.computed.get(name)
@@ -100,7 +106,7 @@ class Shelf:
     def close_review(self, project: Project) -> None:
         """Close a review, of whose index a job has made another one; the next reader opens it again."""
         if opened := self._reviews.values.pop(project.ledger, None):
-            opened.ledger.close()
+            opened.close()
 
     def forget(self, project: Project) -> None:
         """Close a review that is about to be deleted, and let go of its index; who has that goes on with it."""
@@ -115,7 +121,7 @@ class Shelf:
     def close(self) -> None:
         """Close all files."""
         for opened in [*self._reviews.values.values()]:
-            opened.ledger.close()
+            opened.close()
         for engine in [*self._engines.values.values()]:
             engine.close()
         self._reviews.values.clear()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,6 +38,7 @@ from linker.scoring.groups.following import changes, followed
 
 COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset")
 DRAWN = 300  # pairs that are drawn to be judged
+POLL = 0.5  # seconds between two looks at corpora that have not changed
 UNJUDGED: Any = ""
 
 
@@ -45,8 +48,9 @@ def group(options: GroupOptions) -> Groups:
 
     The options are those of `linker group`. With `out` (.csv, .xlsx, .jsonl), every document is written there with its
     group. `train`: files of judged pairs. `sample`: a file for pairs drawn from the groups, for people to judge. With
-    `update`, groups keep the numbers that they have in `out`, and what changed is added to OUT.changes.jsonl. Raises
-    InputError if a file cannot be read or written, or an option lacks what it needs.
+    `update`, groups keep the numbers that they have in `out`, and what changed is added to OUT.changes.jsonl; with
+    `follow`, that is done again whenever the corpora have changed, until the caller interrupts. Raises InputError if a
+    file cannot be read or written, or an option lacks what it needs.
     """
     o = options
     files, judged_files = paths(o.corpora), paths(o.train)
@@ -55,10 +59,37 @@ def group(options: GroupOptions) -> Groups:
     for option, name in outputs.items():
         if name is not None and Path(name).suffix.lower() not in PAIRS:
             raise InputError(f"{option} {name}: the name must end in {', '.join(PAIRS)}")
-    if (o.explain or o.update) and o.out is None:
-        raise InputError("`explain` and `update` are about the file of the groups: name it with `out`")
-    out = None if o.out is None else Path(o.out)
-    before = _numbers(out) if o.update and out and out.exists() else None
+    if (o.explain or o.update or o.follow) and o.out is None:
+        raise InputError(
+            "`explain`, `update` and `follow` are about the file of the groups: name it with `out`"
+        )
+    if o.follow and (o.sample or not all(path.exists() for path in files)):
+        raise InputError(
+            "`follow` reads files and folders of this machine again and again, and draws no `sample`"
+        )
+    while True:
+        seen = _state(files)
+        groups = _grouped(o, files, judged_files)
+        if not o.follow:
+            return groups
+        while _state(files) == seen:
+            time.sleep(POLL)
+
+
+def _state(files: Iterable[Path]) -> list[tuple[Path, int, int]]:
+    """Return the sizes and times of files, and of all files in folders: other ones, once something has changed."""
+    found = []
+    for path in itertools.chain.from_iterable((file, *file.rglob("*")) for file in files):
+        with contextlib.suppress(OSError):  # an index may be committing
+            state = path.stat()
+            found.append((path, state.st_size, state.st_mtime_ns))
+    return found
+
+
+def _grouped(options: GroupOptions, files: Sequence[Path], judged_files: Sequence[Path]) -> Groups:
+    """Group the documents of files once, and write what the options name."""
+    o, out = options, None if options.out is None else Path(options.out)
+    before = _numbers(out) if (o.update or o.follow) and out and out.exists() else None
     with listening(o.progress):
         side = _corpus(files, o.columns, o.encoder)
         judged = judged_pairs(judged_files, side.documents)

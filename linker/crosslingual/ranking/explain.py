@@ -10,9 +10,10 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 
-from indexes.dtypes import Float32Array
+from indexes.dtypes import AnyArray, Float32Array
 from linker.crosslingual.ranking.evidence import AllEvidence
 from linker.crosslingual.scoring.comparability import idf
+from linker.engine.evidence import Span, heaviest, sentences
 
 Kind = Literal["same", "dictionary", "links"]
 MOST = 8  # matches per link
@@ -59,10 +60,7 @@ class Explainer:
         The weight of a match is the smaller idf of its two words.
         """
         x, y = self.evidence.source_terms, self.evidence.target_terms
-        left, right = x.counts[[row]].indices, y.counts[[column]].indices
-        translations = sp.coo_array(self._translations[left][:, right])
-        sources, targets = left[translations.row], right[translations.col]
-        weights = np.minimum(self._weights[0][sources], self._weights[1][targets])
+        sources, targets, weights = self._matched(row, column)
         first = self._forms(self.evidence.source.texts[row], self.evidence.split)
         second = self._forms(self.evidence.target.texts[column], self.evidence.target_language.terms)
         matches: list[WordMatch] = []
@@ -78,6 +76,32 @@ class Explainer:
                     )
                 )
         return matches
+
+    def passage(self, row: int, column: int) -> Span | None:
+        """Return where the sentence of target page `column` that source page `row` is about begins and ends.
+
+        It is chosen as in one language, by the words that matched. None if no word did.
+        """
+        _, targets, found = self._matched(row, column)
+        weights: dict[str, float] = {}
+        for term, weight in zip(targets.tolist(), found.tolist(), strict=True):
+            word = self.evidence.target_terms.vocabulary[term]
+            weights[word] = max(weight, weights.get(word, 0.0))
+        text = self.evidence.target.texts[column]
+        spans = list(sentences(text))
+        words = [self.evidence.target_language.terms(text[start:end]) for start, end in spans]
+        best = heaviest(
+            [{*of} & weights.keys() for of in words], np.array([len(of) for of in words]), weights
+        )
+        return None if best is None else spans[best]
+
+    def _matched(self, row: int, column: int) -> tuple[AnyArray, AnyArray, Float32Array]:
+        """Return the words of both pages that match, by number, and the weight of each match, [m]."""
+        left = self.evidence.source_terms.counts[[row]].indices
+        right = self.evidence.target_terms.counts[[column]].indices
+        translations = sp.coo_array(self._translations[left][:, right])
+        sources, targets = left[translations.row], right[translations.col]
+        return sources, targets, np.minimum(self._weights[0][sources], self._weights[1][targets])
 
     def _kind(self, source: int, target: int) -> Kind:
         if self.evidence.spelling[source, target]:

@@ -4,6 +4,9 @@ Groups down to a threshold are tested at once: pairs drawn at random from them, 
 then Test with one threshold: Angelopoulos et al., 2021). The threshold is the lowest that this test probably passes, by
 what P(same story) says, with at most MOST pairs. It is chosen before any answer is known, so that the promise holds
 however wrong these probabilities are. A further sample spends half of the error that is left.
+
+How many right pairs lie between groups is estimated from strata: pairs within groups, and those between groups that
+were compared, by P(same story). Of each, some are drawn at random, so that their probability to be asked is known.
 """
 
 from __future__ import annotations
@@ -15,10 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexes.dtypes import Int64Array
+from linker.scoring.groups.stories import Stories
 from linker.scoring.probability.promise import DELTA, fewest, tail
 
 MOST = 300  # pairs that people are asked about
 ALL = 100  # pairs up to which all of them are asked about
+BANDS = (0.25, 0.05, 0.0)  # least P(same story) of the strata between groups
+WITHIN, BETWEEN, LEAST = 80, 220, 40  # pairs asked about for the recall, and of each stratum
 POWER = 0.8  # probability that the test passes if the groups are as certain as they say
 
 
@@ -29,6 +35,71 @@ class Sample:
     threshold: float
     pairs: tuple[tuple[str, str], ...]
     of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Pairs to judge, drawn at random from `of` ones."""
+
+    of: int
+    pairs: tuple[tuple[str, str], ...]
+
+
+def strata(stories: Stories, ids: Sequence[str], seed: int = 0) -> tuple[Stratum, ...]:
+    """Return the pairs of different texts to judge for the recall: within groups, then between them by BANDS.
+
+    Strata between groups get LEAST pairs and, of the others, a share by their size and how uncertain they are (Neyman,
+    1934).
+    """
+    rng = np.random.default_rng(seed)
+    texts = np.flatnonzero(stories.leader == np.arange(len(ids)))
+    order = texts[np.argsort(stories.labels[texts], kind="stable")]
+    parts = np.split(order, np.flatnonzero(np.diff(stories.labels[order])) + 1)
+    groups = [(1.0, [ids[i] for i in part.tolist()]) for part in parts if len(part) > 1]
+    held = np.cumsum([math.comb(len(part), 2) for _, part in groups])
+    count = int(held[-1]) if len(held) else 0
+    chosen = rng.permutation(count)[:WITHIN].tolist()
+    found = [Stratum(count, tuple(_pair(groups, held, i) for i in chosen))]
+    apart = stories.labels[stories.pairs[:, 0]] != stories.labels[stories.pairs[:, 1]]
+    pairs, p = stories.pairs[apart], stories.probabilities[apart]
+    bands = [(p >= low) & (p < high) for low, high in zip(BANDS, (np.inf, *BANDS), strict=False)]
+    needs = [
+        band.sum() * math.sqrt(p[band].mean() * (1 - p[band].mean())) if band.any() else 0.0 for band in bands
+    ]
+    for band, need in zip(bands, needs, strict=True):
+        asked = LEAST + int((BETWEEN - LEAST * len(BANDS)) * need / max(sum(needs), 1e-9))
+        drawn = pairs[rng.permutation(np.flatnonzero(band))[:asked]]
+        found.append(Stratum(int(band.sum()), tuple((ids[a], ids[b]) for a, b in drawn.tolist())))
+    return tuple(found)
+
+
+def recall(judged: Sequence[tuple[int, int, int]]) -> tuple[float, float, float]:
+    """Return the share of right pairs that is within groups: its estimate, and the ends of its 95 % interval.
+
+    `judged`: of each stratum, how many pairs it has, how many of them are judged, and how many of these are right;
+    those within groups first. The ends are those that exact bounds of all strata allow (Clopper and Pearson, 1934),
+    which err together with a probability of 5 % at most (Bonferroni).
+    """
+    bounds = [_right(*stratum, DELTA / 2 / len(judged)) for stratum in judged]
+    (said, low, high), between = bounds[0], [sum(ends) for ends in zip(*bounds[1:], strict=True)]
+    return _share(said, between[0]), _share(low, between[2]), _share(high, between[1])
+
+
+def _right(of: int, judged: int, right: int, alpha: float) -> tuple[float, float, float]:
+    """Return how many of `of` pairs are right: the estimate and bounds, each wrong with a probability of `alpha`."""
+    from scipy.special import betaincinv
+
+    if judged >= of:
+        return right, right, right
+    if not judged:
+        return 0.0, 0.0, of
+    low = float(betaincinv(right, judged - right + 1, alpha)) if right else 0.0
+    high = float(betaincinv(right + 1, judged - right, 1 - alpha)) if right < judged else 1.0
+    return of * right / judged, max(of * low, right), min(of * high, of - (judged - right))
+
+
+def _share(within: float, between: float) -> float:
+    return within / (within + between) if within + between else 1.0
 
 
 def delta_of(number: int) -> float:

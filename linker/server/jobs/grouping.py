@@ -44,7 +44,8 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
             generation = engine.collection.manifest.generation
     if "out" in spec:
         stories = stories_of(found, corpus.documents, frozenset(spec["keep"]))
-        save(Path(spec["out"]), Grouped(generation, len(found.members), uuid4().hex, stories))
+        made = Grouped(generation, len(found.members), uuid4().hex, stories, found.strata)
+        save(Path(spec["out"]), made)
         return {"groups": len(found)}
     return {
         "members": [dataclasses.asdict(member) for member in found.members],

@@ -1,4 +1,4 @@
-"""The pairs that certify a precision of groups: drawn at random, judged one after the other, tested once at the end."""
+"""The pairs that certify a precision of groups or estimate its recall: drawn at random, judged one after the other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from linker.engine.evidence import evidence
 from linker.review.interface import Judgement, Verdict
 from linker.server.page import grouping
-from linker.server.page.grouping import View, ledger_of
+from linker.server.page.grouping import EditedStories, Missed, PairSample, View, What, ledger_of
 from linker.server.page.groups import CHANGED, Short, listing
 from linker.server.page.rendering import address, message, page, translate
 from linker.server.page.reviews import InReview, Reader
@@ -22,22 +22,25 @@ LONGEST = 6000  # characters of a document of a pair
 
 
 @router.get("", name="check_groups")
-def check(request: Request, opened: InReview) -> Response:
+def check(request: Request, opened: InReview, what: What = "") -> Response:
     """Show the next pair of the sample."""
-    return _pair(request, opened)
+    return _pair(request, opened, what)
 
 
 @router.post("/draw", name="draw_pairs")
 def draw(
-    request: Request, opened: InReview, reader: Reader, level: Annotated[float, Form()] = 0.9
+    request: Request, opened: InReview, reader: Reader, what: What = "", level: Annotated[float, Form()] = 0.9
 ) -> Response:
-    """Draw the pairs to judge for a precision."""
+    """Draw the pairs to judge for a precision, or for the recall."""
     if level not in grouping.LEVELS:
         raise HTTPException(404)
-    if not grouping.draw(opened, grouping.needed(opened), level):
+    stories = grouping.needed(opened)
+    if what:
+        grouping.draw_missed(opened, stories)
+    elif not grouping.draw(opened, stories, level):
         text = message("No test of at most 300 pairs would show so high a share. Choose a lower one.")
         return listing(request, opened, View(), translate(request).text(text))
-    return RedirectResponse(address(request, "check_groups", project=opened.project.key), 303)
+    return RedirectResponse(_here(request, opened, what), 303)
 
 
 @router.post("", name="judge_pair")
@@ -48,28 +51,38 @@ def judge(
     one: Short,
     other: Short,
     verdict: Annotated[Verdict, Form()],
+    what: What = "",
 ) -> Response:
     """Store whether two documents belong together."""
-    found = grouping.check_of(opened, grouping.needed(opened))
-    if found is None or (one, other) not in found.sample.pairs:
-        return _pair(request, opened, translate(request).text(CHANGED))
+    found = _asked(opened, grouping.needed(opened), what)
+    if found is None or (one, other) not in found.pairs:
+        return _pair(request, opened, what, translate(request).text(CHANGED))
     if (one, other) not in found.answers:
         ledger_of(opened).add(Judgement(one, other, verdict, reader.reviewer))
-    return RedirectResponse(address(request, "check_groups", project=opened.project.key), 303)
+    return RedirectResponse(_here(request, opened, what), 303)
 
 
 @router.post("/undo", name="undo_pair")
-def undo_pair(request: Request, opened: InReview, reader: Reader) -> Response:
+def undo_pair(request: Request, opened: InReview, reader: Reader, what: What = "") -> Response:
     """Take back this reviewer's last answer."""
     own = [j for j in ledger_of(opened).judgements(reader.reviewer) if not j.tags]
     if own:
         ledger_of(opened).take_back(lambda judgement: judgement == own[-1])
-    return RedirectResponse(address(request, "check_groups", project=opened.project.key), 303)
+    return RedirectResponse(_here(request, opened, what), 303)
 
 
-def _pair(request: Request, opened: Opened, error: str = "") -> Response:
+def _here(request: Request, opened: Opened, what: What) -> str:
+    path = address(request, "check_groups", project=opened.project.key)
+    return f"{path}?what={what}" if what else path
+
+
+def _asked(opened: Opened, stories: EditedStories, what: What) -> PairSample | Missed | None:
+    return grouping.missed_of(opened, stories) if what else grouping.check_of(opened, stories)
+
+
+def _pair(request: Request, opened: Opened, what: What, error: str = "") -> Response:
     stories = grouping.needed(opened)
-    found = grouping.check_of(opened, stories)
+    found = _asked(opened, stories, what)
     if found is None:
         return RedirectResponse(address(request, "groups", project=opened.project.key), 303)
     reviewer = request.state.session.reviewer
@@ -80,6 +93,9 @@ def _pair(request: Request, opened: Opened, error: str = "") -> Response:
         (one, evidence(opened.engine.collection, other.full_text, one.text[:LONGEST]))
         for one, other in zip(documents, reversed(documents), strict=True)
     ]
-    values = {"check": found, "pair": pair, "documents": shown, "longest": LONGEST}
-    values["kept"] = sum((s.probability or 0) >= found.sample.threshold for s in stories.made.stories)
+    least = found.threshold if isinstance(found, PairSample) else 0.0
+    values = {
+        "asked": found, "what": what, "here": _here(request, opened, what), "pair": pair, "documents": shown,
+        "longest": LONGEST, "kept": sum((s.probability or 0) >= least for s in stories.made.stories),
+    }  # fmt: skip
     return page(request, "group_pairs.html", values, project=opened.project, error=error)

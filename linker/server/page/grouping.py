@@ -16,7 +16,7 @@ from linker.review.exporting.rows import Cell
 from linker.review.grouped import Grouped, Item, Story, edited, is_edit, load
 from linker.review.interface import Judgement
 from linker.review.ledger import Ledger
-from linker.scoring.groups.asking import Sample, passes, sample
+from linker.scoring.groups.asking import Stratum, passes, recall, sample
 from linker.server.page.rendering import message
 from linker.server.shelf import Opened
 
@@ -25,7 +25,7 @@ LEAD = 280  # characters of a document in a group
 OFFERED = 300  # groups to move a document to, of which the page tells
 WIDTH = 1000  # of a timeline, in its own units
 LEVELS = (0.8, 0.9, 0.95)
-SAMPLE = "sample"  # the setting that holds the pairs to judge
+SAMPLE, RECALL = "sample", "missed"  # settings: the pairs to judge, and of which groups the recall is asked
 COLUMNS = {
     "group": message("group"),
     "title": message("title of the group"),
@@ -36,6 +36,7 @@ COLUMNS = {
 
 Order = Literal["", "largest"]
 Look = Literal["", "timeline"]
+What = Literal["", "missed"]  # what is asked about pairs: whether enough are right, or how many are missed
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +179,10 @@ def timeline(stories: Sequence[Story]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class PairSample:
-    """The sample of pairs that people judge, for a precision of the groups, and how far they are."""
+class Asked:
+    """Pairs that people judge, and whether those that are judged belong together."""
 
-    precision: float
-    number: int
-    sample: Sample
+    pairs: tuple[tuple[str, str], ...]
     answers: Mapping[tuple[str, str], bool]
 
     @property
@@ -198,36 +197,71 @@ class PairSample:
 
     @property
     def done(self) -> bool:
-        """Whether all pairs are judged: only then the test may be made, and once."""
-        return self.judged == len(self.sample.pairs)
-
-    @property
-    def certified(self) -> bool:
-        """Whether the groups keep the precision, with 95 % confidence."""
-        return self.done and passes(self.judged, self.right, self.sample.of, self.precision, self.number)
+        """Whether all pairs are judged: only then a test may be made, and once."""
+        return self.judged == len(self.pairs)
 
     def following(self, skipped: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
         """Return the pair to judge now, those that were skipped last, or None."""
-        left = [pair for pair in self.sample.pairs if pair not in self.answers]
+        left = [pair for pair in self.pairs if pair not in self.answers]
         late = set(skipped)
         return min(left, key=lambda pair: pair in late, default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class PairSample(Asked):
+    """The sample for a precision of the groups of probability `threshold` or more, which have `of` pairs."""
+
+    precision: float
+    number: int
+    threshold: float
+    of: int
+
+    @property
+    def certified(self) -> bool:
+        """Whether the groups keep the precision, with 95 % confidence."""
+        return self.done and passes(self.judged, self.right, self.of, self.precision, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed(Asked):
+    """The sample by which it is estimated how many right pairs are within groups."""
+
+    strata: tuple[Stratum, ...]
+
+    @property
+    def recall(self) -> tuple[float, float, float] | None:
+        """The estimate and the ends of its 95 % interval, None until all pairs are judged."""
+        if not self.done:
+            return None
+        right = [sum(self.answers[pair] for pair in stratum.pairs) for stratum in self.strata]
+        return recall([(s.of, len(s.pairs), r) for s, r in zip(self.strata, right, strict=True)])
+
+
 def check_of(opened: Opened, stories: EditedStories) -> PairSample | None:
     """Return the sample that is judged, or None if there is none, or one of groups that have been made again since."""
-    ledger = ledger_of(opened)
-    values = ledger.settings.get(SAMPLE)
+    values = ledger_of(opened).settings.get(SAMPLE)
     if not isinstance(values, Mapping) or values.get("stamp") != stories.made.stamp:
         return None
     pairs = tuple((str(a), str(b)) for a, b in values["pairs"])
+    about = float(values["precision"]), int(values["number"]), float(values["threshold"]), int(values["of"])
+    return PairSample(pairs, _answers(opened, pairs), *about)
+
+
+def missed_of(opened: Opened, stories: EditedStories) -> Missed | None:
+    """Return the sample for the recall, or None if nobody has asked for it since the groups were made."""
+    if ledger_of(opened).settings.get(RECALL) != stories.made.stamp:
+        return None
+    pairs = tuple(pair for stratum in stories.made.strata for pair in stratum.pairs)
+    return Missed(pairs, _answers(opened, pairs), stories.made.strata)
+
+
+def _answers(opened: Opened, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], bool]:
     wanted = frozenset(pairs)
-    said = {
+    return {
         (j.seed, j.id): j.relevant
-        for j in ledger.judgements()
+        for j in ledger_of(opened).judgements()
         if not is_edit(j) and j.verdict != "skip" and (j.seed, j.id) in wanted
     }
-    drawn = Sample(float(values["threshold"]), pairs, int(values["of"]))
-    return PairSample(float(values["precision"]), int(values["number"]), drawn, said)
 
 
 def draw(opened: Opened, stories: EditedStories, precision: float) -> bool:
@@ -246,6 +280,11 @@ def draw(opened: Opened, stories: EditedStories, precision: float) -> bool:
     values |= {"pairs": drawn.pairs, "threshold": drawn.threshold, "of": drawn.of}
     ledger_of(opened).set(SAMPLE, values)
     return True
+
+
+def draw_missed(opened: Opened, stories: EditedStories) -> None:
+    """Ask for the verdicts on the pairs by which the recall is estimated."""
+    ledger_of(opened).set(RECALL, stories.made.stamp)
 
 
 def cells_of(opened: Opened, stories: EditedStories) -> dict[str, Sequence[Cell]]:

@@ -196,6 +196,7 @@ def listing(request: Request, opened: Opened, view: View, error: str = "") -> Re
             "timeline": grouping.timeline(listed) if view.look and dated else None, "width": grouping.WIDTH,
             "is_old": opened.engine.collection.manifest.generation != stories.made.generation,
             "levels": grouping.LEVELS, "check": grouping.check_of(opened, stories),
+            "missed": grouping.missed_of(opened, stories),
             "own": own_tables(opened.project),
         }  # fmt: skip
     return page(request, "groups.html", values, project=opened.project, error=error)

@@ -47,3 +47,20 @@ def test_without_the_rule_they_would_be_shown(corpus: Twin) -> None:
     induced = evidence.learn(corpus.links[:100]).induced
     matches = Explainer(evidence, induced.sign() * DISTINCT).matches(101, int(corpus.links[101, 1]), most=50)
     assert ("Anula", "cjwatson") in {(m.source, m.target) for m in matches}
+
+
+def test_the_passage_across_languages_is_among_the_translated_words(corpus: Twin) -> None:
+    theirs = dict(corpus.links.tolist())
+    right, texts = 0, list(corpus.target.texts)
+    for row in range(20):
+        texts[theirs[row]] = f"{corpus.target.texts[theirs[row + 20]]}.\n{corpus.target.texts[theirs[row]]}."
+    evidence = AllEvidence(corpus.source, replace(corpus.target, texts=tuple(texts)), corpus.dictionary)
+    explainer = Explainer(evidence, evidence.learn(corpus.links[:0]).induced)
+    for row in range(20):
+        found = explainer.passage(row, theirs[row])
+        assert found is not None
+        right += found[0] > len(corpus.target.texts[theirs[row + 20]])
+    assert right >= 18
+    empty = replace(corpus.target, texts=("", *corpus.target.texts[1:]))
+    nothing = AllEvidence(corpus.source, empty, corpus.dictionary)
+    assert Explainer(nothing, explainer.induced).passage(0, 0) is None

@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from linker.scoring.groups.asking import MOST, delta_of, passes, sample
+from linker.scoring.groups.asking import BANDS, LEAST, MOST, WITHIN, delta_of, passes, recall, sample, strata
+from linker.scoring.groups.stories import Stories
 
 
 def groups(sizes: list[int], probabilities: list[float]) -> list[tuple[float, list[str]]]:
@@ -63,3 +64,68 @@ def test_a_promise_is_kept_however_wrong_the_probabilities_are(bias: float) -> N
             broken += bool(np.mean(list(right.values())) < 0.9)
     assert broken <= 0.05 * 400
     assert certified > 200 if not bias else certified < 200
+
+
+def stories_of(rng: np.random.Generator, groups: int = 60, size: int = 4, apart: int = 3000) -> Stories:
+    """Return groups of different texts and a near copy, and pairs between them whose probabilities are mostly small."""
+    count = groups * size + 1
+    labels = np.concatenate([np.repeat(np.arange(groups), size), [0]])
+    ends = np.sort(rng.integers(0, count - 1, (apart, 2)), axis=1)
+    pairs = np.unique(ends[labels[ends[:, 0]] != labels[ends[:, 1]]], axis=0)
+    leader = np.append(np.arange(count - 1), 0)
+    ones = np.ones(count)
+    return Stories(labels, leader, ones, ones, pairs, rng.beta(0.3, 6, len(pairs)))
+
+
+def test_strata_are_the_pairs_within_groups_and_those_between_by_their_probability() -> None:
+    stories = stories_of(np.random.default_rng(1))
+    ids = [f"d{i}" for i in range(len(stories.labels))]
+    within, *between = strata(stories, ids)
+    label = dict(zip(ids, stories.labels.tolist(), strict=True))
+    assert within.of == 60 * 6 and len(within.pairs) == WITHIN == len(set(within.pairs))
+    assert all(label[a] == label[b] and "d240" not in (a, b) for a, b in within.pairs)
+    probability = {
+        (ids[a], ids[b]): p
+        for (a, b), p in zip(stories.pairs.tolist(), stories.probabilities.tolist(), strict=True)
+    }
+    high = np.inf
+    for stratum, low in zip(between, BANDS, strict=True):
+        inside = {pair for pair, p in probability.items() if low <= p < high}
+        assert stratum.of == len(inside) and set(stratum.pairs) <= inside
+        assert min(LEAST, stratum.of) <= len(stratum.pairs) == len(set(stratum.pairs))
+        high = low
+    assert 200 < sum(len(s.pairs) for s in (within, *between)) <= 300
+
+
+def test_no_pairs_are_no_error() -> None:
+    nothing = np.empty(0, np.int64)
+    none = Stories(nothing, nothing, np.empty(0), np.empty(0), nothing.reshape(0, 2), np.empty(0))
+    assert [(s.of, s.pairs) for s in strata(none, [])] == [(0, ())] * 4
+    assert recall([(0, 0, 0)] * 4) == (1.0, 1.0, 1.0)
+    assert recall([(10, 10, 5), (20, 20, 5)]) == (0.5, 0.5, 0.5), "all pairs are judged"
+    assert recall([(10, 0, 0), (20, 0, 0)]) == (1.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("bias", [0.5, 1.0, 3.0])
+def test_the_interval_of_the_recall_is_valid_however_wrong_the_probabilities_are(bias: float) -> None:
+    """In 400 corpora, whose pairs between groups are right `bias` times as often as their probability says."""
+    rng, covered, widths = np.random.default_rng(5), 0, []
+    for trial in range(400):
+        stories = stories_of(rng)
+        ids = [f"d{i}" for i in range(len(stories.labels))]
+        found = strata(stories, ids, trial)
+        right = {
+            (ids[a], ids[b])
+            for (a, b), p in zip(stories.pairs.tolist(), stories.probabilities.tolist(), strict=True)
+            if rng.random() < p * bias
+        }
+        parts = [ids[i : i + 4] for i in range(0, 240, 4)]
+        inside = [pair for part in parts for pair in itertools.combinations(part, 2)]
+        together = {pair for pair in inside if rng.random() < 0.9}
+        said, low, high = recall([(s.of, len(s.pairs), len({*s.pairs} & (right | together))) for s in found])
+        truth = len(together) / (len(together) + len(right))
+        covered += low <= truth <= high
+        widths.append(high - low)
+        assert low <= said <= high
+    assert covered >= 0.95 * 400
+    assert np.mean(widths) < 0.5

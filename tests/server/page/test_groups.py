@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from indexes.interface import Document
 from linker.base.errors import InputError
+from linker.engine.engine import Engine
 from linker.review.grouped import Grouped, Item, Story, load, save
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
+from linker.scoring.groups.asking import Stratum, recall
 from linker.server.jobs.grouping import run
 from tests.server.page.support import form
 
@@ -88,15 +92,19 @@ def test_groups_are_newest_first_and_on_a_timeline(browser: TestClient, project:
     assert largest.count('class="dot"') == 6 and 'datetime="2024-01-10"' in largest
 
 
-def test_a_group_shows_the_passage_of_each_text_and_its_tab_is_marked(
+def test_a_group_shows_the_passage_of_a_longer_text_and_its_tab_is_marked(
     browser: TestClient, project: Project
 ) -> None:
+    engine = Engine.open(project.index)
+    about = engine.document("f0").text
+    engine.add([Document("long", f"Nobody slept. {about}")])
+    save(project.groups, Grouped(1, 28, "next", (story(1, "f0 f1 long"),)))
     text = browser.get(f"{GROUPS}/one?number=1").text
-    assert text.count('<span class="passage">') >= 3 and 'aria-current="true">Groups</a>' in text
+    assert text.count('<span class="passage">') == 1, "what is all of a text is not underlined"
+    assert "Nobody slept. <span" in text and 'aria-current="true">Groups</a>' in text
     assert 'aria-current="page">Groups</a>' in browser.get(GROUPS).text
     post(browser, GROUPS, f"{GROUPS}/check/draw", level="0.9")
-    pairs = browser.get(f"{GROUPS}/check").text
-    assert '<span class="passage">' in pairs and 'aria-current="true">Groups</a>' in pairs
+    assert 'aria-current="true">Groups</a>' in browser.get(f"{GROUPS}/check").text
 
 
 def test_groups_are_merged_split_moved_and_each_change_is_undone(
@@ -171,6 +179,25 @@ def test_a_promise_is_tested_once_all_pairs_are_judged(browser: TestClient, proj
     text = post(browser, f"{GROUPS}/check", f"{GROUPS}/check", verdict="relevant")
     assert "At least 90% of the pairs are right" in text and "for 2 groups" in text
     assert "belong together" in browser.get(GROUPS).text
+
+
+def test_missed_pairs_are_estimated_from_pairs_within_groups_and_between_them(
+    browser: TestClient, project: Project
+) -> None:
+    assert "How many pairs were missed" not in browser.get(GROUPS).text, "a file of an earlier version"
+    made = load(project.groups)
+    apart = tuple((f"f{i}", f"v{j}") for i in range(3) for j in range(2))
+    strata = Stratum(7, (("f0", "f1"), ("v0", "v1"))), Stratum(6, apart), Stratum(0, ())
+    save(project.groups, replace(made, stamp="next", strata=strata))
+    assert load(project.groups).strata == strata
+    text = post(browser, GROUPS, f"{GROUPS}/check/draw?what=missed")
+    assert "0 of 8 pairs" in text
+    for verdict in ("relevant", "relevant", "skip", *("not",) * 5, "relevant"):
+        text = post(browser, f"{GROUPS}/check?what=missed", f"{GROUPS}/check?what=missed", verdict=verdict)
+    said = recall([(7, 2, 2), (6, 6, 1), (0, 0, 0)])
+    assert said[0] == 7 / 8 and f"About {said[0]:.0%}" in text
+    assert f"About {said[0]:.0%}" in browser.get(GROUPS).text
+    assert "7 of 8 pairs" in post(browser, f"{GROUPS}/check?what=missed", f"{GROUPS}/check/undo?what=missed")
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
