@@ -44,7 +44,10 @@ def main() -> None:
 
 
 def _filled(shown: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """Return a table with the recorded figures of rows that it lacks, and the record's own rows last."""
+    """Return a table with the recorded figures of rows that it lacks, and the record's own rows last.
+
+    Rows without any figure are left out.
+    """
     kept = {row["system"].lower(): row for row in before["rows"] if row["here"]}
     rows = []
     for row in shown["rows"]:
@@ -52,7 +55,7 @@ def _filled(shown: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
         rows.append(
             row if row["here"] else earlier | {"system": row["system"], "published": row["published"]}
         )
-    rows += kept.values()
+    rows = [row for row in (*rows, *kept.values()) if row["here"] or row["published"]]
     known = [
         {**row, "here": {m: row["here"][m] for m in shown["measures"] if m in row["here"]}} for row in rows
     ]

@@ -203,12 +203,12 @@ def by_matrix(task: Task) -> Candidates:
     held = np.arange(len(task.train)) % 10 == 0
     asked, wanted = task.train[held].T
 
-    def mrr(penalty: float) -> float:
+    def held_out(penalty: float) -> float:
         scores = normalised(source[asked] @ ridge(source, target, task.train[~held], penalty)) @ target.T
         own = scores[np.arange(len(asked)), wanted]
-        return float((1 / (scores >= own[:, None]).sum(axis=1)).mean())
+        return float(reciprocal_ranks((scores >= own[:, None]).sum(axis=1).astype(np.float64)).mean())
 
-    matrix = ridge(source, target, task.train, max(PENALTIES, key=mrr))
+    matrix = ridge(source, target, task.train, max(PENALTIES, key=held_out))
     return task.nearest(Cosines(normalised(source @ matrix), target)).candidates
 
 
