@@ -14,19 +14,7 @@ if TYPE_CHECKING:
     from linker.review.stopping.sentence import MethodNote, method_note
 
 __all__ = [
-    "LEAST_FOUND",
-    "NAMES",
-    "Audit",
-    "AuditOffer",
-    "MethodNote",
-    "Rule",
-    "RuleSettings",
-    "load",
-    "make",
-    "method_note",
-    "offer_of",
-    "outlook",
-    "price",
-    "price_of",
+    "LEAST_FOUND", "NAMES", "Audit", "AuditOffer", "MethodNote", "Rule", "RuleSettings", "load", "make", "method_note",
+    "offer_of", "outlook", "price", "price_of",
 ]  # fmt: skip
 __getattr__ = lazy(__name__)
