@@ -88,18 +88,7 @@ class Tantivy:
         self._folder = folder / "tantivy"
 
     def build(self, texts: Sequence[str]) -> None:
-        import tantivy
-
-        index = direct.open_tantivy(self._folder)
-        writer = index.writer(direct.HEAP, 1)
-        for row, text in enumerate(texts):
-            document = tantivy.Document()
-            document.add_text("body", text)
-            document.add_unsigned("row", row)
-            writer.add_document(document)
-        writer.commit()
-        writer.wait_merging_threads()
-        self._text = direct.DirectText(self._folder, [])
+        self._text = direct.filled_tantivy(self._folder, texts)
 
     def search(self, queries: Sequence[str]) -> Answers:
         return [list(rows) for rows, _ in self._text.rows(queries, K)]

@@ -36,7 +36,7 @@ from linker.engine.engine import Engine
 from linker.evaluation.reading.trec import read_run
 from linker.evaluation.significance import bootstrap
 from linker.scoring.probability.competition import Kind
-from linker.scoring.probability.deciding import CompetitionChoice, decide
+from linker.scoring.probability.deciding import Choice, decide
 from linker.scoring.ranking.candidates import deep_enough
 from linker.scoring.ranking.folder import save
 
@@ -101,7 +101,7 @@ def known(work: Path) -> dict[str, Any]:
 
 def _decided(
     engine: Engine, texts: Path, known: Sequence[tuple[str, str]], kinds: Iterable[Kind | None], seed: int
-) -> list[tuple[rivals.Run, CompetitionChoice]]:
+) -> list[tuple[rivals.Run, Choice]]:
     """Return the runs of several kinds of competition (None: chosen by the links) over candidates found once."""
     side, linked = side_of(texts, None, None), {one for one, _ in known}
     ids, left = engine.collection.rows.ids, [id_ for id_ in side.documents if id_ not in linked]

@@ -6,7 +6,7 @@ import collections
 import contextlib
 import copy
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -42,16 +42,6 @@ from indexes.text.linear import FULL_TEXT, LinearText
 from indexes.text.phrases import PhraseSearch
 from indexes.text.postings import PostingsSegment
 from indexes.text.search import TextSearch
-
-
-def text_folder(directory: Path, manifest: Manifest) -> Path | None:
-    """Return the folder of the generation's BM25 postings; None before the first document."""
-    name = manifest.only_file(storage.TEXT)
-    return directory.joinpath(*Path(name).parts[:2]) if name else None
-
-
-def _files_of(segment: Segment, files: Iterable[str]) -> list[str]:
-    return [name for name in files if name.startswith(f"{storage.SEGMENTS}/{segment.name}/")]
 
 
 class SharedParts(NamedTuple):
@@ -108,9 +98,8 @@ class Collection:
         cannot read it, and DamagedError if a file is missing or altered.
         """
         while True:
-            manifest = storage.load_checked(
-                directory, None if before is None else before.manifest.files, verify
-            )
+            checked = None if before is None else before.manifest.files
+            manifest = storage.load_checked(directory, checked, verify)
             known = NOTHING if before is None else before.shared(manifest)
             try:
                 return cls(directory, manifest, on_failure, scan, verify, known)
@@ -123,7 +112,9 @@ class Collection:
         """Return what is open here and also in the generation of `manifest`, which is one of the same directory."""
         own, other = self.manifest.files, manifest.files
         pairs = zip(self.manifest.segments, self.documents.segments, strict=True)
-        same = [(s, stored) for s, stored in pairs if all(own[f] == other.get(f) for f in _files_of(s, own))]
+        changed = [name for name in own if own[name] != other.get(name)]
+        gone = {name.split("/")[1] for name in changed if name.startswith(f"{storage.SEGMENTS}/")}
+        same = [(segment, stored) for segment, stored in pairs if segment.name not in gone]
         text = self.text.segments if isinstance(self.text, Bm25Index | FieldsIndex) else ()
         forward = self.stored_forward.segments if self.stored_forward else ()
         return SharedParts(
@@ -150,19 +141,16 @@ class Collection:
         return new
 
     def _open_text(self, known: SharedParts) -> TextSearch:
-        folder = text_folder(self.directory, self.manifest)
+        folder = storage.text_folder(self.directory, self.manifest)
         analysis, bm25 = self.manifest.analysis, self.manifest.bm25
-        if bm25.fields:
-            if folder is None:
-                return FieldsIndex.empty(analysis, bm25)
-            return FieldsIndex.open(folder, self.rows, analysis, bm25, known.postings)
         if folder is None:
-            return Bm25Index(analysis, parameters=bm25)
-        return Bm25Index.open(folder, self.rows, analysis, bm25, known.postings)
+            return FieldsIndex.empty(analysis, bm25) if bm25.fields else Bm25Index(analysis, parameters=bm25)
+        kind: type[FieldsIndex | Bm25Index] = FieldsIndex if bm25.fields else Bm25Index
+        return kind.open(folder, self.rows, analysis, bm25, known.postings)
 
     def _open_forward(self, known: SharedParts) -> ForwardIndex | None:
         # It is mapped now, since the next commit may delete its files.
-        folder = text_folder(self.directory, self.manifest)
+        folder = storage.text_folder(self.directory, self.manifest)
         if not self.manifest.positions or folder is None:
             return None
         return ForwardIndex.open(folder, len(self.rows.ids), self.manifest.analysis, known.forward)

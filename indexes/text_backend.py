@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from indexes.collection import NOTHING, SharedParts, text_folder
+from indexes.collection import NOTHING, SharedParts
 from indexes.disk import faults, writing
 from indexes.disk.writing import FileRecord
 from indexes.interface import Document, Matrix
@@ -70,7 +70,7 @@ class EmbeddedText:
     @classmethod
     def resume(cls, directory: Path, manifest: Manifest, rows: Rows, known: SharedParts) -> Self:
         """Return the backend that continues from a commit. Raises DamagedError."""
-        folder, building = text_folder(directory, manifest), not manifest.build.complete
+        folder, building = storage.text_folder(directory, manifest), not manifest.build.complete
         return cls._continued(directory, manifest, folder, rows, known, building=building)
 
     @classmethod
@@ -149,7 +149,7 @@ class WithForward:
     @classmethod
     def resume(cls, directory: Path, manifest: Manifest, text: TextBackend, known: SharedParts) -> Self:
         """Return `text`, which has filled the scratch folder, with the forward index of the same commit."""
-        folder, scratch = text_folder(directory, manifest), directory / storage.SCRATCH
+        folder, scratch = storage.text_folder(directory, manifest), directory / storage.SCRATCH
         building = not manifest.build.complete
         index = ForwardIndex.resume(folder, scratch, manifest.analysis, known.forward, building=building)
         return cls(directory, manifest.analysis, text, index, durable_files(directory, manifest))

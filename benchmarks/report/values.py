@@ -61,6 +61,13 @@ def _watched(search: str) -> Callable[[Any], str]:
     return lambda r: f"{[row for row in r['rows'] if row['search'] == search][-1]['posts_per_cpu_s']:,}"
 
 
+def _linked(system: str) -> Callable[[Any], str]:
+    """MRR of German pages linked to French ones: directly, through English, or by both."""
+    return lambda r: (
+        f"{next(row['mrr'] for row in r['rows'] if (row['system'], row['pair']) == (system, 'de-fr')):.3f}"
+    )
+
+
 RECOMMENDED = "star, preset recommended"
 VALUES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "bm25.speed": ("elastic", _speed("ours")),
@@ -84,6 +91,9 @@ VALUES: dict[str, tuple[str, Callable[[Any], str]]] = {
         "faults", lambda r: f"{r['memory']['flat']['query']['in_use_mib']['rss']:,.0f}",
     ),
     "faults.flat-peak": ("faults", lambda r: f"{r['memory']['flat']['query']['peak_rss_mib']:,.0f}"),
+    "triangles.direct": ("triangles", _linked("direct")),
+    "triangles.through": ("triangles", _linked("through")),
+    "triangles.both": ("triangles", _linked("both")),
     "watch.bm25": ("watch", _watched("BM25")),
     "watch.hybrid": ("watch", _watched("hybrid, word vectors")),
     "watch.rate": ("watch", lambda r: f"{r['offered_per_s']:,}"),

@@ -111,6 +111,19 @@ def flat(vectors: Path, rows: int | None = None) -> Any:
     return index
 
 
+def filled_tantivy(folder: Path, texts: Sequence[str]) -> DirectText:
+    """Index texts, which are known by their rows; return their search."""
+    writer = open_tantivy(folder).writer(HEAP, 1)
+    for row, text in enumerate(texts):
+        document = tantivy.Document()
+        document.add_text("body", text)
+        document.add_unsigned("row", row)
+        writer.add_document(document)
+    writer.commit()
+    writer.wait_merging_threads()
+    return DirectText(folder, [])
+
+
 class DirectText:
     """Search a tantivy folder."""
 

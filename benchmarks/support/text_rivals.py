@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import tantivy
 
 from benchmarks.support import direct
 from indexes.dtypes import Int64Array
@@ -53,16 +52,7 @@ class Tantivy:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._folder = tempfile.TemporaryDirectory()
-        folder = Path(self._folder.name)
-        writer = direct.open_tantivy(folder).writer(direct.HEAP, 1)
-        for row, text in enumerate(texts):
-            document = tantivy.Document()
-            document.add_text("body", text)
-            document.add_unsigned("row", row)
-            writer.add_document(document)
-        writer.commit()
-        writer.wait_merging_threads()
-        self._text = direct.DirectText(folder, [])
+        self._text = direct.filled_tantivy(Path(self._folder.name), texts)
 
     def search(self, queries: Sequence[str]) -> Int64Array:
         return _padded(list(rows) for rows, _ in self._text.rows(queries, K))

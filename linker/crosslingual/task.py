@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from indexes.dtypes import Float32Array, Int64Array
+from indexes.dtypes import Int64Array
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
@@ -20,10 +20,10 @@ from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.assignment import MARGIN_NEIGHBOURS
 from linker.crosslingual.scoring.candidates import DEPTH, Candidates, Neighbours, PagePairScorer, nearest
 from linker.crosslingual.scoring.checkpoint import Checkpoint, fingerprint
-from linker.crosslingual.scoring.dense import encode_pages
 from linker.engine.evidence import Span
 from linker.scoring.ranking.calibrated import Calibrated
 
+V = TypeVar("V")
 NO_LINKS = np.empty((0, 2), np.int64)
 
 
@@ -94,15 +94,15 @@ class LinkingResult:
 Method = Callable[[Task], LinkingResult]
 
 
-def encoded(task: Task, name: str) -> tuple[Float32Array, Float32Array]:
-    """Encode the source and the target pages with the encoder `name`: float32 [n, dim] and [m, dim]."""
+def encoded(task: Task, name: str, encode: Callable[..., V]) -> tuple[V, V]:
+    """Return the source and the target pages as `encode` makes vectors of them with the encoder `name`."""
     from linker.encoders.loading import load_encoder
 
     encoder = load_encoder(name)
     vectors = []
     for pages in (task.source, task.target):
         with bar(len(pages), f"encoding {pages.language.code}", "pages") as meter:
-            vectors.append(encode_pages(encoder, pages.texts, meter.update))
+            vectors.append(encode(encoder, pages.texts, meter.update))
     return vectors[0], vectors[1]
 
 

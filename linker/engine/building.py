@@ -10,22 +10,20 @@ from pathlib import Path
 
 from indexes import merging
 from indexes.address import Address
-from indexes.cluster import RemoteWriter, manifest_of, refused, vectors_of
+from indexes.cluster import RemoteWriter, manifest_of
 from indexes.cluster.client import ElasticSettings, remember
 from indexes.store import manifest as manifests
 from indexes.store.ownership import check_vacant
-from indexes.store.records import BuildRecord, EncoderRecord, Manifest
+from indexes.store.records import BuildRecord, Manifest
 from indexes.text.parameters import Bm25Parameters, TokenizerName
 from indexes.writer import Writer, writer_of
 from linker.base.errors import InputError
 from linker.base.files import path_text
-from linker.base.resuming import check_same_build
 from linker.corpora import Columns
 from linker.corpora.identity import identity
 from linker.corpora.vectors import GivenVectors, read_vectors
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
-from linker.encoders.opened import name_for
 from linker.engine.intake import (
     COMMIT_DOCUMENTS,
     BuildReport,
@@ -35,6 +33,7 @@ from linker.engine.intake import (
     interruptible,
 )
 from linker.engine.options import BuildOptions
+from linker.engine.requested import check_fields, check_same_build, requested_manifest
 
 __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
 
@@ -48,7 +47,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     address = Address.of(out)
     if options.engine == "ray" and options.encoder == "none" and not address:
         raise InputError("`engine` ray distributes the encoding: name an `encoder`, or leave out `engine`")
-    _check_fields(options)
+    check_fields(options)
     sources = tuple((path_text(path), identity(path, options.columns, out)) for path in corpora)
     if not resume and not address:
         _check_target(out)
@@ -57,7 +56,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     sources += (given.source,) if given else ()
     columns = options.columns.to_remember() if options.columns else {}
     record = BuildRecord(complete=False, position=0, sources=sources, columns=columns)
-    requested = _manifest(options, out, encoder, record, given)
+    requested = requested_manifest(options, out, encoder, record, given)
     if address:
         return _build_on(address, corpora, requested, encoder, options, given, resume=resume)
     if resume and (out / manifests.NAME).exists():
@@ -142,13 +141,13 @@ def create(
         positions=positions,
         elastic=elastic,
     )
-    _check_fields(options)
+    check_fields(options)
     address = Address.of(out)
     if address is None:
         _check_target(Path(out))
         _reach(elastic)
     model = _encoder(options)
-    manifest = _manifest(options, Path(out), model, BuildRecord())
+    manifest = requested_manifest(options, Path(out), model, BuildRecord())
     if address:
         shape = (elastic.shards, elastic.replicas) if elastic else ()
         with RemoteWriter.begin(address, manifest, *shape) as remote:
@@ -171,63 +170,10 @@ def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | Non
     return given
 
 
-def _manifest(
-    options: BuildOptions,
-    out: Path,
-    encoder: Encoder | None,
-    build: BuildRecord,
-    given: GivenVectors | None = None,
-) -> Manifest:
-    name = name_for(out, options.encoder)
-    record = EncoderRecord(name, encoder.fingerprint, encoder.dim) if encoder else None
-    if given and record is None:
-        record = EncoderRecord(name, "", given.dim)
-    if given and record and record.dim != given.dim:
-        raise InputError(
-            f"{given.path} has vectors of {given.dim} dimensions, and `encoder` {name} makes {record.dim}: name the "
-            "encoder that made them, or none"
-        )
-    vectors = options.vectors if record else "none"
-    elastic = options.elastic.to_json() if options.elastic else {}
-    if address := Address.of(out):
-        check_possible(address, options)
-        vectors = vectors_of(address, vectors)
-        elastic = (options.elastic or ElasticSettings.of(address)).to_json()
-    return Manifest(
-        vectors=vectors,
-        analysis=options.analysis,
-        bm25=options.bm25 or Bm25Parameters(),
-        positions=options.positions,
-        encoder=record,
-        build=build,
-        elastic=elastic,
-    )
-
-
-def check_possible(address: Address, options: BuildOptions) -> None:
-    """Raise IndexesError if a build on a cluster is asked for what that cannot do."""
-    asked = {
-        "`fields`": options.bm25 and options.bm25.fields,
-        "`positions`": options.positions,
-        "`keep`": options.keep,
-    }
-    for what, given in asked.items():
-        if given:
-            raise refused(address, what)
-
-
 def _check_target(out: Path) -> None:
     """Raise IndexesError, before an encoder is loaded, where the directory cannot take an index."""
     if out.is_dir():
         check_vacant(out)
-
-
-def _check_fields(options: BuildOptions) -> None:
-    if options.elastic and options.bm25 and options.bm25.fields:
-        raise InputError(
-            "Elasticsearch ranks one text for each document: leave out `fields`, or build the index "
-            "in a directory alone"
-        )
 
 
 def _reach(settings: ElasticSettings | None) -> None:

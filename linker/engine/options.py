@@ -29,7 +29,6 @@ ModeOption = Annotated[
     Literal["hybrid", "dense", "bm25"] | None,
     Opt("How to search. Default: the mode that the index was tuned to."),
 ]
-WhereOption = Annotated[Sequence[str] | None, WHERE]
 EncoderOption = Annotated[
     str | None,
     Opt("Where the index's encoder is now, if it has moved.", metavar="NAME|PATH", complete="encoders"),

@@ -134,19 +134,6 @@ class StopState:
     audit: str = ""
 
 
-class StopRule(Protocol):
-    """Decides from the judgements so far, one by one, whether enough was found. Looks at any time are paid for."""
-
-    def update(self, read: Read) -> StopState:
-        """Take in one more judgement and return what is known now."""
-        ...
-
-    @property
-    def state(self) -> StopState:
-        """What is known now."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Total:
     """How many documents are relevant in all, read and unread: `likely`, and from `low` to `high` in nine of ten."""

@@ -56,10 +56,7 @@ class Ledger:
         """
         self.path = Path(path)
         self._database = Database(self.path, durable=durable)
-        self._known: tuple[tuple[Entry, ...], str] = (
-            (),
-            "",
-        )  # entries never change: those read, and the last seal
+        self._known: tuple[tuple[Entry, ...], str] = ((), "")  # the entries that were read, and the last seal
         self._rows: dict[str, tuple[str, list[Row]]] = {}  # a table's rows as last read, with their seal
 
     def add(self, judgement: Judgement) -> Judgement:
@@ -273,9 +270,8 @@ def _values(judgement: Judgement) -> list[str | float | None]:
     values = {name: getattr(judgement, name) for name in COLUMNS}
     for name in ("score", "probability"):
         number = values[name]
-        values[name] = (
-            None if number is None or math.isnan(number) else float(number) + 0.0
-        )  # SQLite keeps no -0.0
+        # SQLite keeps no -0.0.
+        values[name] = None if number is None or math.isnan(number) else float(number) + 0.0
     return list((values | {"tags": _json(list(judgement.tags))}).values())
 
 

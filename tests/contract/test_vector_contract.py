@@ -24,9 +24,9 @@ from indexes.interface import (
 )
 from indexes.kinds import KINDS, on_server
 from indexes.vectors.certified import ByteScan
-from indexes.vectors.exact import ExactIndex
 from indexes.vectors.faiss_index import FaissIndex
 from tests.contract import cluster
+from tests.contract.exact import ExactIndex
 
 DIM, ROWS, TOPICS = 30, 12_000, 300
 

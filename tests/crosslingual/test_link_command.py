@@ -18,7 +18,7 @@ from linker.base.errors import InputError
 from linker.cli import commands
 from linker.crosslingual.methods import METHODS, link
 from linker.crosslingual.options import Method
-from linker.crosslingual.runs import link_to_file
+from linker.crosslingual.runs import linked
 from linker.crosslingual.scoring.dense import chunks, encode_pages
 from linker.crosslingual.task import Task, read_links
 from linker.papers.bucc.prepare import prepare
@@ -215,9 +215,9 @@ def test_pages_without_words_get_no_line(tmp_path: Path) -> None:
     )
     for method in ("hapax",):
         run = tmp_path / method
-        assert link_to_file(Task(source, target), method, run, k=5, name="x") == 1
+        linked(Task(source, target), method, run, k=5, name="x")
         assert [line.split()[:3] for line in run.read_text().splitlines()] == [["s0", "Q0", "t0"]]
-    assert not link_to_file(Task(numbered(["?"], "s"), target), "hapax", tmp_path / "none", k=5, name="x")
+    linked(Task(numbered(["?"], "s"), target), "hapax", tmp_path / "none", k=5, name="x")
     assert (tmp_path / "none").read_text() == ""
 
 

@@ -26,13 +26,13 @@ from indexes.interface import (
 )
 from indexes.rows import Rows
 from indexes.text.bm25 import Bm25Index
-from indexes.vectors.exact import ExactIndex
 from indexes.writer import Writer
 from linker.base.errors import LinkerError
 from linker.corpora import Query
 from linker.engine import Engine, building
 from linker.engine.intake import Intake
 from linker.engine.options import BuildOptions
+from tests.contract.exact import ExactIndex
 from tests.helpers import HashEncoder, write_corpus
 
 DOCUMENTS = [

@@ -30,12 +30,13 @@ def cut(text: str, code: str, unit: Unit) -> list[str]:
     lines = (line.strip() for line in text.splitlines())
     if unit == "line":
         return [line for line in lines if line]
-    segment = _segmenter()
+    segment = segmenter()
     return [part.strip() for line in lines if line for part in segment(code, line) if part.strip()]
 
 
 @cache
-def _segmenter() -> Callable[[str, str], list[str]]:
+def segmenter() -> Callable[[str, str], list[str]]:
+    """Return what splits a text in a language, by its code, into sentences. Raises MissingExtraError."""
     with importing("Finding sentences (by sentencex)", "crosslingual"):
         split: Callable[[str, str], list[str]] = import_module("sentencex").segment  # it has no types
     return split

@@ -140,7 +140,7 @@ def _check(
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TuningChoice:
     """The chosen setting, why, its lead over the default, and what other settings cost (see `Tuning`)."""
 
     setting: Setting
@@ -155,7 +155,7 @@ def choose(
     singles: Sequence[Setting],
     folds: Int64Array,
     parameters: Parameters = lambda queries: None,
-) -> Choice:
+) -> TuningChoice:
     """Return the choice by the rules at the top of this module; the first of `hybrids` is the default.
 
     `folds`, int64 [Q], is the fold of each query; `parameters` chooses those of BM25 on some of the queries. An index
@@ -167,7 +167,7 @@ def choose(
         reason = f"{default.mode} is the only retriever of the index"
         if trials.tries_parameters:
             reason += ", and no other parameters of BM25 lead out of fold"
-        return Choice(default, reason, Lead.of(values, values), {})
+        return TuningChoice(default, reason, Lead.of(values, values), {})
     tuned, best = _out_of_fold(trials, hybrids, folds, parameters)
     chosen, lead, out_of_fold = default, Lead.of(tuned, values), values
     if best != default and lead.exceeds(HYBRID_CERTAINTY):
@@ -179,7 +179,7 @@ def choose(
             chosen, lead, out_of_fold = alone, gain, single
     others = [default, *singles] if default != chosen else list(singles)
     costs = {str(s): Lead.of(out_of_fold, trials.values(s)) for s in others if s != chosen}
-    return Choice(chosen, _reason(chosen, default, lead), lead, costs)
+    return TuningChoice(chosen, _reason(chosen, default, lead), lead, costs)
 
 
 def _out_of_fold(

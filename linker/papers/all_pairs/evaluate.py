@@ -56,40 +56,15 @@ def evaluate_vectors(
 ) -> PairEvaluation:
     """Evaluate article vectors [n, d] and tweet vectors [m, d] against `links` [l, 2], rows (article, tweet).
 
-    Scores are float32: cosines if `normalise` (0 for a zero vector), otherwise inner products. `ranks`, `thresholds`
-    and `until` are those of `evaluate_scores`. Raises InputError if shapes do not fit, a vector holds NaN or
-    infinity, a link is out of range, or there are no links.
+    Scores are float32: cosines if `normalise` (0 for a zero vector), otherwise inner products. `ranks`: cutoffs of
+    precision over all pairs; `thresholds`: scores at which to count a confusion matrix; `until`: numbers of links for
+    which to report how many pairs must be read. Raises InputError if shapes do not fit, a vector holds NaN or infinity,
+    a link is out of range, or there are no links.
     """
     a, t = _vectors(articles, "articles", normalise), _vectors(tweets, "tweets", normalise)
     if a.shape[1] != t.shape[1]:
         raise InputError(f"articles have {a.shape[1]} dimensions, tweets {t.shape[1]}")
     scorer = _Scorer(len(a), len(t), lambda i, j: a[i:j] @ t.T, lambda pairs: _dots(a, t, pairs))
-    return _evaluate(scorer, links, _Options(tuple(ranks), tuple(thresholds), tuple(until)))
-
-
-def evaluate_scores(
-    scores: npt.ArrayLike,
-    links: npt.ArrayLike,
-    *,
-    ranks: Sequence[int] = RANKS,
-    thresholds: Sequence[float] = (),
-    until: Sequence[int] = (),
-) -> PairEvaluation:
-    """Evaluate a score matrix [articles, tweets] against `links`, integers [l, 2], rows (article, tweet).
-
-    `ranks`: cutoffs of precision over all pairs; `thresholds`: scores at which to count a confusion matrix; `until`:
-    numbers of links for which to report how many pairs must be read. Raises InputError if the matrix is not finite,
-    a link is out of range, or there are no links.
-    """
-    matrix = np.asarray(scores)
-    if matrix.dtype not in (np.float32, np.float64):
-        matrix = matrix.astype(np.float64)
-    if matrix.ndim != 2 or not np.isfinite(matrix).all():
-        raise InputError(
-            f"scores must be a matrix [articles, tweets] of finite numbers; got shape {matrix.shape}"
-        )
-    rows, columns = matrix.shape
-    scorer = _Scorer(rows, columns, lambda i, j: matrix[i:j].copy(), lambda p: matrix[p[:, 0], p[:, 1]])
     return _evaluate(scorer, links, _Options(tuple(ranks), tuple(thresholds), tuple(until)))
 
 

@@ -16,7 +16,7 @@ from linker.base.files import replacing, write_atomically
 from linker.base.printable import spreadsheet_cell
 from linker.papers.bucc.bodies import Cut, Texts, bodies
 from linker.papers.bucc.pairing import SHOWN, Linked, Pair, described, pair_pages
-from linker.papers.bucc.raw_pages import InterlanguageLinks, RawPages, RawReading, read_pages
+from linker.papers.bucc.raw_pages import RawPages, RawReading, WikiLinks, read_pages
 from linker.papers.bucc.sentences import after_first_stop, without_first_sentence
 from linker.papers.bucc.wikitext import strip_markup
 
@@ -93,9 +93,7 @@ def prepare(
     raw = tuple(path if isinstance(path, RawPages) else RawPages((path,)) for path in (source, target))
     readings = (RawReading(), RawReading())
     cut = after_first_stop if first_stop else without_first_sentence
-    linking = [
-        InterlanguageLinks(raw[i], languages[1 - i], (links, back_links)[i], readings[i]) for i in (0, 1)
-    ]
+    linking = [WikiLinks(raw[i], languages[1 - i], (links, back_links)[i], readings[i]) for i in (0, 1)]
     out.mkdir(parents=True, exist_ok=True)
     with closing(Texts(out)) as texts:
         read = [
@@ -146,8 +144,8 @@ Place = tuple[Pair, int, int]  # a pair and the numbers of its texts
 
 def _read(
     raw: RawPages,
-    links: InterlanguageLinks,
-    others: InterlanguageLinks,
+    links: WikiLinks,
+    others: WikiLinks,
     reading: RawReading,
     code: str,
     texts: Texts,

@@ -107,7 +107,7 @@ def name_of(text: str) -> str:
     return text.strip().replace("_", " ")
 
 
-class InterlanguageLinks:
+class WikiLinks:
     """The interlanguage links of one language: from a file of names, from tables of a dump, or from the pages."""
 
     def __init__(self, raw: RawPages, code: str, file: Path | None, reading: RawReading) -> None:
@@ -150,9 +150,7 @@ class InterlanguageLinks:
         return tuple(dict.fromkeys(found.strip() for found in self._markup.findall(text)))
 
 
-def read_pages(
-    raw: RawPages, links: InterlanguageLinks, others: InterlanguageLinks, reading: RawReading
-) -> Iterator[RawPage]:
+def read_pages(raw: RawPages, links: WikiLinks, others: WikiLinks, reading: RawReading) -> Iterator[RawPage]:
     """Yield the pages that link to another language, and fill `reading`; `others` are the links back.
 
     Raises InputError if a file cannot be read, and where a page id occurs twice.
@@ -171,9 +169,7 @@ def read_pages(
             yield page
 
 
-def _from_dump(
-    raw: RawPages, links: InterlanguageLinks, others: InterlanguageLinks, reading: RawReading
-) -> Iterator[RawPage]:
+def _from_dump(raw: RawPages, links: WikiLinks, others: WikiLinks, reading: RawReading) -> Iterator[RawPage]:
     named = None if others.in_pages else others.names()
 
     def may_link(page: WikiPage) -> bool:
@@ -191,7 +187,7 @@ def _from_dump(
     reading.articles = counts.pages - counts.other_namespaces - counts.redirects - counts.unusable
 
 
-def _from_corpus(raw: RawPages, links: InterlanguageLinks, reading: RawReading) -> Iterator[RawPage]:
+def _from_corpus(raw: RawPages, links: WikiLinks, reading: RawReading) -> Iterator[RawPage]:
     """Read all formats of `read_corpus`, and wikiextractor's folders."""
     for path in raw.files:
         files = sorted(p for p in path.rglob("wiki_*") if p.is_file()) if path.is_dir() else []

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
 from itertools import pairwise
 
-from indexes.errors import importing
+from linker.crosslingual.aligned.units import segmenter
 
 # Marks that end a sentence, and the quotes and brackets that may follow them.
 _END = re.compile(r"[.!?…。！？．｡۔؟।॥։።။།។][\"'”’»›)\]）」』】]*\s*$")
@@ -51,7 +48,7 @@ def _first_sentence(line: str, code: str) -> int:
     if not line.strip():
         return 0
     ends, length = [], 0
-    for piece, following in pairwise([*_segmenter()(code, line), ""]):
+    for piece, following in pairwise([*segmenter()(code, line), ""]):
         length += len(piece)
         if _END.search(piece):
             if not _goes_on(line[:length], following):
@@ -67,10 +64,3 @@ def _goes_on(sentence: str, following: str) -> bool:
     word = match[1] if (match := _SHORT.search(sentence)) else ""
     abbreviated = (word.islower() or len(word) == 1) and not following.lstrip()[0].isupper()
     return bool(abbreviated or _INITIAL.search(sentence) or _CONTINUES.match(following))
-
-
-@cache
-def _segmenter() -> Callable[[str, str], list[str]]:
-    with importing("Finding sentences (by sentencex)", "crosslingual"):
-        segment: Callable[[str, str], list[str]] = import_module("sentencex").segment  # it has no types
-    return segment

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from indexes.dtypes import Float64Array
+from indexes.dtypes import BoolArray, Float64Array
 from linker.review.interface import Judgement
+from linker.scoring.probability import logistic
 
 LOOKED = "second look"  # the tag of a verdict that was given one
 SHARE = 0.05  # of the verdicts, at most
@@ -46,22 +47,16 @@ def probabilities(scored: Mapping[str, tuple[bool, float]]) -> dict[str, float]:
     return dict(zip(scored, values.tolist(), strict=True))
 
 
-def _platt(scores: Float64Array, labels: Iterable[bool]) -> Float64Array:
-    """Return probabilities by a sigmoid of the scores, whose targets Platt's prior holds away from 0 and 1."""
-    from scipy.optimize import minimize
+def _platt(scores: Float64Array, labels: BoolArray) -> Float64Array:
+    """Return probabilities by a sigmoid of the scores, whose targets Platt's prior holds away from 0 and 1.
+
+    A target t is an example that is positive with weight t, and negative with weight 1 − t.
+    """
     from scipy.special import expit
 
-    relevant = np.asarray(labels)
-    positive, count = relevant.sum(), len(relevant)
-    target = np.where(relevant, (positive + 1) / (positive + 2), 1 / (count - positive + 2))
-
-    def loss(beta: Float64Array) -> tuple[float, Float64Array]:
-        margin = beta[0] * scores + beta[1]
-        error = expit(margin) - target
-        return float((np.logaddexp(0, margin) - target * margin).mean()), np.array(
-            [(error * scores).mean(), error.mean()]
-        )
-
-    slope, offset = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B").x
-    values: Float64Array = expit(slope * scores + offset)
-    return values
+    positive, negative = labels.sum(), (~labels).sum()
+    target = np.where(labels, (positive + 1) / (positive + 2), 1 / (negative + 2))
+    both = np.repeat([True, False], len(scores))
+    weights = np.concatenate([target, 1 - target])
+    slope, offset = logistic.fit(np.tile(scores, 2)[:, None], both, 0.0, weights=weights)
+    return np.asarray(expit(slope * scores + offset))

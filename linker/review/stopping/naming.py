@@ -55,7 +55,7 @@ class RuleSettings:
 def make(
     name: str = DEFAULT, population: int = 0, target: float = 0.8, options: Mapping[str, Any] | None = None
 ) -> Rule[Any]:
-    """Return a new stopping rule: a `StopRule` that knows of no judgement yet.
+    """Return a new stopping rule that knows of no judgement yet.
 
     `population`: the documents that can be read, without the seeds; `target`: the recall wanted, above 0 to 1;
     `options`: the fields of the rule's options, as they stand in JSON or TOML.

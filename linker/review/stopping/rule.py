@@ -92,7 +92,7 @@ class Estimate:
 
 
 class Rule(ABC, Generic[O_co]):
-    """A stopping rule with its audit: `linker.review.interface.StopRule`.
+    """A stopping rule with its audit; looks at any time are paid for.
 
     Tell it of every judgement with a verdict other than "skip", in the order they were made; one document once. To
     undo, make a new rule and replay: a thousand judgements take about ten milliseconds. An audit begins with the first

@@ -64,7 +64,7 @@ def capacity_of(links: Int64Array) -> Capacity:
 
 
 @dataclass(frozen=True, eq=False)
-class CompetitionChoice:
+class Choice:
     """The competition that was chosen, and each kind's lead in MRR over none, with its 95 % interval."""
 
     kind: Kind
@@ -82,7 +82,7 @@ class Decision:
 
     links: Float64Array
     none: Float64Array
-    choice: CompetitionChoice
+    choice: Choice
     share: float | None = None
     held: Float64Array = field(default_factory=lambda: np.empty(0))
     right: BoolArray = field(default_factory=lambda: np.empty(0, bool))
@@ -97,14 +97,14 @@ def decide(
     link, if it is known.
     """
     if known is None or len(known.lists) < FEWEST:
-        choice = CompetitionChoice(kind or "none", ONE if kind == "one-to-one" else ANY)
+        choice = Choice(kind or "none", ONE if kind == "one-to-one" else ANY)
         taken = known.links[:, 1] if known is not None else None
         return Decision(*_together(lists, choice, taken), choice)
     kinds: tuple[Kind, ...] = (kind,) if kind else ("none", "soft", "one-to-one")
     out = {one: held_out(known, lists, one, seed) for one in kinds}
     learned = None if kind else related(known.lists, known.relevant, lists, seed)
     if learned:
-        out["relations"] = _together(learned[0], CompetitionChoice("relations", ANY), None)
+        out["relations"] = _together(learned[0], Choice("relations", ANY), None)
     choice = choose(
         {one: mrr(links, known.relevant, known.lists.documents >= 0) for one, (links, _) in out.items()},
         known.capacity,
@@ -132,38 +132,34 @@ def held_out(known: Known, others: Lists, kind: Kind, seed: int = 0) -> tuple[Fl
         here = fold == number
         rest = known.links[~here[known.links[:, 0]]]
         both = joined(known.lists.at(here), others)
-        choice = CompetitionChoice(kind, _capacity(kind, capacity_of(rest)))
+        choice = Choice(kind, _capacity(kind, capacity_of(rest)))
         found, found_none = _together(both, choice, rest[:, 1])
         links[here] = found[: int(here.sum()), :width]
         none[here] = found_none[: int(here.sum())]
     return links, none
 
 
-def choose(
-    reciprocal: Mapping[Kind, Float64Array], capacity: Capacity, asked: Kind | None = None
-) -> CompetitionChoice:
+def choose(reciprocal: Mapping[Kind, Float64Array], capacity: Capacity, asked: Kind | None = None) -> Choice:
     """Return the competition with the highest mean of the held-out `reciprocal` ranks [n], or the one `asked` for.
 
     It must be ahead of none by more than its 95 % interval.
     """
     if asked:
-        return CompetitionChoice(asked, _capacity(asked, capacity))
+        return Choice(asked, _capacity(asked, capacity))
     leads: dict[Kind, tuple[float, float, float]] = {}
     for kind in (kind for kind in reciprocal if kind != "none"):
         lead = reciprocal[kind] - reciprocal["none"]
         leads[kind] = (float(lead.mean()), *bootstrap(lead))
     ahead = [kind for kind in leads if leads[kind][1] > 0]
     best: Kind = max(ahead, key=lambda kind: leads[kind][0], default="none")
-    return CompetitionChoice(best, _capacity(best, capacity), leads)
+    return Choice(best, _capacity(best, capacity), leads)
 
 
 def _capacity(kind: Kind, learned: Capacity) -> Capacity:
     return {"none": ANY, "relations": ANY, "soft": learned, "one-to-one": ONE}[kind]
 
 
-def _together(
-    lists: Lists, choice: CompetitionChoice, taken: Int64Array | None
-) -> tuple[Float64Array, Float64Array]:
+def _together(lists: Lists, choice: Choice, taken: Int64Array | None) -> tuple[Float64Array, Float64Array]:
     """Return P(link) [n, c] and P(none) [n] of texts that compete; without a competition, each as it is alone."""
     here = 1 - lists.none[:, None]
     if choice.capacity == ANY:
@@ -174,7 +170,7 @@ def _together(
 
 
 def _calibrated(
-    won: Won, held: Won, absent: Won, known: Known, choice: CompetitionChoice, seed: int, share: float | None
+    won: Won, held: Won, absent: Won, known: Known, choice: Choice, seed: int, share: float | None
 ) -> Decision:
     """Return the decision with P(link) of first candidates as often right as those of held-out links.
 

@@ -63,19 +63,18 @@ def features(engine: Engine, rows: RowArray) -> Matrix:
         components = min(COMPONENTS, len(rows), encoder.dim)
         return np.asarray(PCA(components, random_state=0).fit_transform(vectors[rows]), np.float32)
     texts = [documents[int(row)].full_text for row in rows]
+    few = InputError(
+        Reason("the documents share no words, or one alone: no map can be drawn of them", "no-map")
+    )
     try:
         terms = TfidfVectorizer(sublinear_tf=True, min_df=2, max_df=0.5, dtype=np.float32).fit_transform(
             texts
         )
     except ValueError as e:  # no two texts share a word
-        raise InputError(
-            Reason("the documents share no words, so that no map can be drawn of them", "no-map")
-        ) from e
+        raise few from e
     components = min(COMPONENTS, len(rows) - 1, terms.shape[1] - 1)
     if components < 1:
-        raise InputError(
-            Reason("the documents share one word alone, so that no map can be drawn of them", "no-map")
-        )
+        raise few
     return np.asarray(TruncatedSVD(components, random_state=0).fit_transform(terms), np.float32)
 
 

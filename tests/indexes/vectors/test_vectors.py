@@ -16,8 +16,8 @@ from indexes.arrays import normalised
 from indexes.interface import DamagedError, Filter, IndexesError, Mask, Matrix, MissingExtraError, RowArray
 from indexes.rows import Rows
 from indexes.vectors import faiss_files
-from indexes.vectors.exact import ExactIndex
 from indexes.vectors.faiss_index import FaissIndex
+from tests.contract.exact import ExactIndex
 
 DIM = 23  # odd, so that the codes are padded
 APPROXIMATE = ("hnsw", "pq", "ivfpq")
@@ -309,7 +309,7 @@ def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_importing_does_not_load_faiss() -> None:
-    code = "import sys, indexes.vectors.faiss_index, indexes.vectors.exact; sys.exit('faiss' in sys.modules)"
+    code = "import sys, indexes.vectors.faiss_index; sys.exit('faiss' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

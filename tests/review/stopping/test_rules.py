@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,17 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from linker.review.interface import Read, StopRule, StopState
+from linker.review.interface import Read, StopState
 from linker.review.stopping import LEAST_FOUND, make, price
 from linker.review.stopping.bounds import most_left, short_of, urn_gap, urn_tail
 from linker.review.stopping.evidence import Bets
+from linker.review.stopping.rule import Rule
 from linker.review.stopping.rules import Hypergeometric, Urn, weight
 
 HIT, MISS = Read(True), Read(False)
 AUDIT_HIT, AUDIT_MISS = Read(True, "audit"), Read(False, "audit")
 
 
-def tell(rule: StopRule, reads: Sequence[Read]) -> StopState:
+def tell(rule: Rule[Any], reads: Sequence[Read]) -> StopState:
     for read in reads:
         rule.update(read)
     return rule.state

@@ -293,7 +293,7 @@ def test_many_seeds_that_differ_are_told_from_one_story() -> None:
 
 
 def test_models_are_chosen_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = (models.KnownModel("tiny", (), ("german",), 50), models.KnownModel("wide", (), None))
+    here = (models.KnownModel("tiny", (), ("german",)), models.KnownModel("wide", (), None))
     monkeypatch.setattr(models, "MODELS", here)
     assert (models.advised("german"), models.advised("greek")) == ("tiny", "wide")
     assert models.is_there("tiny")

@@ -38,7 +38,7 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of a head's correction of the cosine
 
 
 @dataclass(frozen=True, slots=True)
-class CrossTrainingReport:
+class FitReport:
     """How training ended: the epochs done, the epoch that was kept, and its dev figures (empty without dev pairs)."""
 
     epochs: int
@@ -52,7 +52,7 @@ def train(
     dev: Sequence[Pair],
     config: StsConfig,
     log: Callable[[str], None] = lambda line: None,
-) -> CrossTrainingReport:
+) -> FitReport:
     """Train an encoder in place on graded pairs and keep the best epoch on dev; without dev pairs, the last one.
 
     Epoch 0, the untrained model, takes part: a siamese one then ranks by the cosine. `log` receives one JSON line per
@@ -88,7 +88,7 @@ class _CrossTrainer:
         self.total = config.epochs * -(-len(pairs) // config.batch_size)
         self.step = 0
 
-    def run(self) -> CrossTrainingReport:
+    def run(self) -> FitReport:
         """Train; the encoder ends with the weights of the best epoch."""
         module, config = self.encoder.module, self.config
         if self.encoder.head.prior is not None:
@@ -113,7 +113,7 @@ class _CrossTrainer:
         if config.mix and self.dev and self.encoder.head.prior is not None:
             best_figures = mix(self.encoder, self.dev, config)
             self.log(json.dumps({"mixed": True, **best_figures}))
-        return CrossTrainingReport(epoch, best_epoch, best_figures)
+        return FitReport(epoch, best_epoch, best_figures)
 
     def _epoch(self) -> float:
         module, config, total = self.encoder.module, self.config, 0.0

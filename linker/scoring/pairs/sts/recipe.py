@@ -20,7 +20,7 @@ from linker.scoring.pairs.data import Pair, folds_of, golds, read_pairs
 from linker.scoring.pairs.sts.cross_config import PRESETS, StsConfig
 from linker.scoring.pairs.sts.cross_encoder import CrossEncoder
 from linker.scoring.pairs.sts.cross_training import (
-    CrossTrainingReport,
+    FitReport,
     augmented,
     figures,
     figures_of,
@@ -74,9 +74,7 @@ def new_scorer(recipe: Recipe) -> PairScorer:
     return CrossEncoder.new(config.model, load_backbone(recipe.backbone))
 
 
-def fit(
-    recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log
-) -> tuple[PairScorer, CrossTrainingReport]:
+def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) -> tuple[PairScorer, FitReport]:
     """Train a scorer on pairs and, with a translator, their back-translations; keep the best epoch on dev.
 
     Raises InputError as `new_scorer` does; LinkerError if the loss is not finite.
@@ -93,12 +91,12 @@ def fit(
         raise InputError("choose=dev needs dev pairs: give them with `dev` or `dev_share`")
     chosen = scorer.fit(every, dev if recipe.config.choose == "dev" else (), recipe.config.seed)
     log(f"regression over {chosen}")
-    return scorer, CrossTrainingReport(1, 1, figures(dev, scorer) if dev else {})
+    return scorer, FitReport(1, 1, figures(dev, scorer) if dev else {})
 
 
 def train_and_save(
     recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], out: Path, log: Log
-) -> CrossTrainingReport:
+) -> FitReport:
     """Train a scorer, as `fit` does, and write its folder. Raises InputError, before the training, as `save` does."""
     check_free(out)
     scorer, report = fit(recipe, pairs, dev, log)
