@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from linker.review.interface import Read, Total
 from linker.review.stopping import by_name, make
 from linker.review.stopping.total import LEAST, POWER, QUANTILES, Finds
+from tests.helpers import ROOT
 
 
 def told(flags: Sequence[bool]) -> Finds:
@@ -107,3 +109,9 @@ def test_the_interval_holds_where_finds_grow_rare_steadily(relevant: int, most: 
         widths.append(total.high / relevant)
     assert np.mean(held) >= 0.9
     assert np.median(widths) < most
+
+
+def test_the_constants_are_those_that_were_measured() -> None:
+    results = json.loads((ROOT / "benchmarks/results/stopping.json").read_text(encoding="utf-8"))["results"]
+    measured = {float(name): tuple(values) for name, values in results["estimate"]["constants"].items()}
+    assert measured == QUANTILES
