@@ -20,7 +20,7 @@ FIRST_LOOK, LEAST = 20, 5  # reads, and finds, from which on a rival looks
 
 def looks(most: int) -> list[int]:
     """Return the reads after which a rival looks."""
-    at, found = float(FIRST_LOOK), []
+    at, found = float(FIRST_LOOK), list[int]()
     while at <= most:
         found.append(int(at))
         at = max(at * GROWTH, at + 1)
