@@ -38,7 +38,7 @@ def exponential_left(places: Any, read: int, population: int) -> float:
     mean = float(places.mean()) / read  # of the places, as shares
 
     def excess(fall: float) -> float:
-        return 1 / fall - 1 / np.expm1(fall) - mean
+        return float(1 / fall - 1 / np.expm1(fall) - mean)
 
     if mean >= 0.5 - 1e-6:  # it does not fall
         return float(len(places) * (population - read) / read)
