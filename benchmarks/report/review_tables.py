@@ -89,17 +89,16 @@ def rules(results: Any) -> Iterator[str]:
         shares = [dashed(rows[t]["reached"]) if t in rows else "" for t in TARGETS]
         costs = [f"{rows[t]['times_oracle'][0]:.1f}" if t in rows else "" for t in TARGETS]
         yield f"| {rule} | {' | '.join([*shares, *costs])} |"
-    default = results["rules_test_large"].get("urn, w = 20", {})
+    default = results["rules_test_large"].get("urn", {})
     large = ", ".join(f"{default[t]['reached'][0]:.3f}" for t in TARGETS if t in default)
     costs_large = ", ".join(f"{default[t]['times_oracle'][0]:.1f} ×" for t in TARGETS if t in default)
     yield f"Topics of more than 100 relevant documents, default: reached {large} at {costs_large} the oracle's reads."
-    choice = results["chosen_on_dev"]["urn"]
-    there = results["rules_test"].get(choice, {})
+    choices = [results[half]["urn"] for half in ("chosen_on_dev", "chosen_on_test")]
     yield ""
-    reached = ", ".join(f"{there[t]['reached'][0]:.3f}" for t in TARGETS if t in there)
     yield (
-        "On the other half of the topics, the cheapest urn that reached every target in 95 % of the reviews was "
-        f"“{choice}”. On this half it reached {reached}; the default is w = 20, as it was before this measurement."
+        "The default weighs w = 600 × (1 − target). The cheapest such urn that reached every target in 95 % of the "
+        f"reviews was “{choices[0]}” on the other half of the topics, and “{choices[1]}” on the half reported here. "
+        "All topics, default, " + _of_all(results["rules_all_topics"]["urn"])
     )
     few = results["fewer_than_15"]
     yield ""
@@ -107,6 +106,28 @@ def rules(results: Any) -> Iterator[str]:
         f"Topics with fewer than 15 relevant documents: the default claimed something in {few['claims']} of "
         f"{few['reviews']} reviews."
     )
+
+
+def _of_all(rows: Any) -> str:
+    parts = [
+        f"{t}: reached {dashed(row['reached'])} at {row['times_oracle'][0]:.1f} ×" for t, row in rows.items()
+    ]
+    return f"of {rows['0.9']['reviews']} reviews: {'; '.join(parts)}."
+
+
+@renders("stopping.estimate")
+def estimate(results: Any) -> Iterator[str]:
+    """How often the interval of all relevant documents holds, and how wide it is."""
+    found = results["estimate"]
+    yield (
+        f"{found['looks']:,} looks at reviews of {found['topics']} topics, each by constants that were fitted to other "
+        f"topics; the interval held in {dashed(found['held'])} of all. Its ends and the estimate are medians, over the "
+        "truth:"
+    )
+    yield "| share found | looks | interval held | truth not above it | lower end | estimate | upper end |"
+    for name, row in found["phases"].items():
+        ends = " | ".join(f"{row[end]:.2f}" for end in ("low", "likely", "high"))
+        yield f"| {name} | {row['looks']:,} | {dashed(row['held'])} | {dashed(row['not_above'])} | {ends} |"
 
 
 @renders("stopping.audit")

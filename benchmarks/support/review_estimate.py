@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.support.review_order import Flags
 from linker.review.interface import Read
 from linker.review.stopping.total import LEAST, QUANTILES, Finds
 
 Records = Sequence[dict[str, Any]]
+Numbers = NDArray[np.float64]
 ESTIMATE = "all"  # the "rule" of the records
 FIRST_LOOK, APART = 8, 1.25  # reads, and their growth from one look to the next
 LARGEST = 0.1  # of the documents, relevant: what the estimate of all supposes
@@ -22,7 +24,7 @@ PHASES = (0.0, 0.25, 0.4, 0.6, 0.75, 0.9, 1.0)  # of a review, by the recall
 
 def estimates(said: Flags) -> list[tuple[int, int, float]]:
     """Return reads, finds and log odds of a find, at looks a quarter apart, as the estimate of all sees them."""
-    finds, seen, due = Finds(), [], float(FIRST_LOOK)
+    finds, seen, due = Finds(), list[tuple[int, int, float]](), float(FIRST_LOOK)
     for read, relevant in enumerate(said.tolist(), start=1):
         finds.take(Read(relevant))
         if read >= due:
@@ -37,8 +39,6 @@ def estimate(records: Records) -> dict[str, Any]:
 
     By the recall so far, each look of each review; topics of more than LARGEST are neither fitted to nor counted.
     """
-    from sklearn.linear_model import QuantileRegressor
-
     rows = [
         (r["topic"], r["relevant"], *seen)
         for r in records
@@ -48,39 +48,42 @@ def estimate(records: Records) -> dict[str, Any]:
     topics = np.array([row[0] for row in rows])
     relevant, _, found, odds = np.array([row[1:] for row in rows], dtype=np.float64).T
     known, left = np.stack([odds, np.log(found)], axis=1), np.log((relevant - found + 1) / (found + 1))
-    names = np.random.default_rng(0).permutation(np.unique(topics))
-    ends, constants = [], {}
-    for quantile in QUANTILES:
-        model, told = QuantileRegressor(quantile=quantile, alpha=0, solver="highs"), np.zeros(len(rows))
-        for fold in np.array_split(names, FOLDS):
-            out = np.isin(topics, fold)
-            told[out] = model.fit(known[~out], left[~out]).predict(known[out])
-        ends.append(found + np.maximum((found + 1) * np.exp(told) - 1, 0))
-        model.fit(known, left)
-        constants[f"{quantile:g}"] = [round(float(v), 3) for v in (model.intercept_, *model.coef_)]
-    low, likely, high = np.floor(ends[0]), np.round(ends[1]), np.ceil(ends[2])
-    recall, phases = found / relevant, {}
+    told, constants = _fitted(topics, known, left)
+    low, likely, high = (found + np.maximum((found + 1) * np.exp(value) - 1, 0) for value in told)
+    ends = {"low": np.floor(low), "likely": np.round(likely), "high": np.ceil(high)}
+    held = (ends["low"] <= relevant) & (relevant <= ends["high"])
+    phases = {}
     for start, end in itertools.pairwise(PHASES):
-        part = (recall > start) & (recall <= end)
+        part = (found / relevant > start) & (found / relevant <= end)
         phases[f"{start:g} to {end:g}"] = {
             "looks": int(part.sum()),
-            "held": clustered(
-                ((low <= relevant) & (relevant <= high))[part].astype(float).tolist(), topics[part]
-            ),
-            "not_above": clustered((relevant <= high)[part].astype(float).tolist(), topics[part]),
-            **{
-                name: round(float(np.median((value / relevant)[part])), 2)
-                for name, value in (("low", low), ("likely", likely), ("high", high))
-            },
+            "held": clustered(held[part].astype(float).tolist(), topics[part]),
+            "not_above": clustered((relevant <= ends["high"])[part].astype(float).tolist(), topics[part]),
+            **{name: round(float(np.median((value / relevant)[part])), 2) for name, value in ends.items()},
         }
-    held = ((low <= relevant) & (relevant <= high)).astype(float).tolist()
-    return {
-        "topics": len(names),
+    whole = {
+        "topics": len(set(topics)),
         "looks": len(rows),
-        "held": clustered(held, topics),
-        "phases": phases,
-        "constants": constants,
+        "held": clustered(held.astype(float).tolist(), topics),
     }
+    return {**whole, "phases": phases, "constants": constants}
+
+
+def _fitted(topics: Any, known: Numbers, left: Numbers) -> tuple[list[Numbers], dict[str, list[float]]]:
+    """Return what each quantile says, each look by a model of other topics, and the constants of a model of all."""
+    from sklearn.linear_model import QuantileRegressor
+
+    names = np.random.default_rng(0).permutation(np.unique(topics))
+    told, constants = list[Numbers](), dict[str, list[float]]()
+    for quantile in QUANTILES:
+        model = QuantileRegressor(quantile=quantile, alpha=0, solver="highs")
+        told.append(np.zeros(len(left)))
+        for fold in np.array_split(names, FOLDS):
+            out = np.isin(topics, fold)
+            told[-1][out] = model.fit(known[~out], left[~out]).predict(known[out])
+        model.fit(known, left)
+        constants[f"{quantile:g}"] = [round(float(v), 3) for v in (model.intercept_, *model.coef_)]
+    return told, constants
 
 
 def clustered(values: Sequence[float], topics: Iterable[str], draws: int = 1000) -> list[float]:

@@ -20,7 +20,7 @@ FIRST_LOOK, LEAST = 20, 5  # reads, and finds, from which on a rival looks
 
 def looks(most: int) -> list[int]:
     """Return the reads after which a rival looks."""
-    at, found = float(FIRST_LOOK), []
+    at, found = float(FIRST_LOOK), list[int]()
     while at <= most:
         found.append(int(at))
         at = max(at * GROWTH, at + 1)
@@ -38,7 +38,7 @@ def exponential_left(places: Any, read: int, population: int) -> float:
     mean = float(places.mean()) / read  # of the places, as shares
 
     def excess(fall: float) -> float:
-        return float(1 / fall - 1 / np.expm1(fall)) - mean
+        return float(1 / fall - 1 / np.expm1(fall) - mean)
 
     if mean >= 0.5 - 1e-6:  # it does not fall
         return float(len(places) * (population - read) / read)

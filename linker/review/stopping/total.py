@@ -16,7 +16,7 @@ from linker.review.interface import Read, Total
 LEAST = 5  # found, before anything is estimated
 POWER = 3  # the i-th read weighs i ** POWER: what counts is the last quarter or so
 # Constant, for the log odds of a find, and for the logarithm of the number found, at these quantiles.
-QUANTILES = {0.05: (0.658, 0.466, -0.824), 0.5: (2.426, 0.625, -0.797), 0.95: (4.677, 0.726, -1.007)}
+QUANTILES = {0.05: (0.691, 0.457, -0.835), 0.5: (2.566, 0.621, -0.838), 0.95: (4.677, 0.722, -1.011)}
 
 
 class Finds:

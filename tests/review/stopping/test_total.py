@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from linker.review.interface import Read, Total
 from linker.review.stopping import by_name, make
 from linker.review.stopping.total import LEAST, POWER, QUANTILES, Finds
+from tests.helpers import ROOT
 
 
 def told(flags: Sequence[bool]) -> Finds:
@@ -65,23 +67,24 @@ def test_all_grows_with_finds_and_falls_behind_the_last_one() -> None:
 def test_a_rule_estimates_where_the_order_speaks_alone() -> None:
     reads = [*[Read(True)] * 10, *[Read(False)] * 30]
     rule = make("urn", 1000, 0.9)
-    totals = [rule.total]
     for read in reads:
         rule.update(read)
-        totals.append(rule.total)
-    total = totals[-1]
-    assert totals[0] is None and total is not None
+    total = rule.total
+    assert total is not None
     assert total == told([r.relevant for r in reads]).total(960)
     rule.update(Read(False, "search"))  # says nothing about the order
     rule.update(Read(False, "control"))
-    unchanged = rule.total
-    assert unchanged == total
+    assert rule.total == total
     rule.update(Read(True, "audit"))
-    audited = rule.total
-    assert audited is not None and audited.likely > total.likely
-    rule.update(Read(True, "prior"))  # with what was imported, the order began elsewhere
-    assert rule.total is None
-    assert by_name(None) == {"total": None, "total_low": None, "total_high": None}
+    more = rule.total
+    assert more is not None
+    assert more.likely > total.likely
+    rule.update(Read(True, "prior"))
+    assert by_name(rule.total) == {
+        "total": None,
+        "total_low": None,
+        "total_high": None,
+    }  # the order began elsewhere
     assert by_name(total) == {"total": total.likely, "total_low": total.low, "total_high": total.high}
 
 
@@ -109,3 +112,9 @@ def test_the_interval_holds_where_finds_grow_rare_steadily(relevant: int, most: 
         widths.append(total.high / relevant)
     assert np.mean(held) >= 0.9
     assert np.median(widths) < most
+
+
+def test_the_constants_are_those_that_were_measured() -> None:
+    results = json.loads((ROOT / "benchmarks/results/stopping.json").read_text(encoding="utf-8"))["results"]
+    measured = {float(name): tuple(values) for name, values in results["estimate"]["constants"].items()}
+    assert measured == QUANTILES
