@@ -44,6 +44,11 @@ def test_a_retweet_and_its_address_change_nothing() -> None:
     assert fold([post, "RT @maria: " + post.upper(), "Fire in the old town"]) == [Folded(0, (1,)), Folded(2)]
 
 
+def test_whom_a_copy_mentions_changes_nothing() -> None:
+    post = "Heavy rain floods the old town"
+    assert fold([f"{post} @ana @bo @cyd", f"@dan @eve {post} https://t.co/abc"]) == [Folded(0, (1,))]
+
+
 def test_one_word_more_folds_and_another_story_does_not() -> None:
     post = "streets under a metre of water after the heaviest rain for thirty years in Valencia"
     assert fold([post, post + " today", "streets closed after a metre of snow"]) == [

@@ -157,13 +157,16 @@ def test_a_folder_with_anything_else_in_it_is_not_deleted(whole: Project, tmp_pa
     path.unlink()
 
 
+@pytest.mark.parametrize("about", ["", '"created": "2026-03-01T10:00:00+00:00", '])
 @pytest.mark.parametrize(
     "lock", [None, b"", b"4711\n", b"linker: lock", b"linker: lock and mark of an index directory"]
 )
-def test_the_sources_of_a_web_application_are_no_review(tmp_path: Path, lock: bytes | None) -> None:
+def test_the_sources_of_a_web_application_are_no_review(
+    tmp_path: Path, lock: bytes | None, about: str
+) -> None:
     app = tmp_path / "floods"
     (app / "uploads").mkdir(parents=True)
-    (app / "project.json").write_text('{"name": "Floods", "version": "1.0"}')
+    (app / "project.json").write_text(f'{{"name": "Floods", {about}"version": "1.0"}}')
     (app / "review.sqlite").write_bytes(b"SQLite format 3\0" + bytes(100))
     if lock is not None:
         (app / "lock").write_bytes(lock)
