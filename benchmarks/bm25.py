@@ -1,8 +1,8 @@
-"""How well does BM25 rank, by parameters and analysis, and beside others? All link sets of the shared data.
+"""How well does BM25 rank, by parameters and analysis, compared with others? All link sets of the shared data.
 
 `python -m benchmarks.bm25 [--elastic URL]` → benchmarks/results/bm25.json: MRR by k3 on every split; linker at its
 defaults and as chosen on dev (analysis, k1, b, k3); bm25s with the best of its own tokenizers, chosen on dev; tantivy;
-Elasticsearch with its `english` analyzer, where a server is named. Sets without a dev split are ranked at the defaults.
+Elasticsearch with its `english` analyzer, if a server is named. Sets without a dev split are ranked at the defaults.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def measured(search: Search, name: str) -> dict[str, Any]:
 
 
 def tuned(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the choice of analysis, then of parameters on dev, and what it brings on test."""
+    """Return the analysis, then the parameters chosen on dev, and their gain on test."""
     analysis = max(ANALYSES, key=lambda a: mrr(by(index_of(name, a)), name, "dev"))
     index = index_of(name, analysis)
     choice, row = tuned_parameters(name, index)
@@ -78,7 +78,7 @@ def tuned(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def tuned_parameters(name: str, index: Bm25Index) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the choice of k1, b and k3 alone on dev, for an index as it is, and what it brings on test."""
+    """Return k1, b and k3 chosen on dev for an existing index, and their gain on test."""
     on_dev = {p: mrr(by(index, p), name, "dev") for p in GRID}
     parameters = max(GRID, key=on_dev.__getitem__)
     return {"dev_mrr": round(on_dev[parameters], 4), "bm25": parameters.to_json()}, measured(
@@ -87,7 +87,7 @@ def tuned_parameters(name: str, index: Bm25Index) -> tuple[dict[str, Any], dict[
 
 
 def best_bm25s(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return bm25s's best tokenizer on dev (with stems and stop words where there is no dev), and its row."""
+    """Return bm25s's best tokenizer on dev (with stems and stop words if there is no dev), and its row."""
     documents, variants = link_set(name).documents, {}
     for stems, stop_words in itertools.product((True, False), (True, False)):
         variants[stems, stop_words] = text_rivals.Bm25s(documents, stems=stems, stop_words=stop_words)

@@ -1,10 +1,9 @@
-"""Danovitch's case study on real posts: a cosine of .7 and more, reading until N links, and the words of the attention.
+"""Danovitch's case study on real posts: a cosine of at least .7, reading until N links, and attention words.
 
-`python -m benchmarks.case_study --work FOLDER` takes a star that `linker reproduce ast --work FOLDER`
-trained, the articles of a test set that most posts are linked to, and all posts of that set, in the order of their
-cosine. Beside each article stand the words to which its relay gives the most weight, and those of the posts that are
-accepted. Texts are not recorded, single words are. `linker evaluate-pairs` and `linker explain` do the same for
-articles of your own.
+`python -m benchmarks.case_study --work FOLDER` takes a star that `linker reproduce ast --work FOLDER` trained, the
+articles of a test set with the most linked posts, and all posts of that set, ordered by cosine. Each article is shown
+with the words to which its relay gives the most weight, and with those of the accepted posts. Texts are not recorded,
+only single words. `linker evaluate-pairs` and `linker explain` do the same for your own articles.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def most_linked(data: str, work: Path, count: int) -> Iterator[tuple[str, list[s
 
 
 def study(encoder: Encoder, article: str, posts: Sequence[str], linked: Sequence[int]) -> dict[str, Any]:
-    """Return what the paper says of its article: accepted posts, how many are read until N links, and words."""
+    """Return the paper's figures for an article: accepted posts, posts read until N links, and words."""
     vector, others = encoder.encode([article]), encoder.encode(posts)
     links = [(0, row) for row in linked]
     found = evaluate_vectors(vector, others, links, ranks=[1], thresholds=[ACCEPTED], until=UNTIL)

@@ -1,11 +1,11 @@
-"""What does an index that lives on a cluster alone cost: to build, to keep and to search, and what does HNSW find?
+"""What does an index only on a cluster cost to build, keep and search, and what does HNSW find?
 
 `python -m benchmarks.cluster [--work FOLDER] [--sentences N]` → benchmarks/results/cluster.json. Sentences of
-statements2articles with mean word vectors are built into one index on one Elasticsearch node of its own (2 GiB of heap,
-its data on the disk), and into a directory with exact vectors for comparison. The queries are the test statements, one
-at a time, hybrid, k = 10, with their vectors given, by 1 and by 8 threads of one client. `wall` is what the clock says,
-and other work on the machine disturbs it; `cpu` is what the client's process and the server's spend. Recall@10 is that
-of the dense search, against all vectors compared by numpy.
+statements2articles with mean word vectors are built into one index on a dedicated Elasticsearch node (2 GiB of heap,
+its data on disk), and into a directory with exact vectors for comparison. The queries are the test statements, one at
+a time, hybrid, k = 10, with their vectors given, by 1 and by 8 threads of one client. `wall` is wall-clock time,
+which other work on the machine disturbs; `cpu` is the CPU time of the client's and the server's processes. Recall@10
+compares the dense search with exact search by numpy.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HEAP = "-Xms2g -Xmx2g"
 
 
 class Clock:
-    """Seconds since its making: of the clock, of this process's CPU time, and of the server's."""
+    """Seconds since its creation: wall-clock time, and CPU time of this process and of the server."""
 
     def __init__(self, server: int | None) -> None:
         self._server = server
@@ -58,7 +58,7 @@ class Clock:
 
 
 def build(out: Path, data: tuple[Path, Path, Path], kind: str, server: int | None) -> dict[str, Any]:
-    """Return what the build of an index costs."""
+    """Return the cost of building an index."""
     corpus, matrix, ids = data
     clock = Clock(server)
     options = BuildOptions(vectors=kind, vectors_file=matrix, ids_file=ids)
@@ -79,7 +79,7 @@ def build(out: Path, data: tuple[Path, Path, Path], kind: str, server: int | Non
 def ask(
     engine: Engine, clients: int, queries: tuple[list[str], Matrix], server: int | None
 ) -> dict[str, float]:
-    """Return what single hybrid queries cost, asked by so many threads at once."""
+    """Return the cost of single hybrid queries from this many concurrent threads."""
     texts, vectors = queries
 
     def one(number: int) -> float:
@@ -101,7 +101,7 @@ def ask(
 
 
 def recall(engine: Engine, vectors: Matrix, ids: list[str], queries: Matrix) -> float:
-    """Return the share of the exact top k that the dense search finds; ties at the end count as found."""
+    """Return the share of the exact top k that the dense search finds; ties at rank k count as found."""
     found = 0
     row = {id_: number for number, id_ in enumerate(ids)}
     for query, hits in zip(queries, engine.search(k=K, vectors=queries).hits, strict=True):
@@ -113,7 +113,7 @@ def recall(engine: Engine, vectors: Matrix, ids: list[str], queries: Matrix) -> 
 
 @dataclass(frozen=True)
 class Given:
-    """What is built and asked: the files of texts, vectors and ids; the ids; the queries and their vectors."""
+    """Data to index and queries: the files of texts, vectors and ids; the ids; the queries and their vectors."""
 
     files: tuple[Path, Path, Path]
     ids: list[str]
@@ -121,7 +121,7 @@ class Given:
 
 
 def given(work: Path, sentences: int) -> Given:
-    """Return the data, which is written to `work` where it is missing."""
+    """Return the data, which is written to `work` if it is missing."""
     prepared, ids_file = prepare(work, sentences), work / f"{sentences}.ids"
     ids = [orjson.loads(line)["_id"] for line in prepared.sentences.read_bytes().splitlines()]
     ids_file.write_text("".join(f"{id_}\n" for id_ in ids))
@@ -130,7 +130,7 @@ def given(work: Path, sentences: int) -> Given:
 
 
 def figures(data: Given, out: Path, kind: str, server: int | None) -> dict[str, Any]:
-    """Return what an index costs to build, to keep and to search, and what its vectors find."""
+    """Return the costs to build, keep and search an index, and its vectors' recall."""
     found: dict[str, Any] = {"build": build(out, data.files, kind, server)}
     with Engine.open(out) as engine:
         found["search"] = {str(n): ask(engine, n, data.queries, server) for n in CLIENTS}
@@ -141,7 +141,7 @@ def figures(data: Given, out: Path, kind: str, server: int | None) -> dict[str, 
 
 @contextlib.contextmanager
 def running(heap: str, product: Any = elastic_server.ELASTICSEARCH) -> Iterator[elastic_server.Node]:
-    """Run a server of its own with its data on the disk."""
+    """Run a dedicated server with its data on disk."""
     with tempfile.TemporaryDirectory(prefix="cluster-") as disk:
         Path(disk).chmod(0o755)
         environment = {f"{product.prefix}_JAVA_OPTS": heap}

@@ -1,11 +1,12 @@
-"""What does a build on a cluster cost with one process, and with one, two or four of Ray's workers that write?
+"""What does a build on a cluster cost with one process, and with one, two or four Ray workers that write?
 
 `python -m benchmarks.cluster_build [--work FOLDER] [--sentences N] [--workers N …]` → results/cluster_build.json.
-Sentences of statements2articles are encoded by a star (128 dimensions, 4 × 32, untrained: its speed does not depend on
-the weights) and written with HNSW to one Elasticsearch node of 512 MiB of heap on this machine. `lead` is the CPU time
-of the command itself, `workers` that of Ray and its workers from their start on (their import of the encoder included),
-`server` that of Elasticsearch. `wall` counts from the first batch: Ray's start is given by itself. All share the cores
-of one machine with other work, so that the clock says little of what more machines bring; CPU time does.
+Sentences of statements2articles are encoded by a star (128 dimensions, 4 × 32, untrained: its speed does not depend
+on the weights) and written with HNSW to one Elasticsearch node with 512 MiB of heap on this machine. `lead` is the
+CPU time of the command itself, `workers` that of Ray and its workers since their start (including the import of the
+encoder), `server` that of Elasticsearch. `wall` counts from the first batch: Ray's start is reported separately. All
+share the cores of one machine with other work, so wall-clock time says little about the gain from more machines; CPU
+time does.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ def workers_cpu() -> float:
 
 
 def start(workers: int, stack: contextlib.ExitStack) -> float:
-    """Run Ray with so many workers, none for 0; return the seconds that its start took.
+    """Run Ray with this many workers (0: no Ray); return the seconds that its start took.
 
-    Ray gives itself 15 to 30 seconds, which are too few on a loaded machine: then it is started again.
+    Ray allows itself 15 to 30 seconds, too few on a loaded machine: then it is started again.
     """
     if not workers:
         return 0.0
@@ -77,7 +78,7 @@ def start(workers: int, stack: contextlib.ExitStack) -> float:
 
 
 def measure(corpus: Path, encoder: Path, node: elastic_server.Node, workers: int) -> dict[str, Any]:
-    """Return what one build costs."""
+    """Return the cost of one build."""
     where = Path(f"elastic+{node.url}/many-{workers}")
     options = BuildOptions(str(encoder), "hnsw", engine="ray" if workers else "local")
     java = psutil.Process(node.pid).cpu_times

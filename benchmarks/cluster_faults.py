@@ -1,10 +1,10 @@
-"""What do clients of a cluster lose, or see wrong, when a node of three dies, is cut off, fills its disk or is slow?
+"""What do cluster clients lose or see wrong when one node of three dies, is cut off, has a full disk or is slow?
 
 `python -m benchmarks.cluster_faults [--only NAME --print] [--work FOLDER]` → benchmarks/results/cluster_faults.json.
 Needs root, for network namespaces: each of three Elasticsearch nodes has one, and they are joined by a bridge. While
 two threads add and delete documents by linker and two search, one node gets a fault; then the fault ends. In the
-partition more clients talk to the node that is cut off, and to no other. At the end everything is read and compared
-with what had been acknowledged, and so is each search (`benchmarks.support.cluster_judge`).
+partition, additional clients talk only to the node that is cut off. At the end all documents are read and compared
+with the acknowledged writes, and so is each search (`benchmarks.support.cluster_judge`).
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from tests.namespaces import Network, NoNamespacesError
 INSIDE = "LINKER_FAULTS_NETWORK"  # set in the process that runs in the hub
 QUIET, AFTER = 8.0, 15.0  # seconds before the fault, and after the cluster is whole again
 SHORT = 10.0  # seconds of a fault with --short
-WHOLE = 240.0  # seconds that may pass until then
-DUTY = (0.9, 0.1)  # seconds that the slow node stands still, and runs
+WHOLE = 240.0  # seconds allowed until then
+DUTY = (0.9, 0.1)  # seconds that the slow node is paused, and runs
 
 
 @dataclass(frozen=True)
 class Case:
-    """A fault: what it does to node `n` and how it ends, on an index of so many shards and copies."""
+    """A fault: what it does to node `n` and how it ends, and the index's numbers of shards and copies."""
 
     name: str
     begin: Callable[[Cluster, int], Any]
@@ -57,11 +57,11 @@ class Case:
     replicas: int = 1
     master: bool = False
     node: int | None = None  # the one with the small disk
-    minority: bool = False  # clients that talk to the node alone
+    minority: bool = False  # clients that talk only to this node
 
 
 def killed(c: Cluster, n: int) -> None:
-    """End a node by SIGKILL."""
+    """Kill a node with SIGKILL."""
     c.nodes[n].kill()
 
 
@@ -71,7 +71,7 @@ def started(c: Cluster, n: int, _: Any) -> None:
 
 
 def cut(c: Cluster, n: int) -> None:
-    """Cut a node off: what is sent to it or by it disappears."""
+    """Cut a node off: packets to and from it are dropped."""
     c.network.cut(n)
 
 
@@ -95,7 +95,7 @@ def emptied(_: Cluster, __: int, ballast: Path) -> None:
 
 
 def slowed(c: Cluster, n: int) -> tuple[threading.Event, threading.Thread]:
-    """Let a node stand still for most of each second."""
+    """Pause a node for most of each second."""
     stop = threading.Event()
 
     def pulse() -> None:
@@ -111,7 +111,7 @@ def slowed(c: Cluster, n: int) -> tuple[threading.Event, threading.Thread]:
 
 
 def quick(_: Cluster, __: int, going: tuple[threading.Event, threading.Thread]) -> None:
-    """Let a node run again."""
+    """Resume a node."""
     going[0].set()
     going[1].join()
 
@@ -160,12 +160,12 @@ def clients(
 
 
 def events(folder: Path, name: str) -> list[dict[str, Any]]:
-    """Return what clients have logged."""
+    """Return the clients' logged events."""
     return [orjson.loads(line) for line in (folder / f"{name}.jsonl").read_bytes().splitlines()]
 
 
 def run(c: Cluster, case: Case) -> dict[str, Any]:
-    """Return what a fault did to the clients, and to the index."""
+    """Return the effects of a fault on the clients and the index."""
     name = "faults-" + "-".join(case.name.replace(",", "").split())
     folder = c.folder / name
     folder.mkdir()
@@ -196,7 +196,7 @@ def run(c: Cluster, case: Case) -> dict[str, Any]:
 
 
 def judged(c: Cluster, name: str, folder: Path, begin: float, end: float, last: float) -> dict[str, Any]:
-    """Return how the calls went, and what was wrong."""
+    """Return the outcomes of the calls, and the errors found."""
     logs = {file.stem: events(folder, file.stem) for file in folder.glob("*.jsonl")}
     every = [event for log in logs.values() for event in log]
     known = judging.lives(every)
@@ -228,7 +228,7 @@ def judged(c: Cluster, name: str, folder: Path, begin: float, end: float, last: 
 
 
 def inside(options: argparse.Namespace) -> None:
-    """Run the cases in the hub, and record them."""
+    """Run the cases in the hub, and record the results."""
     found: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
         folder = options.work or stack.enter_context(tempfile.TemporaryDirectory(prefix="cluster-faults-"))

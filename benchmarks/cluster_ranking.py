@@ -1,11 +1,12 @@
-"""Is the BM25 ranking of an index on a cluster that of a directory, and what does it cost to make it so?
+"""Is the BM25 ranking of an index on a cluster identical to a directory's, and at what cost?
 
 `python -m benchmarks.cluster_ranking [--work FOLDER] [--data NAME …] [--servers NAME …] [--queries N]` →
-benchmarks/results/cluster_ranking.json. The same documents are indexed in a directory, next to a directory and alone on
-a node of its own (512 MiB of heap). A top ten is identical where its ids are, in their order; `lucene` is the server's
-own ranking, with its lengths of four significant bits, and `rescored` what a search answers. Milliseconds are per
-query, one query at a time after all were asked once: of the clock (the median; other work disturbs it), and of the CPU
-time of client and server. `batch` asks all at once. The first asking also reads the terms' frequencies: `cold`.
+benchmarks/results/cluster_ranking.json. The same documents are indexed in a directory, next to a directory and only
+on a dedicated node (512 MiB of heap). A top ten is identical if its ids and their order are; `lucene` is the server's
+own ranking, with its lengths of four significant bits, and `rescored` the ranking that a search returns. Milliseconds
+are per query, one query at a time after all have been run once: wall-clock time (the median; other work disturbs it),
+and the CPU time of client and server. `batch` runs all at once. The first run also reads the terms' frequencies:
+`cold`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Lucene(ClusterText):
 def costs(
     ask: Ask, texts: Sequence[str], server: int | None
 ) -> tuple[list[tuple[str, ...]], dict[str, float]]:
-    """Return the top tens, and what a query costs in milliseconds."""
+    """Return the top tens, and the cost of a query in milliseconds."""
     found: dict[str, float] = {}
 
     def cpu(name: str, run: Callable[[], list[tuple[str, ...]]]) -> list[tuple[str, ...]]:
@@ -77,7 +78,7 @@ def costs(
 
 
 def searching(engine: Engine) -> Ask:
-    """Return the search that users make."""
+    """Return the search function that users call."""
     return lambda texts: [tuple(hits.ids) for hits in engine.search(list(texts), K, mode="bm25").hits]
 
 
@@ -104,7 +105,7 @@ def compared(name: str, server: str, queries: int, work: Path) -> dict[str, Any]
     with running(HEAP, SERVERS[server]) as node:
         found["server"] = f"{SERVERS[server].name} {node.get('/')['version']['number']}"
         places = {"alone": (Path(f"{server}+{node.url}/{run}"), BuildOptions())}
-        if server == "elastic":  # no index next to a directory is on another
+        if server == "elastic":  # an index next to a directory cannot be on another server
             settings = ElasticSettings((node.url,), f"{run}-beside")
             places["beside"] = (folder.with_name(f"{folder.name}-beside"), BuildOptions(elastic=settings))
         for place, (out, options) in places.items():
@@ -126,6 +127,7 @@ def measured(options: Arguments) -> Results:
         for server in options.servers
         for name in options.data
     ]
-    before = recorded("cluster_ranking").get("rows", ())  # the others stay as an earlier run found them
+    # the other rows stay as an earlier run recorded them
+    before = recorded("cluster_ranking").get("rows", ())
     rows = {(row["data"], row["server"].split()[0]): row for row in (*before, *found)}
     return {"k": K, "heap": HEAP, "rows": list(rows.values())}

@@ -1,10 +1,10 @@
-"""What a lone `linker search` costs in a new process, with PyTorch and with ONNX Runtime for the query's encoder.
+"""The cost of a single `linker search` in a new process, with PyTorch or ONNX Runtime as the query encoder.
 
 `python -m benchmarks.cold_start` → benchmarks/results/cold_start.json: CPU seconds of whole processes (user and
-system), the least of several. The index holds the news of bbc-news, its encoder is a star of the recommended preset
-with the words of the corpus. Its weights are random, which changes no time, except that its ring is not skipped, just
-as that of a trained model is not. Vectors of both runtimes are compared on the corpus, and so is the time of a query
-once everything is loaded.
+system), the minimum of several. The index holds the bbc-news articles; its encoder is a star of the recommended
+preset with the corpus vocabulary. Its weights are random, which does not affect times: its ring is not skipped, as in
+a trained model. The vectors of both runtimes are compared on the corpus, and so is the time per query once everything
+is loaded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RUNS, WORDS, LIMIT = 7, 30_000, 0.6
 
 
 def cost(*arguments: str | Path) -> float:
-    """Return the CPU seconds of one `linker` process, its children included."""
+    """Return the CPU seconds of one `linker` process, including its children."""
     command = [sys.executable, "-m", "linker", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -37,13 +37,13 @@ def cost(*arguments: str | Path) -> float:
 
 
 def least(*arguments: str | Path, runs: int = RUNS) -> float:
-    """Return the least cost of several runs; one before them fills the page cache."""
+    """Return the least cost of several runs, after one run to fill the page cache."""
     cost(*arguments)
     return round(min(cost(*arguments) for _ in range(runs)), 3)
 
 
 def make_model(folder: Path) -> list[str]:
-    """Save a star with random weights and the words of the corpus; return the corpus's texts."""
+    """Save a star with random weights and the corpus vocabulary; return the corpus's texts."""
     import torch
 
     from indexes.interface import Document
@@ -68,7 +68,7 @@ def make_model(folder: Path) -> list[str]:
 
 
 def compared(folder: Path, texts: list[str]) -> dict[str, Any]:
-    """Return how close the two runtimes' vectors are and what a warm query costs each."""
+    """Return how close the two runtimes' vectors are and the cost of a warm query in each."""
     from linker.encoders.loading import load_encoder
 
     by_torch, by_onnx = load_encoder(folder), load_encoder(folder, light=True)

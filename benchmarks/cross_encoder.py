@@ -2,9 +2,9 @@
 
 `python -m benchmarks.cross_encoder --work FOLDER` → benchmarks/results/cross_encoder.json. MiniLM's weights become a
 CrossEncoder that is trained listwise (softmax cross-entropy over the ranker's own candidates) on training statements,
-with the best passage of each article; then it scores the ranker's ten best of other statements. The mixing weight is
-chosen on dev. The ranker learned from other training links than the cross-encoder: FOLDER holds its indexes, as
-`benchmarks.rank` makes them.
+with the best passage of each article; then it scores the ranker's top ten for other statements. The mixing weight is
+chosen on dev. The ranker and the cross-encoder learned from different training links: FOLDER holds the ranker's
+indexes, built by `benchmarks.rank`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Task:
         return [(text, best_passages(text, self._documents[row].full_text, 1)[0]) for row in rows]
 
     def reciprocal(self, scores: AnyArray) -> Float64Array:
-        """Return reciprocal ranks where the TOP are ordered by `scores`, and what follows stays in its place."""
+        """Return reciprocal ranks with the TOP ordered by `scores`; later candidates keep their ranks."""
         order = np.argsort(-scores, axis=1, kind="stable")
         found = np.concatenate(
             [np.take_along_axis(self.relevant, order, 1), self.all_relevant[:, TOP:]], axis=1
@@ -58,7 +58,7 @@ class Task:
 
 
 def _tasks(work: Path, learn: int, judge: int) -> dict[str, Task]:
-    """Return the lists of candidates that the cross-encoder learns from, and those of dev and test."""
+    """Return the candidate lists from which the cross-encoder learns, and those of dev and test."""
     directory = work / f"{SET}-BM25"
     rank_data.make_index(SET, directory)
     engine, links = Engine(directory), rank_data.links(SET)
@@ -122,7 +122,7 @@ def _trained(task: Task) -> Any:
 
 
 def _list(task: Task, number: int) -> list[int]:
-    """Return the places of a relevant candidate and of the best others."""
+    """Return the positions of a relevant candidate and of the best other candidates."""
     first = int(task.relevant[number].argmax())
     others = [p for p in range(TOP) if task.rows[number, p] >= 0 and not task.relevant[number, p]]
     return [first, *others[: LISTS - 1]]

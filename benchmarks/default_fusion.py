@@ -1,9 +1,9 @@
-"""Which fusion should an untuned index use? Chosen on dev queries of several (corpus, encoder) pairs, shown on test.
+"""Which fusion should an untuned index use? Chosen on dev queries of several (corpus, encoder) pairs.
 
 `python -m benchmarks.default_fusion --cache FOLDER` → benchmarks/results/default_fusion.json. The rule: among the
-fusions that `linker index tune` tries, take the one with the largest mean lead in MRR over the better single retriever,
-averaged over the pairs, among those that never fall behind it by more than .01; if there is none, the one that falls
-behind least. The answers of both retrievers are cached in FOLDER.
+fusions that `linker index tune` tries, take the one with the largest mean lead in MRR over the better single
+retriever, averaged over the pairs, among those that never fall behind it by more than .01; if there is none, the one
+that falls behind least. The results of both retrievers are cached in FOLDER.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Task:
 
 
 def task_of(name: str, **splits: str) -> Task:
-    """Return a set; `splits` are ours with the names of its own, `train` standing in where dev's queries are few."""
+    """Return a set; `splits` maps our split names to its own (`train` stands in if dev has few queries)."""
     judged = rank_data.links(name)
     asked = {
         ours: [(q.text, [*judged[own].qrels[q.id]]) for q in judged[own].queries]
@@ -50,7 +50,7 @@ def task_of(name: str, **splits: str) -> Task:
 
 
 def statements(keep: int | None = None) -> Task:
-    """Statement → article; `keep` documents only: the wanted ones, then others at random."""
+    """Statement → article; `keep` documents only: the relevant ones, then others at random."""
     task = task_of("statements2articles", dev="dev", test="test")
     return task if keep is None else _thinned(task, keep)
 
@@ -81,7 +81,7 @@ def _minilm() -> Any:
 
 
 TWEETS = functools.partial(task_of, "tweets2claims", dev="train", test="test")
-DESCRIPTIONS = functools.partial(task_of, "descriptions", test="test")  # no dev: shown only
+DESCRIPTIONS = functools.partial(task_of, "descriptions", test="test")  # no dev: reported only
 PAIRS: dict[str, tuple[Callable[[], Task], Encode]] = {
     "statements2articles, mean vectors": (statements, mean_vectors),
     "tweets2claims, mean vectors": (TWEETS, mean_vectors),
@@ -94,7 +94,7 @@ PAIRS: dict[str, tuple[Callable[[], Task], Encode]] = {
 
 
 def answers(name: str, cache: Path) -> dict[str, Split]:
-    """Return each split's rankings, from the cache where they are there."""
+    """Return each split's rankings, from the cache if they are in it."""
     make, encode = PAIRS[name]
     task = make()
     path = cache / f"{name}.npz"
@@ -143,7 +143,7 @@ def label(fusion: Fusion) -> str:
 
 
 def leads(split: Split) -> dict[str, float]:
-    """Return for every fusion by how much its MRR leads the better single side's."""
+    """Return, for every fusion, its lead in MRR over the better single retriever."""
     bm25, dense, relevant = split
     single = max(figures(side[0], relevant)["mrr"] for side in (bm25, dense))
     return {
@@ -168,7 +168,7 @@ def choose(table: dict[str, dict[str, float]]) -> tuple[str, dict[str, dict[str,
 
 
 def shown(split: Split, dev: Split | None, chosen: str) -> dict[str, dict[str, float]]:
-    """Return test figures of both sides, reciprocal ranks, the chosen default, and what tuning on dev picks."""
+    """Return test figures of both retrievers, reciprocal ranks, the chosen default, and the fusion tuned on dev."""
     bm25, dense, relevant = split
     default = next(f for f in fusions() if label(f) == chosen)
     ways = {

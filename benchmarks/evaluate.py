@@ -1,8 +1,8 @@
-"""How fast is the evaluation of a run, reading the file included? Compared with pytrec_eval-terrier and ranx.
+"""How fast is the evaluation of a run, including reading the file? Compared with pytrec_eval-terrier and ranx.
 
 `python -m benchmarks.evaluate` → benchmarks/results/evaluate.json; `--quick` for small sizes, `--variants` for more
-cases. Speed is CPU time, the least of several runs in one
-process; ranx compiles before the clock starts. Memory is by how much one evaluation raises the peak of a fresh process.
+cases. Speed is CPU time, the minimum of several runs in one process; ranx compiles before the clock starts. Memory is
+the increase in a fresh process's peak from one evaluation.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ SEED = 7
 def write_case(
     folder: Path, topics: int, depth: int, form: str = ".9g", shuffled: bool = False, judged: int = 1
 ) -> tuple[Path, Path]:
-    """Write a run of distinct numeric ids, scores falling by rank, and `judged` relevant documents a topic.
+    """Write a run with distinct numeric ids, scores falling by rank, and `judged` relevant documents per topic.
 
-    One is the case of this project's data (a post and its article); four in five are retrieved.
+    One relevant document matches this project's data (a post and its article); four in five are retrieved.
     """
     if (folder / "qrels").exists():
         return folder / "qrels", folder / "run"
@@ -59,7 +59,7 @@ def write_case(
 def by_linker(qrels: Path, run: Path) -> dict[str, float]:
     from linker.evaluation import evaluate
 
-    return dict(evaluate(qrels, run, MEASURES, complete=False))  # as pytrec_eval averages
+    return dict(evaluate(qrels, run, MEASURES, complete=False))  # averaged like pytrec_eval
 
 
 def by_pytrec_eval(qrels: Path, run: Path) -> dict[str, float]:
@@ -87,7 +87,7 @@ TOOLS: dict[str, Callable[[Path, Path], dict[str, float]]] = {
 
 
 def growth(tool: str, qrels: Path, run: Path) -> float:
-    """Return MiB that this process's peak grows by in one evaluation, with all imported and compiled before."""
+    """Return the MiB by which one evaluation raises this process's peak, after all imports and compilation."""
     with tempfile.TemporaryDirectory() as folder:
         TOOLS[tool](*write_case(Path(folder), 20, 5))
     before = _memory("VmHWM")

@@ -2,15 +2,16 @@
 
 `python -m benchmarks.faults [--parts PART,…] [--work FOLDER]` → benchmarks/results/faults.json. The parts:
 
-- memory: a million documents with vectors of 256 dimensions are built within 2.5 GiB and searched within 1.5 GiB
-  (resident, whatever the pages are; see benchmarks/support/store_memory.py).
-- kills: a small index is killed at every fault point of every change and at random moments; what is committed must be
-  the state before or after, and making the change again must end as if undisturbed.
-- power: the same is asked of whatever a power cut may leave of each change (tests/power/disk.py describes the disk).
-- corruptions: bytes of an index are altered, files cut and extended; opening must name the file.
-- hostile: index and model folders with right checksums, as an attacker would make them, must be refused or answer with
-  the right shape, and never kill the process.
-- fuzz: mutated inputs for everything that reads others' files must be taken or refused, not end in a traceback.
+- memory: a million documents with 256-dimensional vectors are indexed within 2.5 GiB and searched within 1.5 GiB
+  (resident, pages of any kind; see benchmarks/support/store_memory.py).
+- kills: a small index is killed at every fault point of every change and at random moments; the committed state must
+  be the one before or after, and repeating the change must end as if undisturbed.
+- power: the same holds for every state that a power cut may leave of each change (tests/power/disk.py describes the
+  disk).
+- corruptions: bytes of an index are altered, files truncated and extended; the error on opening must name the file.
+- hostile: index and model folders with valid checksums, as an attacker would make them, must be refused or return
+  results of the right shape, and never kill the process.
+- fuzz: mutated inputs to every reader of foreign files must be accepted or refused, without a traceback.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ from tests.power.recording import record as record_calls
 
 GOLDEN = HERE / "index-v3"
 PARTS = ("memory", "kills", "power", "corruptions", "hostile", "fuzz")
-GROWING = ("memory", "power")  # a run of some kinds or changes leaves the others as recorded
+GROWING = ("memory", "power")  # a run for some kinds or changes keeps the recorded results of the others
 
 
 def measure_kills(work: Path, at_random: int) -> dict[str, dict[str, int]]:
-    """Kill each change at every fault point and at random; count the ends that were neither all nor nothing."""
+    """Kill each change at every fault point and at random; count the end states that were neither all nor nothing."""
     rng, results = random.Random(SEED), {}
     given = {
         "build": [write_documents(work / "c.jsonl", 400)],
@@ -75,7 +76,7 @@ def measure_kills(work: Path, at_random: int) -> dict[str, dict[str, int]]:
 
 
 class Trial:
-    """One change that is killed again and again, and what it leads from and to."""
+    """One change that is killed again and again, with the states before and after it."""
 
     def __init__(
         self, worker: Worker, change: str, paths: Sequence[Path], begin: Path | None, out: Path
@@ -95,7 +96,7 @@ class Trial:
         return content(self._out)
 
     def outcome(self, **death: Any) -> str:
-        """Die, look, do it again; say how that went."""
+        """Die, inspect, repeat the change; return the outcome."""
         self._reset()
         answer = self._worker.ask(self._change, *self._paths, self._out, **death)
         committed = content(self._out) if (self._out / manifests.NAME).exists() else None
@@ -108,7 +109,7 @@ class Trial:
 
 
 def measure_power(work: Path, changes: Sequence[str], states: int, again: int) -> dict[str, dict[str, int]]:
-    """Open what a power cut may leave of changes, and make each again on a sample of it."""
+    """Open the states that a power cut may leave of changes, and repeat each change on a sample of them."""
     results = {}
     for job, history in record_calls(changes, work).items():
         verdict = check(job, history, work, states, again)
@@ -123,7 +124,7 @@ def measure_power(work: Path, changes: Sequence[str], states: int, again: int) -
 
 
 def measure_corruptions(work: Path, count: int) -> dict[str, int]:
-    """Alter, cut or extend one file of an index, `count` times, and open it; count what was not refused by name."""
+    """Alter, truncate or extend one index file, `count` times; count the opens that were not refused by name."""
     rng, index, results = random.Random(SEED), work / "corrupted", Counter[str]()
     shutil.copytree(GOLDEN, index)
     paths = [path for path in sorted(index.rglob("*")) if path.is_file() and path.stat().st_size]

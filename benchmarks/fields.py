@@ -1,7 +1,7 @@
-"""Do fields pay? Tweets → claims with titles: BM25 over title and text as one, and BM25F with weights chosen on dev.
+"""Do fields pay? Tweets → claims with titles: BM25 over title and text joined, and BM25F with weights from dev.
 
 `python -m benchmarks.fields` → benchmarks/results/fields.json: MRR on dev and test with 95 % bootstrap intervals, the
-paired difference to one text at the defaults, dev MRR by the title's weight, and queries per CPU-second.
+paired difference to the joined text at the defaults, dev MRR by the title's weight, and queries per CPU-second.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Ranking:
         return max(candidates, key=self.mrr)
 
     def speed(self, p: Bm25Parameters) -> float:
-        """Return queries per CPU-second, the best of five rounds over train."""
+        """Return queries per CPU-second, the best of five rounds on train."""
         queries = self._links.splits["train"][0]
         return round(len(queries) / cpu_time(lambda: self.index.search_rows(queries, K, bm25=p), 6))
 

@@ -1,12 +1,13 @@
 """What does exact search cost? The certified scan, tuned FAISS and other libraries, on one million vectors.
 
 `python -m benchmarks.flat --work FOLDER [--rows N] [--parts …]` → benchmarks/results/flat.json. One core; CPU
-milliseconds per batch, the least of several rounds in which the systems take turns. Vectors: real_vectors.py, and
-random ones as a second case. FAISS is tuned: `distance_compute_blas_threshold` is set per batch size. Every answer is
-compared: `same_rows` is the share of FAISS's rows that equal ours, rank by rank; where they differ, float32 rounding in
-FAISS decided between nearly equal scores. The other libraries scan the first 100,000 rows, scaled per row to all:
-numpy and torch in float32 or bfloat16 blocks with a running threshold, numkong's int8 and bfloat16 matrix products
-(the product alone, without selection). Targets: at least .9 × FAISS at any batch size, 1.2 × at 1, 2 × at 64 and 1,000.
+milliseconds per batch, the minimum of several rounds in which the systems take turns. Vectors: real_vectors.py, and
+random vectors as a second case. FAISS is tuned: `distance_compute_blas_threshold` is set per batch size. All results
+are compared: `same_rows` is the share of FAISS's rows that equal ours, rank by rank; where they differ, float32
+rounding in FAISS decided between nearly equal scores. The other libraries scan the first 100,000 rows, extrapolated
+to all rows: numpy and torch in float32 or bfloat16 blocks with a running threshold, numkong's int8 and bfloat16
+matrix products (the product alone, without selection). Targets: at least .9 × FAISS at any batch size, 1.2 × at 1, 2
+× at 64 and 1,000.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def numkong_product(vectors: Matrix, dtype: Any) -> Search:
 
 
 def libraries(vectors: Matrix, queries: Matrix, rows: int) -> dict[str, Any]:
-    """Return CPU milliseconds of what needs no code of our own, scaled to `rows`."""
+    """Return CPU milliseconds of the alternatives that need none of our code, scaled to `rows`."""
     part = np.ascontiguousarray(vectors[:LIBRARY_ROWS])
     ways: dict[str, Callable[[], Search]] = {
         "numpy float32": lambda: numpy_blocks(part),
@@ -161,7 +162,7 @@ def libraries(vectors: Matrix, queries: Matrix, rows: int) -> dict[str, Any]:
         try:
             search = make()
             found[name] = {f"batch={b}": _least(search, queries[:b]) * rows / len(part) for b in (1, 64)}
-        except Exception as error:  # a rival that cannot run here is a result, too
+        except Exception as error:  # a rival's failure to run here is a result, too
             found[name] = f"{type(error).__name__}: {error}"
         print(name, found[name], flush=True)
     return found
@@ -172,9 +173,9 @@ def _least(search: Search, queries: Matrix) -> float:
 
 
 def gpu(vectors: Matrix, queries: Matrix) -> dict[str, Any]:
-    """Return wall milliseconds of the certified scan in torch, and of FAISS in float16, where there is a GPU.
+    """Return wall milliseconds of the certified scan in torch, and of FAISS in float16, if there is a GPU.
 
-    `roofline_ms` is the float16 copy read once at the memory's full rate: no scan of these bytes is faster.
+    `roofline_ms` is the time to read the float16 copy once at full memory bandwidth: no scan is faster.
     """
     make = gpu_scan()
     scan = make() if make else None
@@ -206,7 +207,7 @@ def gpu(vectors: Matrix, queries: Matrix) -> dict[str, Any]:
 
 
 def all_pairs(path: Path, rows: int, scan: bool) -> None:
-    """Find the five best of `rows` vectors for each of them, whole; in batches of 1,000."""
+    """Find the top five of `rows` vectors for each of them, in full; in batches of 1,000."""
     vectors = np.ascontiguousarray(np.load(path, mmap_mode="r")[:rows])
     search = certified(vectors) if scan else tuned_faiss(vectors)
     for start in range(0, rows, 1000):
@@ -214,7 +215,7 @@ def all_pairs(path: Path, rows: int, scan: bool) -> None:
 
 
 def keep(part: dict[str, Any]) -> None:
-    """Write a part into the results; the others stay as earlier or concurrent runs left them."""
+    """Write a part into the results; keep the others as earlier or concurrent runs left them."""
     print(record("flat", recorded("flat") | part, SEED), part, flush=True)
 
 

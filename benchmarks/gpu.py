@@ -1,10 +1,10 @@
-"""Does all of linker that can use a GPU work on one, and what does it gain? Ten minutes where there is one.
+"""Does every part of linker that can use a GPU work on one, and what is the gain? Takes ten minutes on one.
 
-`python -m benchmarks.gpu` → benchmarks/results/gpu.json. It stops with an error where PyTorch sees no GPU. First the
-tests that only run there (`pytest -m gpu`). Then, next to the processor in the same process, wall seconds, the least of
-three rounds in turns: exact search of 200,000 × 256 random vectors, whose rows must be the same; encoding with a star,
-whose vectors must agree to .999; training, which must resume exactly; and two processes on one batch (on two GPUs by
-NCCL, else by Gloo on the processor), whose losses must be those of one.
+`python -m benchmarks.gpu` → benchmarks/results/gpu.json. It stops with an error if PyTorch sees no GPU. First come
+the tests that only run on a GPU (`pytest -m gpu`). Then, compared with the CPU in the same process, wall seconds, the
+minimum of three alternating rounds: exact search of 200,000 × 256 random vectors, whose rows must be the same;
+encoding with a star, whose vectors must agree to .999; training, which must resume exactly; and two processes on one
+batch (on two GPUs with NCCL, else with Gloo on the CPU), whose losses must equal those of one process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROWS, BATCH, K, ROUNDS, TEXTS = 200_000, 64, 10, 3, 2000
 
 
 def side_by_side(name: str, ways: Mapping[str, Callable[[], Any]]) -> tuple[dict[str, Any], list[Any]]:
-    """Return the least seconds of each way, which take turns, and what the last round of each returned."""
+    """Return the minimum seconds of each way (they take turns) and the result of each one's last round."""
     best, results = dict.fromkeys(ways, np.inf), {}
     for _ in range(ROUNDS):
         for way, run in ways.items():
@@ -74,7 +74,7 @@ def losses(out: Path) -> list[float]:
 
 
 def resume(folder: Path) -> dict[str, Any]:
-    """Interrupt a training on the GPU at its second checkpoint, go on, and compare with one that ran through."""
+    """Interrupt a GPU training run at its second checkpoint, resume it, and compare it with an uninterrupted run."""
     config, saved = dataclasses.replace(tiny.CONFIG, device="cuda"), []
 
     def interrupt(*arguments: Any) -> None:

@@ -1,12 +1,13 @@
-"""How good are the groups of a corpus, beside other ways to cluster it, and what do they cost?
+"""How good are the groups of a corpus, compared with other ways to cluster it, and what do they cost?
 
 `python -m benchmarks.groups --work FOLDER` → benchmarks/results/groups.json. Half of the true groups of each corpus
-chooses the threshold of every system (the best B-cubed F1); the other half is reported. What linker knows without links
-was learned from the first halves of `tweets` and `claims`, training statements and judged news (`--only learn` prints
-it); on `tweets`, from the first half of them and judged news only. `with links` also knows the groups of the first
-half. The others: average linkage and HDBSCAN (scikit-learn) on TF-IDF and, of tweets, MiniLM, and single-pass
-clustering with time decay, as in topic detection and tracking (Allan et al., 1998). `bbc-news` and `news-topics` have
-categories, not stories. `promise`: the share of simulations in which a promise was kept. FOLDER is kept.
+are used to choose every system's threshold (the best B-cubed F1); results are on the other half. The model for use
+without links was learned from the first halves of `tweets` and `claims`, training statements and judged news
+(`--only learn` prints it); for `tweets`, only from their first half and judged news. `with links` also knows the
+groups of the first half. The other systems: average linkage and HDBSCAN (scikit-learn) on TF-IDF and, for tweets,
+MiniLM, and single-pass clustering with time decay, as in topic detection and tracking (Allan et al., 1998).
+`bbc-news` and `news-topics` have categories, not stories. `promise`: the share of simulations in which a promise was
+kept. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ TARGET = 100_000
 
 
 def evidence_of(corpus: Grouped, directory: Path, encoder: str = "none") -> PairEvidence:
-    """Return the pairs of a corpus, from an index in `directory`, which is built if it is not there."""
+    """Return the pairs of a corpus, from an index in `directory`, which is built if missing."""
     if not directory.exists():
         create(directory, encoder=encoder, language="english", positions=True)
         Engine.open(directory).add(corpus.documents)
@@ -124,7 +125,7 @@ def _systems(
     model = SHIPPED
     if (
         name == "tweets"
-    ):  # `claims` is halved in another way, so that what comes with linker knows tweets of both halves
+    ):  # `claims` is halved in another way, so the shipped model has seen tweets of both halves
         news = group_data.news()
         model = pairs_of.fit([(known, same), _taught(news, evidence_of(news, work / "news"), news.judged)])
     yield "linker", _by_thresholds(corpus, found, model)
@@ -143,7 +144,7 @@ def _systems(
 
 
 def _with(found: PairEvidence, vectors: Any) -> PairEvidence:
-    """Return the evidence of the same pairs with the cosine of vectors."""
+    """Return the evidence for the same pairs with the cosine of vectors."""
     near = np.einsum("nd,nd->n", vectors[found.pairs[:, 0]], vectors[found.pairs[:, 1]])
     names = (*found.names, *pairs_of.BY_VECTORS)
     return dataclasses.replace(found, values=np.column_stack([found.values, near]), names=names)
@@ -160,7 +161,7 @@ def _by_thresholds(corpus: Grouped, found: PairEvidence, model: PairModel) -> li
 
 
 def promises(work: Path) -> dict[str, Any]:
-    """Return how often promises were kept: JUDGED pairs drawn from the groups of the second half of `claims`."""
+    """Return how often promises were kept: JUDGED pairs drawn from groups in the second half of `claims`."""
     corpus = CORPORA["claims"]()
     stories = _stories(corpus, evidence_of(corpus, work / "claims"), SHIPPED, DEFAULT)
     second = np.flatnonzero(~corpus.half() & (stories.leader == np.arange(len(corpus.documents))))
@@ -185,7 +186,7 @@ def promises(work: Path) -> dict[str, Any]:
 
 
 def cost(work: Path) -> dict[str, Any]:
-    """Return CPU time and memory of `linker.group` on statements and articles of two sizes, and the exponent."""
+    """Return CPU time and memory of `linker.group` on statements and articles at two sizes, and the exponent."""
     every = group_data.statements("train", 20_000, 20_000).documents
     order = np.random.default_rng(0).permutation(len(every))
     rows: dict[str, Any] = {}

@@ -1,6 +1,6 @@
-"""How large the image's environment is: the steps of the Dockerfile, executed on an overlay of this machine's root.
+"""How large the image's environment is: the Dockerfile's steps, executed on an overlay of this machine's root.
 
-python -m benchmarks.image      (as root; downloads what is not cached)
+python -m benchmarks.image      (as root; downloads packages that are not cached)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What does building an index cost, compared with the libraries below it? Documents per CPU-second and peak memory.
+"""What does building an index cost, compared with its libraries? Documents per CPU-second and peak memory.
 
 `python -m benchmarks.index_build [--work FOLDER]` → benchmarks/results/index_build.json. Target: the engine costs
 at most 1.15 times the CPU time of tantivy and faiss called directly. Each build runs in its own process, warmed up on
@@ -46,7 +46,7 @@ def engine(corpus: Path, out: Path, kind: str = "none", vectors: Path | None = N
 
 
 def bm25_index(corpus: Path, out: Path) -> None:
-    """Fill a Bm25Index alone: what is left of the engine without its reading, storing and checksums."""
+    """Fill only a Bm25Index: the engine without its reading, storing and checksums."""
     from indexes.text.bm25 import Bm25Index
 
     index = Bm25Index(directory=_fresh(out))
@@ -66,7 +66,7 @@ def bm25s(corpus: Path, out: Path) -> None:
 
 
 def faiss_index(vectors: Path, out: Path, kind: str, rows: int) -> None:
-    """Fill a FaissIndex alone, and write vectors and graph."""
+    """Fill only a FaissIndex, and write vectors and graph."""
     from indexes.vectors.faiss_index import FaissIndex
 
     matrix = np.load(vectors, mmap_mode="r")[:rows]
@@ -93,7 +93,7 @@ Variant = tuple[str, Build, Sequence[Any], Sequence[Any]]  # name, function, arg
 
 
 def cases(data: Data, work: Path, sentences: int, graph: int) -> dict[str, tuple[int, int, list[Variant]]]:
-    """Return (documents, repetitions, variants) by case; the last variant of a case is the library below."""
+    """Return (documents, repetitions, variants) by case; a case's last variant is the underlying library."""
     out, warm = work / "out", work / "warm"
     articles, few = (data.articles, out), (data.few_articles, warm)
     built: dict[str, tuple[int, int, list[Variant]]] = {

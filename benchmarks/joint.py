@@ -1,11 +1,11 @@
 """What does deciding together gain in one language, and what does it cost?
 
-`python -m benchmarks.joint --work FOLDER` → benchmarks/results/joint.json. Words alone, nothing chosen on test: MRR and
-S@1 of the texts of `test`, each alone (`--links many-to-one`) and together, with the 95 % bootstrap interval of the
-paired difference; next to them, what others link with (benchmarks/support/rivals.py). `statements`: all 17,213
-statements at once, by a ranker of the training links, of which none is taken; `known`: with the training links known,
-as a command. `tweets`: with the training links known, which many tweets share, three seeds. `headlines` and
-`descriptions`: 800 texts and their 800 documents, nothing known, one to one. FOLDER is kept.
+`python -m benchmarks.joint --work FOLDER` → benchmarks/results/joint.json. Only words are used, nothing is chosen on
+test: MRR and S@1 of the texts of `test`, each alone (`--links many-to-one`) and together, with the 95 % bootstrap
+interval of the paired difference; next to them, other linking tools (benchmarks/support/rivals.py). `statements`:
+all 17,213 statements at once, by a ranker of the training links, none treated as known; `known`: with the training
+links known, as a command. `tweets`: with the training links known (many tweets share a claim), three seeds.
+`headlines` and `descriptions`: 800 texts and their 800 documents, nothing known, one to one. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ finally:
 
 
 def statements(work: Path) -> dict[str, Any]:
-    """All statements at once by a stored ranker, none taken."""
+    """All statements at once by a stored ranker, no links known."""
     links, stored = rank_data.links(STATEMENTS), work / "statements-ranked"
     rank_data.make_index(STATEMENTS, stored)
     engine = Engine(stored)
@@ -86,7 +86,7 @@ def statements(work: Path) -> dict[str, Any]:
 
 
 def known(work: Path) -> dict[str, Any]:
-    """Statements of dev and test where the others are known, beside each alone by the ranker of `statements`."""
+    """Dev and test statements with the others known, next to each alone, by the ranker of `statements`."""
     links, alone = rank_data.links(STATEMENTS), json.loads((work / "alone.json").read_text())
     every = _texts(work / "statements.jsonl", links.values())
     cost = _in_a_process(every, shared_data() / STATEMENTS / "corpus.jsonl.gz", work / "known.run")
@@ -102,7 +102,7 @@ def known(work: Path) -> dict[str, Any]:
 def _decided(
     engine: Engine, texts: Path, known: Sequence[tuple[str, str]], kinds: Iterable[Kind | None], seed: int
 ) -> list[tuple[rivals.Run, Choice]]:
-    """Return the runs of several kinds of competition (None: chosen by the links) over candidates found once."""
+    """Return the runs for several kinds of competition (None: chosen by the links) over the same candidates."""
     side, linked = side_of(texts, None, None), {one for one, _ in known}
     ids, left = engine.collection.rows.ids, [id_ for id_ in side.documents if id_ not in linked]
     lists, taught, _ = candidate_lists(engine, side, left, known, seed)
@@ -120,7 +120,7 @@ def _decided(
 
 
 def _in_a_process(texts: Path, documents: Path, out: Path) -> dict[str, float]:
-    """Link with the training links known, as a command; return its CPU minutes and GiB, the index included."""
+    """Link with the training links known, as a command; return its CPU minutes and GiB, including the index."""
     command = [sys.executable, "-c", CODE, "link", str(texts), str(documents), "--train", str(_train(STATEMENTS)),
                "-k", str(KEPT), "--out", str(out)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -129,7 +129,7 @@ def _in_a_process(texts: Path, documents: Path, out: Path) -> dict[str, float]:
 
 
 def tweets(work: Path) -> dict[str, Any]:
-    """Tweets, whose claims are shared: what the links say of the capacity, alone and together."""
+    """Tweets, which share claims: the capacity learned from the links, alone and together."""
     links, directory = rank_data.links(TWEETS), work / TWEETS
     rank_data.make_index(TWEETS, directory)
     every = _texts(work / "tweets.jsonl", (links["train"], links["test"]))
@@ -153,7 +153,7 @@ def tweets(work: Path) -> dict[str, Any]:
     documents = _documents(shared_data() / TWEETS / "corpus.jsonl.gz")
     runs = {
         "BM25 + Hungarian": rivals.assigned(rivals.bm25(directory, asked)),
-        **_rivals(directory, asked, documents, ("RapidFuzz",)),  # MiniLM takes half an hour for 14,231 claims
+        **_rivals(directory, asked, documents, ("RapidFuzz",)),  # MiniLM needs half an hour for 14,231 claims
     }
     return {**rows, **{name: _row(_reciprocal(run, links["test"]), before) for name, run in runs.items()}}
 

@@ -1,14 +1,15 @@
-"""How do `linker link`'s methods scale? Made-up texts in two languages, 2k × 4k to 115k × 230k pages, whole runs.
+"""How do `linker link`'s methods scale? Synthetic texts in two languages, 2k × 4k to 115k × 230k pages.
 
 A page has about 300 words of its language's own vocabulary, drawn from one Zipf law, 40 names and numbers that both
-languages write alike, from another, and a few rare words and names of its own, which its counterpart shares: the words
-through a dictionary with three translations per word. Only `auto` knows links: of up to 2,000 pages. Every size and
-method runs in a process of its own, from texts in memory to the ranking; processes that tokenise count as well.
+languages write alike, drawn from another, and a few rare words and names that only its counterpart shares: the words
+through a dictionary with three translations per word. Only `auto` knows links, for up to 2,000 pages. Every size and
+method runs in its own process, from texts in memory to the ranking; tokenising subprocesses count as well.
 
     python -m benchmarks.link_scale [--largest 115000] [--methods hapax,dictionary,auto] [--rows FILE]
 
-`--rows` saves each row as it is computed, with its commit; rows that are already there are not computed again. A row's
-`load` is the mean load of the last five minutes: where more processes run than there are cores, `wall_s` says little.
+`--rows` saves each row as it is computed, with its commit; rows that are already in the file are not recomputed. A
+row's `load` is the mean load of the last five minutes: if more processes run than there are cores, `wall_s` means
+little.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from linker.crosslingual.task import NO_LINKS, Task
 VOCABULARY = 150_000
 TRANSLATIONS = 3
 WORDS, NAMES = 300, 40  # per page
-OWN_WORDS, OWN_NAMES = 12, 6  # rare ones that a page shares with its counterpart
+OWN_WORDS, OWN_NAMES = 12, 6  # rare words and names that a page shares with its counterpart
 SENTENCE = 15
-KNOWN = 2000  # links, at most; a quarter of the pages if there are fewer
+KNOWN = 2000  # links at most; a quarter of the pages if that is fewer
 SIZES = ((2_000, 4_000), (6_500, 13_000), (20_000, 40_000), (115_000, 230_000))
 LETTERS = "abcdefghijklmnoprstuvz"
 SEED = 0
@@ -58,7 +59,7 @@ def zipf(rng: np.random.Generator, shape: tuple[int, int]) -> Int64Array:
 
 
 def pages(n: int, code: str, seed: int, own_words: Int64Array, own_names: Int64Array) -> Pages:
-    """Make n pages; `own_words` and `own_names` [n, …] are ranks of the rare ones of each page."""
+    """Make n pages; `own_words` and `own_names` [n, …] are ranks of the rare words and names of each page."""
     rng = np.random.default_rng(seed)
     names = [name.capitalize() if i % 4 else str(1000 + i) for i, name in enumerate(vocabulary("k"))]
     words = np.array([*vocabulary(code[0]), *names], object)
@@ -134,15 +135,15 @@ def measure(method: str, n: int, m: int) -> dict[str, Any]:
 
 
 def _cpu() -> float:
-    """Return the CPU seconds of this process and of those that it started and that have ended."""
+    """Return the CPU seconds of this process and of its child processes that have ended."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def growth(rows: Sequence[dict[str, Any]], method: str, last: int = 0) -> float | None:
-    """Return the exponent b of CPU time ~ pairs^b, fitted by least squares on logarithms; None from one size.
+    """Return the exponent b of CPU time ~ pairs^b, fitted by least squares on logarithms; None for one size.
 
-    `last`: how many of the largest sizes it is fitted over, by default all.
+    `last`: how many of the largest sizes are used for the fit, by default all.
     """
     points = [(r["source_pages"] * r["target_pages"], r["cpu_s"]) for r in rows if r["method"] == method]
     points = sorted(points)[-last:]

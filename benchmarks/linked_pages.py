@@ -1,7 +1,7 @@
 """How well does each linking method do on linked-pages, per language and variant?
 
 Every page of a language is linked (as by `linker link`), against all English pages; the test links are judged. Each row
-records what the method was given. Nothing here uses how the variants were cut.
+records what the method was given. Nothing here uses knowledge of how the variants were made.
 """
 
 from __future__ import annotations

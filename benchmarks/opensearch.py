@@ -1,9 +1,9 @@
-"""How fast is an index on OpenSearch next to the same one on Elasticsearch?
+"""How fast is an index on OpenSearch compared with the same index on Elasticsearch?
 
-`python -m benchmarks.opensearch [--work FOLDER] [--sentences N]` → benchmarks/results/opensearch.json. The data, the
-queries and the figures are those of benchmarks/cluster.py: sentences with mean word vectors, HNSW, hybrid searches. One
-server runs at a time, a node of its own with 512 MiB of heap and its data on the disk, in the turns that `--turns`
-gives; on a busy machine its clock says little, and the CPU time of server and client together says more.
+`python -m benchmarks.opensearch [--work FOLDER] [--sentences N]` → benchmarks/results/opensearch.json. The data,
+queries and figures are the same as in benchmarks/cluster.py: sentences with mean word vectors, HNSW, hybrid searches.
+One server runs at a time, a dedicated node with 512 MiB of heap and its data on disk, in the order that `--turns`
+gives; on a busy machine wall-clock time means little, and the CPU time of server and client together more.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ HEAP = "-Xms512m -Xmx512m"
 
 
 def measure(server: str, data: Given) -> dict[str, Any]:
-    """Return the figures of a new index on a new node of the server."""
+    """Return the figures for a new index on a new node of the server."""
     product = SERVERS[server]
     os.environ[f"LINKER_{server.upper()}_TIMEOUT"] = (
-        "300"  # a busy machine takes long for many queries at once
+        "300"  # a busy machine needs long for many queries at once
     )
     with running(HEAP, product) as node:
         version = node.get("/")["version"]["number"]

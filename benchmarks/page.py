@@ -1,13 +1,13 @@
-"""The whole path in Chromium, at a newsroom's size: upload, index, the first judgement, the next document.
+"""The whole workflow in Chromium, at newsroom scale: upload, index, the first judgement, the next document.
 
-Two reviews are made by the page alone, and judged by keys: 10,000 statements beside 2,000 articles as XLSX files, and
-the news of news-topics as JSON Lines with the seeds of one topic, read until the stopping rule ends the queue. Times:
-`next_ms` is the time from the key to the next document in the browser; `server_ms` its part on the server. Wall-clock
-times: other work on the machine counts.
+Two reviews are created only through the page, and judged by keyboard: 10,000 statements and 2,000 articles as XLSX
+files, and the news of news-topics as JSON Lines with the seeds of one topic, read until the stopping rule ends the
+queue. Times: `next_ms` is the time from the key to the next document in the browser; `server_ms` is the server's
+share of it. Wall-clock times: other work on the machine counts.
 
 In the second job, the posts of tweets2claims (test) look for their match among its 14,231 claims: the time to the
-first row (with the job that finds all candidates), to the next one, and to accept what a check at random allows. Of the
-links accepted unread, how many are wrong is counted by the judgements of the data set.
+first row (with the job that finds all candidates), to the next one, and to accept the links that a random check
+certifies. The wrong links among those accepted unread are counted by the data set's judgements.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ POSTS, ARTICLES, CLAIMS = 10_000, 2_000, 14_231
 
 
 def first_verdict(browser: Any, folder: Path, job: str, posts: Path, articles: Path) -> dict[str, Any]:
-    """Go from the first file to the first verdict, and return seconds, clicks and words."""
+    """Go from the first file to the first verdict; return seconds, clicks and words."""
     with served(folder / job) as server:
         stranger = Stranger(browser, server.address)
         page = stranger.page
@@ -86,7 +86,7 @@ def sheet(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def match_rows(browser: Any, folder: Path, rows: int) -> dict[str, Any]:
-    """Check at random, accept what that certifies, count what is wrong of it, and decide some of the other rows."""
+    """Check at random, accept the certified links, count the wrong ones, and decide some of the other rows."""
     links, (claims, posts) = match_links(), match_files(folder)
     with served(folder / "matching") as server:
         reader = Reader(browser, server, set())
@@ -94,7 +94,7 @@ def match_rows(browser: Any, folder: Path, rows: int) -> dict[str, Any]:
         page.locator(".more summary").click()
         page.get_by_role("button", name="at random").click()
         checked = 0
-        while page.locator(".more[open] strong").count():  # rows of the check are still to be read
+        while page.locator(".more[open] strong").count():  # rows of the check are still unread
             reader.decide(links)
             checked += 1
         accept = page.locator(".accept")
@@ -111,7 +111,7 @@ def match_rows(browser: Any, folder: Path, rows: int) -> dict[str, Any]:
 
 
 def match_links() -> set[tuple[str, str]]:
-    """Return which claims the posts to match repeat: pairs of post and claim."""
+    """Return the claims that the posts to match repeat: pairs of post and claim."""
     path = shared_data() / "tweets2claims" / "qrels" / "test.tsv"
     with path.open(encoding="utf-8") as rows:
         return {(row[0], row[1]) for row in csv.reader(rows, delimiter="\t") if row[2] == "1"}
@@ -197,7 +197,7 @@ def _text(page: Any, selector: str) -> str:
 
 
 def main() -> None:
-    """Make both reviews in a browser, judge them, and record."""
+    """Create both reviews in a browser, judge them, and record the results."""
     options = parse_options(
         __doc__,
         reads=(60, "of the statements, and the least of the news"),

@@ -1,13 +1,13 @@
-"""How well does an encoder alone link linked-pages: by pages' mean vectors, or by their passages?
+"""How well does an encoder alone link linked-pages: by page mean vectors, or by passages?
 
 Each passage is encoded once. `pooled`: the mean of a page's passages, then margin; `max`, `mean` and `align`: the
-scores of `linker link --method encoder --passages`. All were chosen on training pages; the test pages are judged,
-against all English pages. No dictionary and no links are used.
+scores of `linker link --method encoder --passages`. All were chosen on training pages; results are for the test
+pages, against all English pages. No dictionary and no links are used.
 
     python -m benchmarks.passage_encoder [--languages tr,zh] [--cache FOLDER] [--rows FILE]
 
 `--cache` keeps the vectors of each collection, since encoding takes most of the time; `--rows` saves the rows of each
-language, and those that are there are not computed again.
+language, and rows that are already there are not recomputed.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Does linker name the sentence that a post is about?
 
-Three sets with a known answer. `digests`: a statement, and a text of five articles' parts, ten sentences each, in
-random order: the article with which it is linked, from which those who made the set removed the sentences that repeat
-the statement, and the four nearest to that article. `sentences`: of forty sentences (the STS benchmark, English), the
-one that people judged to say the same (4 or more of 5). `half the words`: the same, but the query lacks a random half
-of the words that both share. A passage is right if it begins in the right part. Settings were chosen on `dev`; `test`
-is judged. The others take the best sentence by BM25 (idf of the text's own sentences), by an encoder's cosine, or the
-first. `across`: a line in another language, and a page of about forty English ones (as `benchmarks.aligned_sentences`
-makes them) that holds its translation; linker has the dictionary only.
+Three sets with a known answer. `digests`: a statement, and a text of parts of five articles, ten sentences each, in
+random order: the article linked to it, from which the authors of the set removed the sentences that repeat the
+statement, and the four articles nearest to that one. `sentences`: of forty sentences (the STS benchmark, English),
+the one that people judged to have the same meaning (at least 4 of 5). `half the words`: the same, but the query lacks
+a random half of the words that both share. A passage is right if it begins in the right part. Settings were chosen on
+`dev`; `test` is judged. The others take the best sentence by BM25 (idf of the text's own sentences), by an encoder's
+cosine, or the first. `across`: a line in another language, and a page of about forty English ones (as
+`benchmarks.aligned_sentences` makes them) that holds its translation; linker has the dictionary only.
 
     python -m benchmarks.passages [--split test] [--count 300] [--encoder '']
 """
@@ -43,11 +43,11 @@ from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.engine.evidence import Span, evidence, sentences
 
-ARTICLES, PARTS, LENGTH = 8000, 5, 10  # of the index; of a digest; sentences of a part
+ARTICLES, PARTS, LENGTH = 8000, 5, 10  # articles in the index; parts of a digest; sentences per part
 PAGE, SAME = 40, 4.0
 K1, B = 1.2, 0.75
 LANGUAGES = ("de", "fr", "ru", "zh")
-Case = tuple[str, str, Span]  # query, text, and where the right part of it begins and ends
+Case = tuple[str, str, Span]  # query, text, and where its right part begins and ends
 Chooser = Callable[[str, str], Span | None]
 
 

@@ -1,14 +1,13 @@
 """Fit the rankers that `auto` starts from if links are few or missing: linker/crosslingual/ranking/pooled.json.
 
-Training pages only, variant `hard`: at most 300 linked pages per pair, among all other pages of their language, so that
-as many pages compete for the targets as when `auto` is applied. Every setting
-(what words are learned from, dictionary, encoder, layout) gets a ranker; those without the encoder or without layout
-come from the same lists, with fewer features. The pages are described with their targets and without them; the
-verifier, which makes probabilities of the ranker's scores, is fitted on both, with each pair scored by the ranker of
-the others.
+Training pages only, variant `hard`: at most 300 linked pages per pair, among all other pages of their language, so
+that as many pages compete for the targets as in use of `auto`. Every setting (what words are learned from,
+dictionary, encoder, layout) gets a ranker; those without the encoder or without layout come from the same lists, with
+fewer features. The pages are featurised with and without their targets; the verifier, which turns the ranker's scores
+into probabilities, is fitted on both, with each pair scored by the ranker of the others.
 
 benchmarks/results/pooled_without.json holds, for each language, the rankers that were pooled over the *other*
-languages; benchmarks/auto_link.py judges each language by these.
+languages; benchmarks/auto_link.py uses these to evaluate each language.
 
     python -m benchmarks.pool_rankers [--lists FOLDER]   # caches lists and encodings in FOLDER
     python -m benchmarks.pool_rankers --lists FOLDER --only tr zh   # makes the lists of these languages, no ranker
@@ -56,9 +55,9 @@ WITHOUT = ROOT / "benchmarks" / "results" / "pooled_without.json"
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Lists of training pages of one language pair, with their targets and without.
+    """Lists for training pages of one language pair, with and without their targets.
 
-    `right` int64 [n]: the positions of the linked targets in `lists`, −1 where one is missing.
+    `right` int64 [n]: the positions of the linked targets in `lists`, −1 where the target is missing.
     """
 
     lists: Described
@@ -80,14 +79,14 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Describes training pages, and keeps their lists in `folder`."""
+    """Featurises training pages, and caches their lists in `folder`."""
 
     folder: Path
 
     def of(self, language: str, taught: Taught, dictionary: bool) -> Sample:
         """Return at most 300 training pages as `auto` would meet them, with the encoder and with layout."""
         if taught == "pseudo-links" and dictionary:
-            taught = "links"  # with a dictionary, it matters less what the others are
+            taught = "links"  # with a dictionary, the other settings matter less
         path = self.folder / f"{language}.{TaskSetting(taught, dictionary).name}.npz"
         if not path.exists():
             _save(path, self._sample(language, taught, dictionary))
@@ -236,7 +235,7 @@ def fitted(samples: Mapping[tuple[Taught, bool], Mapping[str, Sample]]) -> tuple
         shown = {language: s.seen_in(setting) for language, s in of_all.items() if s.shows(setting)}
         whole, others = calibrated(list(shown.values()))
         everyone[setting.name] = to_json(whole)
-        # A language that the ranker has not seen is judged by the ranker of all.
+        # A language that the ranker has not seen is scored by the ranker of all.
         rankers = dict(zip(shown, others, strict=True))
         for language in LANGUAGES:
             without[language][setting.name] = to_json(rankers.get(language, whole))

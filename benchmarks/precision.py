@@ -1,12 +1,12 @@
-"""Are probabilities of links right, and does a promised precision hold?
+"""Are link probabilities calibrated, and does a promised precision hold?
 
 `python -m benchmarks.precision --work FOLDER` → benchmarks/results/precision.json. The model was chosen on training
 queries of statements and tweets.
 
-- `splits`: 300 random splits of all queries of a set into three. The model learns from the first part, thresholds from
-  the second, and the third tells their precision: of the promised threshold, of the plain empirical one (the lowest
-  above which .9 of the second part's links are right), and of the oracle's (the same on the third part).
-- `measures`: learned from train and dev, measured on test; on random halves where a set has no splits. 95 % bootstrap.
+- `splits`: 300 random splits of all queries of a set into three. The model learns from the first part, thresholds
+  from the second, and the third measures their precision: for the promised threshold, the plain empirical threshold
+  (the lowest above which .9 of the second part's links are right), and the oracle's (the same on the third part).
+- `measures`: learned from train and dev, measured on test; on random halves if a set has no splits. 95 % bootstrap.
 - `shift`: tweets with a threshold from dev, and its precision on test.
 - `drift`: how often batches of 100 queries raise the warning.
 
@@ -36,14 +36,14 @@ from linker.scoring.probability.measures import auc, brier_gain, calibration_err
 from linker.scoring.probability.promise import promise
 
 SPLITS, PRECISION = 300, 0.9
-SIZE = 1000  # queries that a model, and a threshold, learn from; where a set has more, also a third of all
+SIZE = 1000  # queries to fit a model and a threshold; for larger sets, also a third of all
 BATCH, BATCHES = 100, 1000
 DRAWS = 1000
 NO_SOURCE = Source("", "0" * 16, "0" * 16, 0, 0)
 
 
 def first(calibration: Calibration, part: Hitlist) -> tuple[Float64Array, BoolArray]:
-    """Return P(link) and rightness of the first hits; a query without a hit has P(link) = 0."""
+    """Return P(link) and correctness of the first hits; a query without a hit has P(link) = 0."""
     said = calibration.probabilities(part.features[:, 0])
     return np.where(part.rows[:, 0] >= 0, said, 0.0), part.relevant[:, 0]
 
@@ -57,7 +57,7 @@ def most_links(said: Float64Array, right: BoolArray) -> float:
 
 
 def split(hits: Hitlist, vectors: bool, size: int, seed: int) -> dict[str, float]:
-    """Return the precision and coverage of one random split's thresholds."""
+    """Return the precision and coverage at one random split's thresholds."""
     order = np.random.default_rng(seed).permutation(len(hits.rows))
     marks = [
         np.isin(np.arange(len(order)), part)
@@ -100,7 +100,7 @@ def wilson(share: float, count: int, z: float = 1.96) -> list[float]:
 
 
 def measures(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
-    """Return the measures on test of a model of the other splits, or of one half on the other."""
+    """Return the test measures of a model fitted on the other splits, or on one half for the other."""
     if "train" in parts:
         learn, test = joined([parts["train"], parts["dev"]]), parts["test"]
     else:
@@ -148,7 +148,7 @@ def shift(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
 
 
 def alarms(sets: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
-    """Return how often batches raise the warning, by the set they come from, for a calibration of each set."""
+    """Return how often batches raise the warning, by their source set, for a calibration on each set."""
     out: dict[str, Any] = {}
     for name, hits in sets.items():
         features = hits.features[:, 0][hits.rows[:, 0] >= 0]
@@ -170,7 +170,7 @@ def alarms(sets: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
 
 
 def cost(work: Path, vectors: bool) -> dict[str, float]:
-    """CPU milliseconds of a query of statements, with P(link) and without; each query by itself, then all at once."""
+    """CPU milliseconds per query on statements, with and without P(link); one by one, then all at once."""
     engine = open_index(SETS[0], work, vectors=vectors)
     judged = links(SETS[0])["dev"]
     calibration = engine.calibrate(judged.queries, judged.qrels)

@@ -1,9 +1,9 @@
-"""How fast does `linker bucc prepare` read two wikis' dumps, and how does its memory grow?
+"""How fast does `linker bucc prepare` read the dumps of two wikis, and how does its memory grow?
 
 The dumps are written here in the schema of Wikimedia's (benchmarks/support/wikis.py): articles of about 5,000
 characters, redirects and pages of other namespaces. Reading a dump means decompressing it, parsing the XML, and
-choosing the pages; only those with a link to the other wiki are parsed as wikitext. Where gensim is installed, the
-real articles of its test data are parsed too: long ones, of the English Wikipedia."""
+choosing the pages; only those with a link to the other wiki are parsed as wikitext. If gensim is installed, the long,
+real articles of the English Wikipedia in its test data are parsed too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Files = dict[str, tuple[Path, Path]]
 
 
 def timed(what: str, run: Callable[[], int], characters: int = 0) -> dict[str, Any]:
-    """Return how many things `run` did per CPU-second; it returns how many there were."""
+    """Return how many items `run` handled per CPU-second; `run` returns their number."""
     count = run()  # loads the libraries
     seconds = cpu_time(run, 3)
     row = {"what": what, "count": count, "per_cpu_s": round(count / seconds)}
@@ -49,7 +49,7 @@ def read(dump: Path) -> int:
 
 
 def parsing(dump: Path, name: str) -> list[dict[str, Any]]:
-    """Measure the markup and the sentences of a dump's articles."""
+    """Measure parsing the markup and the sentences of a dump's articles."""
     texts = [page.text for page in read_dump(dump, DumpCounts(), Site()) if page.redirect is None]
     plain = [strip_markup(text) for text in texts]
 

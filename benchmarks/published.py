@@ -1,8 +1,8 @@
-"""Where linker stands beside published systems: CheckThat! task 2A, English, which claims were fact-checked already.
+"""linker next to published systems: CheckThat! task 2A, English, finding claims already fact-checked.
 
-`python -m benchmarks.published --work FOLDER` → benchmarks/results/published.json. Every row is made by commands that
-a user would type; they are recorded with it. The official measure is MAP@5. Training and dev links choose and train,
-test is only searched.
+`python -m benchmarks.published --work FOLDER` → benchmarks/results/published.json. Every row is produced by commands
+that a user would type; they are recorded with it. The official measure is MAP@5. Training and dev links are used to
+choose and train; test is only searched.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ROWS = {
         f"linker rank train {{out}}/minilm {TRAIN} {DATES} --out {{out}}/ranker-dates",
         "linker search {out}/minilm --queries queries.jsonl.gz -k 5 --rerank {out}/ranker-dates --out {out}/run",
     ),
-}  # a row may use what the rows before it made
+}  # a row may use the output of earlier rows
 
 
 def main() -> None:

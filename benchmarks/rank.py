@@ -66,7 +66,7 @@ def statements(work: Path) -> dict[str, Any]:
 
 
 def star(work: Path) -> dict[str, Any]:
-    """The star over the bag's vectors in the bag's place: untrained, as dev prefers it on this set."""
+    """The star over the bag's vectors instead of the bag: untrained, which is better on this set's dev."""
     bag, model = work / "bag", work / "star"
     if not bag.exists():
         _train_bag(bag, work)
@@ -82,7 +82,7 @@ def star(work: Path) -> dict[str, Any]:
 
 
 def tweets(work: Path) -> dict[str, Any]:
-    """BM25 alone and with MiniLM, without dates and with them."""
+    """BM25 alone and with MiniLM, without and with dates."""
     rows = {}
     for name, encoder in (("BM25", "none"), ("MiniLM", "minilm")):
         rank_data.make_index(TWEETS, work / f"{TWEETS}-{name}", encoder)
@@ -95,7 +95,7 @@ def tweets(work: Path) -> dict[str, Any]:
 
 
 def transfer(work: Path) -> dict[str, Any]:
-    """A ranker of the other sets, by words alone, on the set that is left out: trees alone, and blended with BM25."""
+    """A ranker of the other sets, by words alone, on the held-out set: trees alone, and blended with BM25."""
     sets = {name: _by_words(work, name) for name in SETS}
     rows: dict[str, Any] = {}
     for left_out, (_, test) in sets.items():
@@ -107,7 +107,7 @@ def transfer(work: Path) -> dict[str, Any]:
 
 
 def absence(work: Path) -> dict[str, Any]:
-    """P(link) by words alone where queries have no match, told of each query alone and of many together."""
+    """P(link) by words alone if queries have no match, estimated for each query alone and for many together."""
     rows = {}
     for name in SETS:
         seeds = [absent.figures(work, name, seed) for seed in SEEDS]
@@ -117,7 +117,7 @@ def absence(work: Path) -> dict[str, Any]:
 
 
 def ship(work: Path) -> dict[str, Any]:
-    """Learn the ranker that comes with linker, from all four sets, and write it where it comes from."""
+    """Train the ranker that ships with linker on all four sets, and write it into the package."""
     parts = [_by_words(work, name)[0] for name in SETS]
     about = {"sets": list(SETS), "queries": sum(len(part.relevant) for part in parts), "language": "english"}
     ranker, text = pooled.learn([(part.pool, part.relevant) for part in parts], about=about)
@@ -126,7 +126,7 @@ def ship(work: Path) -> dict[str, Any]:
 
 
 def _by_words(work: Path, name: str, most: int = 500) -> tuple[Gathered, Gathered]:
-    """Return BM25's candidates of `most` training queries of a set at most, and of all its test queries."""
+    """Return BM25's candidates for at most `most` training queries of a set, and for all its test queries."""
     directory, links = work / f"{name}-BM25", rank_data.links(name)
     rank_data.make_index(name, directory)
     test = rank_data.gather(directory, links["test"], PoolSettings(), encoder=False)
@@ -138,9 +138,9 @@ def _by_words(work: Path, name: str, most: int = 500) -> tuple[Gathered, Gathere
 
 
 def cost(work: Path) -> dict[str, Any]:
-    """CPU time of a query and of features, size and build time of the forward index; articles of 780 words.
+    """CPU time per query and for features, size and build time of the forward index; articles of 780 words.
 
-    Times are the least of ROUNDS rounds, each over PART queries that were not asked before.
+    Times are the minimum of ROUNDS rounds, each over PART queries that were not run before.
     """
     directory, plain = work / f"{STATEMENTS}-cost", work / f"{STATEMENTS}-plain"
     built = rank_data.make_index(STATEMENTS, directory)
@@ -180,7 +180,7 @@ def _seconds(run: Callable[[list[str]], object], part: list[str]) -> float:
 
 
 def _case(directory: Path, links: dict[str, Judged], settings: PoolSettings, curve: bool) -> dict[str, Any]:
-    """Return the row of an index whose encoder, if any, is used, and its learning curve."""
+    """Return the row of an index (its encoder, if any, is used) and its learning curve."""
     encoder = Engine(directory).collection.manifest.encoder is not None
     found = {s: rank_data.gather(directory, links[s], settings, encoder=encoder) for s in rank_data.SPLITS}
     rankers = _seeds(found["train"], settings)
@@ -202,7 +202,7 @@ def _trained(part: Gathered, settings: PoolSettings, seed: int) -> Ranker:
 
 
 def _seeds(part: Gathered, settings: PoolSettings) -> list[Ranker]:
-    """Return a ranker per seed; the number of trees and the calibration are those of the first."""
+    """Return a ranker per seed; the first ranker's number of trees and calibration are used."""
     first = _trained(part, settings, SEEDS[0])
     lists, names = lists_of(part.pool, part.relevant), names_of(part.pool.names)
     texts = [compact(grow(lists, names, first.about["trees"], seed)) for seed in SEEDS[1:]]

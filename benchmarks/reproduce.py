@@ -1,7 +1,7 @@
 """The four papers' tables by `linker reproduce`, recorded for docs/published.md.
 
-`python -m benchmarks.reproduce --paper ast|semeval|bucc|cbg --work FOLDER` computes the cells that FOLDER lacks;
-with `--report`, it records those that are there. Rows that a run lacks stay as they were recorded.
+`python -m benchmarks.reproduce --paper ast|semeval|bucc|cbg --work FOLDER` computes the cells that FOLDER lacks; with
+`--report`, it records the existing cells. Rows that a run lacks stay as they were recorded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _filled(shown: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """Return a table with the recorded figures of rows that it lacks, and the record's own rows last.
+    """Return a table with missing figures filled in from the record, and the record's additional rows last.
 
     Rows without any figure are left out.
     """

@@ -1,9 +1,9 @@
 """Does retrieval work end to end? statements2articles: train, build, tune on dev, search and evaluate on test.
 
-Records benchmarks/results/retrieval.json: BM25 alone, at its defaults and as chosen on dev (beside other libraries:
-benchmarks/bm25.py), and with a small encoder (bag of word vectors, InfoNCE) trained
-on the training links, the dense retriever alone, the untuned hybrid, and what `index tune` chose on the dev split, with
-95 % bootstrap intervals.
+Records benchmarks/results/retrieval.json: BM25 alone, at its defaults and as chosen on dev (compared with other
+libraries: benchmarks/bm25.py), and with a small encoder (bag of word vectors, InfoNCE) trained on the training links,
+the dense retriever alone, the untuned hybrid, and what `index tune` chose on the dev split, with 95 % bootstrap
+intervals.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Reading orders of a review on news-topics: feedback beside ASReview, BM25 by the seeds' headlines, merges of seeds.
+"""Reading orders of a review on news-topics: feedback, ASReview, BM25 by the seeds' headlines, merged seeds.
 
     python -m benchmarks.review --asreview /path/to/asreview-env/bin/python --work FOLDER
 
-The topics lie in order of size; every other one, from the second on, is reported (parts of the learner were chosen on
-topics that may be among them: see docs/review.md). ASReview reads them in its own environment, from the same three
-seeds, until .95 of the others are found, at most MOST documents; what it read is kept in FOLDER and not read again.
-Intervals are percentiles of 2,000 resamplings of topics. A million rows are the corpus repeated.
+The topics are ordered by size; every other one, starting with the second, is reported (parts of the learner were
+chosen on topics that may be among them: see docs/review.md). ASReview reads them in its own environment, from the
+same three seeds, until .95 of the others are found, at most MOST documents; its reading orders are cached in FOLDER.
+Intervals are percentiles of 2,000 resamplings of topics. The million rows are the corpus repeated.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Topic:
 
     @property
     def others(self) -> int:
-        """How many relevant documents there are besides the seeds."""
+        """How many relevant documents there are in addition to the seeds."""
         return len(self.relevant - set(self.seeds))
 
 
@@ -70,9 +70,9 @@ def topics() -> list[Topic]:
 
 
 def corpus_engine(work: Path, copies: int = 1) -> Engine:
-    """Return an engine of the corpus, so many times over, with mean vectors."""
+    """Return an engine over the corpus, repeated this many times, with mean vectors."""
     directory = work / f"news-{copies}"
-    # "mean" is no model's name.
+    # "mean" is not the name of a model.
     building.load_encoder = lambda name, **_: MeanVectors()  # type: ignore[attr-defined]
     if directory.exists():
         return Engine(directory, encoder=MeanVectors())
@@ -91,7 +91,7 @@ def corpus_engine(work: Path, copies: int = 1) -> Engine:
 def read(
     order: Order, topic: Topic, share: float = 0.95, most: int | None = None
 ) -> tuple[list[bool], float]:
-    """Return the relevance of what is read until so much is found, in order, and the CPU seconds."""
+    """Return the relevance of the documents read, in order, until this recall, and the CPU seconds."""
     need, flags, start = math.ceil(share * topic.others), list[bool](), time.process_time()
     found = 0
     while found < need and (most is None or len(flags) < most) and (candidate := order.next()):
@@ -107,26 +107,26 @@ def feedback(engine: Engine, topic: Topic) -> Order:
 
 
 def headlines(engine: Engine, topic: Topic) -> Order:
-    """Return the order of `linker find` before: BM25 by the seeds' headlines as one query."""
+    """Return the former order of `linker find`: BM25 by the seeds' headlines as one query."""
     seeds = [Seed("s", topic.text, document=topic.seeds[0])]
     settings = Settings(order="rank", mode="bm25")
     return MergedOrder(engine, seeds, settings, Population(engine.collection.rows, seeds, settings))
 
 
 def reads_to(flags: Sequence[bool], need: int) -> int | None:
-    """Return how many were read when so many had been found; None where they were not."""
+    """Return how many were read when this many had been found; None if they were not."""
     found = np.flatnonzero(flags)
     return int(found[need - 1]) + 1 if 0 < need <= len(found) else None
 
 
 def ndcg(flags: Sequence[bool], relevant: int) -> float:
-    """Return the normalised discounted gain of a reading order; what was not read counts as not found."""
+    """Return the normalised discounted gain of a reading order; unread documents count as not found."""
     gains = 1 / np.log2(np.arange(2, max(len(flags), relevant) + 2))
     return float(gains[: len(flags)][np.asarray(flags, dtype=bool)].sum() / gains[:relevant].sum())
 
 
 def interval(values: Sequence[float], summary: Callable[[Any], Any] = np.mean) -> dict[str, Any]:
-    """Return the summary of one value per topic, with its interval of .95 over topics."""
+    """Return the summary of one value per topic, with its 95 % interval over topics."""
     given = np.array(values)
     drawn = np.random.default_rng(0).integers(len(given), size=(RESAMPLED, len(given)))
     low, high = np.percentile([summary(given[d]) for d in drawn], [2.5, 97.5])
@@ -162,7 +162,7 @@ def compared(
 
 
 def asreview(python: Path, work: Path, engine: Engine, chosen: Sequence[Topic]) -> list[dict[str, Any]]:
-    """Return what ASReview read, by topic, reading what it has not read yet."""
+    """Return ASReview's reading orders by topic; run it on topics that are not cached."""
     row = {id_: number for number, id_ in enumerate(engine.collection.rows.ids)}
     documents = [engine.collection.documents[number] for number in range(len(row))]
     task = {
@@ -183,7 +183,7 @@ def asreview(python: Path, work: Path, engine: Engine, chosen: Sequence[Topic]) 
 
 
 def beside(engine: Engine, chosen: Sequence[Topic], peer: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return how feedback compares with what ASReview read, on the topics that it has read."""
+    """Return how feedback compares with ASReview, on the topics that ASReview has read."""
     theirs = {line["topic"]: [bool(x) for x in line["read"]] for line in peer}
     both = [t for t in chosen if t.name in theirs]
     ours = {t.name: read(feedback(engine, t), t)[0] for t in both}
@@ -197,7 +197,7 @@ def beside(engine: Engine, chosen: Sequence[Topic], peer: Sequence[dict[str, Any
 
 
 def updates(engine: Engine, topic: Topic, reads: int) -> dict[str, float]:
-    """Return the median CPU seconds of an update (training, scores of all rows, choice) after so many reads."""
+    """Return the median CPU seconds of an update (training, scoring all rows, choice) after this many reads."""
     order = feedback(engine, topic)
     read(order, topic, most=reads)
     times = []

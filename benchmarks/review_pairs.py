@@ -1,6 +1,6 @@
 """The order of pairs of many seeds: merged by z, by rank, and by raw score, as `linker find` pooled them before.
 
-Seeds are articles, the index holds the statements that they are about (`statements2articles`), by BM25. The default
+Seeds are articles, the BM25 index holds the statements that they are about (`statements2articles`). The default
 is chosen on articles linked in train.tsv and reported on those of test.tsv.
 """
 
@@ -29,7 +29,7 @@ Links = set[tuple[str, str]]
 
 
 def links(split: str) -> Links:
-    """Return the pairs of an article and a statement about which it is."""
+    """Return the pairs of an article and a statement that it is about."""
     judged = rank_data.links(SET)[split].qrels
     return {(article, one) for one, of in judged.items() for article, grade in of.items() if grade > 0}
 
@@ -44,7 +44,7 @@ def seeds_of(split: str, count: int) -> list[Seed]:
 
 
 def statements(work: Path) -> Engine:
-    """Return an engine of all statements."""
+    """Return an engine over all statements."""
     directory = work / "statements"
     if directory.exists():
         return Engine(directory)
@@ -63,7 +63,7 @@ def merged(work: Path, split: str, count: int, order: OrderName) -> Iterator[tup
 
 
 def pooled(work: Path, split: str, count: int) -> Iterator[tuple[str, str]]:
-    """Yield them by raw score, from each seed's first DEPTH, as `linker find` did."""
+    """Yield pairs by raw score, from each seed's first DEPTH, as `linker find` used to."""
     seeds = seeds_of(split, count)
     hits = statements(work).search([f"{s.title}\n{s.text}" for s in seeds], DEPTH).hits
     every = [
@@ -75,7 +75,7 @@ def pooled(work: Path, split: str, count: int) -> Iterator[tuple[str, str]]:
 
 
 def reads(order: Iterable[tuple[str, str]], right: Links) -> dict[str, int]:
-    """Return how many pairs are read until so many relevant ones are found."""
+    """Return how many pairs are read until this many relevant pairs are found."""
     found, out = 0, dict[str, int]()
     for number, pair in enumerate(itertools.islice(order, MOST), 1):
         found += pair in right
@@ -92,7 +92,7 @@ def by(work: Path, split: str, count: int, order: str) -> Iterator[tuple[str, st
 
 
 def first_thousand(work: Path, split: str, count: int, order: str) -> None:
-    """Read until a thousand are found; what `in_child` measures."""
+    """Read until a thousand are found; `in_child` measures this call."""
     reads(by(work, split, count, order), links(split))
 
 

@@ -1,7 +1,7 @@
-"""What the task of similar news leaves open: do two articles report one event, and a language that training never saw.
+"""Beyond the news similarity task: do two articles report one event, and a language unseen in training.
 
-`python -m benchmarks.same_event --work FOLDER` keeps vectors and entities in FOLDER. The steps of the paper itself are
-those of `linker reproduce semeval`.
+`python -m benchmarks.same_event --work FOLDER` keeps vectors and entities in FOLDER. The steps of the paper itself
+are in `linker reproduce semeval`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def held_out(bench: Bench) -> dict[str, Any]:
-    """Return the table of a language that training never saw; the epochs are chosen on a fifth of the rest."""
+    """Return the table for a language unseen in training; the epochs are chosen on a fifth of the rest."""
     rest = [p for p in bench.train if HELD not in p.kind.split("-")]
     judge = [p for p in bench.test if HELD in p.kind.split("-")]
     rows = []

@@ -1,13 +1,13 @@
-"""What does a search by the engine cost, compared with the libraries below it? Queries per CPU-second and peak memory.
+"""What does a search cost, compared with the underlying libraries? Queries per CPU-second and peak memory.
 
 `python -m benchmarks.search [--work FOLDER]` → benchmarks/results/search.json. Target: the engine costs at most
 1.15 times the CPU time of tantivy and faiss called directly. Both search the same data in one process, taking turns
 batch by batch; the ratio is the median of several rounds; both return ids. FAISS uses one thread.
 
-BM25: articles. Dense, hybrid: sentences with mean word vectors. FAISS is called in its best way for the batch (with or
-without a matrix product), and for HNSW on the engine's own graph with the engine's width; the direct hybrid fuses in
-pure Python by reciprocal ranks. Queries are the test statements. Peak memory is that of a fresh process that opens the
-index and answers all queries.
+BM25: articles. Dense, hybrid: sentences with mean word vectors. FAISS is called in the fastest way for the batch
+(with or without a matrix product), and for HNSW on the engine's graph with the engine's width; the direct hybrid
+fuses by reciprocal ranks in pure Python. Queries are the test statements. Peak memory is that of a fresh process that
+opens the index and answers all queries.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def open_engine(folder: Path, queries: Sequence[str], vectors: Matrix) -> Engine
 
 
 def open_text(corpus: Path, folder: Path) -> direct.DirectText:
-    """Index a corpus by tantivy and open it."""
+    """Index a corpus with tantivy and open it."""
     shutil.rmtree(folder, ignore_errors=True)
     return direct.DirectText(folder, direct.build_tantivy(corpus, folder))
 
@@ -56,7 +56,7 @@ def pairs(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[s
     ids = list(flat.collection.rows.ids)
     text = open_text(data.sentences, work / "text-sentences")
     exact = direct.DirectVectors(direct.flat(data.vectors), ids)
-    side: Any = graph.collection.hybrid.vectors  # what proposes is FAISS's own graph
+    side: Any = graph.collection.hybrid.vectors  # candidates come from FAISS's own graph
     generator = side._generator
     approximate = direct.DirectVectors(generator._index, list(graph.collection.rows.ids))
     return {
@@ -82,7 +82,7 @@ def pairs(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[s
 def timed(
     sides: tuple[Search, Search], queries: list[str], vectors: Matrix, k: int, batch: int
 ) -> list[float]:
-    """Return both sides' CPU seconds a query; they take turns batch by batch, so that noise meets both."""
+    """Return both sides' CPU seconds per query; they take turns batch by batch, so that noise affects both."""
     spent = [0.0, 0.0]
     for number, place in enumerate(range(0, len(queries), batch)):
         part = slice(place, place + batch)
@@ -94,7 +94,7 @@ def timed(
 
 
 def compare(sides: tuple[Search, Search], queries: list[str], vectors: Matrix, k: int, batch: int) -> Any:
-    """Return both sides' least cost, and the median of the rounds' ratios: each compares neighbours in time."""
+    """Return both sides' least cost, and the median of the rounds' ratios: each compares consecutive runs."""
     batch = batch or len(queries)
     rounds = [timed(sides, queries, vectors, k, batch) for _ in range(REPEATS)]
     ours, theirs = np.min(rounds, axis=0).tolist()
@@ -110,14 +110,14 @@ def compare(sides: tuple[Search, Search], queries: list[str], vectors: Matrix, k
 
 
 def agreement(sides: tuple[Search, Search], queries: list[str], vectors: Matrix) -> float:
-    """Return the share of the libraries' ten best that the engine answers too."""
+    """Return the share of the libraries' top ten that the engine also returns."""
     ours, theirs = (search(queries, vectors, 10) for search in sides)
     common = [len({*a.ids} & {*b}) / max(len(b), 1) for a, b in zip(ours.hits, theirs, strict=True)]
     return round(float(np.mean(common)), 4)
 
 
 def recall(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[str, float]:
-    """Return HNSW's share of the exact best k."""
+    """Return HNSW's share of the exact top k."""
     engine, found = open_engine(work / "hnsw", queries, vectors), {}
     ids = list(engine.collection.rows.ids)
     exact = direct.DirectVectors(direct.flat(data.vectors, len(ids)), ids)
@@ -128,7 +128,7 @@ def recall(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[
 
 
 def once(work: Path, folder: str, mode: Any, who: str, queries: list[str], vectors: Matrix) -> None:
-    """Open and answer all queries: what a fresh process's memory is measured by."""
+    """Open and answer all queries; a fresh process's memory is measured on this."""
     if who == "engine":
         open_engine(work / folder, queries, vectors).search(queries, 10, mode=mode)
         return
@@ -158,7 +158,7 @@ def memory(work: Path, queries: list[str], vectors: Matrix) -> dict[str, Any]:
 
 
 def bm25s_speed(data: Data, queries: list[str], work: Path) -> dict[str, Any]:
-    """Return bm25s's queries a CPU-second on the articles, all at once: the peer with scores made in advance."""
+    """Return bm25s's queries per CPU-second on the articles, all at once: the peer with precomputed scores."""
     _, index = direct.build_bm25s(data.articles, work / "bm25s")
     found = {}
     for k in KS:

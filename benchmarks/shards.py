@@ -1,14 +1,14 @@
-"""What does it cost to search several directories as one, and what do their threads gain on two cores?
+"""What does searching several directories as one cost, and how much do threads gain on two cores?
 
 `python -m benchmarks.shards [--work FOLDER] [--sentences N]` → benchmarks/results/shards.json. The same sentences of
-statements2articles with mean word vectors lie in one index, in two and in four; the queries are the test statements,
-one at a time, hybrid, k = 10, with their vectors given. Each case runs in a process of its own that may use one core or
-two; of its rounds, the one with the least median counts, since other work runs on the machine. All answers have to be
-those of the one index: ids, order and scores.
+statements2articles with mean word vectors are stored in one index, in two and in four; the queries are the test
+statements, one at a time, hybrid, k = 10, with their vectors given. Each case runs in its own process on one core or
+two; the round with the lowest median counts, since other work runs on the machine. All results must equal those of
+the single index: ids, order and scores.
 
-`wall` is what the clock says, and other work disturbs it. `path` is the critical path in CPU time: what the searching
-thread spends, and of each set of shards that are asked at once, the most that one of the cores spends. It is what an
-idle machine would take. `ideal` is half of the one index's path on one core: a process per shard cannot do better.
+`wall` is wall-clock time, which other work disturbs. `path` is the critical path in CPU time: the searching thread's
+time, plus, for each set of shards searched at once, the maximum over cores. It is the time an idle machine would
+take. `ideal` is half of the single index's path on one core: a process per shard cannot do better.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SHARDS, CORES = (1, 2, 4), (1, 2)
 
 
 def build(work: Path, sentences: int) -> dict[int, list[Path]]:
-    """Return the directories by how many hold the sentences, in equal parts in the same order."""
+    """Return the directories by the number of shards, which hold equal parts of the sentences in order."""
     data = prepare(work, sentences)
     lines: list[bytes] = []
     found: dict[int, list[Path]] = {}
@@ -83,7 +83,7 @@ class CriticalPath:
                     spent.append(time.thread_time() - start)
 
             found = plain(lanes, timed, parts)
-            if lanes._pool is None:  # they ran in the searching thread
+            if lanes._pool is None:  # the calls ran in the searching thread
                 return found
             loads = [0.0] * self._cores
             for seconds in sorted(spent, reverse=True):
@@ -101,7 +101,7 @@ class CriticalPath:
 
 
 def ask(directories: Sequence[Path], cores: int, texts: list[str], vectors: Matrix) -> dict[str, Any]:
-    """Return what single queries cost in this process: milliseconds, and a hash of all answers."""
+    """Return the cost of single queries in this process, in milliseconds, and a hash of all results."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     start = time.perf_counter()
     engine = Engine.open(list(directories))

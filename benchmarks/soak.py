@@ -1,15 +1,14 @@
-"""Does the service stay right and small while workers are killed and documents change?
+"""Does the service stay correct and small while workers are killed and documents change?
 
-`python -m benchmarks.soak [--minutes 30] [--work FOLDER]` → benchmarks/results/soak.json. Target: no wrong answer, no
-failed request but those under way at a kill, memory flat.
+`python -m benchmarks.soak [--minutes 30] [--work FOLDER]` → benchmarks/results/soak.json. Target: no wrong response,
+no failed request except those in flight at a kill, flat memory.
 
 `linker serve --api --workers 3` serves sentences of statements2articles with a star's vectors. Each minute
-(`--kill-every`) one of the two younger workers is killed (SIGKILL); the oldest lives through all of it, and its memory
-is what must be flat. Every few seconds a document is put or deleted over HTTP, and every few minutes the index is
-compacted by the command line.
-Meanwhile bursts of searches, each on a connection of its own, are compared with an engine in this process, which
-answers the same queries one generation after another. An answer must be that of a generation which was committed at
-most BEHIND commits before the request began, or later; older ones than the last commit are counted as stale.
+(`--kill-every`) one of the two younger workers is killed (SIGKILL); the oldest survives the whole run, and its memory
+must stay flat. Every few seconds a document is put or deleted over HTTP, and every few minutes the index is compacted
+from the command line. Meanwhile bursts of searches, each on its own connection, are compared with an engine in this
+process, which runs the same queries on one generation after another. A response must come from a generation committed
+at most BEHIND commits before the request began, or later; responses older than the last commit count as stale.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Pace:
-    """How often things happen, in seconds."""
+    """How often events happen, in seconds."""
 
     burst: float = 1.0
     change: float = 5.0
@@ -57,10 +56,10 @@ class Pace:
 
 @dataclass
 class Tally:
-    """What happened."""
+    """Counts of events."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    waits: list[float] = field(default_factory=list)  # seconds of each request that was answered
+    waits: list[float] = field(default_factory=list)  # seconds per answered request
     faults: list[str] = field(default_factory=list)
     kills: list[float] = field(default_factory=list)
     memory: list[dict[str, Any]] = field(default_factory=list)
@@ -83,7 +82,7 @@ class Soak:
         self._number = 0
 
     def run(self, seconds: float) -> Tally:
-        """Let all happen for so long."""
+        """Run everything for this long."""
         begin = time.monotonic()
         do: dict[str, Callable[[], None]] = {
             "change": self._change, "kill": self._kill, "compact": self._compact,
@@ -146,7 +145,7 @@ class Soak:
         self.tally.counts["changes"] += 1
 
     def _send(self, method: str, id_: str, body: Any, good: set[int]) -> None:
-        """Make a change; where the worker that makes it is killed, again, since nobody knows what came of it."""
+        """Make a change; repeat it if the worker that makes it is killed, since its outcome is unknown."""
         while True:
             start = time.monotonic()
             try:
@@ -172,7 +171,7 @@ class Soak:
         self._compare()
 
     def _compare(self) -> None:
-        """Compare what was answered until now: none of it can be of a generation that the oracle does not know."""
+        """Compare the responses so far: none of them can be from a generation that the oracle does not know."""
         for _ in range(len(self._asked)):
             answered = self._asked.popleft()
             generation = self._oracle.generation_of(answered)
@@ -192,7 +191,7 @@ class Soak:
     def _kill(self) -> None:
         workers = self._service.workers()
         if len(workers) < self._workers:
-            self.tally.counts["kills_put_off"] += 1  # the one before is being replaced
+            self.tally.counts["kills_put_off"] += 1  # the previous worker is being replaced
             return
         self.tally.kills.append(time.monotonic())
         self._service.kill(self._rng.choice(workers[1:]))
@@ -201,7 +200,7 @@ class Soak:
         workers = self._service.workers()
         try:
             oldest, pss = memory_mib(workers[0]), [memory_mib(pid)["pss"] for pid in workers]
-        except (OSError, ProcessLookupError):  # one was just killed
+        except (OSError, ProcessLookupError):  # a worker was just killed
             return
         self.tally.memory.append(
             {"s": round(at), "oldest": oldest, "workers": len(workers), "pss_sum": round(sum(pss), 1)}
@@ -209,7 +208,7 @@ class Soak:
 
 
 def summary(tally: Tally, seconds: float) -> dict[str, Any]:
-    """Return what is recorded."""
+    """Return the figures to record."""
     third = max(1, len(tally.memory) // 3)
     oldest = [look["oldest"]["pss"] for look in tally.memory]
     waits = np.array(tally.waits or [np.nan]) * 1000
@@ -236,7 +235,7 @@ def soak(
     pace: Pace,
     workers: int = WORKERS,
 ) -> Tally:
-    """Serve an index by `workers` processes and let it all happen."""
+    """Serve an index with `workers` processes and run everything."""
     with serving(directory, "--workers", str(workers)) as service:
         return Soak(service, directory, modes, texts, pace).run(seconds)
 

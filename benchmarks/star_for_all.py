@@ -1,13 +1,14 @@
-"""One star for all English sets: what it finds on a set of which it has seen nothing, and the one that ships.
+"""One star for all English sets: its results on sets unseen in training, and the shipped star.
 
-`python -m benchmarks.star_for_all --work FOLDER` trains, for each of four sets and seed, on the other three and the
-headlines of news-topics, runs what FOLDER lacks, and records benchmarks/results/star_for_all.json: reciprocal ranks of
-the star, of the mean of its vectors, of BM25 and of the untuned hybrids, with paired randomisation tests. `--ship OUT`
-trains on all of them and writes the model instead (in the package: linker/encoders/models/star).
+`python -m benchmarks.star_for_all --work FOLDER` trains, for each of four sets and each seed, on the other three and
+the headlines of news-topics, runs the trials that FOLDER lacks, and records benchmarks/results/star_for_all.json:
+reciprocal ranks of the star, of the mean of its vectors, of BM25 and of the untuned hybrids, with paired
+randomisation tests. `--ship OUT` trains on all of them and writes the model instead (in the package:
+linker/encoders/models/star).
 
-The word vectors learn as a mean, from links and documents (inverse cloze pairs); halfway between them and pretrained
-ones (Wortsman et al., 2022) they serve sets that training has not seen. Weights of idf, count and first position in the
-relay's keys, and α, learn from half of the links, over vectors that have learned from the other half.
+The word vectors are trained as a mean encoder, on links and documents (inverse cloze pairs); averaged with the
+pretrained vectors (Wortsman et al., 2022) they generalise to unseen sets. Weights of idf, count and first position in
+the relay's keys, and α, are learned from half of the links, over vectors learned from the other half.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ CONFIG = replace(PRESETS["recommended"], dim=128)
 MEAN = Recipe(mean_only=True, stream=7)
 KEYS = Recipe(vectors=0.0, inputs=1e-2, alpha=5e-3, links="second")
 STEPS, KEY_STEPS = 200, 120
-LINKS, CLOZE = 256, 512  # pairs of a step
+LINKS, CLOZE = 256, 512  # pairs per step
 SHARE = 0.5  # of the learned vectors; the rest is pretrained
 NOTES = """Trained by `python -m benchmarks.star_for_all --ship` on links of English statements, tweets, headlines and
 manual pages, from the word vectors of a distilled sentence encoder (MIT). docs/training.md says what it finds."""
@@ -54,7 +55,7 @@ Weights = dict[str, Any]
 
 
 def pretrained(parts: Sequence[Part], seed: int) -> npt.NDArray[np.float32]:
-    """Return the pretrained vectors, weighted by the sets' frequencies, rows of mean length 1."""
+    """Return the pretrained vectors, weighted by the sets' frequencies, with mean row length 1."""
     matrix = load_word_vectors(shared_data() / VECTORS, seed=seed).matrix
     ids: Any = [text for part in parts for text in (*part.documents, *part.texts)]
     return unit_spread(sif_scaled(matrix, token_counts(ids, len(matrix)), 1e-3))
@@ -72,7 +73,7 @@ def idf_of(found: npt.NDArray[np.int64], documents: int) -> npt.NDArray[np.float
 
 
 def learn(model: CompactStar, parts: Sequence[Part], recipe: Recipe, total: int) -> None:
-    """Train in place; a step has links of one set and windows of one set's documents, drawn by the root of sizes."""
+    """Train in place; a step has links of one set and windows of one set's documents, drawn by root of size."""
     rng = np.random.default_rng([recipe.seed, recipe.stream])
     torch.manual_seed(recipe.seed)
     links = [part.half(recipe.links) for part in parts]
@@ -108,7 +109,7 @@ def _loss(
 
 
 def weights(parts: Sequence[Part], seed: int, path: Path) -> Weights:
-    """Return what training on some sets learns, kept in a file: vectors, inputs of the keys, and raw α."""
+    """Return the weights learned on some sets, cached in a file: vectors, inputs of the keys, and raw α."""
     if not path.exists():
         start, begun = pretrained(parts, seed), time.process_time()
         idf = idf_of(*frequencies(parts, len(start)))
@@ -123,7 +124,7 @@ def weights(parts: Sequence[Part], seed: int, path: Path) -> Weights:
 
 
 def star_of(parts: Sequence[Part], seed: int, path: Path, share: float = SHARE) -> CompactStar:
-    """Return the star of what was learned, its vectors by `share` the learned and otherwise the pretrained ones."""
+    """Return the star of the learned weights; `share` is the learned vectors' weight, the pretrained get the rest."""
     learned, start = weights(parts, seed, path), pretrained(parts, seed)
     vectors = (1 - share) * start + share * learned["vec"].numpy()
     star = CompactStar(vectors.astype(np.float32), CONFIG, idf_of(*frequencies(parts, len(start))), seed)
@@ -134,7 +135,7 @@ def star_of(parts: Sequence[Part], seed: int, path: Path, share: float = SHARE) 
 
 
 def judge(star: CompactStar, test: Part) -> dict[str, npt.NDArray[np.float64]]:
-    """Return the reciprocal ranks of a set's texts by the star, its mean and a star without learned inputs."""
+    """Return the reciprocal ranks of a set's texts for the star, its mean and a star without learned inputs."""
     found = {"BM25": test.reciprocal(test.bm25[0])}
     for name, mean, inputs in (("mean", True, 0), ("star, untrained", False, 0), ("star", False, 1)):
         star.mean_only, star.used = mean, inputs * len(star.FEATURES)
@@ -147,7 +148,7 @@ def judge(star: CompactStar, test: Part) -> dict[str, npt.NDArray[np.float64]]:
 
 
 def trial(left: str, seed: int, work: Path) -> dict[str, npt.NDArray[np.float64]]:
-    """Return the reciprocal ranks on a set left out, kept in `work`."""
+    """Return the reciprocal ranks on a held-out set, cached in `work`."""
     path = work / f"ranks-{left}-{seed}.npz"
     if not path.exists():
         parts = [read(name, work) for name in (*SETS, *MORE) if name != left]
@@ -161,7 +162,7 @@ def trial(left: str, seed: int, work: Path) -> dict[str, npt.NDArray[np.float64]
 
 
 def summary(by_seed: Sequence[dict[str, npt.NDArray[np.float64]]]) -> dict[str, Any]:
-    """Return each system's MRR and S@1 over seeds, and the star's leads with p-values, of the mean over seeds."""
+    """Return each system's MRR and S@1 over seeds, and the star's leads with p-values, for the mean over seeds."""
     ranks = {name: np.array([found[name] for found in by_seed]) for name in by_seed[0]}
     rows: dict[str, Any] = {"texts": ranks["BM25"].shape[1], "seeds": len(by_seed)}
     for name, found in ranks.items():
@@ -191,7 +192,7 @@ def ship(work: Path, out: Path) -> None:
 
 
 def costs(work: Path, texts: int = 200) -> dict[str, float]:
-    """Return the CPU seconds for a thousand stories of bbc-news, by the star and by MiniLM's first 256 tokens."""
+    """Return the CPU seconds for a thousand bbc-news stories, with the star and with MiniLM on 256 tokens."""
     from benchmarks.support.rank_data import documents_for
 
     stories = [d.full_text for d in documents_for("bbc-news")][:texts]

@@ -1,10 +1,10 @@
 """How time and memory of a training step grow with the length of texts: the star against a Transformer layer.
 
-`python -m benchmarks.star_length` takes a forward and a backward pass over two texts on one thread. The Transformer
-layer has the star's dimensions and heads. Memory is what the forward pass keeps for the backward pass. A law
-a · n^b is fitted to them, and `--plot FILE.svg` draws it over what was measured; the star's paper has no such figure.
-Its figure 1, weights of softmax and of sparsemax over 5 and over 25 tokens, and its appendix A, the expected sum of
-exponentials of scores that are uniform in [−1, 1], are `weights`.
+`python -m benchmarks.star_length` runs a forward and a backward pass over two texts on one thread. The Transformer
+layer has the star's dimensions and heads. Memory is the memory the forward pass keeps for the backward pass. A law a
+· n^b is fitted to each, and `--plot FILE.svg` draws it over the measurements; the star's paper has no such figure.
+`weights` reproduces its figure 1, weights of softmax and of sparsemax over 5 and 25 tokens, and its appendix A, the
+expected sum of exponentials of scores uniform in [−1, 1].
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from linker.encoders.star import StarTransformer
 
 LENGTHS = (256, 512, 1024, 2048, 4096)
 TEXTS, WORDS, REPEATS = 2, 1000, 2
-SHOWN, DRAWS = (5, 25), 100_000  # tokens of the paper's figure 1, and sets of scores to average over
+SHOWN, DRAWS = (5, 25), 100_000  # tokens in the paper's figure 1, and sets of scores to average over
 CONFIG = PRESETS["paper"]
 
 
@@ -46,7 +46,7 @@ class _Layer(nn.Module):
 
 
 def step(model: nn.Module, ids: Tensor) -> int:
-    """Take a forward and a backward pass over ids [texts, n]; return the bytes kept between the two."""
+    """Run a forward and a backward pass over ids [texts, n]; return the bytes kept between the two."""
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, int] = {}
 
@@ -82,7 +82,7 @@ def draw(rows: list[dict[str, Any]], out: Path) -> None:
 
 
 def weights() -> list[dict[str, Any]]:
-    """Return, by number of tokens, Σ eᶻ per token, and the largest weight and the zeros of two kinds of attention."""
+    """Return, by number of tokens, Σ eᶻ per token, and the largest weight and the zeros of two attentions."""
     rows = []
     for tokens in SHOWN:
         scores = torch.rand(DRAWS, tokens, dtype=torch.float64) * 2 - 1

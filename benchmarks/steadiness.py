@@ -1,13 +1,13 @@
-"""How much do the ids of pages, the order of input and the random seed move the figures of `auto`?
+"""How much do page ids, input order and the random seed affect the figures of `auto`?
 
-Each renaming gives all pages new ids; each shuffle puts both collections and the known links into another order, too;
-each seed divides the known links into other folds. Everything else is that of benchmarks/auto_link.py: variant `hard`,
-all test pages.
+Each renaming gives all pages new ids; each shuffle also reorders both collections and the known links; each seed
+divides the known links into different folds. Everything else is as in benchmarks/auto_link.py: variant `hard`, all
+test pages.
 
     python -m benchmarks.steadiness [--languages tr,zh] [--systems "auto: both"] [--renamings 10] [--shuffles 10]
                                     [--seeds 10] [--rows FILE]
 
-`--rows` saves each run as it is computed, and runs that are already there are not computed again.
+`--rows` saves each run as it is computed, and runs that are already there are not recomputed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 def renamed(
     task: Task, seed: int, shuffle: bool = True
 ) -> tuple[Task, list[np.ndarray[Any, np.dtype[np.int64]]]]:
-    """Return the task with new ids, with `shuffle` in another order, and the rows its pages had: int64 [n], [m]."""
+    """Return the task with new ids (reordered, if `shuffle`) and the rows that its pages had: int64 [n], [m]."""
     rng = np.random.default_rng(seed)
     orders, sides = [], []
     for pages in (task.source, task.target):

@@ -2,10 +2,10 @@
 
     python -m benchmarks.stopping [--cpu-minutes M] [--partial FILE] [--summarise]
 
-A review is a topic, three of its documents as seeds, and a reviewer. Plain reviews; reviewers of whose judgements 5 or
-10 % are wrong, or who miss 10 % of the relevant ones; and topics of which a second one is hidden from the seeds, with
-the learner at work also behind the audit. Reviews are done in rounds, one per topic, until the time is up; those that
-the file of parts holds are not done again.
+A review is a topic, three of its documents as seeds, and a reviewer. There are plain reviews; reviewers with 5 or 10
+% wrong judgements, or who miss 10 % of the relevant documents; and topics with a second topic hidden from the seeds,
+with the learner also active behind the audit. Reviews run in rounds, one per topic, until the time is up; reviews
+already in the partial file are not repeated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from benchmarks.support.review_runs import (
     run,
 )
 
-ROUNDS = 60  # plain reviews per topic, at most; of the other kinds, fewer
+ROUNDS = 60  # plain reviews per topic, at most; fewer of the other kinds
 NOISY_ROUNDS, HIDDEN_ROUNDS = 1, 2
 SMALLEST, LARGE = 15, 100
 SCALES = tuple(name for name in QUICK if "scale" in name)
@@ -54,7 +54,7 @@ def plan(topics: Topics) -> Iterator[Case]:
 
 
 def hidden_beside(topics: Topics, topic: str, number: int) -> str:
-    """Return another topic, of 10 documents up to as many as this one has, of which this one shares at most a fifth."""
+    """Return another topic, of 10 documents up to this topic's size, of which this one shares at most a fifth."""
     own = topics.relevant[topic]
     fitting = [
         name
@@ -92,13 +92,13 @@ def _name(record: dict[str, Any]) -> tuple[str, str, int]:
 
 
 def tested(records: Records, *, test: bool) -> Records:
-    """Return the records of the topics that were chosen on, or of those that are reported: every other one."""
+    """Return the records of the topics used for choices, or of the reported topics: every other one."""
     names = sorted({r["topic"] for r in records})
     return [r for r in records if (names.index(r["topic"]) % 2 == 1) == test]
 
 
 def summary(records: Records) -> dict[str, Any]:
-    """Return what is reported, over topics that nothing was chosen on."""
+    """Return the reported figures, over topics not used for choices."""
     test, dev = tested(records, test=True), tested(records, test=False)
     large = [r for r in records if r["relevant"] >= SMALLEST]
     held_out = [r for r in test if r["relevant"] >= SMALLEST]
@@ -150,7 +150,7 @@ def by_rule(records: Records) -> dict[str, Any]:
 
 
 def audits(records: Records) -> dict[str, Any]:
-    """Return, by target, what the audit changes: reached before and after, its cost, and whether its bound holds."""
+    """Return, by target, the audit's effect: reached before and after, its cost, and whether its bound holds."""
     rows: dict[str, Any] = {}
     for target in TARGETS:
         part = [r for r in records if "all_reads" in r and r["target"] == target]
@@ -172,7 +172,7 @@ def audits(records: Records) -> dict[str, Any]:
 
 
 def hidden(records: Records) -> dict[str, Any]:
-    """Return, over all targets, what the audit does for hidden topics, by how many documents only they have."""
+    """Return, over all targets, the audit's effect on hidden topics, by how many documents only they have."""
     own = {r["topic"]: r["relevant"] for r in records if r["kind"] == "plain"}
     rows: dict[str, Any] = {}
     for name, low, high in (("all", 0, 10**9), ("fewer than 50", 0, 50), ("50 or more", 50, 10**9)):
@@ -190,7 +190,7 @@ def hidden(records: Records) -> dict[str, Any]:
 
 
 def any_time(records: Records) -> dict[str, Any]:
-    """Return how often a bound that is looked at after every document was never wrong."""
+    """Return how often a bound that is checked after every document was never wrong."""
     certified = [r["certified"] for r in records if r["certified"] is not None]
     return {
         "reviews": len(records),
@@ -200,13 +200,13 @@ def any_time(records: Records) -> dict[str, Any]:
 
 
 def silence(records: Records) -> dict[str, Any]:
-    """Return how many reviews of topics of fewer than 15 relevant documents the default rule ended with an estimate."""
+    """Return how many reviews of topics with fewer than 15 relevant documents the default rule ended by estimate."""
     part = [r for r in records if r["rule"] == DEFAULT and r["kind"] == "plain"]
     return {"reviews": len(part), "claims": sum(r["estimated"] for r in part)}
 
 
 def chosen(records: Records) -> dict[str, Any]:
-    """Return the cheapest urn that reaches every target in 95 % of the reviews, by the topics to choose on."""
+    """Return the cheapest urn that reaches every target in 95 % of the reviews, on the topics for choices."""
     rows = by_rule(records)
     fits = [u for u in SCALES if u in rows and all(v["reached"][0] >= 0.95 for v in rows[u].values())]
     cheapest = min(fits, key=lambda u: rows[u]["0.9"]["times_oracle"][0], default=None)

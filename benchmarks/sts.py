@@ -1,9 +1,9 @@
 """Sentence similarity on real data: the Cross-BERT-GRU, the bag of words and the cosine of the backbone.
 
-`python -m benchmarks.sts --work FOLDER train [--resource R] [--system S] [--seed N ...]` trains what FOLDER does not
-contain yet; `report` evaluates on the test splits and records
-benchmarks/results/sts.json. Dev pairs are a part of each train file; back-translation is English → Spanish → English
-by Apertium (Debian's apertium-eng-spa). Everything runs on one thread.
+`python -m benchmarks.sts --work FOLDER train [--resource R] [--system S] [--seed N ...]` trains the scorers that
+FOLDER lacks; `report` evaluates on the test splits and records benchmarks/results/sts.json. Dev pairs are part of
+each train file; back-translation is English → Spanish → English with Apertium (Debian's apertium-eng-spa). Everything
+runs on one thread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from linker.scoring.pairs.translate import CommandTranslator
 
 Floats = npt.NDArray[np.float64]
 RESOURCES = ("msrpar", "msrvid", "smteuroparl")
-# Two of six layers frozen, bfloat16 and few epochs keep each training within minutes of one thread.
+# Two of six layers frozen, bfloat16 and few epochs keep each training run within minutes on one thread.
 CONFIG = replace(PRESETS["recommended"], lr=5e-5, frozen_layers=2, precision="bfloat16", patience=0)
 PLAIN, AUGMENTED = "Cross-BERT-GRU", "Cross-BERT-GRU, back-translated"
 PAPER = "preset paper"
@@ -47,7 +47,7 @@ COSINE = "Cross-BERT-GRU, mixed with its cosine"
 PAPER_TORCH, PAPER_AUGMENTED = "preset paper, torch's GRU", "preset paper, back-translated"
 CONFIGS = {
     PLAIN: replace(CONFIG, epochs=3),
-    AUGMENTED: replace(CONFIG, epochs=2),  # of up to twice the pairs
+    AUGMENTED: replace(CONFIG, epochs=2),  # over up to twice the pairs
     PAPER: replace(PRESETS["paper"], precision="bfloat16"),
     PAPER_TORCH: replace(PRESETS["paper"], precision="bfloat16", reset="after"),
     PAPER_AUGMENTED: replace(PRESETS["paper"], precision="bfloat16"),
@@ -92,7 +92,7 @@ def sts(name: str) -> list[Pair]:
 
 
 def train_one(work: Path, resource: str, system: str, seed: int) -> None:
-    """Train a scorer and keep it with what its training cost."""
+    """Train a scorer and save it with the cost of training."""
     folder = work / f"{resource}.{system}.{seed}"
     if is_saved(folder):
         return
@@ -107,7 +107,7 @@ def train_one(work: Path, resource: str, system: str, seed: int) -> None:
 
 
 def train_mixed(work: Path, resource: str, system: str, seeds: Sequence[int]) -> None:
-    """Train the mixed variant for each seed, which only divides the pairs into the folds that choose."""
+    """Train the mixed variant for each seed, which affects only the folds used for choices."""
     scorer = MixedScorer({name: load_encoder(name) for name in ENCODERS[system].split(",")})
     rest, dev = split_dev(sts(f"{resource}-train"), DEV, 0)
     for seed in seeds:
@@ -124,10 +124,10 @@ def train_mixed(work: Path, resource: str, system: str, seeds: Sequence[int]) ->
 
 
 def train_arabic(work: Path) -> None:
-    """Train the frozen-feature variant on STSb in five languages; STS-2017 in English chooses the epoch.
+    """Train the frozen-feature variant on STSb in five languages; the epoch is chosen on English STS-2017.
 
-    Its pairs come from the same captions' corpus as the Arabic ones and are none of them: the nearest English sentence
-    of an Arabic one has a median cosine of .48.
+    Its pairs come from the same corpus of captions as the Arabic pairs but do not overlap with them: the English
+    sentence nearest to an Arabic one has a median cosine of .48.
     """
     folder = work / "arabic.0"
     if is_saved(folder):
@@ -144,7 +144,7 @@ def log(line: str) -> None:
 
 
 def keep(scorer: PairScorer, folder: Path, about: dict[str, Any], start: float) -> None:
-    """Write a model, and next to its weights what its training was."""
+    """Write a model, and a record of its training next to its weights."""
     save(scorer, folder)
     about["cpu_s"] = round(time.process_time() - start, 1)
     (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
@@ -152,7 +152,7 @@ def keep(scorer: PairScorer, folder: Path, about: dict[str, Any], start: float) 
 
 
 def report(work: Path) -> dict[str, Any]:
-    """Judge everything that was trained on the test parts."""
+    """Evaluate all trained models on the test parts."""
     return {
         "configs": {system: asdict(config) for system, config in CONFIGS.items()},
         "resources": {resource: judge(work, resource) for resource in RESOURCES},
@@ -161,7 +161,7 @@ def report(work: Path) -> dict[str, Any]:
 
 
 def judge(work: Path, resource: str) -> dict[str, Any]:
-    """Return figures of all systems on a resource's test part; of trained ones the mean over their seeds."""
+    """Return figures for all systems on a resource's test part; for trained systems the mean over their seeds."""
     pairs = sts(f"{resource}-test")
     bag = bag_of_words(pairs)
     cosine = cosines(work, "minilm", f"{resource}-test", pairs)
@@ -184,7 +184,7 @@ def judge(work: Path, resource: str) -> dict[str, Any]:
 def predictions(
     folder: Path, pairs: Sequence[Pair], name: str = "test", scorer: PairScorer | None = None
 ) -> npt.NDArray[np.float32]:
-    """Score pairs once, by the folder's model; the scores are kept next to it under a name."""
+    """Score pairs once with the folder's model; the scores are cached next to it under a name."""
     path = folder / f"{name}.npy"
     if not path.exists():
         scores = (scorer or load(folder)).probabilities([p.texts for p in pairs])
@@ -212,7 +212,7 @@ def judge_arabic(work: Path) -> dict[str, Any]:
 
 
 def row(predicted: Sequence[Floats], pairs: Sequence[Pair]) -> dict[str, Any]:
-    """Return the figures of predictions, means over seeds, with 95 % bootstrap intervals over the pairs."""
+    """Return the figures for predictions, means over seeds, with 95 % bootstrap intervals over the pairs."""
     gold = np.array(golds(pairs))
 
     def mean(measure: Callable[..., float], rows: npt.NDArray[np.int64]) -> float:
@@ -232,7 +232,7 @@ def lead(
     pairs: Sequence[Pair],
     measure: Callable[..., float] = spearman,
 ) -> list[float]:
-    """Return how far predictions, the mean over seeds, lead others, and the interval over resampled pairs."""
+    """Return the predictions' lead over others, the mean over seeds, with its interval over resampled pairs."""
     gold = np.array(golds(pairs))
 
     def difference(rows: npt.NDArray[np.int64]) -> float:

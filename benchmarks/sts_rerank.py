@@ -1,8 +1,8 @@
-"""Reranking of tweets → claims by a trained cross-encoder, compared with the tuned hybrid behind the candidates.
+"""Reranking of tweets → claims by a trained cross-encoder, compared with the tuned hybrid that found them.
 
 `python -m benchmarks.sts_rerank --work FOLDER train` trains a Cross-BERT-GRU on two thirds of the training links (no
-claim is in both parts) and saves its scores; `report` chooses depth and weight on the held-out third and the dev links
-together, evaluates on test, and records benchmarks/results/sts_rerank.json. One thread.
+claim occurs in both parts) and saves its scores; `report` chooses depth and weight on the held-out third and the dev
+links together, evaluates on test, and records benchmarks/results/sts_rerank.json. One thread.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ from linker.scoring.pairs.sts.scorer_folder import is_saved, load
 from linker.scoring.reranking import rerank
 
 Qrels = dict[str, dict[str, float]]
-ENCODER = "minilm@256"  # of the claims' index
+ENCODER = "minilm@256"  # for the index of claims
 DEEPEST = 10
 DEPTHS, WEIGHTS = (3, 5, 10), tuple(round(0.1 * step, 1) for step in range(1, 11))
 NEGATIVES = (
-    6  # of the hybrid's best ten, next to the claim itself twice: one epoch is two of three negatives each
+    # from the hybrid's top ten; the claim itself is there twice: one epoch equals two with three negatives
+    # each
+    6
 )
 SETTINGS = replace(CONFIG, loss="soft", epochs=1)
 SPLITS = ("held out", "dev", "test")
@@ -46,7 +48,7 @@ SPLITS = ("held out", "dev", "test")
 
 @dataclass(frozen=True)
 class Found:
-    """A split's queries, their claims, and what the hybrid found for them."""
+    """A split's queries, their claims, and the hybrid's hits for them."""
 
     queries: list[Query]
     qrels: Qrels
@@ -75,7 +77,7 @@ def main() -> None:
 
 
 def train_reranker(work: Path) -> None:
-    """Train on the links that are not held out: a tweet's claim is 5, what the hybrid ranks high next to it 0."""
+    """Train on the links that are not held out: a tweet's claim is 5, other claims that the hybrid ranks high 0."""
     folder = work / "reranker"
     if is_saved(folder):
         return
@@ -90,7 +92,7 @@ def train_reranker(work: Path) -> None:
 
 
 def graded(engine: Engine, links: Found) -> list[Pair]:
-    """Return each link's claim twice and some of the others that the hybrid ranks high, the higher the likelier."""
+    """Return each link's claim twice, and other claims drawn from the hybrid's top (higher ranks more likely)."""
     rng = np.random.default_rng(0)
     pairs = []
     for query, hits in zip(links.queries, links.answer.hits, strict=True):
@@ -104,7 +106,7 @@ def graded(engine: Engine, links: Found) -> list[Pair]:
 
 
 def score_candidates(work: Path) -> None:
-    """Keep the reranker's scores of the hybrid's best documents."""
+    """Save the reranker's scores of the hybrid's best documents."""
     path = work / "reranker.json"
     if path.exists():
         return
@@ -121,7 +123,7 @@ def score_candidates(work: Path) -> None:
 
 
 def half_precision(scorer: object) -> None:
-    """Let the backbone's products be in bfloat16, as in training: half the time."""
+    """Compute the backbone's products in bfloat16, as in training: half the time."""
     assert isinstance(scorer, CrossEncoder)
     scorer.module.half_precision = True
 
@@ -136,7 +138,7 @@ def index(work: Path) -> Engine:
 
 
 def search(engine: Engine, split: str, held_out: bool = True) -> Found:
-    """Return the hybrid's answers for dev, test, the held-out training links, or the training links without them."""
+    """Return the hybrid's results for dev, test, the held-out training links, or the other training links."""
     queries, qrels = judged("train" if split in ("train", "held out") else split)
     if split in ("train", "held out"):
         claims = sorted({id_ for relevant in qrels.values() for id_ in relevant})
@@ -152,7 +154,7 @@ def judged(split: str) -> tuple[list[Query], Qrels]:
 
 
 class Kept:
-    """Scores that were computed before, as a reranker."""
+    """Precomputed scores as a reranker."""
 
     def __init__(self, path: Path) -> None:
         self.scores: dict[str, dict[str, float]] = json.loads(path.read_text())
@@ -197,7 +199,7 @@ def gain_interval(gain: Floats) -> list[float]:
 
 
 def reciprocal_ranks(engine: Engine, links: Found, reranker: Kept, depth: int, weight: float) -> Floats:
-    """Return 1 / rank of the first relevant document; below the reranked ones the hybrid's order goes on."""
+    """Return 1 / rank of the first relevant document; below the reranked documents, the hybrid's order applies."""
     first = replace(links.answer, hits=[Hits(h.ids[:depth], h.scores[:depth]) for h in links.answer.hits])
     second = rerank(first, links.texts, reranker, engine.document, depth, weight) if depth else first
     ranks = []

@@ -1,15 +1,15 @@
 """What do ten million short documents with vectors cost, in shards on one machine?
 
 `python -m benchmarks.ten_million --work FOLDER [--shards N] [--size N] [--stages N,…]` → benchmarks/results/
-ten_million.json. The documents are those of many_documents.py, with vectors of 256 dimensions. Each shard is built by a
-process of its own and kept in FOLDER with its figures, and so is each stage, so that a stopped run goes on where it
-stopped. A stage opens the first shards together (`Engine.open`) and asks them hybrid, by BM25 and by vectors
-(k = 10). The queries are test statements, one at a time, with their vectors given; none of them is among the documents.
+ten_million.json. The documents come from many_documents.py, with 256-dimensional vectors. Each shard is built by its
+own process and kept in FOLDER with its figures, and so is each stage, so that a stopped run resumes where it stopped.
+A stage opens the first shards together (`Engine.open`) and searches them with hybrid, BM25 and vectors (k = 10). The
+queries are test statements, one at a time, with their vectors given; none of the statements is among the documents.
 
-Single queries run on one core; `cpu` is the CPU time of a query, since other work disturbs the clock (`wall`). Clients
-are threads of one process that may use all cores, each of which asks again at once; only the clock can tell what they
-wait for, so that these figures say more about the machine's other work than the others. Recall compares the best ten
-by vectors with those of numpy over all vectors.
+Single queries run on one core; `cpu` is the CPU time of a query, since other work disturbs the clock (`wall`).
+Clients are threads of one process that may use all cores; each sends its next query at once. Their waits can only be
+measured by the clock, so these figures depend more on the machine's other work than the others. Recall compares the
+top ten by vectors with numpy's over all vectors.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from linker.engine import Engine, building
 from linker.engine.options import BuildOptions
 
 K, QUERIES, WARM, DIM = 10, 100, 10, 256
-CLIENTS, EACH = (1, 8, 32), 64  # clients at once, queries of all of them together
+CLIENTS, EACH = (1, 8, 32), 64  # concurrent clients, total queries of all of them
 MODES = ("hybrid", "bm25", "dense")
 CURVE = tuple(
     {"probed": 1 / cells, "refine": rows} for cells, rows in ((64, 1), (32, 2), (24, 2), (16, 2), (16, 4))
@@ -88,7 +88,7 @@ def build_shard(work: Path, number: int, shards: int, size: int) -> dict[str, An
 
 
 def recode(work: Path, number: int) -> dict[str, Any]:
-    """Make a shard's structure over the vectors anew, as this version makes it; return the seconds and bytes."""
+    """Rebuild a shard's structure over the vectors with this version; return the seconds and bytes."""
     with Writer.open(index_of(work, number)) as writer:
         old = writer.manifest
         files = {name: file for name, file in old.files.items() if not name.startswith(f"{storage.GRAPH}/")}
@@ -109,7 +109,7 @@ def _bytes(index: Path) -> dict[str, int]:
 
 
 def truth(work: Path, number: int, queries: Matrix) -> tuple[Any, Any]:
-    """Return the ids and scores of the best K of a shard by cosine, each [queries, K], by comparing all vectors."""
+    """Return the ids and scores of a shard's top K by cosine, each [queries, K], by comparing all vectors."""
     kept = work / f"shard-{number}.truth.npz"
     if not kept.exists():
         segment = next((index_of(work, number) / "segments").iterdir())
@@ -129,7 +129,7 @@ def truth(work: Path, number: int, queries: Matrix) -> tuple[Any, Any]:
 
 
 def recall(engine: Engine, work: Path, shards: int, queries: Matrix) -> float:
-    """Return which share of the best K by cosine the engine finds."""
+    """Return the share of the top K by cosine that the engine finds."""
     parts = [truth(work, number, queries) for number in range(shards)]
     ids, scores = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
     best = np.argsort(-scores, axis=1, kind="stable")[:, :K]
@@ -142,7 +142,7 @@ def recall(engine: Engine, work: Path, shards: int, queries: Matrix) -> float:
 
 
 def alone(ask: Callable[[int], object]) -> dict[str, Any]:
-    """Return what single queries cost on this thread."""
+    """Return the cost of single queries on this thread."""
     for number in range(QUERIES, QUERIES + WARM):
         ask(number)
     cpu, wall = [], []
@@ -155,7 +155,7 @@ def alone(ask: Callable[[int], object]) -> dict[str, Any]:
 
 
 def together(ask: Callable[[int], object], clients: int) -> dict[str, Any]:
-    """Return what many clients wait for, each of which asks again at once."""
+    """Return the waits of many clients, each of which sends its next query at once."""
     waited: list[float] = []
     lock, ready = threading.Lock(), threading.Barrier(clients + 1)
 
@@ -182,7 +182,7 @@ def together(ask: Callable[[int], object], clients: int) -> dict[str, Any]:
 
 
 def stage(work: Path, shards: int) -> dict[str, Any]:
-    """Open so many shards and ask them, in a process of its own."""
+    """Open this many shards and query them, in a separate process."""
     every = os.sched_getaffinity(0)
     texts, vectors = questions()
     directories = [index_of(work, number) for number in range(shards)]
@@ -203,7 +203,7 @@ def stage(work: Path, shards: int) -> dict[str, Any]:
     found["recall"] = recall(engine, work, shards, vectors[:QUERIES])
     found["alone"] = {mode: alone(asking(engine, mode)) for mode in MODES}
     found["in_use_mib"] = memory()
-    list(engine.search(texts[0], K, vectors=vectors[0]).hits[0])  # reads documents by id
+    list(engine.search(texts[0], K, vectors=vectors[0]).hits[0])  # the search reads documents by id
     found["read_mib"] = memory()
     os.sched_setaffinity(0, every)
     several = Engine.open(directories, on_failure="fail", verify=False) if len(every) > 1 else engine
@@ -212,7 +212,7 @@ def stage(work: Path, shards: int) -> dict[str, Any]:
 
 
 def curve(work: Path, shards: int) -> dict[str, Any]:
-    """Return what vectors alone cost and find in so many shards, by the settings of their cells."""
+    """Return the cost and recall of vectors alone in this many shards, by the settings of their cells."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     _, vectors = questions()
     engine = Engine.open([index_of(work, n) for n in range(shards)], on_failure="fail", verify=False)
@@ -228,7 +228,7 @@ def curve(work: Path, shards: int) -> dict[str, Any]:
 
 
 def kept(path: Path, make: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
-    """Return the figures in a file, which are measured first where there are none, in a process of its own."""
+    """Return the figures in a file; if it is missing, measure them first, in a separate process."""
     if not path.exists():
         made = in_child(make, *args)
         partial = path.with_suffix(".part")
@@ -240,7 +240,7 @@ def kept(path: Path, make: Callable[..., dict[str, Any]], *args: Any) -> dict[st
 
 
 def growth(stages: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
-    """Return the exponents with which the figures grow from each stage to the next: 1 is in proportion."""
+    """Return the exponents with which the figures grow from each stage to the next: 1 is proportional."""
     sizes = np.log([s["documents"] for s in stages])
     figures = {mode: [s["alone"][mode]["cpu"]["p50_ms"] for s in stages] for mode in MODES}
     figures |= {

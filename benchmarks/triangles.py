@@ -1,9 +1,9 @@
 """Do links through a third language help? German to French: linked directly, through English, and by both.
 
-`auto` links de-en, fr-en and de-fr of linked-pages (hard) from training links alone; then `linker triangulate` composes
-de-fr from the first two, and joins all three. Training links count as known in both. Every system is judged on the test
-pages of the pair, as benchmarks/auto_link.py judges them; links of de-fr go through the English pages, those for
-training through training pages only.
+`auto` links de-en, fr-en and de-fr of linked-pages (hard) from training links alone; then `linker triangulate`
+composes de-fr from the first two, and joins all three. Training links count as known in both. Every system is
+evaluated on the test pages of the pair, as in benchmarks/auto_link.py; links of de-fr go through the English pages,
+training links through training pages only.
 
     python -m benchmarks.triangles [--languages de,fr] [--method auto]
 """
@@ -41,9 +41,9 @@ def linked_pair(pair: str, system: str, folder: Path) -> tuple[str, str]:
 
 
 def _without_test_pages(task: Task, pair: str) -> Int64Array:
-    """Return the training links whose target is no test page of its own pair with English.
+    """Return the training links whose target is not a test page of its own pair with English.
 
-    They go through the English pages: with such targets, a triangle would close over a test link.
+    The links go through the English pages: with such targets, a triangle would close over a test link.
     """
     other = pair.partition("-")[2]
     english = pages_of("hard", "en")
@@ -52,7 +52,7 @@ def _without_test_pages(task: Task, pair: str) -> Int64Array:
 
 
 def judge(run: Run, pair: str) -> dict[str, Any]:
-    """Judge the first five targets of the pair's test pages, turned round where the run is."""
+    """Evaluate the top five targets of the pair's test pages, reversed if the run is."""
     code = pair.removesuffix("-en")
     _, task = task_of("auto: links", "hard", code)
     gold = links_of(code, "test", task.source, task.target)

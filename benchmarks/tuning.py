@@ -1,10 +1,10 @@
-"""Does `linker index tune` gain on unseen queries, and from how many judged ones on?
+"""Does `linker index tune` gain on unseen queries, and how many judged queries does it need?
 
-`python -m benchmarks.tuning --cache FOLDER` → benchmarks/results/tuning.json. For each (corpus, encoder) pair, n judged
-queries are drawn at random from all splits, a rule chooses on them, and its choice is compared with the untuned
-hybrid on all other queries: mean and worst gain in MRR over the draws. The rules: that of `linker.engine.tuning`; the
-one before it (a single retriever, unless the best hybrid leads it by two standard errors); and the best setting of all.
-The answers of both retrievers are cached in FOLDER.
+`python -m benchmarks.tuning --cache FOLDER` → benchmarks/results/tuning.json. For each (corpus, encoder) pair, n
+judged queries are drawn at random from all splits, a rule chooses a setting on them, and its choice is compared with
+the untuned hybrid on all other queries: mean and worst gain in MRR over the draws. The rules: the rule of
+`linker.engine.tuning`; the former rule (a single retriever, unless the best hybrid leads it by two standard errors);
+and the best setting of all. The results of both retrievers are cached in FOLDER.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SINGLES = [s for s in SETTINGS if not s.fusion]
 
 
 class Drawn(Trials):
-    """The trials on some of the queries only."""
+    """The trials on a subset of the queries."""
 
     def __init__(self, whole: Trials, rows: Int64Array) -> None:
         self.whole, self.rows = whole, rows

@@ -1,13 +1,13 @@
-"""How many posts a second can one process match against standing seeds, with P(link)?
+"""How many posts per second can one process match against standing seeds, with P(link)?
 
-`python -m benchmarks.watch` → benchmarks/results/watch.json. Seeds are the fact-checked claims of tweets2claims, all or
-1,000 of them, those that the training tweets are about first; P(link) is learned from the training tweets. The posts
-are its tweets, each with three words in ten replaced by words of other tweets. A whole `watch` is measured: JSON lines
-are read from a file, searched, cut at P(link) ≥ 0.5 and written with their state.
+`python -m benchmarks.watch` → benchmarks/results/watch.json. Seeds are the fact-checked claims of tweets2claims, all
+or 1,000 of them, starting with the claims of the training tweets; P(link) is learned from the training tweets. The
+posts are its tweets, each with three words in ten replaced by words of other tweets. A whole `watch` is measured:
+JSON lines are read from a file, searched, filtered at P(link) ≥ 0.5 and written with their state.
 
-`posts_per_cpu_s` counts CPU time of one process with one thread, the best of several runs. `firehose` is the same over
-a pipe into which another process writes 6,000 posts a second, where the index can keep up: the time from writing a post
-to its match by the clock, which other work on the machine disturbs.
+`posts_per_cpu_s` is by CPU time of one process with one thread, the best of several runs. `firehose` is the same over
+a pipe into which another process writes 6,000 posts per second, if the index can keep up: the wall-clock time from
+writing a post to its match, which other work on the machine disturbs.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from linker.engine.engine import Engine
 from linker.review.watching import PostMatch
 
 POSTS, SEEDS, RUNS, SEED = 20_000, (1_000, 14_231), 3, 0
-RATE, SECONDS, BURST = 6_000, 20, 60  # posts a second, for so long, so many at a time
-CHANGED = 0.3  # of the words of a tweet
+RATE, SECONDS, BURST = 6_000, 20, 60  # posts per second, seconds, posts per burst
+CHANGED = 0.3  # share of a tweet's words
 DATA = shared_data() / "tweets2claims"
 
 
@@ -48,7 +48,7 @@ def tweets() -> list[Query]:
 
 
 def posts(count: int) -> list[dict[str, str]]:
-    """Return posts made of the tweets, with some of their words replaced."""
+    """Return posts made from the tweets, with some of their words replaced."""
     rng = random.Random(SEED)
     texts = [query.text.split() for query in tweets()]
     pool = [word for text in texts for word in text]
@@ -99,7 +99,7 @@ def throughput(engine: Engine, source: Path, folder: Path) -> dict[str, Any]:
 
 
 def pour(pipe: Path, lines: Sequence[str]) -> None:
-    """Write lines into a pipe at the rate, each with the time of its writing."""
+    """Write lines into a pipe at this rate, each with its time of writing."""
     begin = time.time()
     with pipe.open("w", encoding="utf-8", buffering=1 << 16) as file:
         for start in range(0, len(lines), BURST):
@@ -110,7 +110,7 @@ def pour(pipe: Path, lines: Sequence[str]) -> None:
 
 
 def firehose(engine: Engine, folder: Path, made: Sequence[dict[str, str]]) -> dict[str, Any]:
-    """Return how late matches are behind a pipe, and the rate at which posts were read from it."""
+    """Return the delay of matches behind a pipe, and the rate at which posts were read from it."""
     pipe = folder / "pipe"
     os.mkfifo(pipe)
     count = RATE * SECONDS

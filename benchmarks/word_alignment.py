@@ -1,9 +1,9 @@
-"""How good is the dictionary that is learned without supervision, beside MUSE's?
+"""How good is the dictionary learned without supervision, compared with MUSE's?
 
-On all `hard` pages of a language and the English ones. Judged are the pairs whose source word MUSE translates by some
-word of these English pages; words that are spelt alike are left out, because they start the mapping. "agreement" is
-what linker itself sees: the share of held-out identical words that the mapping finds again. If it is too low, linker
-uses no pair; the precision is reported in any case.
+All `hard` pages of a language and the English pages are used. The evaluated pairs are those whose source word MUSE
+translates into a word of these English pages; identically spelt words are left out, because the mapping starts from
+them. "agreement" is the figure available to linker: the share of held-out identical words that the mapping recovers.
+If it is too low, linker uses no pair; the precision is reported in any case.
 
     python -m benchmarks.word_alignment [--languages fr,de]
 """

@@ -1,14 +1,14 @@
-"""What does a change of a large index cost, and how many changes of single documents does the service take?
+"""What does a change to a large index cost, and how many single-document changes can the service take?
 
 `python -m benchmarks.writes --work FOLDER [--documents N] [--dim D]` → benchmarks/results/writes.json. The texts are
-TWELVE words by Zipf's law; with `--dim`, vectors are random, from a file. The index is built where it is missing, kept,
-and copied for each run. Targets at a million: one addition ≤ 10 CPU-ms and ≤ 50 MiB, 1,000 additions ≤ .3 s, 1,000
+TWELVE words by Zipf's law; with `--dim`, vectors are random, from a file. The index is built if missing, kept, and
+copied for each run. Targets at a million: one addition ≤ 10 CPU-ms and ≤ 50 MiB, 1,000 additions ≤ .3 s, 1,000
 removals ≤ .5 s; 8 writers ≥ 200 documents per second, and searches next to them at most twice as slow in the 99th
 percentile. `stream`: commits, searches and background merges in one process, whose threads take turns as often as the
 service's; ≤ 12 segments, no commit longer than 100 ms, and searches at most twice as slow while segments are merged.
-`claims`: a build of the claims that tweets are linked to, and searches of one query each, ≤ .2 s and ≥ 10,000 per
-CPU-second. `cpu_ms` is CPU time of all threads, `ms` what the clock says, both medians; `mib` is how much anonymous
-memory grew from before the first change to after the last.
+`claims`: a build of the claims linked to tweets, and single-query searches, ≤ .2 s and ≥ 10,000 per CPU-second.
+`cpu_ms` is CPU time of all threads, `ms` wall-clock time, both medians; `mib` is the growth of anonymous memory from
+before the first change to after the last.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def vectors(first: int, count: int, dim: int) -> Matrix | None:
 
 
 def index(work: Path, count: int, dim: int) -> Path:
-    """Return the directory of an index, which is built where it is missing."""
+    """Return the directory of an index, which is built if missing."""
     out = work / f"writes-{count}-{dim}.index"
     if not (out / "manifest.json").exists():
         encoder = EncoderRecord("elsewhere", "", dim) if dim else None
@@ -88,7 +88,7 @@ def timed(calls: Iterator[Callable[[], object]]) -> dict[str, float]:
 
 
 def changes(directory: Path, count: int, dim: int) -> dict[str, Any]:
-    """Return what changes cost in a process that has the index open and has searched it."""
+    """Return the cost of changes in a process that has opened the index and searched it."""
     engine, new = Engine.open(directory), count
 
     def add(size: int) -> None:
@@ -111,7 +111,7 @@ def changes(directory: Path, count: int, dim: int) -> dict[str, Any]:
 
 
 def stream(directory: Path, count: int) -> dict[str, Any]:
-    """Return how long commits stop and searches take while a thread of this process merges what the commits leave."""
+    """Return how long commits block and searches take while a thread of this process merges their segments."""
     took: dict[str, list[float]] = {"quiet": [], "beside": [], "merging": []}
     stops, busy, most, end = [], [], 0, threading.Event()
 
@@ -176,7 +176,7 @@ def searches(service: Service, seconds: float) -> list[float]:
 
 
 def put(service: Service, first: str) -> tuple[list[threading.Thread], list[int]]:
-    """Start clients that put documents with ids that begin with `first`; return them and how many each has put."""
+    """Start clients that put documents with ids that begin with `first`; return them and their counts of puts."""
     done, end = [0] * WRITERS, time.monotonic() + SECONDS
 
     def write(number: int) -> None:
@@ -193,7 +193,7 @@ def put(service: Service, first: str) -> tuple[list[threading.Thread], list[int]
 
 
 def writers(directory: Path) -> dict[str, Any]:
-    """Return how many documents per second clients put, alone and beside searches, and how long searches take."""
+    """Return how many documents per second clients put, alone and during searches, and how long searches take."""
     rates, took = {}, {}
     with serving(directory) as service:
         searches(service, SECONDS / 2)  # meanwhile the libraries of the page are loaded
@@ -216,7 +216,7 @@ def writers(directory: Path) -> dict[str, Any]:
 
 
 def claims() -> dict[str, Any]:
-    """Return what a build of the claims costs, and how many queries one after another a CPU-second answers."""
+    """Return the cost of building the claims index, and sequential queries answered per CPU-second."""
     data = shared_data() / "tweets2claims"
     queries = [query.text for query in read_queries(data / "queries.jsonl.gz")][:LONE]
     with tempfile.TemporaryDirectory() as folder:

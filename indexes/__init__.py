@@ -1,4 +1,4 @@
-"""Search over documents with ids and metadata: vectors, BM25, fusion, and a store that survives faults."""
+"""Search over documents with ids and metadata: vectors, BM25, fusion, and a crash-safe store."""
 
 from __future__ import annotations
 

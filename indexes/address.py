@@ -1,6 +1,6 @@
-"""Addresses of indexes that live on a cluster, given wherever a directory is: elastic+https://HOST:PORT/NAME.
+"""Addresses of indexes on a cluster, usable wherever a directory is: elastic+https://HOST:PORT/NAME.
 
-`opensearch+https://HOST:PORT/NAME` is one on OpenSearch.
+`opensearch+https://HOST:PORT/NAME` is an index on OpenSearch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PREFIX = re.compile(r"(elastic|opensearch)\+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An index on a cluster: the addresses of its nodes, its name there, and which kind of server they are."""
+    """An index on a cluster: the addresses of its nodes, its name there, and the kind of server."""
 
     urls: tuple[str, ...]
     name: str
@@ -29,7 +29,7 @@ class Address:
         """Return the address that is given in place of a directory; None if it is a directory.
 
         Several nodes are separated by commas: elastic+https://es1:9200,es2:9200/NAME. Raises IndexesError if it
-        cannot be read; the message never shows a password.
+        cannot be parsed; the message never shows a password.
         """
         text = str(given)
         prefix = _PREFIX.match(text)
@@ -54,5 +54,5 @@ class Address:
 
 
 def shown(directory: str | Path) -> str:
-    """Return how a message names an index: the path of its directory, or its address."""
+    """Return an index's name for messages: the path of its directory, or its address."""
     return str(Address.of(directory) or directory)

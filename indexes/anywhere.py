@@ -1,4 +1,4 @@
-"""What an index gives its readers and its writers, wherever it lies: in a directory, in shards, or on a cluster."""
+"""The interface of an index for readers and writers, wherever it is: in a directory, in shards, or on a cluster."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class AnyCollection(Protocol):
 
     @property
     def manifest(self) -> Manifest:
-        """What was committed."""
+        """The committed manifest."""
 
     @property
     def documents(self) -> AnyDocuments:
@@ -66,7 +66,7 @@ class AnyCollection(Protocol):
 
     @property
     def rows(self) -> Rows:
-        """Which row an id has; on a cluster, this reads the ids of all documents."""
+        """The row of each id; on a cluster, this reads the ids of all documents."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -99,28 +99,28 @@ class AnyCollection(Protocol):
         """The search for phrases. Raises IndexesError if BM25 is on a server."""
 
     def ranking(self) -> HybridIndex:
-        """Return the retrievers, asked one by one by a caller that compares the rows of several answers."""
+        """Return the retrievers, to query one by one and compare the rows of several answers."""
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
-        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; any where −1 is."""
+        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; any for row −1."""
 
     def stored(self, folder: str) -> AbstractContextManager[Path]:
-        """Give the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
+        """Yield the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
 
     def check_can(self, what: str) -> None:
-        """Raise IndexesError if the index is on a cluster that cannot do `what`, a name in its `Abilities`."""
+        """Raise IndexesError if the index is on a cluster that does not support `what`, a name in its `Abilities`."""
 
     def check_fields(self, where: Filter) -> None:
-        """Raise BadFilterError, which names the near miss, where no document has a field of the filter."""
+        """Raise BadFilterError, which names the closest match, if no document has a field of the filter."""
 
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
-        """Yield the documents that pass the filter, in the order of their arrival; only those that follow `after`.
+        """Yield the documents that pass the filter, in order of arrival; only those that follow `after`.
 
         Raises DamagedError, UnknownIdError if there is no document `after`.
         """
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
-        """Return remarks about the ranges of a filter that leave out values whatever their bound."""
+        """Return remarks about ranges of a filter that leave out values regardless of their bound."""
 
     def present(self, ids: Sequence[str]) -> set[str]:
         """Return which of `ids` are in the index."""
@@ -132,7 +132,7 @@ class AnyCollection(Protocol):
 class AnyWriter(Protocol):
     """An index that is opened for changes."""
 
-    takes_back: bool  # whether changes that are not committed leave no trace
+    takes_back: bool  # whether uncommitted changes leave no trace
     directory: Path
     manifest: Manifest
     _quarantine: list[bytes]
@@ -179,23 +179,23 @@ class AnyWriter(Protocol):
     def store_ranker(self, name: str, folder: Path) -> Manifest:
         """Commit a copy of the ranker in `folder` under `ranker/name`; searches use it from now on.
 
-        `name` has 16 hexadecimal digits, which stand for the ranker's content. Raises IndexesError.
+        `name` has 16 hexadecimal digits, a hash of the ranker's content. Raises IndexesError.
         """
         return self._store(storage.RANKER, name, folder)
 
     def store_calibration(self, name: str, folder: Path) -> Manifest:
-        """Commit a copy of the calibration in `folder` under `calibration/name`, as `store_ranker` does a ranker."""
+        """Commit a copy of the calibration in `folder` under `calibration/name`, like `store_ranker`."""
         return self._store(storage.CALIBRATION, name, folder)
 
     def store_lexicon(self, name: str, folder: Path) -> Manifest:
-        """Commit a copy of the lexicons in `folder` under `lexicon/name`, as `store_ranker` does a ranker."""
+        """Commit a copy of the lexicons in `folder` under `lexicon/name`, like `store_ranker`."""
         return self._store(storage.LEXICON, name, folder)
 
     def _store(self, kind: str, name: str, folder: Path) -> Manifest: ...
 
 
 def search_settings(manifest: Manifest, on_failure: OnFailure) -> SearchSettings:
-    """Return what `index tune` stored; by default hybrid search, or BM25 where there are no vectors."""
+    """Return the settings stored by `index tune`; by default hybrid search, or BM25 if there are no vectors."""
     search = manifest.search
     if "mode" not in search:
         return SearchSettings("hybrid" if manifest.embeds else "bm25", on_failure=on_failure)

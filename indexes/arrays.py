@@ -47,5 +47,5 @@ def distinct(numbers: AnyArray) -> AnyArray:
 
 
 def padding(n: int, k: int) -> tuple[RowArray, ScoreArray]:
-    """Return an answer without hits: rows (int64 [n, k]) of −1 and scores (float32 [n, k]) of −inf."""
+    """Return an answer without hits: rows (int64 [n, k], all −1) and scores (float32 [n, k], all −inf)."""
     return np.full((n, k), -1, dtype=np.int64), np.full((n, k), -np.inf, dtype=np.float32)

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 FACTOR, SETTLED, GROWTH = 8, 6, 4
-CROWDED = 12  # segments from which on a commit merges larger ones too: the background does not keep up
+CROWDED = 12  # segments at which a commit also merges larger ones, since the background cannot keep up
 
 
 class MergeLimits(NamedTuple):
     """How large a segment can become by merging."""
 
     small: int  # in a commit
-    built: int  # in a commit of a build, which has no readers
+    built: int  # in a commit during a build, which has no readers
     most: int
 
 
@@ -30,7 +30,7 @@ TOKENS = MergeLimits(1 << 20, 1 << 27, 1 << 27)
 def left_alone(sizes: Sequence[int], new: int, limits: MergeLimits, *, building: bool = False) -> int:
     """Return how many of the first segments stay as they are when a commit adds a segment of size `new`.
 
-    A build merges as a binary counter carries, which copies each row a logarithmic number of times.
+    A build merges as a binary counter carries, which copies each row O(log n) times.
     """
     factor, most = (1, limits.built) if building else (FACTOR, limits.small)
     if len(sizes) >= CROWDED and not building:
@@ -43,9 +43,10 @@ def left_alone(sizes: Sequence[int], new: int, limits: MergeLimits, *, building:
 
 
 def due(sizes: Sequence[int], limits: MergeLimits) -> slice:
-    """Return which segments should be merged in the background: at least two neighbours, or none (an empty slice).
+    """Return the segments to merge in the background: at least two neighbours, or none (an empty slice).
 
-    Commits take in none of them meanwhile. Of what is left, each is more than GROWTH times as large as the next.
+    Commits absorb none of them meanwhile. Of the remaining segments, each is more than GROWTH times as large as the
+    next.
     """
     settled = limits.small * FACTOR // (FACTOR + 1)
     end = next((n for n in range(len(sizes), 0, -1) if sizes[n - 1] > settled), 0)

@@ -45,11 +45,11 @@ from indexes.text.search import TextSearch
 
 
 class SharedParts(NamedTuple):
-    """What an open generation has in common with another one, so that it is neither read nor checked again."""
+    """The parts that an open generation shares with another one, so that they are not read or checked again."""
 
     documents: Mapping[Segment, StoredSegment] = {}
-    postings: Mapping[str, PostingsSegment] = {}  # by the names of their files, which are checksums, …
-    forward: Mapping[str, ForwardSegment] = {}  # … and these, too
+    postings: Mapping[str, PostingsSegment] = {}  # by file name, which is a checksum
+    forward: Mapping[str, ForwardSegment] = {}  # by file name, likewise
     rows: tuple[DocumentStore, Rows] | None = None
 
 
@@ -76,7 +76,7 @@ class Collection:
         checked = len(self.documents.since(earlier)[0]) if earlier else 0
         vectors = vectors or self._open_vectors(scan, verify, checked)
         self.stored_forward = self._open_forward(known)
-        self._fields: set[str] = set()  # those of which it is known that documents have them
+        self._fields: set[str] = set()  # fields known to occur in documents
         settings = search_settings(manifest, on_failure)
         self.hybrid = HybridIndex(self.rows, vectors, self.text, settings, at_once=bool(manifest.elastic))
 
@@ -90,12 +90,12 @@ class Collection:
         before: Collection | None = None,
         verify: bool = True,
     ) -> Self:
-        """Return the last committed generation, after checking every file of it but those of `before`.
+        """Return the last committed generation, after checking all its files except those of `before`.
 
-        Files never change, so what this process has open and checked of an earlier generation is shared. `scan` makes
-        the exact scan over many vectors (see FaissIndex). Without `verify`, sizes are compared, but no checksums, and
-        vectors are not checked. Raises IndexesError if there is no index, FormatVersionError if this version
-        cannot read it, and DamagedError if a file is missing or altered.
+        Files never change, so files of an earlier generation that this process has opened and checked are shared.
+        `scan` creates the exact scan over many vectors (see FaissIndex). Without `verify`, only sizes are compared,
+        not checksums, and vectors are not checked. Raises IndexesError if there is no index, FormatVersionError if
+        this version cannot read it, and DamagedError if a file is missing or altered.
         """
         while True:
             checked = None if before is None else before.manifest.files
@@ -109,7 +109,7 @@ class Collection:
                     raise
 
     def shared(self, manifest: Manifest) -> SharedParts:
-        """Return what is open here and also in the generation of `manifest`, which is one of the same directory."""
+        """Return the open parts that are also in the generation of `manifest`, which is in the same directory."""
         own, other = self.manifest.files, manifest.files
         pairs = zip(self.manifest.segments, self.documents.segments, strict=True)
         changed = [name for name in own if own[name] != other.get(name)]
@@ -127,10 +127,10 @@ class Collection:
     def with_merged(self, manifest: Manifest, merged: SharedParts) -> Self:
         """Return the generation of `manifest`: the same rows in other segments, of which those `merged` are open.
 
-        Vectors and what is known of the rows are shared. Raises DamagedError.
+        Vectors and known data of the rows are shared. Raises DamagedError.
         """
         known, new = self.shared(manifest), copy.copy(self)
-        for name in ("_blocks", "forward", "linear", "phrases"):  # made again when they are asked for
+        for name in ("_blocks", "forward", "linear", "phrases"):  # rebuilt on demand
             new.__dict__.pop(name, None)
         opened = {**known.documents, **merged.documents}
         new.manifest, new.documents = manifest, self.documents.in_other_segments(manifest.segments, opened)
@@ -149,7 +149,7 @@ class Collection:
         return kind.open(folder, self.rows, analysis, bm25, known.postings)
 
     def _open_forward(self, known: SharedParts) -> ForwardIndex | None:
-        # It is mapped now, since the next commit may delete its files.
+        # Mapped now, since the next commit may delete its files.
         folder = storage.text_folder(self.directory, self.manifest)
         if not self.manifest.positions or folder is None:
             return None
@@ -177,7 +177,7 @@ class Collection:
             return Unavailable(error)
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
-        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; any where −1 is."""
+        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; any for row −1."""
         if blocks := self._blocks:
             return blocks[0][np.maximum(rows, 0)]
         return np.zeros((*rows.shape, self.manifest.encoder.dim if self.manifest.encoder else 0), np.float32)
@@ -188,7 +188,7 @@ class Collection:
 
     @contextlib.contextmanager
     def stored(self, folder: str) -> Iterator[Path]:
-        """Give the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
+        """Yield the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
         yield self.directory / folder
 
     def __len__(self) -> int:
@@ -205,15 +205,15 @@ class Collection:
         return "elastic" if self.manifest.elastic else "embedded"
 
     def check_can(self, what: str) -> None:
-        """Raise IndexesError if the index is on a cluster that cannot do `what`, a name in its `Abilities`."""
+        """Raise IndexesError if the index is on a cluster that does not support `what`, a name in its `Abilities`."""
 
     def ranking(self) -> HybridIndex:
-        """Return the retrievers, asked one by one by a caller that compares the rows of several answers."""
+        """Return the retrievers, to query one by one and compare the rows of several answers."""
         return self.hybrid
 
     @functools.cached_property
     def forward(self) -> ForwardIndex:
-        """The terms of all rows in order; made from the stored texts, in memory, where the index does not store them.
+        """The terms of all rows in order; built from the stored texts, in memory, if the index does not store them.
 
         Raises DamagedError.
         """
@@ -221,9 +221,9 @@ class Collection:
 
     @functools.cached_property
     def linear(self) -> LinearText:
-        """The rows as vectors, for linear models over all of them, from the postings where they lie.
+        """The rows as vectors, for linear models over all of them, directly from the stored postings.
 
-        Where BM25 is on a server, they come from postings made of the stored texts, in memory. Raises DamagedError.
+        If BM25 is on a server, they come from postings built in memory from the stored texts. Raises DamagedError.
         """
         analysis, bm25 = self.manifest.analysis, self.manifest.bm25
         if isinstance(self.text, FieldsIndex):
@@ -245,9 +245,9 @@ class Collection:
         )
 
     def check_fields(self, where: Filter) -> None:
-        """Raise BadFilterError, which names the near miss, where no document has a field of the filter.
+        """Raise BadFilterError, which names the closest match, if no document has a field of the filter.
 
-        A server is asked for each field once; only an error costs a reading of all metadata.
+        A server is queried once per field; only an error requires reading all metadata.
         """
         for name in set(where.fields) - self._fields if self.rows.ids else ():
             if not self._on_server(name) and name not in self.rows.fields:
@@ -255,7 +255,7 @@ class Collection:
             self._fields.add(name)
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
-        """Return remarks about the ranges of a filter; see `Rows.misfits`. A server is not asked."""
+        """Return remarks about the ranges of a filter; see `Rows.misfits`. A server is not queried."""
         return () if self.manifest.elastic else self.rows.misfits(where)
 
     def _on_server(self, field: str) -> bool:
@@ -267,7 +267,7 @@ class Collection:
         try:
             return has_field(self.text, field)
         except BackendUnavailableError:
-            return True  # the search will say so
+            return True  # the search will report it
 
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
         """Yield the documents that pass the filter, in row order; with `after`, those that follow that document.
@@ -290,7 +290,7 @@ class Collection:
 
 
 def contradictions(directory: Path) -> list[str]:
-    """Return what is damaged although the checksums match, found by opening the index and reading every document."""
+    """Return damage despite matching checksums, found by opening the index and reading every document."""
     try:
         collection = Collection.open(directory)
         collections.deque(collection.documents.texts(), maxlen=0)

@@ -1,4 +1,4 @@
-"""Makes what a writer holds durable as the files of the next generation, and commits them."""
+"""Makes a writer's pending changes durable as the files of the next generation, and commits them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMITTED = tuple(f for f in storage.FOLDERS if f not in (storage.SCRATCH, stora
 
 
 class Committing(AnyWriter):
-    """The changes since the last commit, and how they become the next generation."""
+    """The changes since the last commit, which become the next generation."""
 
     def __init__(
         self, directory: Path, manifest: Manifest, building: bool = False, known: SharedParts = NOTHING
@@ -45,7 +45,7 @@ class Committing(AnyWriter):
         self._removed = False
 
     def store_encoder(self, name: str, folder: Path) -> Manifest:
-        """Commit a copy of the encoder in `folder` under `encoder/name`: the model of the index, in other files.
+        """Commit a copy of the encoder in `folder` under `encoder/name`: the index's model, in different files.
 
         Raises IndexesError if `name` is in use.
         """
@@ -59,7 +59,7 @@ class Committing(AnyWriter):
         return self._copied(name, folder, search={**self.manifest.search, kind: name})
 
     def _copied(self, name: str, folder: Path, **changes: Any) -> Manifest:
-        """Commit a copy of a folder as `name`, in place of the one of its kind, and these changes of the manifest."""
+        """Commit a copy of a folder as `name`, in place of its predecessor, and these changes to the manifest."""
         files = dict(self.manifest.files)
         replace(files, name.partition("/")[0], storage.copy_folder(self.directory, name, folder))
         faults.point("stored.copied")
@@ -81,7 +81,7 @@ class Committing(AnyWriter):
         return manifest
 
     def _write_files(self, name: str, manifest: Manifest, merged: Sequence[Segment]) -> dict[str, FileRecord]:
-        """Write what changed and return all files of the coming generation."""
+        """Write the changes and return all files of the next generation."""
         files = dict(self.manifest.files)
         if self._documents or merged:
             earlier = [segment.name for segment in merged]

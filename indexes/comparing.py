@@ -1,9 +1,10 @@
 """How ranges of a filter compare metadata values: as numbers or as dates, the same on every backend.
 
-A value is a number if it reads as a finite decimal number, and a date if it reads as an ISO 8601 year, month, day or
-time of day (2021, 2021-03, 2021-03-14, 2021-03-14T15:09Z); without a zone it is UTC. A year is both. Two numbers are
-compared as 64-bit floats, otherwise two dates in time; anything else does not compare. A date as a bound is the whole
-period that it names, so that `date<=2021-03` includes all of March; the date of a document is where its period begins.
+A value is a number if it can be parsed as a finite decimal number, and a date if it can be parsed as an ISO 8601
+year, month, day or time of day (2021, 2021-03, 2021-03-14, 2021-03-14T15:09Z); without a zone it is UTC. A year is
+both. Two numbers are compared as 64-bit floats, otherwise two dates chronologically; any other values are not
+comparable. A date as a bound is the whole period that it names, so that `date<=2021-03` includes all of March; the
+date of a document is the start of its period.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _DATE = re.compile(
     r"(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?)?"
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-# Other ways to write a date that have one reading only, and the usual one of those with slashes.
+# Other, unambiguous ways to write a date, and the usual reading of dates with slashes.
 _OTHERWISE = (
     re.compile(r"(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>\d{4})"),  # 31.12.2025
     re.compile(r"(?P<month>0?[1-9]|1[0-2])/(?P<day>\d{1,2})/(?P<year>\d{4})"),  # 12/31/2025, American
@@ -49,7 +50,7 @@ COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 class Period(NamedTuple):
-    """The microseconds since 1970 (UTC) at which a date begins and at which it is over."""
+    """The microseconds since 1970 (UTC) at which a date begins and ends."""
 
     begin: int
     end: int
@@ -103,9 +104,9 @@ def _micros(moment: datetime.datetime) -> int:
 
 
 def iso_of(text: str) -> str:
-    """Return the ISO 8601 form of a date that is written otherwise (31.12.2025, 2 March 2022); "" if it is none.
+    """Return the ISO 8601 form of a date in another notation (31.12.2025, 2 March 2022); "" if it is not a date.
 
-    For advice only: 03/02/2022 is read as the American second of March, which it need not be.
+    For suggestions only: 03/02/2022 is read the American way, as the second of March, which may be wrong.
     """
     for form in _OTHERWISE:
         if match := form.match(text.strip()[:LONGEST]):
@@ -124,7 +125,7 @@ def comparable(text: str) -> bool:
 
 
 def compares(value: str, sign: str, bound: str) -> bool:
-    """Return whether `value sign bound` holds, for a sign of COMPARE: the slow, obvious definition."""
+    """Return whether `value sign bound` holds, for an operator in COMPARE: the slow, obvious definition."""
     number, limit = number_of(value), number_of(bound)
     if number is not None and limit is not None:
         return bool(COMPARE[sign](number, limit))
@@ -135,7 +136,7 @@ def compares(value: str, sign: str, bound: str) -> bool:
 
 
 def date_limit(sign: str, period: Period) -> int:
-    """Return the instant with which a date is compared: the end of the bound's period for > and <=."""
+    """Return the instant that a date is compared with: the end of the bound's period for > and <=."""
     return period.end if sign in (">", "<=") else period.begin
 
 
@@ -145,7 +146,7 @@ def date_sign(sign: str) -> Callable[[Any, Any], Any]:
 
 
 class Misfit(NamedTuple):
-    """How many of a field's values do not compare with a bound, of how many, the most frequent one and its kind."""
+    """How many of a field's values are not comparable with a bound, the total, the most frequent one, its kind."""
 
     odd: int
     values: int
@@ -154,10 +155,10 @@ class Misfit(NamedTuple):
 
 
 class Axis:
-    """The values of one metadata field, ready to be compared: made once, asked for many ranges."""
+    """The values of one metadata field, prepared for comparison: built once, queried for many ranges."""
 
     def __init__(self, values: Iterable[tuple[str, Sequence[int]]]) -> None:
-        """`values`: the field's different values, each with its rows."""
+        """`values`: the field's distinct values, each with its rows."""
         column = list(values)
         numbers = [number_of(text) for text, _ in column]
         periods = [period_of(text) for text, _ in column]
@@ -167,10 +168,10 @@ class Axis:
         counts = [len(rows) for _, rows in column]
         self._texts, self._counts = [text for text, _ in column], np.array(counts, dtype=np.int64)
         self._rows = np.fromiter((row for _, rows in column for row in rows), np.int64, sum(counts))
-        self._value = np.repeat(np.arange(len(column)), counts)  # of each of `_rows`
+        self._value = np.repeat(np.arange(len(column)), counts)  # value number per entry of `_rows`
 
     def misfit(self, bound: str) -> Misfit | None:
-        """Return which values do not compare with `bound`, so that no sign makes them fit; None if all do."""
+        """Return the values that are not comparable with `bound`, so no operator accepts them; None if all are."""
         fits = np.zeros(len(self._texts), dtype=bool)
         numbers = ~np.isnan(self._numbers)
         if number_of(bound) is not None:
@@ -186,7 +187,7 @@ class Axis:
         return Misfit(*counts, self._texts[first], kind)
 
     def rows(self, sign: str, bound: str) -> npt.NDArray[np.int64]:
-        """Return the rows (int64 [n]) with a value that compares with `bound` as the sign says."""
+        """Return the rows (int64 [n]) with a value that satisfies the operator and `bound`."""
         number, period = number_of(bound), period_of(bound)
         holds = np.zeros(len(self._numbers), dtype=bool)
         dated = self._dated

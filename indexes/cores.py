@@ -1,4 +1,4 @@
-"""How many cores this process may use."""
+"""The number of cores that this process may use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import os
 from pathlib import Path
 
-QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of control groups, version 2: what `docker run --cpus` sets
+QUOTA = Path("/sys/fs/cgroup/cpu.max")  # in control groups v2: set by `docker run --cpus`
 
 
 def cores() -> int:
@@ -15,5 +15,5 @@ def cores() -> int:
     try:
         time, period = QUOTA.read_text(encoding="ascii").split()
         return min(allowed, max(1, math.ceil(int(time) / int(period))))
-    except (OSError, ValueError):  # no control group, or "max": without a quota
+    except (OSError, ValueError):  # no control group, or "max": no quota
         return allowed

@@ -16,11 +16,11 @@ from indexes.store.records import Manifest
 
 
 def drop(directory: Path) -> Manifest:
-    """Delete a collection, and its directory if nothing else lies there; return its last manifest.
+    """Delete a collection, and its directory if nothing else is in it; return its last manifest.
 
-    Raises IndexesError if there is none, LockedError if another process is writing to it, and
-    BackendUnavailableError (nothing is deleted then) where a part of it is on a server that does not answer.
-    An interrupted drop leaves no index: delete the directory, or build a new index there, which removes the leftovers.
+    Raises IndexesError if there is none, LockedError if another process is writing to it, and BackendUnavailableError
+    (nothing is deleted then) if a part of it is on a server that does not answer. An interrupted drop leaves no
+    index: delete the directory, or build a new index there, which removes the leftovers.
     """
     with storage.disk_errors(f"deleting {directory}"):
         manifests.load(directory)
@@ -33,7 +33,7 @@ def drop(directory: Path) -> Manifest:
             ownership.refuse_links(directory)
             # If the deletion stops halfway, these files are still known to be ours.
             ownership.mark(directory, [name for name in manifest.files if ownership.is_encoder_file(name)])
-            # The manifest goes first: with it but without another file, the index would count as damaged.
+            # The manifest goes first: with it but without another file, the index would be considered damaged.
             (directory / manifests.NAME).unlink()
             writing.sync(directory)
             ownership.sweep(directory, ())
@@ -44,9 +44,9 @@ def drop(directory: Path) -> Manifest:
 
 
 def discard(directory: Path) -> None:
-    """Delete a collection, or what a killed build left of one, if it is there; what is not ours stays.
+    """Delete a collection, or the leftovers of a killed build, if there is one; other files stay.
 
-    Raises as `drop` does, and IndexesError if the directory does not bear our mark.
+    Raises the same errors as `drop`, and IndexesError if the directory does not have our mark.
     """
     if (directory / manifests.NAME).exists():
         drop(directory)

@@ -1,4 +1,4 @@
-"""Array types by element type. Shapes are stated where an array is used."""
+"""Array types by element type. Shapes are given where an array is used."""
 
 from __future__ import annotations
 

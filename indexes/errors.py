@@ -1,4 +1,4 @@
-"""The exceptions of `indexes`, in a module of their own so that the command line can use them without numpy."""
+"""The exceptions of `indexes`, in a separate module so that the command line can use them without numpy."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def reason_of(error: BaseException) -> Reason:
 
 
 class IndexesError(Exception):
-    """Base of every error of this package; its message names what was wrong and the remedy."""
+    """Base of every error of this package; its message names the problem and the remedy."""
 
 
 class DuplicateIdError(IndexesError):
@@ -95,7 +95,7 @@ class BadIdError(IndexesError):
 
 
 class BadDocumentError(IndexesError):
-    """A document cannot be stored: its metadata does not fit JSON, or its text is not valid Unicode."""
+    """A document cannot be stored: its metadata cannot be represented in JSON, or its text is not valid Unicode."""
 
 
 class BadVectorError(IndexesError):
@@ -140,7 +140,7 @@ class FormatVersionError(IndexesError):
 
 
 class EncoderMismatchError(IndexesError):
-    """The query's encoder is not the one the index was built with."""
+    """The query's encoder is not the one used to build the index."""
 
 
 @contextlib.contextmanager
@@ -148,7 +148,8 @@ def importing(what: str, extra: str) -> Iterator[None]:
     """Turn a failing import inside the block into an error that names the reason and the remedy.
 
     `what` needs the import, and `extra` installs it. Raises MissingExtraError if the package is not installed, and
-    BackendUnavailableError if it is but cannot be loaded: memory is short or the installation is damaged.
+    BackendUnavailableError if it is installed but cannot be loaded, for lack of memory or because the installation is
+    damaged.
     """
     try:
         yield

@@ -1,15 +1,16 @@
-"""Filters over the metadata of documents: one small grammar for the command line, Python, HTTP and the page.
+"""Filters over the metadata of documents: one small grammar for the command line, Python, HTTP and the web page.
 
-A condition is a field, a sign and values:
+A condition is a field, an operator and values:
 
-    lang=en           the field holds this value, compared as a string
-    lang=en|de        one of these values; so does a repeated `lang=`; \\| is a bar that belongs to a value
-    lang!=en|de       none of these values, or there is no such field
-    likes>100         also >=, < and <=: a number or an ISO 8601 date (see comparing.py); a range is two conditions
+    lang=en           the field holds this value, compared as a string lang=en|de        one of these values; so does
+    a repeated `lang=`; \\| is a literal bar in a value lang!=en|de       none of these values, or there is no such
+    field likes>100         also >=, < and <=: a number or an ISO 8601 date (see comparing.py); a range is two
+    conditions
 
-A field with several values satisfies = and the ranges by any of them. All conditions must hold. They are given as a
-string with one condition per line, as a list of conditions, or as a mapping from fields to values, to lists of values,
-or to signs with values: {"lang": ["en", "de"], "likes": {">": 100}}. A mapping's values are taken literally.
+A field with several values satisfies = and ranges if any of its values does. All conditions must hold. They are given
+as a string with one condition per line, as a list of conditions, or as a mapping from fields to values, to lists of
+values, or to operators with values: {"lang": ["en", "de"], "likes": {">": 100}}. A mapping's values are taken
+literally.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from indexes.errors import BadFilterError
 
 Mask = npt.NDArray[np.bool_]  # one flag per row
 Metadata = Mapping[str, Any]
-Where = str | Sequence[str] | Mapping[str, Any]  # what `Filter.parse` reads
+Where = str | Sequence[str] | Mapping[str, Any]  # the input of `Filter.parse`
 
 SIGNS = ("!=", ">=", "<=", "=", ">", "<")
 LONGEST_NAME = 100  # characters of a field with a range
 _CONDITION = re.compile(rf"(.*?)({'|'.join(SIGNS)})(.*)", re.DOTALL)
-_UNSTORABLE = re.compile("[\x1f\ud800-\udfff]")  # the mark between a term's parts, and halves of characters
+_UNSTORABLE = re.compile("[\x1f\ud800-\udfff]")  # the separator of a term's parts, and surrogates
 _BAR = re.compile(r"(?<!\\)\|")
 
 
 def filter_values(value: Any) -> tuple[str, ...]:
-    """Return the strings by which a metadata value can be filtered: one, or those of each element of a list."""
+    """Return the strings by which a metadata value can be filtered: one, or one for each element of a list."""
     if value is None or isinstance(value, Mapping):
         return ()
     if isinstance(value, str):
@@ -51,12 +52,12 @@ def filter_values(value: Any) -> tuple[str, ...]:
 
 
 def has_order(field: str) -> bool:
-    """Return whether a metadata field of this name may have a range: every backend can store it."""
+    """Return whether a metadata field of this name supports ranges: every backend can store it."""
     return len(field) <= LONGEST_NAME and not _UNSTORABLE.search(field)
 
 
 class Condition(NamedTuple):
-    """One condition: `sign` is one of SIGNS; a range has exactly one of `values`."""
+    """One condition: `sign` is one of SIGNS; a range has exactly one value in `values`."""
 
     field: str
     values: tuple[str, ...]
@@ -64,7 +65,7 @@ class Condition(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether values are compared by size."""
+        """Whether values are compared by order."""
         return self.sign in COMPARE
 
     def check(self) -> None:
@@ -93,7 +94,7 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A conjunction of conditions on metadata; a plain pair of a field and values is a condition with the sign =."""
+    """A conjunction of conditions on metadata; a plain pair of a field and values is a condition with =."""
 
     conditions: tuple[Condition | tuple[str, tuple[str, ...]], ...]
 
@@ -103,12 +104,12 @@ class Filter:
 
     @property
     def all(self) -> tuple[Condition, ...]:
-        """The conditions, each with its sign."""
+        """The conditions, each with its operator."""
         return tuple(Condition(*condition) for condition in self.conditions)
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that the conditions name, each once."""
+        """The distinct fields that the conditions name."""
         return tuple(dict.fromkeys(condition.field for condition in self.all))
 
     @classmethod
@@ -116,7 +117,7 @@ class Filter:
         """Return the filter that a string, a list or a mapping describes, or None if there are no conditions.
 
         The grammar is that of the module: `lang=en|de`, `lang!=en`, `likes>100`, `date>=2021-01-31`. A repeated
-        `field=` accepts any of its values. Raises BadFilterError if a condition cannot be read or compared.
+        `field=` accepts any of its values. Raises BadFilterError if a condition cannot be parsed or compared.
         """
         if where is None or isinstance(where, Filter):
             return where
@@ -136,7 +137,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowFilter(Filter):
-    """A filter that also demands that a row is among `rows` (bool [rows]); equal to itself alone."""
+    """A filter that also requires a row to be in `rows` (bool [rows]); equal only to itself."""
 
     rows: Mask
 
@@ -148,7 +149,7 @@ class RowFilter(Filter):
 
 
 def _texts(where: str | Sequence[str]) -> Sequence[str]:
-    """Return the conditions, one each; a string has one per line."""
+    """Return the conditions as separate texts; a string has one per line."""
     return [line for line in where.split("\n") if line.strip()] if isinstance(where, str) else where
 
 
@@ -188,9 +189,9 @@ def _holds_others(value: Any) -> bool:
 
 
 def misfit_text(condition: Condition, misfit: Misfit) -> str:
-    """Return the remark about values that a range leaves out whatever its bound, as they are written otherwise.
+    """Return the remark about values that a range leaves out regardless of its bound, due to their format.
 
-    Raises BadFilterError if no value compares with the bound, and the values are of the other kind.
+    Raises BadFilterError if no value is comparable with the bound, and the values are of the other kind.
     """
     field, bound, example = condition.field, condition.values[0], misfit.example
     if misfit.kind and misfit.odd == misfit.values:

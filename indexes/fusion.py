@@ -1,22 +1,21 @@
-"""Fusion: several rankings of the same documents become one.
+"""Fusion: combining several rankings of the same documents.
 
 Each retriever returns a `Ranking`: rows (int64 [Q, k_s]) and scores (float32 [Q, k_s]), best first, padded with
 row −1 and score −inf; a row occurs at most once per query. A document's fused score is the weighted sum of its gains,
 one from each retriever, which depend on the method:
 
 - "rrf": 1 / (k + rank), ranks from 1. Cormack, Clarke & Büttcher, SIGIR 2009.
-- "minmax": (s − min) / (max − min) over the retriever's hits for the query. The top hit always gains 1, however
-  weak it is, and the last hit 0; where all scores are equal every hit gains 1, so a lone hit still counts.
-  Lee, SIGIR 1997.
+- "minmax": (s − min) / (max − min) over the retriever's hits for the query. The top hit always gains 1, however weak
+  it is, and the last hit 0; if all scores are equal, every hit gains 1, so a lone hit still counts. Lee, SIGIR 1997.
 - "max": s / max |s|, which keeps the ratios between scores: a long tail close to the top stays close.
-- "cosine": s / max |s| for the first retriever, and s as it is for the others, whose scores are cosines: a query
+- "cosine": s / max |s| for the first retriever, and s unchanged for the others, whose scores are cosines: a query
   without a close neighbour is left to the first one. With weights (1, w) it is BM25 / max + w · cosine.
-- "zscore": (s − mean) / standard deviation over the retriever's hits for the query; 0 where all scores are equal, so
-  a lone hit has no influence. Montague & Aslam, CIKM 2001.
+- "zscore": (s − mean) / standard deviation over the retriever's hits for the query; 0 if all scores are equal, so a
+  lone hit has no influence. Montague & Aslam, CIKM 2001.
 
-A document that a retriever did not return gains 0 from it, or its lowest gain for that query where this is negative.
-So absence is never better than presence, and a retriever without hits gives every document 0. A retriever of weight 0
-takes no part: its documents do not enter.
+A document that a retriever did not return gains 0 from it, or its lowest gain for that query if this is negative. So
+absence is never better than presence, and a retriever without hits gives every document 0. A retriever of weight 0
+takes no part: its documents are not included.
 """
 
 from __future__ import annotations
@@ -42,17 +41,17 @@ BLOCK = 256  # queries fused at a time, so that the arrays of a block stay in th
 
 
 class BadFusionError(IndexesError, ValueError):
-    """The settings of a fusion are invalid, or the rankings do not fit them."""
+    """The settings of a fusion are invalid, or the rankings do not match them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
     """How rankings are fused: the method, one weight per retriever, and the k of reciprocal rank fusion.
 
-    The default is meant for BM25 and dense retrieval, in this order, with 100 candidates each and nothing tuned. It was
+    The default is meant for BM25 and dense retrieval, in this order, with 100 candidates each and no tuning. It was
     chosen on dev queries of statements, tweets and headlines, with weak (mean word vectors) and strong (MiniLM) dense
-    retrievers: it beat the better of the two everywhere, whereas with equally weighted reciprocal ranks a weak one cost
-    up to .16 of mean reciprocal rank (benchmarks/results/default_fusion.json).
+    retrievers: it beat the better of the two everywhere, whereas with equally weighted reciprocal ranks a weak one
+    cost up to .16 in mean reciprocal rank (benchmarks/results/default_fusion.json).
     """
 
     method: Method = "zscore"
@@ -91,10 +90,10 @@ def _is_number(value: object) -> bool:
 
 
 def fuse(sides: Sequence[Ranking], fusion: Fusion, k: int) -> Ranking:
-    """Return the top k of each query: rows and scores, both [Q, k]; equal (float32) scores come by ascending row.
+    """Return the top k of each query: rows and scores, both [Q, k]; ties (in float32) are in ascending row order.
 
     `sides` holds one ranking per retriever; they may differ in width, but not in their number of queries. Raises
-    BadFusionError if the rankings do not fit together or do not fit `fusion`, or k is below 1.
+    BadFusionError if the rankings do not match each other or `fusion`, or k is below 1.
     """
     _check(sides, fusion, k)
     parts = [
@@ -113,7 +112,7 @@ def fuse(sides: Sequence[Ranking], fusion: Fusion, k: int) -> Ranking:
 
 
 def _scale(method: Method, number: int) -> Scale:
-    """Return how the scores of retriever `number` become gains."""
+    """Return the scale that turns the scores of retriever `number` into gains."""
     if method != "cosine":
         return method
     return "none" if number else "max"
@@ -145,7 +144,7 @@ def _fuse_block(parts: Sequence[tuple[RowArray, ScoreArray, float, Scale]], rank
 
 
 def _gain(scores: ScoreArray, present: Mask, scale: Scale, rank_k: int) -> Gains:
-    """Return the gains [Q, k_s] of one retriever's hits; where none is present, the value is arbitrary."""
+    """Return the gains [Q, k_s] of one retriever's hits; where no hit is present, the value is arbitrary."""
     if scale == "rrf":
         ranks = np.arange(1, scores.shape[1] + 1, dtype=np.float64)
         return np.broadcast_to(1.0 / (rank_k + ranks), scores.shape)
@@ -162,7 +161,7 @@ def _gain(scores: ScoreArray, present: Mask, scale: Scale, rank_k: int) -> Gains
 
 
 def zscores(values: AnyArray, present: Mask, least: float = 0.0) -> Gains:
-    """Return (value − mean) / standard deviation over those of each row of `values` [Q, k] that are `present`.
+    """Return (value − mean) / standard deviation over the `present` entries of each row of `values` [Q, k].
 
     It is 0 elsewhere, and in rows whose standard deviation is not above `least`.
     """
@@ -180,14 +179,14 @@ def _ratio(values: Gains, by: Gains, otherwise: float, least: float = 0.0) -> Ga
 
 
 def _add_up(rows: RowArray, gains: Gains, rankings: int) -> tuple[RowArray, Gains]:
-    """Sort each query's rows [Q, n] in ascending order and add the gains of equal rows to the first of them.
+    """Sort each query's rows [Q, n] in ascending order and sum the gains of equal rows into the first of them.
 
     Returns rows and totals, both [Q, n]; the total is −inf for a repeated row and for padding. The column is packed
-    into the low bits of the sort key, since sorting integers is several times faster than argsort.
+    into the low bits of the sort key, since sorting integers is several times as fast as argsort.
     """
     width = rows.shape[1]
     bits = width.bit_length()
-    padding = (1 << (62 - bits)) - 1  # sorts behind every row
+    padding = (1 << (62 - bits)) - 1  # sorts after every row
     if int(rows.max(initial=0)) >= padding:
         raise BadFusionError(f"row number {rows.max()} is too large to fuse")
     keys = (np.where(rows < 0, padding, rows) << bits) | np.arange(width)
@@ -204,13 +203,13 @@ def _add_up(rows: RowArray, gains: Gains, rankings: int) -> tuple[RowArray, Gain
 
 
 def _best(rows: RowArray, totals: Gains, k: int) -> Ranking:
-    """Return the best min(k, n) of `rows` [Q, n], which ascend within each query, by their totals [Q, n].
+    """Return the best min(k, n) of `rows` [Q, n], ascending within each query, by their totals [Q, n].
 
     Totals are rounded to float32 before they are compared, so that the order agrees with the returned scores.
     """
     scores = totals.astype(np.float32) + np.float32(0.0)  # + 0 turns −0 into 0
     order = scores.view(np.int32)
-    # Read as integers, the bits of floats order as the floats do once the magnitudes of negative ones are inverted.
+    # As integers, the bits of floats sort like the floats once the magnitudes of negative ones are inverted.
     descending = ~np.where(order < 0, order ^ 0x7FFFFFFF, order)
     keys = (descending.astype(np.int64) << 32) | np.arange(rows.shape[1])
     if k < rows.shape[1]:
@@ -225,7 +224,7 @@ def fuse_hits(sides: Sequence[Sequence[Hits]], fusion: Fusion, k: int) -> list[H
     """Fuse the answers of indexes that share ids but not row numbers; return one Hits per query.
 
     `sides` holds one Hits per query for each index. Equal scores come in order of first mention: the first index's
-    hits, then the second's. Raises BadFusionError as `fuse` does.
+    hits, then the second's. Raises BadFusionError like `fuse`.
     """
     if len({len(side) for side in sides}) > 1:
         raise BadFusionError(f"rankings answer different numbers of queries: {[len(side) for side in sides]}")
@@ -239,7 +238,7 @@ def fuse_hits(sides: Sequence[Sequence[Hits]], fusion: Fusion, k: int) -> list[H
 
 
 def _number(answers: Sequence[Sequence[Hits]]) -> list[Ranking]:
-    """Return the answers as rankings, in which an id's row number is where the query's answers first mention it."""
+    """Return the answers as rankings, numbering each id by its first occurrence in the query's answers."""
     rankings = []
     for number, answer in enumerate(answers):
         lengths = np.array([len(hits.ids) for hits in answer], dtype=np.int64)
@@ -259,7 +258,7 @@ def _number(answers: Sequence[Sequence[Hits]]) -> list[Ranking]:
 
 
 def _first_mentions(answers: Sequence[Hits]) -> Iterable[int]:
-    """Return, for each hit of the last answer, the position in all answers where its id is first mentioned."""
+    """Return, for each hit of the last answer, the position of its id's first occurrence in all answers."""
     *earlier, last = [hits.ids for hits in answers]
     ids = earlier[0] if len(earlier) == 1 else tuple(chain.from_iterable(earlier))
     first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))

@@ -1,4 +1,4 @@
-"""A vector and a text retriever, fused; when one is down the other answers, and the answer says so."""
+"""A vector and a text retriever, fused; if one is down, the other answers, and the answer says so."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """How queries are answered.
+    """The settings of a search.
 
-    `depth`: how many candidates each retriever returns for fusion. `on_failure`: when a retriever is down in hybrid
+    `depth`: how many candidates each retriever returns for fusion. `on_failure`: if a retriever is down in hybrid
     mode, "degrade" lets the other one answer alone, and "fail" raises.
     """
 
@@ -49,10 +49,10 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One Hits per query, the mode that produced them, what was unavailable (empty if nothing was), and if reranked.
+    """One Hits per query, the mode that produced them, the unavailable retriever (or empty), and if reranked.
 
-    `ranker` names the learned ranker that ordered them, if one did. `calibration` names where P(link) of the hits comes
-    from, if it is known. Each of `notes` says how texts were read, or what speaks against trusting the answer.
+    `ranker` names the learned ranker that ordered them, if one did. `calibration` names the source of the hits'
+    P(link), if it is known. Each of `notes` says how texts were interpreted, or why not to trust the answer.
     """
 
     hits: list[Hits]
@@ -95,7 +95,7 @@ def by_filter(
     texts: Sequence[str],
     filters: Sequence[Filter | None],
 ) -> Answer:
-    """Return the answer to texts each of which has its own filter; those of one filter are asked together by `find`."""
+    """Return the answer to texts with a filter each; texts with the same filter are batched in one call of `find`."""
     groups: dict[Filter | None, list[int]] = {}
     for number, where in enumerate(filters):
         groups.setdefault(where, []).append(number)
@@ -106,7 +106,7 @@ def by_filter(
 
 
 def joined(answers: Sequence[Answer]) -> Answer:
-    """Return the answers to parts of the texts as one; where a part is degraded, all of it says so."""
+    """Return the answers to parts of the texts as one; if a part is degraded, the whole is marked as degraded."""
     whole = next((answer for answer in answers if answer.degraded), answers[0])
     hits = [found for answer in answers for found in answer.hits]
     notes = tuple(dict.fromkeys(note for answer in answers for note in answer.notes))
@@ -127,7 +127,7 @@ class Unavailable:
 
 
 class HybridIndex:
-    """Fuses two retrievers that number their rows alike; either may be None."""
+    """Fuses two retrievers with the same row numbers; either may be None."""
 
     def __init__(
         self,
@@ -138,12 +138,12 @@ class HybridIndex:
         *,
         at_once: bool = False,
     ) -> None:
-        """With `at_once`, a hybrid search asks both at the same time: one waits for a server."""
+        """With `at_once`, a hybrid search queries both concurrently, since one waits for a server."""
         self.rows, self.vectors, self.text, self._at_once = rows, vectors, text, at_once
         self.settings = settings or SearchSettings()
 
     def with_text(self, text: TextSearch | None) -> Self:
-        """Return the same with another text retriever over the same rows."""
+        """Return the same index with another text retriever over the same rows."""
         new = copy.copy(self)
         new.text = text
         return new
@@ -163,11 +163,11 @@ class HybridIndex:
     ) -> Answer:
         """Return the top k documents for each text.
 
-        `bm25` replaces the index's parameters of BM25. `embed` turns the texts into vectors (float32 [n, dim]); it is
-        called only for the dense retriever. In hybrid mode a retriever that raises BackendUnavailableError is left out
-        and named in `Answer.degraded`, unless `on_failure` is "fail". Raises IndexesError if k is below 1 or the
-        mode is unknown, and BackendUnavailableError if no retriever can answer, or where one cannot and none may be
-        left out.
+        `bm25` replaces the index's BM25 parameters. `embed` turns the texts into vectors (float32 [n, dim]); it is
+        called only for the dense retriever. In hybrid mode a retriever that raises BackendUnavailableError is left
+        out and named in `Answer.degraded`, unless `on_failure` is "fail". Raises IndexesError if k is below 1 or the
+        mode is unknown, and BackendUnavailableError if no retriever can answer, or if one cannot and may not be left
+        out.
         """
         if k < 1:
             raise IndexesError(f"k must be at least 1, not {k}")

@@ -1,4 +1,4 @@
-"""What every index backend agrees on: documents, hits, filters, protocols and exceptions.
+"""The common interface of all index backends: documents, hits, filters, protocols and exceptions.
 
 A higher score is better, everywhere. Ids are strings without white space (they become TREC columns).
 """
@@ -73,12 +73,12 @@ ScoreArray = npt.NDArray[np.float32]
 
 
 def check_id(value: object) -> str:
-    """Return `value` if it can be an id. Raises BadIdError, which says why not."""
+    """Return `value` if it is a valid id. Raises BadIdError, which says why not."""
     if not isinstance(value, str):
         raise BadIdError(Reason(f"id {value!r} is {type(value).__name__}, not a string", "not-text"))
     if not value:
         raise BadIdError(Reason("empty id", "empty-id"))
-    if " " in value or not value.isprintable():  # the space is the only printable white space
+    if " " in value or not value.isprintable():  # the space is the only printable whitespace character
         why = "holds white space or control characters: TREC columns cannot hold it"
         raise BadIdError(Reason(f"id {value!r} {why}", "spaces-in-id", id=value))
     return value
@@ -129,14 +129,14 @@ class Document:
         return f"{self.title}\n{self.text}" if self.title else self.text
 
     def field(self, name: str) -> str:
-        """Return the title, the text, or the values of a metadata field, one per line; empty where it has none."""
+        """Return the title, the text, or the values of a metadata field, one per line; empty if there is none."""
         if name in ("title", "text"):
             return self.title if name == "title" else self.text
         return "\n".join(filter_values(self.metadata.get(name)))
 
 
 class Hit(NamedTuple):
-    """One document that was found; `document` is None where only the index, not its documents, was asked."""
+    """A document that was found; `document` is None if only the index was queried, not its documents."""
 
     id: str
     score: float
@@ -147,10 +147,10 @@ class Hit(NamedTuple):
 class Hits:
     """One query's hits, best first: `ids` and `scores` (float32 [k]) of equal length.
 
-    Iterating yields a Hit (id, score, document) each; documents are read then, by `read`, from the generation of the
-    index that was searched. `mark` returns an excerpt of a text in pieces, each with whether the query has that word.
-    `probabilities`, float64 [k]: P(link) of each hit, NaN if it is not known; None without a calibration.
-    `no_match`: the probability that none of the documents is relevant, if a learned ranker ordered the hits.
+    Iterating yields Hits (id, score, document); documents are read then, by `read`, from the generation of the index
+    that was searched. `mark` returns an excerpt of a text in pieces, each flagged if it is a word of the query.
+    `probabilities`, float64 [k]: P(link) of each hit, NaN if it is not known; None without a calibration. `no_match`:
+    the probability that none of the documents is relevant, if a learned ranker ordered the hits.
     """
 
     ids: tuple[str, ...]
@@ -191,7 +191,7 @@ class Hits:
 
 @runtime_checkable
 class VectorIndex(Protocol):
-    """Vectors by string id, compared by inner product after L2 normalisation, so that a score is a cosine."""
+    """Vectors by string id, compared by inner product after L2 normalisation, so a score is a cosine."""
 
     @property
     def dim(self) -> int:
@@ -251,7 +251,7 @@ class TextIndex(Protocol):
 class RowSearch(Protocol):
     """Answers as row numbers, which can be fused without touching strings.
 
-    Two indexes that received the same documents in the same order number their rows alike.
+    Two indexes that received the same documents in the same order have the same row numbers.
     """
 
     def search_rows(self, queries: Any, k: int, where: Filter | None = None) -> tuple[RowArray, ScoreArray]:

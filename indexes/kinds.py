@@ -1,4 +1,4 @@
-"""The kinds of vectors that an index may have, one record each; manifests, commands, docs and tests read them."""
+"""The kinds of vectors that an index may have, one record each, used by manifests, commands, docs and tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 AUTO = "auto"
-# For the command line's choices, which are read from a type.
+# For the command line's choices, which are derived from a type.
 VectorKindName: TypeAlias = Literal[
     "auto",
     "flat",
@@ -63,7 +63,7 @@ SERVER_TYPES = tuple(dict.fromkeys(kind.server_type for kind in KINDS.values() i
 
 
 def on_server(name: str) -> bool:
-    """Return whether vectors of this kind are stored on a server; the name may also be "none"."""
+    """Return whether vectors of this kind are stored on a server; the kind may also be "none"."""
     return name in KINDS and KINDS[name].home != "directory"
 
 

@@ -1,4 +1,4 @@
-"""Names that a package hands out, imported on first use: importing a package then loads nothing heavy."""
+"""Names that a package exports, imported on first use: importing a package then loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ HIDDEN = ("__getattr__", "__dir__")
 def lazy(package: str, homes: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package whose `__all__` is imported on first use.
 
-    Where a name lives, the package's own imports for type checkers say, so that it need not be written once more;
-    `homes` says it for names without such an import. `dir` and `help` show the names too; `help` imports them.
+    The package's own imports for type checkers say where a name is defined, so this need not be repeated; `homes`
+    says it for names without such an import. `dir` and `help` also show the names; `help` imports them.
     """
     module = vars(sys.modules[package])
 

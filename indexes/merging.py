@@ -1,8 +1,8 @@
 """Merges segments in the background: writers wait only while merged files are moved and committed, readers never.
 
-A merge reads segments that a generation lists and writes what replaces them into the folder `merging/`. The commit
-links all other files as they are, so that other changes may come meanwhile; rows keep their numbers, and removed
-documents their rows. Where the segments are gone by then, as after a compaction, the merge is dropped.
+A merge reads segments that a generation lists and writes their replacements to the folder `merging/`. The commit
+links all other files unchanged, so other changes may be made meanwhile; rows keep their numbers, and removed
+documents their rows. If the segments are gone by then, as after a compaction, the merge is dropped.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from indexes.text import forward, postings, segment_files
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 
-NAME = "000000"  # of the merged segment until the commit
-WAIT = 30.0  # seconds that the commit waits for another writer
+NAME = "000000"  # name of the merged segment until the commit
+WAIT = 30.0  # seconds that the commit waits for other writers
 
 Open = Callable[[], AnyCollection | None]
 Publish = Callable[[Callable[[], Collection | None]], None]
@@ -45,8 +45,8 @@ Publish = Callable[[Callable[[], Collection | None]], None]
 class _Text:
     """Merged postings, or terms in order: the file `new`, which replaces the files `old`."""
 
-    old: Sequence[str]  # below text/N/, …
-    new: str  # … as this one
+    old: Sequence[str]  # below text/N/
+    new: str  # likewise
     opened: Any
 
     @property
@@ -58,16 +58,16 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """What replaces segments of one generation, on the disk and opened."""
+    """The replacement of some segments of a generation, on the disk and opened."""
 
     documents: Sequence[Segment]
-    files: dict[str, FileRecord]  # of the old segments, …
-    records: dict[str, FileRecord]  # … and of the new one
+    files: dict[str, FileRecord]  # files of the old segments
+    records: dict[str, FileRecord]  # files of the new segment
     stored: StoredSegment | None
     texts: Sequence[_Text]
 
     def fits(self, manifest: Manifest) -> bool:
-        """Return whether a generation has all that was merged."""
+        """Return whether a generation has all the merged segments."""
         listed = {_in_text(name) for name in manifest.files if name.startswith(f"{storage.TEXT}/")}
         run, count = tuple(self.documents), len(self.documents)
         return (
@@ -77,7 +77,7 @@ class _Merge:
         )
 
     def opened(self, name: str) -> SharedParts:
-        """Return what is open, as a generation has it in which the documents are the segment `name`."""
+        """Return the opened parts for a generation in which the documents are the segment `name`."""
         return SharedParts(
             {Segment(name, self.stored.rows): self.stored} if self.stored else {},
             {text.path.name: text.opened for text in self.texts if text.path.suffix == postings.SUFFIX},
@@ -90,7 +90,7 @@ def _in_text(name: str) -> str:
 
 
 def _texts(collection: Collection) -> Iterator[tuple[str, Sequence[Any], ModuleType, carrying.MergeLimits]]:
-    """Yield each list of segments of postings or terms, after its folder, before its module and limits."""
+    """Yield the folder, segments, module and limits of each kind of postings or terms."""
     text, terms = collection.text, collection.stored_forward
     if isinstance(text, FieldsIndex):
         for folder, index in text.folders.items():
@@ -120,11 +120,11 @@ def is_due(collection: Collection) -> bool:
 
 
 def merge(now: Open, publish: Publish) -> bool:
-    """Merge what should be merged of the generation that `now` returns; return whether anything was committed.
+    """Merge the segments that are due in the generation that `now` returns; return whether anything was committed.
 
-    `publish` is called while nobody else can write, and has to call what it gets: this commits, and returns the new
-    generation, opened, if `now` returns the one before it. Raises OSError, LockedError, and DamagedError if a file
-    that would be copied is not as written.
+    `publish` is called while nobody else can write, and must call its argument, which commits and returns the new
+    generation, opened, if `now` returns the previous one. Raises OSError, LockedError, and DamagedError if a file to
+    be copied differs from what was written.
     """
     collection = now()
     if not isinstance(collection, Collection) or not is_due(collection):
@@ -147,7 +147,7 @@ def merge(now: Open, publish: Publish) -> bool:
 
 
 def _merged(collection: Collection, folder: Path) -> _Merge | None:
-    """Return what replaces the chosen segments; None where a writer has deleted them meanwhile."""
+    """Return the replacement of the chosen segments; None if a writer has deleted them meanwhile."""
     directory, listed = collection.directory, collection.manifest.files
     documents, texts = _chosen(collection)
     own = tuple(f"{storage.SEGMENTS}/{segment.name}/" for segment in documents)
@@ -159,7 +159,7 @@ def _merged(collection: Collection, folder: Path) -> _Merge | None:
             names = [segment.name for segment in documents]
             records = write_segment(folder, NAME, [], [], names, directory)
             stored = StoredSegment(folder, Segment(NAME, sum(s.rows for s in documents)))
-            stored.ids.rows("")  # hashed and sorted now, before anybody waits for it
+            stored.ids.rows("")  # hashed and sorted now, while nobody is waiting
             faults.point("merge.documents")
         made = [_merged_text(*text, folder) for text in texts]
     except (OSError, IndexesError):
@@ -181,8 +181,8 @@ def _merged_text(subfolder: str, segments: Sequence[Any], kind: ModuleType, fold
 
 
 def _commit(directory: Path, made: _Merge, now: Open, publish: Publish) -> bool:
-    """Commit a merge over the last generation; return whether it fits that."""
-    manifests.load(directory)  # a lock in a directory without an index would stay there
+    """Commit a merge over the last generation; return whether it still applies."""
+    manifests.load(directory)  # in a directory without an index, the lock file would be left behind
     with storage.write_lock(directory, WAIT):
         old = manifests.load(directory)
         if not made.fits(old):
@@ -197,7 +197,7 @@ def _commit(directory: Path, made: _Merge, now: Open, publish: Publish) -> bool:
         manifest = dataclasses.replace(old, generation=old.generation + 1, segments=segments, files=files)
         writing.sync(directory)
         faults.point("merge.prepared")
-        # The generation before is not retained, since this one has the same content.
+        # The previous generation is not retained, since this one has the same content.
 
         def replaced() -> Collection | None:
             opened, new = now(), None
@@ -215,11 +215,11 @@ def _commit(directory: Path, made: _Merge, now: Open, publish: Publish) -> bool:
 def _moved_documents(
     directory: Path, name: str, made: _Merge, files: dict[str, FileRecord], old: tuple[Segment, ...]
 ) -> tuple[Segment, ...]:
-    """Move the merged documents to their place, and enter them in `files`; return all segments."""
+    """Move the merged documents into place, and list them in `files`; return all segments."""
     assert made.stored is not None
     target = directory / storage.SEGMENTS / name
     made.stored.folder.rename(target)
-    for folder in (target.parent, made.stored.folder.parent):  # a move is durable once both are
+    for folder in (target.parent, made.stored.folder.parent):  # a move is durable once both folders are
         writing.sync(folder)
     made.stored.folder, made.stored.path = target, target / made.stored.path.name
     for segment in made.documents:
@@ -255,7 +255,7 @@ def _moved_texts(
 
 
 def settle(directory: Path) -> None:
-    """Merge what commits have left in an index that nobody has open. Raises as `merge`."""
+    """Merge segments left by commits in an index that nobody has open. Raises the same errors as `merge`."""
     opened: list[Collection] = []
     if carrying.due([s.rows for s in manifests.load(directory).segments], carrying.ROWS) != slice(0, 0):
         opened.append(Collection.open(directory, verify=False))
@@ -264,7 +264,7 @@ def settle(directory: Path) -> None:
 
 
 class Merger:
-    """Merges in a thread of its own what commits have left."""
+    """Merges segments left by commits, in its own thread."""
 
     def __init__(self, now: Open, publish: Publish) -> None:
         """See `merge`."""
@@ -273,7 +273,7 @@ class Merger:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to merge, if anything should be merged and it has not begun yet."""
+        """Start merging, if anything is due and no merge is running."""
         collection = self._now()
         with self._lock:
             if not self.running and isinstance(collection, Collection) and is_due(collection):
@@ -286,7 +286,7 @@ class Merger:
         return self._thread is not None and self._thread.is_alive()
 
     def wait(self) -> None:
-        """Wait until nothing is merged any more."""
+        """Wait until merging has finished."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
@@ -296,5 +296,5 @@ class Merger:
             while merge(self._now, self._publish):
                 pass
         except (OSError, IndexesError) as e:
-            # The index is as it was; the next commit tries again.
+            # The index is unchanged; the next commit tries again.
             logging.getLogger("linker").warning("segments were not merged: %s", e)

@@ -1,8 +1,8 @@
-"""Ids as the bytes of their file and where each begins: an eighth of the memory that as many strings take.
+"""Ids as the bytes of their file and their offsets, in an eighth of the memory of as many strings.
 
-Which rows have an id is found by 64-bit hashes in order. Numpy hashes eight bytes of all ids at a time, with a salt of
-the process, so that no file can be made whose ids all collide. Equal hashes are not taken for equal ids: the bytes are
-compared.
+The rows of an id are found through sorted 64-bit hashes. Numpy hashes eight bytes of all ids at a time, with a
+per-process salt, so that nobody can craft a file whose ids all collide. Equal hashes do not imply equal ids: the
+bytes are compared.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from indexes.dtypes import AnyArray, Int64Array
 
 WORD = 8  # bytes hashed at a time
 BLOCK = 1 << 16  # ids decoded or hashed at a time
-FEW = 32  # ids that are found one by one sooner than by numpy
+FEW = 32  # maximum ids that are found faster one by one than with numpy
 SALT = np.uint64(secrets.randbits(64))
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, from the golden ratio
 HALF = np.uint64(32)
 WHOLE = (1 << 64) - 1
-# A word that ends after n bytes keeps these bits.
+# Bit masks of words that end after n bytes.
 KEPT = np.array([(1 << 8 * n) - 1 for n in range(WORD + 1)], dtype=np.uint64)
 
 
 class _Block:
-    """Ids in one piece: `starts` (int64 [n + 1]) says where each begins in the UTF-8 bytes `data`, uint8 [m].
+    """Contiguous ids: `starts` (int64 [n + 1]) gives their offsets in the UTF-8 bytes `data`, uint8 [m].
 
-    Each but the last is followed by one byte that belongs to none, so that it ends at the next one's start minus one.
+    Each id but the last is followed by a separator byte, so it ends one byte before the next id's start.
     """
 
     def __init__(self, data: AnyArray, starts: Int64Array) -> None:
@@ -53,14 +53,14 @@ class _Block:
         return [bytes(view[begin : end - 1]) for begin, end in zip(begins, ends, strict=True)]
 
     def decoded(self, low: int, high: int) -> list[str]:
-        """Return the ids from row `low` to before `high`."""
+        """Return the ids of the rows from `low` up to, but excluding, `high`."""
         if low >= high:
             return []
         return str(self._view[self.starts[low] : self.starts[high] - 1], "utf-8").split("\n")
 
     @functools.cached_property
     def hashes(self) -> AnyArray:
-        """A hash of each id, uint64 [n], kept until `order` or `PackedIds.forget` needs it no more."""
+        """A hash of each id, uint64 [n], kept until `order` no longer needs it or `PackedIds.forget` is called."""
         blocks = [
             _hashes(self.data, self.starts[low : low + BLOCK + 1]) for low in range(0, len(self), BLOCK)
         ]
@@ -68,14 +68,14 @@ class _Block:
 
     @functools.cached_property
     def order(self) -> tuple[AnyArray, AnyArray]:
-        """The hashes in ascending order, and whose they are."""
+        """The hashes in ascending order, and their rows."""
         hashes = self.hashes
         order = np.argsort(hashes)
         self.__dict__.pop("hashes", None)
         return hashes[order], order.astype(np.uint32)
 
     def find(self, sought: AnyArray) -> tuple[Int64Array, Int64Array]:
-        """Return which of the hashes `sought` (uint64 [n]) and which row are the same, both int64 [matches]."""
+        """Return the pairs of a hash in `sought` (uint64 [n]) and a row with that hash, both int64 [matches]."""
         hashes, order = self.order
         low, high = (np.searchsorted(hashes, sought, side) for side in ("left", "right"))
         counts = high - low
@@ -84,7 +84,7 @@ class _Block:
         return which, order[low[which] + nth].astype(np.int64)
 
     def rows(self, data: bytes, sought: int) -> Iterator[int]:
-        """Yield the rows whose id has these bytes, of which `sought` is the hash."""
+        """Yield the rows whose id has these bytes; `sought` is their hash."""
         hashes, order = self.order
         for place in range(int(hashes.searchsorted(np.uint64(sought))), len(hashes)):
             if int(hashes[place]) != sought:
@@ -94,7 +94,7 @@ class _Block:
 
 
 class PackedIds(Sequence[str]):
-    """Strings in row order, for reading, in blocks; those of several files are joined without being copied."""
+    """Strings in row order, read-only, in blocks; strings from several files are joined without copying."""
 
     def __init__(self, blocks: Sequence[_Block]) -> None:
         self._blocks = [block for block in blocks if len(block)]
@@ -109,7 +109,7 @@ class PackedIds(Sequence[str]):
 
     @classmethod
     def of(cls, ids: Sequence[str]) -> PackedIds:
-        """Return any strings; those that can be ids can also be read as strings again."""
+        """Return packed ids from any strings; valid ids can also be read back as strings."""
         encoded = _encoded(ids)
         starts = np.cumsum([0, *(len(data) + 1 for data in encoded)])
         return cls([_Block(np.frombuffer(b"\n".join(encoded), dtype=np.uint8), starts)])
@@ -131,7 +131,7 @@ class PackedIds(Sequence[str]):
     @overload
     def __getitem__(self, row: slice) -> list[str]: ...
     def __getitem__(self, row: int | slice) -> str | list[str]:
-        """Return the id of a row, or those of a run of rows."""
+        """Return the id of a row, or the ids of a run of rows."""
         if isinstance(row, slice):
             low, high, step = row.indices(len(self))
             return self._decoded(low, high) if step == 1 else [self[n] for n in range(low, high, step)]
@@ -167,16 +167,16 @@ class PackedIds(Sequence[str]):
 
     @property
     def hashes(self) -> AnyArray:
-        """A hash of each id, uint64 [n], kept until it is looked for or `forget` is called."""
+        """A hash of each id, uint64 [n], kept until it is looked up or `forget` is called."""
         return np.concatenate([np.empty(0, dtype=np.uint64), *(block.hashes for block in self._blocks)])
 
     def forget(self) -> None:
-        """Give the memory of the hashes back; they are computed again where they are needed."""
+        """Free the memory of the hashes; they are recomputed if needed."""
         for block in self._blocks:
             block.__dict__.pop("hashes", None)
 
     def find(self, ids: Sequence[str]) -> tuple[Int64Array, Int64Array]:
-        """Return the places in `ids` and the rows that hold the same, both int64 [matches], in any order."""
+        """Return the positions in `ids` and the rows with the same id, both int64 [matches], in any order."""
         if len(ids) <= FEW:
             few = [(place, row) for place, id_ in enumerate(_encoded(ids)) for row in self._rows_of(id_)]
             both = np.array(few, dtype=np.int64).reshape(-1, 2)
@@ -193,7 +193,7 @@ class PackedIds(Sequence[str]):
         return np.concatenate([none, *places]), np.concatenate([none, *rows])
 
     def rows(self, id_: str) -> list[int]:
-        """Return the rows that have an id, ascending."""
+        """Return the rows with an id, ascending."""
         return sorted(self.find([id_])[1].tolist())
 
     def _rows_of(self, data: bytes) -> list[int]:
@@ -203,7 +203,7 @@ class PackedIds(Sequence[str]):
 
 
 class GrownIds(Sequence[str]):
-    """Packed ids, and those that were added after them."""
+    """Packed ids, and ids that were added after them."""
 
     def __init__(self, packed: PackedIds, added: list[str]) -> None:
         self._packed, self._added = packed, added
@@ -216,7 +216,7 @@ class GrownIds(Sequence[str]):
     @overload
     def __getitem__(self, row: slice) -> list[str]: ...
     def __getitem__(self, row: int | slice) -> str | list[str]:
-        """Return the id of a row, or those of several rows."""
+        """Return the id of a row, or the ids of several rows."""
         if isinstance(row, slice):
             return [self[n] for n in range(*row.indices(len(self)))]
         number, packed = range(len(self))[row], len(self._packed)
@@ -228,7 +228,7 @@ class GrownIds(Sequence[str]):
 
 
 def repeated(parts: Sequence[Sequence[str]], live: Sequence[AnyArray | None]) -> list[str]:
-    """Return the ids that more than one row has, each once, of rows that `live` (bool [rows]; None: all) marks."""
+    """Return the distinct ids that occur in more than one of the rows marked by `live` (bool [rows]; None: all)."""
     packed = [ids if isinstance(ids, PackedIds) else PackedIds.of(ids) for ids in parts]
     hashes = [
         ids.hashes if mask is None else ids.hashes[mask] for ids, mask in zip(packed, live, strict=True)
@@ -250,10 +250,10 @@ def _hashes(data: AnyArray, starts: Int64Array) -> AnyArray:
     first = int(starts[0])
     padded = np.zeros(int(starts[-1]) - first + WORD, dtype=np.uint8)
     padded[: len(padded) - WORD - 1] = data[first : int(starts[-1]) - 1]
-    words = np.ndarray(len(padded) - WORD + 1, "<u8", padded, strides=(1,))  # one from each byte on
+    words = np.ndarray(len(padded) - WORD + 1, "<u8", padded, strides=(1,))  # one word starting at each byte
     at, lengths = starts[:-1] - first, np.diff(starts) - 1
     found = SALT ^ lengths.astype(np.uint64) * FACTOR
-    rows: AnyArray | slice = slice(None)  # all, as long as none has ended: taking a view is cheap
+    rows: AnyArray | slice = slice(None)  # all rows, as long as no id has ended: a view is cheap
     for begin in range(0, int(lengths.max(initial=0)), WORD):
         if (lengths[rows] <= begin).any():
             rows = np.flatnonzero(lengths > begin)

@@ -1,4 +1,4 @@
-"""Row numbers of string ids: which row an id has, which rows are live, and metadata columns for filters."""
+"""Row numbers of string ids: the row of an id, the live rows, and metadata columns for filters."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Rows:
     def __init__(self) -> None:
         self._added: list[str] = []
         self.ids: Sequence[str] = self._added
-        self._stored = PackedIds([])  # those that were restored, if they are packed
-        self._row_of: dict[str, int] | None = {}  # the live rows of all others
+        self._stored = PackedIds([])  # restored ids, if they are packed
+        self._row_of: dict[str, int] | None = {}  # live rows of all other ids
         self._dead: RowArray = np.empty(0, dtype=np.int64)  # ascending
         self._columns: dict[str, dict[str, list[int]]] = {}
         self._axes: dict[str, Axis] = {}
@@ -65,7 +65,7 @@ class Rows:
         return isinstance(id_, str) and bool(self._rows_of([id_])[0] >= 0)
 
     def at_most(self, k: int) -> int:
-        """Return k, or 1 or the number of rows where that is less: no answer is longer."""
+        """Return k, or the number of rows (at least 1) if that is smaller: no answer is longer."""
         return min(k, max(1, len(self.ids)))
 
     def _lookup(self) -> dict[str, int]:
@@ -136,7 +136,7 @@ class Rows:
         return first
 
     def _add_columns(self, columns: Iterable[Sequence[tuple[str, str]]], first: int) -> int:
-        """Record the fields and values by which each row can be filtered; return the row after the last one."""
+        """Record the fields and values by which each row can be filtered; return the row after the last row."""
         row = first - 1
         for row, terms in enumerate(columns, start=first):
             for name, text in terms:
@@ -170,7 +170,7 @@ class Rows:
         self._unread = None
 
     def locate(self, ids: Sequence[str]) -> RowArray:
-        """Return the live rows (int64 [n]) of n ids. Raises UnknownIdError naming the ids that have none."""
+        """Return the live rows (int64 [n]) of n ids. Raises UnknownIdError naming the ids without a live row."""
         rows = self._rows_of(ids)
         if missing := [id_ for id_, row in zip(ids, rows.tolist(), strict=True) if row < 0]:
             raise UnknownIdError(f"not in the index: {name_some(missing)}")
@@ -198,13 +198,13 @@ class Rows:
         return self._dead
 
     def mask(self, where: Filter | None = None) -> Mask | None:
-        """Return which rows may be answered (bool [rows], read-only), or None if all may.
+        """Return which rows may be returned (bool [rows], read-only), or None if all may be.
 
         Several threads may call it at once. Raises IndexesError if the stored metadata is incomplete.
         """
         if where is None and not len(self._dead):
             return None
-        if isinstance(where, RowFilter):  # made for one query, so that it is not kept
+        if isinstance(where, RowFilter):  # made for one query, so it is not kept
             conditions = self.mask(Filter(where.conditions) if where.conditions else None)
             return where.rows if conditions is None else conditions & where.rows
         with self._lock:
@@ -240,7 +240,7 @@ class Rows:
         return self._axes[field]
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
-        """Return a remark about each range of a filter that some values of its field cannot be compared with.
+        """Return a remark for each range of a filter that is not comparable with some values of its field.
 
         Raises BadFilterError if the field holds dates and the bound is a number, or the reverse.
         """

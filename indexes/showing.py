@@ -1,13 +1,13 @@
-"""How values show themselves in an interactive session: one short line, or an HTML table in a notebook."""
+"""How values are displayed in an interactive session: one short line, or an HTML table in a notebook."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
 
-Pieces = Sequence[tuple[str, bool]]  # of a text: each with whether it is marked
-SHOWN = 10  # elements of a long value
-WIDTH = 200  # characters of a text
+Pieces = Sequence[tuple[str, bool]]  # pieces of a text, each with whether it is marked
+SHOWN = 10  # elements shown of a long value
+WIDTH = 200  # characters shown of a text
 
 
 def brief(parts: Sequence[str], limit: int = SHOWN) -> str:
@@ -17,13 +17,13 @@ def brief(parts: Sequence[str], limit: int = SHOWN) -> str:
 
 
 def one_line(text: str, width: int = WIDTH) -> str:
-    """Return a text on one line, cut to `width` characters."""
+    """Return a text on one line, truncated to `width` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
 class Html(str):
-    """Text that is HTML already, which `table` does not escape."""
+    """Text that is already HTML, which `table` does not escape."""
 
     __slots__ = ()
 

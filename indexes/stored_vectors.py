@@ -1,4 +1,4 @@
-"""The vector index of a stored generation: opened over its vectors and graph, and written."""
+"""The vector index of a stored generation: opening it over its vectors and graph, and writing it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def open_vectors(
 ) -> FaissIndex:
     """Return the vector index over normalised `blocks` (float32 [n, dim] each), with its stored graph, if any.
 
-    The first `checked` vectors are known to be sound. Raises DamagedError if a vector or the graph cannot be right,
+    The first `checked` vectors are known to be valid. Raises DamagedError if a vector or the graph is invalid,
     MissingExtraError if FAISS is not installed.
     """
     check_unit(directory, blocks, checked)
@@ -66,7 +66,7 @@ def open_vectors(
 
 
 def has_graph(manifest: Manifest) -> bool:
-    """Return whether the generation needs an approximate structure; an unfinished build does not yet."""
+    """Return whether the generation needs an approximate structure; an unfinished build does not need one yet."""
     exact = manifest.vectors == AUTO and manifest.rows < AUTO_EXACT
     approximate = may_have_structure(manifest.vectors) and not exact
     return manifest.build.complete and approximate and manifest.encoder is not None

@@ -1,4 +1,4 @@
-"""A collection's text backend as its writer uses it: postings in the directory, or an index on Elasticsearch."""
+"""A collection's text backend, as used by its writer: postings in the directory, or an index on Elasticsearch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Identity = tuple[int, int, int, str]  # device, inode, time of the last write, n
 
 
 class TextBackend(Protocol):
-    """What the writer needs of a text backend."""
+    """The interface of a text backend for the writer."""
 
     @property
     def elastic(self) -> Mapping[str, Any]:
@@ -42,7 +42,7 @@ class TextBackend(Protocol):
         ...
 
     def write(self, name: str) -> dict[str, FileRecord]:
-        """Make additions durable; return the backend's files in the coming generation."""
+        """Make additions durable; return the backend's files in the next generation."""
         ...
 
     def settle(self) -> None:
@@ -108,7 +108,7 @@ class EmbeddedText:
         self._index.remove(ids)
 
     def write(self, name: str) -> dict[str, FileRecord]:
-        """Link the postings into `text/name`; a file's name is its checksum, so no file is read again."""
+        """Link the postings into `text/name`; a file's name is its checksum, so no file is reread."""
         self._index.commit()
         faults.point("text.committed")
         if isinstance(self._index, Bm25Index):
@@ -133,7 +133,7 @@ class EmbeddedText:
 
 
 class WithForward:
-    """A text backend with a forward index next to it, whose files lie in `text/` too."""
+    """A text backend with a forward index next to it, whose files are also in `text/`."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class WithForward:
 
     @classmethod
     def resume(cls, directory: Path, manifest: Manifest, text: TextBackend, known: SharedParts) -> Self:
-        """Return `text`, which has filled the scratch folder, with the forward index of the same commit."""
+        """Return `text`, which has filled the scratch folder, plus the forward index of the same commit."""
         folder, scratch = storage.text_folder(directory, manifest), directory / storage.SCRATCH
         building = not manifest.build.complete
         index = ForwardIndex.resume(folder, scratch, manifest.analysis, known.forward, building=building)
@@ -169,7 +169,7 @@ class WithForward:
         self._text.remove(ids)
 
     def write(self, name: str) -> dict[str, FileRecord]:
-        """Make additions durable; return the files of both in the coming generation."""
+        """Make additions durable; return the files of both in the next generation."""
         files = self._text.write(name)
         self._index.commit()
         faults.point("forward.committed")
@@ -198,7 +198,7 @@ def durable_files(directory: Path, manifest: Manifest) -> set[Identity]:
 
 
 def _identity(path: Path) -> Identity:
-    """Return what the links to one file share, and no later file: the number of a deleted file is soon used again."""
+    """Return an identity shared by a file's links, but no later file: inode numbers are soon reused."""
     status = path.stat()
     return *writing.inode(status), status.st_mtime_ns, path.name
 
@@ -212,7 +212,7 @@ def _linked(
 ) -> dict[str, FileRecord]:
     """Take a snapshot into `text/name` and return its files' records; their names are their checksums.
 
-    Links to files that are `durable` need not be flushed; the others are, and join them.
+    Links to `durable` files need not be flushed; the others are flushed, and become durable.
     """
     target = directory / storage.TEXT / name
     target.mkdir(parents=True, exist_ok=True)
@@ -229,7 +229,7 @@ def _linked(
 
 
 def resume(directory: Path, manifest: Manifest, rows: Rows, known: SharedParts = NOTHING) -> TextBackend:
-    """Return the backend that the manifest names, continuing from its commit; what is `known` is not read again.
+    """Return the backend that the manifest names, continuing from its commit; `known` segments are not reread.
 
     Raises DamagedError, and BackendUnavailableError if a server does not answer.
     """

@@ -29,20 +29,20 @@ from indexes.store.segments import copy_segment, own_vectors, storable
 from indexes.stored_vectors import has_graph, write_graph
 from indexes.text.parameters import Bm25Parameters
 
-BATCH = 1024  # documents read at a time when all texts are indexed again
+BATCH = 1024  # documents read at a time when all texts are reindexed
 
 
 class Writer(Committing):
     """The only writer of a collection. Nothing is visible to readers, or survives a crash, before `commit`."""
 
-    takes_back = True  # whether changes that are not committed leave no trace
+    takes_back = True  # whether uncommitted changes leave no trace
 
     @classmethod
     @contextlib.contextmanager
     def create(
         cls, directory: Path, manifest: Manifest, encoder_folder: Path | None = None, keep: int | None = None
     ) -> Iterator[Self]:
-        """Start a collection in a directory that is absent, empty, or left by a creation that was killed.
+        """Start a collection in a directory that is absent, empty, or left over from a killed creation.
 
         The files of `encoder_folder` are copied in, so that the index can move to another machine. `keep` is how
         many older generations are kept next to the last one. Raises IndexesError if the language or the kind of
@@ -82,11 +82,11 @@ class Writer(Committing):
     ) -> Iterator[Self]:
         """Open the last committed generation for changes; `wait` is how many seconds to wait for another writer.
 
-        What it has in common with the generation that is open, which `before` returns when nobody else writes, is
-        neither read nor checked again. `keep` is how many older
-        generations are kept next to the last one from now on; None leaves it as it is. Only with `resume` may documents
-        be added to, or removed from, an index whose build was interrupted. Raises IndexesError if there is no index,
-        LockedError if another is still writing to it, DamagedError.
+        Parts shared with the open generation, which `before` returns when nobody else writes, are not read or checked
+        again. `keep` is how many older generations are kept next to the last one from now on; None leaves the number
+        unchanged. Only with `resume` may documents be added to, or removed from, an index whose build was
+        interrupted. Raises IndexesError if there is no index, LockedError if another writer is still writing to it,
+        DamagedError.
         """
         manifest = manifests.load(directory)
         if keep:
@@ -132,7 +132,7 @@ class Writer(Committing):
             self._vectors.append(vectors)
 
     def present(self, ids: Sequence[str]) -> set[str]:
-        """Return which of `ids` are in the index now, uncommitted changes included."""
+        """Return which of `ids` are in the index now, including uncommitted changes."""
         return self.rows.present(ids)
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -142,7 +142,7 @@ class Writer(Committing):
         self._removed = True
 
     def _check_complete(self) -> None:
-        """Raise IndexesError if an interrupted build would take the change for the corpus's own."""
+        """Raise IndexesError if an interrupted build would mistake the change for part of the corpus."""
         if not (self.manifest.build.complete or self._building):
             raise IndexesError(
                 f"the build of {self.directory} was interrupted: finish it first with `linker index build … --resume`"
@@ -162,7 +162,8 @@ class Writer(Committing):
         """Make all changes since the last commit durable in one step; return the new manifest.
 
         `build`, `search` and `bm25` replace the manifest's records of the same names; a `bm25` without fields leaves
-        those of the index as they are. Raises IndexesError, also where `bm25` changes what only a build can.
+        the index's fields unchanged. Raises IndexesError, also if `bm25` changes settings that only a build can
+        change.
         """
         old = self.manifest
         if bm25 and old.elastic and (bm25.k1, bm25.b) != (old.bm25.k1, old.bm25.b):
@@ -199,7 +200,7 @@ class Writer(Committing):
     def compact(self) -> Manifest:
         """Commit a generation of one segment without the removed documents, as if they had never been added.
 
-        If there are any, the remaining rows are numbered again; BM25 and the approximate structures, which hold row
+        If there are any, the remaining rows are renumbered; BM25 and the approximate structures, which hold row
         numbers, are then rebuilt. Returns the manifest. Raises IndexesError while there are uncommitted changes.
         """
         if self._documents or self._quarantine or self._removed:
@@ -250,9 +251,9 @@ def writer_of(
     wait: float = 0,
     before: Callable[[], Collection | None] = lambda: None,
 ) -> contextlib.AbstractContextManager[AnyWriter]:
-    """Open the index in a directory or at an address for changes; on a cluster nobody waits for other writers.
+    """Open the index in a directory or at an address for changes; on a cluster, it does not wait for other writers.
 
-    Raises as `Writer.open`.
+    Raises the same errors as `Writer.open`.
     """
     if address := Address.of(directory):
         from indexes.cluster.writer import RemoteWriter

@@ -1,6 +1,6 @@
 """Every command in an installation without extras, and the README's ten lines: `python -I tests/bare.py README.md`.
 
-Run by .ci/wheel in an environment of its own, so it needs nothing but the standard library and what it examines. A
+Run by .ci/wheel in a separate environment, so it needs only the standard library and the package under test. A
 command does its work, or names the extra that it lacks; a traceback is a failure.
 """
 
@@ -35,7 +35,7 @@ EXTRAS = (
 WORDS = "Heavy rain flooded the streets of Valencia and many other towns on the coast on Tuesday"
 ADDRESS = "http://127.0.0.1:9"
 
-# For each command its arguments and the extra that it lacks; "" where it needs none.
+# Per command: its arguments and the extra that it lacks; "" if it needs none.
 RUNS = {
     "doctor": ("", ""),
     "index build": ("news.jsonl --out news.index", ""),
@@ -98,7 +98,7 @@ MORE = (
 
 
 def write_files() -> None:
-    """Write the little that the commands read."""
+    """Write the few files that the commands read."""
     texts = [WORDS, f"{WORDS} again", "Voters in Portugal elected a new parliament"]
     records = [{"id": f"a{i}", "text": text, "lang": "en"} for i, text in enumerate(texts)]
     pairs = [{"id": str(i), "text1": WORDS, "text2": WORDS, "score": 1 + i % 4} for i in range(8)]
@@ -124,7 +124,7 @@ def write_files() -> None:
 
 
 def run(command: str, arguments: str, extra: str) -> str:
-    """Run a command in this process; return what is wrong with it, or nothing."""
+    """Run a command in this process; return its failure, if any."""
     sys.argv = ["linker", *command.split(), *arguments.split()]
     taken = io.BytesIO()
     stream = io.TextIOWrapper(taken, encoding="utf-8", write_through=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 os.environ["HF_HUB_OFFLINE"] = "1"  # tests use no network
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers' threads would wait for each other's cores
-os.environ["LINKER_TRUSTED_HOSTS"] = os.devnull  # the user's own file of trusted hosts stays out of it
+os.environ["LINKER_TRUSTED_HOSTS"] = os.devnull  # the user's own file of trusted hosts is ignored
 if (MEMORY := Path("/dev/shm")).is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
     os.environ.setdefault(
         "PYTEST_DEBUG_TEMPROOT", str(MEMORY)
-    )  # a commit syncs many files, which waits for a disk
+    )  # a commit syncs many files, which is slow on disk
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -23,15 +23,16 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from tests.elastic_server import Product
 
-settings.register_profile("linker", deadline=None)  # no test fails for being slow on a loaded machine
+# tests must not fail just because a loaded machine is slow
+settings.register_profile("linker", deadline=None)
 settings.load_profile("linker")
 
 
 @pytest.fixture(scope="session")
 def elastic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Give the address of a real Elasticsearch that all tests share; skip where there is none, fail under CI=true.
+    """Give the address of a real Elasticsearch that all tests share; if there is none, skip, or fail under CI=true.
 
-    LINKER_ELASTIC_TEST_URL names one that runs already.
+    LINKER_ELASTIC_TEST_URL names a running one.
     """
     from tests.elastic_server import ELASTICSEARCH
 

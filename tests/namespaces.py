@@ -1,7 +1,8 @@
-"""Network namespaces of the caller's own, joined by a bridge: machines that can be cut off, on one machine.
+"""Private network namespaces joined by a bridge: machines that can be cut off, on one machine.
 
-A hub holds the bridge and 127.78.0.1; the spokes are 127.78.0.11, 127.78.0.12 and so on. Addresses of loopback can be
-routed where the kernel is told so, and Elasticsearch does not ask for more open files there than a machine may allow.
+A hub holds the bridge and 127.78.0.1; the spokes are 127.78.0.11, 127.78.0.12 and so on. Loopback addresses can be
+routed if the kernel is configured for it, and on them Elasticsearch does not demand more open files than a machine
+may allow.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ PROGRAMS = ("ip", "nsenter", "sysctl")
 
 
 class NoNamespacesError(Exception):
-    """Network namespaces cannot be made here; the text says why, and what to do."""
+    """Network namespaces cannot be created here; the message gives the reason and the remedy."""
 
 
 def ip(*arguments: str) -> str:
-    """Run `ip` and return what it says. Raises NoNamespacesError."""
+    """Run `ip` and return its output. Raises NoNamespacesError."""
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise NoNamespacesError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
@@ -30,7 +31,7 @@ def ip(*arguments: str) -> str:
 
 
 def check(programs: Sequence[str] = PROGRAMS) -> None:
-    """Raise NoNamespacesError unless this process may make namespaces, and the programs are there."""
+    """Raise NoNamespacesError unless this process may create namespaces and the programs are installed."""
     if missing := [program for program in programs if shutil.which(program) is None]:
         raise NoNamespacesError(
             f"there is no {', '.join(missing)}: install iproute2, util-linux and procps (apt-get install)"
@@ -40,10 +41,10 @@ def check(programs: Sequence[str] = PROGRAMS) -> None:
 
 
 class Network:
-    """A hub and `count` spokes, gone at the end of the `with` block. Raises NoNamespacesError."""
+    """A hub and `count` spokes, removed at the end of the `with` block. Raises NoNamespacesError."""
 
     def __init__(self, count: int, name: str = "") -> None:
-        """`name` is that of a network that another process has made."""
+        """`name`: of a network that another process has created."""
         self._name = name or f"linker-{os.getpid()}"
         self._count = count
 
@@ -64,7 +65,7 @@ class Network:
 
     @property
     def name(self) -> str:
-        """The name by which another process finds it."""
+        """The name by which other processes find the network."""
         return self._name
 
     @staticmethod
@@ -73,14 +74,14 @@ class Network:
         return f"{NET}.{11 + number}"
 
     def inside(self, space: int | str) -> tuple[str, ...]:
-        """Return what to put before a command that is to run in a spoke, or in the "hub"."""
+        """Return the prefix for a command that is to run in a spoke, or in the "hub"."""
         return ("nsenter", f"--net=/run/netns/{self._name}-{space}")
 
     def _space(self, space: str, address: str) -> None:
         name, hub = f"{self._name}-{space}", f"{self._name}-hub"
         ip("netns", "add", name)
         ip("-n", name, "link", "set", "lo", "up")
-        # The rest of 127.0.0.0/8 belongs to the bridge then.
+        # The rest of 127.0.0.0/8 then belongs to the bridge.
         ip("-n", name, "address", "delete", "127.0.0.1/8", "dev", "lo")
         ip("-n", name, "address", "add", "127.0.0.1/32", "dev", "lo")
         setting = "net.ipv4.conf.all.route_localnet=1"
@@ -106,15 +107,15 @@ class Network:
         ip("-n", name, "link", "set", "eth0", "up")
 
     def cut(self, number: int) -> None:
-        """Lose everything that is sent to a spoke and by it, as when a cable is unplugged in a switch far away."""
+        """Drop everything sent to and from a spoke, as if a cable were unplugged at a distant switch."""
         ip("-n", f"{self._name}-hub", "link", "set", f"to{number}", "nomaster")
 
     def join(self, number: int) -> None:
-        """Connect a spoke, again where it was cut off."""
+        """Connect a spoke, or reconnect it if it was cut off."""
         ip("-n", f"{self._name}-hub", "link", "set", f"to{number}", "master", "eth0", "up")
 
     def close(self) -> None:
-        """Delete the namespaces that there are; what still runs in one keeps it without its name."""
+        """Delete the existing namespaces; processes still running in one keep it without its name."""
         for space in [*map(str, range(self._count)), "hub"]:
             subprocess.run(
                 ["ip", "netns", "delete", f"{self._name}-{space}"], capture_output=True, check=False

@@ -1,9 +1,9 @@
-"""A real OpenSearch for the tests, on loopback: `python -m tests.opensearch_server fetch` gets it once.
+"""A real OpenSearch for the tests, on loopback: `python -m tests.opensearch_server fetch` downloads it once.
 
-Its minimal distribution, its k-NN plugin and the scripting language that this needs are on Maven Central; they come
-through the user's own `mvn`. The plugin's native libraries are not there, so that of its engines only Lucene's can be
-tried. LINKER_OPENSEARCH_HOME names the folder it lives in, or an unpacked OpenSearch of the user's with its k-NN
-plugin. For tests only.
+Its minimal distribution, its k-NN plugin and the scripting language that the plugin needs are on Maven Central; they
+come through the user's own `mvn`. The plugin's native libraries are not there, so only its Lucene engine can be
+tested. LINKER_OPENSEARCH_HOME names its folder, or the user's own unpacked OpenSearch with its k-NN plugin. For tests
+only.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ POLICY = """grant {
 """
 TO_FILES = re.compile(
     r".*(Xlog|HeapDump|ErrorFile).*\n"
-)  # in the server's own folder, which it may not change
+)  # in the server's own folder, which it must not modify
 
 
 def home() -> Path:
-    """Return the folder OpenSearch is, or will be, unpacked in; a system user must be able to read it."""
+    """Return the folder where OpenSearch is or will be unpacked; a system user must be able to read it."""
     if given := os.environ.get("LINKER_OPENSEARCH_HOME"):
         return Path(given)
     return elastic_server.home().parent / "opensearch"

@@ -1,7 +1,7 @@
-"""The tests of what changed, within two minutes (`make quick`): those in changed files, and those that import them.
+"""Tests for changed code within two minutes (`make quick`): those in changed files, and those that import them.
 
-`BASE=REF` says what the working tree is compared with; without it, with the last commit or, where nothing is
-uncommitted, with the one before.
+`BASE=REF` sets the commit that the working tree is compared with; the default is the last commit or, if nothing is
+uncommitted, the one before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SECONDS = 110.0  # lint takes the rest of two minutes, if mypy's cache is warm
 
 
 def changed(base: str) -> set[Path]:
-    """Return the files that differ from a commit, and those that git does not know yet."""
+    """Return the files that differ from a commit, and untracked files."""
     names = _git("diff", "--name-only", base) | _git("ls-files", "--others", "--exclude-standard")
     return {ROOT / name for name in names}
 
@@ -29,9 +29,9 @@ def _git(*arguments: str) -> set[str]:
 
 
 def chosen(paths: Iterable[Path], tests: Mapping[Path, set[str]]) -> list[Path]:
-    """Return the tests of changed files, nearest first: they are changed, mirror a changed file, or import one.
+    """Return the tests for changed files, nearest first: they are changed, mirror a changed file, or import one.
 
-    `tests`: what each file of tests imports.
+    `tests`: the imports of each test file.
     """
     near: dict[Path, int] = {}
     for path in paths:

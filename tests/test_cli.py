@@ -1,4 +1,4 @@
-"""The commands as users run them: in a process of their own, on files."""
+"""The commands as users run them: in their own process, on files."""
 
 import gzip
 import json
@@ -179,7 +179,7 @@ def test_static_find_goes_on_with_what_was_judged_and_skips(index: Path, tmp_pat
     report = json.loads(first.stdout)
     assert "== seed t" in first.stderr
     assert "== seed s" not in first.stderr
-    # The one candidate of the other seed comes again after it was skipped.
+    # The other seed's only candidate reappears after it was skipped.
     assert (report["read"], report["relevant"], report["maybe"], report["skipped"]) == (2, 1, 1, 0)
     assert report["stopped"] == "every candidate was judged"
     assert linker("find", index, "--seeds", seeds, "--score", "2", check=2).stderr
@@ -348,7 +348,7 @@ def test_memory_that_is_short_is_one_line(
 def test_threads_of_other_libraries_sleep_unless_the_user_says_otherwise(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OpenBLAS's would wait in a loop once numpy is loaded, OpenMP's after each parallel part of an encoder."""
+    """OpenBLAS's would busy-wait once numpy is loaded, OpenMP's after each parallel part of an encoder."""
     monkeypatch.delenv(name, raising=False)
     linker("--version")
     assert os.environ[name] == value

@@ -1,4 +1,4 @@
-"""The commands as functions: they say what the command line says, tell how far they are, and print nothing."""
+"""The commands as functions: the same messages as the command line, progress reports, and no output."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.server.page.support import client
 def test_the_demo_runs_end_to_end_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a third of the stories, with a model trained for one epoch: the whole way, not the quality."""
+    """On a third of the stories, with a model trained for one epoch: the whole workflow, not the quality."""
     import linker.demo.training as training
 
     background, test = lee_stories()

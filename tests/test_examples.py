@@ -1,4 +1,4 @@
-"""Every example runs as it stands, in a process of its own, and the README of the folder names it."""
+"""Every example runs as written, in its own process, and the folder's README names it."""
 
 import os
 import subprocess

@@ -210,7 +210,7 @@ def test_an_index_without_fields_stores_nothing_of_them(tmp_path: Path) -> None:
 def test_tune_chooses_and_stores_the_weights_of_fields(tmp_path: Path) -> None:
     create(tmp_path / "index", bm25=Bm25Parameters(fields=(Field("title"), Field("text"))))
     engine = Engine.open(tmp_path / "index")
-    # Each word is the title of one document, and stands three times in the text of the next one.
+    # Each word is the title of one document, and occurs three times in the text of the next one.
     engine.add(Document(f"d{i}", f"word{(i + 1) % 40} " * 3, f"word{i}") for i in range(40))
     queries = [Query(f"q{i}", f"word{i}") for i in range(40)]
     qrels = {f"q{i}": {f"d{i}": 1.0} for i in range(40)}

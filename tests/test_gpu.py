@@ -1,4 +1,4 @@
-"""The certified scan in torch: its logic on the processor always; on CUDA, and FAISS there, where there is a GPU."""
+"""The certified scan in torch: its logic always on the CPU; on CUDA, and FAISS there, if there is a GPU."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cluster(rows: int, dim: int, spread: float, seed: int = 0) -> Matrix:
 
 
 def assert_exact(scan: ExactScan, rows: Matrix, queries: Matrix, k: int, mask: Mask | None = None) -> None:
-    """Compare with scoring every row in float64, rounded to float32, equal scores in row order."""
+    """Compare with scoring every row in float64, rounded to float32, ties in row order."""
     got_rows, got = scan.search(rows, queries, k, mask)
     allowed = np.arange(len(rows)) if mask is None else np.flatnonzero(mask)
     exact = (queries.astype(np.float64) @ rows[allowed].astype(np.float64).T).astype(np.float32)
@@ -61,18 +61,18 @@ def test_near_duplicates(device: str, spread: float, k: int) -> None:
     assert_exact(TorchScan(device), cluster(3000, 40, spread), cluster(20, 40, 0.1, seed=2), k)
 
 
-UNIT = 2.0**-10  # of float16 between 1 and 2
+UNIT = 2.0**-10  # spacing of float16 between 1 and 2
 
 
 def coarse(rows: Matrix, queries: Matrix) -> Matrix:
-    """Return products as a GPU makes them: of float16, added up in float32 and rounded to float16 once."""
+    """Return products as computed by a GPU: of float16, summed in float32 and rounded to float16 once."""
     return (
         queries.astype(np.float16).astype(np.float32) @ rows.astype(np.float16).astype(np.float32).T
     ).astype(np.float16)
 
 
 def test_the_bound_covers_the_rounding_of_the_product(device: str) -> None:
-    """The rows' own rounding is small next to the gap that rounding the product opens between them."""
+    """The rows' own rounding is small compared with the gap that rounding the product opens between them."""
     rows = np.array([[1 + 0.4 * UNIT, UNIT / 2], [1, UNIT / 2 + 0.51 * UNIT / 2**11]], dtype=np.float32)
     queries = np.ones((1, 2), dtype=np.float32)
     first, second = coarse(rows, queries)[0].astype(np.float64)
@@ -82,7 +82,7 @@ def test_the_bound_covers_the_rounding_of_the_product(device: str) -> None:
 
 
 def test_the_bound_covers_the_rounding_of_the_rows(device: str) -> None:
-    """Both rows lie between two values of float16 in nearly all dimensions; the better one is rounded down."""
+    """Both rows are between two float16 values in nearly all dimensions; the better one is rounded down."""
     rows = np.ones((2, 49), dtype=np.float32)
     rows[0, :48] += np.float32(0.499 * UNIT)
     rows[1, :40] += np.float32(0.501 * UNIT)
@@ -126,7 +126,7 @@ def test_no_sum_is_in_float16_whatever_the_process_has_set(
 
 
 class Counted(torch.Tensor):  # type: ignore[name-defined,misc]  # torch may be absent
-    """Queries that record how many vectors are gathered from them at once."""
+    """Queries that record how many vectors are gathered at once."""
 
     largest = 0
 
@@ -141,7 +141,7 @@ class Counted(torch.Tensor):  # type: ignore[name-defined,misc]  # torch may be 
 def test_the_vectors_of_candidates_are_gathered_in_parts(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At 768 dimensions, those of all pairs that may be held would take 26 GB."""
+    """At 768 dimensions, the vectors of all pairs that may be held would take 26 GB."""
     monkeypatch.setattr(torch_scan, "SCORED", 32)
     scan, rows, queries = TorchScan(device), cluster(400, 16, 0.0), cluster(7, 16, 1.0, seed=2)
     with torch.inference_mode():
@@ -160,7 +160,7 @@ def test_without_a_driver_there_is_no_scan(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(torch_scan, "DRIVERS", (tmp_path / "none", tmp_path / "driver"))
     make = torch_scan.gpu_scan()
     assert make is not None
-    assert (make() is None) != torch.cuda.is_available()  # a driver without a device: the processor goes on
+    assert (make() is None) != torch.cuda.is_available()  # a driver without a device: the CPU takes over
 
 
 def test_an_index_uses_the_scan_that_it_is_given(monkeypatch: pytest.MonkeyPatch, device: str) -> None:

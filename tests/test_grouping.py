@@ -1,4 +1,4 @@
-"""`linker group` and `Engine.group`: tables, near copies, judged pairs, promises, explanations, and what is refused."""
+"""`linker group` and `Engine.group`: tables, near copies, judged pairs, promises, explanations, and refusals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STORIES, POSTS = 30, 4
 
 
 def corpus(seed: int = 0) -> list[Document]:
-    """30 stories of four posts, which share ten of their fourteen words; the first post has a copy."""
+    """30 stories of four posts that share ten of their fourteen words; the first post has a copy."""
     rng = np.random.default_rng(seed)
     documents = []
     for story in range(STORIES):
@@ -135,7 +135,7 @@ def test_documents_far_apart_in_time_are_not_linked(engine: package.Engine) -> N
 
 
 def known(documents: Sequence[Document]) -> dict[tuple[str, str], bool]:
-    """Return each post with the first one of its story."""
+    """Return each post paired with the first post of its story."""
     return {(d.id[:3] + "p0", d.id): True for d in documents if d.id[3:] in ("p1", "p2", "p3")}
 
 

@@ -35,7 +35,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bad_file(folder: Path, kind: str) -> Path:
-    """Make one input that no command can use."""
+    """Make an input that no command can use."""
     contents = {
         "blank": b"\n \n",
         "binary": bytes(range(256)) * 20,
@@ -58,7 +58,7 @@ def bad_file(folder: Path, kind: str) -> Path:
         path.mkdir()
         return path
     if kind == "socket":
-        with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(folder):  # a socket's path is short
+        with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(folder):  # socket paths must be short
             made.bind("socket")
         return folder / "socket"
     if kind == "loop":
@@ -147,11 +147,11 @@ COMMANDS = {
 
 
 FEW = ("binary", "deep", "strange name", "zero", "missing")
-# These load model libraries, or have a use for a missing file or an empty folder.
+# These load model libraries, or accept a missing file or an empty folder.
 MODELS = ("train", "backbone", "encoder", "model", "ner", "sts", "similarity", "rerank", "explain", "plot")
 CREATED = {
     ("find ledger", "missing"),
-    # What a power cut may leave of a ledger's first judgement.
+    # A ledger's first judgement as a power cut may leave it.
     ("find ledger", "nul"),
     ("review import ledger", "missing"),
     ("index build out", "folder"),

@@ -1,4 +1,4 @@
-"""`linker link` for two collections of one language: files and indexes, known links, tables, and what is refused."""
+"""`linker link` for two collections in one language: files and indexes, known links, tables, and refusals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def texts(seed: int, length: int = 12) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """60 articles, and a post of some of the words of each; p59's article has a near copy."""
+    """60 articles, and for each a post with some of its words; p59's article has a near copy."""
     folder = tmp_path_factory.mktemp("together")
     articles = texts(0)
     posts = [[*article[:5], *other[:3]] for article, other in zip(articles, texts(1), strict=True)]
@@ -204,7 +204,7 @@ def test_languages_are_told_by_codes_or_by_frequent_words() -> None:
     assert analysis_of(side("x", code="de"), side("y")) == "german"
     assert analysis_of(side("猫がマットの上に座った"), side("犬は家にいる")) == "japanese"
     assert analysis_of(side("qwx zzk"), side("qwx zzk")) == "none"
-    assert not same_language(side("привет"), side("hello"))  # a few words tell only their script
+    assert not same_language(side("привет"), side("hello"))  # a few words only reveal their script
 
 
 def test_languages_are_guessed_by_script_then_by_common_words() -> None:

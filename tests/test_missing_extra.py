@@ -1,4 +1,4 @@
-"""A command whose library is missing names the extra; .ci/wheel runs all of them in an environment without any."""
+"""A command whose library is missing names the extra; .ci/wheel runs all of them without any extra."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMANDS = (
     "sts predict model pairs",
     "sts evaluate model pairs",
 )
-# In a process of their own: modules that were imported without their library must not stay.
+# In a separate process: modules imported without their library must not stay loaded.
 WITHOUT = """
 import sys
 sys.modules.update(dict.fromkeys(sys.argv[1].split(), None))
@@ -40,7 +40,7 @@ for command in sys.argv[2:]:
 
 
 def modules() -> list[str]:
-    """Return the names under which what the extras install is imported."""
+    """Return the import names of the packages that the extras install."""
     names = {p.replace("-", "_") for extra, packages in requirements().items() if extra for p in packages}
     return sorted(names | DISTRIBUTIONS.keys())
 

@@ -1,4 +1,4 @@
-"""Everything said once: what has one home in the code is found nowhere else, by a walk over its syntax."""
+"""Everything is defined once: code with one home is found nowhere else, by a walk over the syntax."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Told = Callable[[ast.AST], bool]
 
 
 def called(name: str, arguments: int | None = None) -> Told:
-    """Return whether a node calls a function or method of this name, with so many arguments by position."""
+    """Return whether a node calls a function or method of this name, with this many positional arguments."""
 
     def told(node: ast.AST) -> bool:
         if not isinstance(node, ast.Call) or arguments not in (None, len(node.args)):
@@ -29,7 +29,7 @@ def defined(*names: str) -> Told:
 
 
 def written(kind: type[ast.expr], pattern: str) -> Told:
-    """Return whether a node is of this kind and written so, as `ast.unparse` writes it."""
+    """Return whether a node is of this kind and matches this pattern, as written by `ast.unparse`."""
     return lambda node: isinstance(node, kind) and re.fullmatch(pattern, ast.unparse(node)) is not None
 
 
@@ -48,7 +48,7 @@ def replaced(node: ast.AST) -> bool:
 
 
 def word(node: ast.AST) -> bool:
-    """Return whether a node compiles a regular expression that is one word: letters, in any number, and no more."""
+    """Return whether a node compiles a regular expression that is one word: letters only, in any number."""
     if not isinstance(node, ast.Call) or not node.args or not called("compile")(node):
         return False
     text = "".join(str(part.value) for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant))
@@ -58,7 +58,7 @@ def word(node: ast.AST) -> bool:
     )
 
 
-# What it is, how it is told, and where it may be.
+# What it is, how it is recognised, and where it may be.
 ONCE: dict[str, tuple[Told, set[str]]] = {
     "calibration error": (
         defined("calibration_error", "ece", "brier"),
@@ -82,9 +82,9 @@ ONCE: dict[str, tuple[Told, set[str]]] = {
             "linker/corpora/dates.py",  # the names of months
             "linker/corpora/languages.py",  # to count the commonest words of a language
             "linker/crosslingual/pages/languages.py",  # with the marks of all scripts
-            "linker/crosslingual/pages/surface.py",  # letters alone, of romanised text
+            "linker/crosslingual/pages/surface.py",  # only letters, of romanised text
             "linker/papers/news/overlap.py",  # as the published models read them
-            "linker/review/jobs.py",  # long ones, which tell what a story is about
+            "linker/review/jobs.py",  # long words, which show what a story is about
             "linker/scoring/pairs/words.py",
         },
     ),
@@ -112,10 +112,10 @@ ONCE: dict[str, tuple[Told, set[str]]] = {
         replaced,
         {
             "indexes/disk/writing.py",
-            "indexes/text/segment_files.py",  # named by what was written
+            "indexes/text/segment_files.py",  # named by its content
             "linker/base/files.py",
             "linker/corpora/vectors/exporting.py",  # written by another library
-            "linker/review/uploads.py",  # a name that is free
+            "linker/review/uploads.py",  # a name that is not taken
             "linker/server/jobs/keeper.py",  # not worth a flush
         },
     ),
@@ -149,7 +149,7 @@ def homes() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("what", ONCE)
 def test_it_has_one_home(what: str, homes: dict[str, set[str]]) -> None:
-    """A second home is merged into the first; a third party's reason for one is written next to it above."""
+    """A second home is merged into the first; an exception has its reason next to it above."""
     assert homes[what] == ONCE[what][1]
 
 

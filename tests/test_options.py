@@ -1,4 +1,4 @@
-"""Options are declared once: what the command line, Python and HTTP make of one record agrees."""
+"""Options are declared once: the command line, Python and HTTP interpret one record the same way."""
 
 import ast
 import inspect
@@ -45,7 +45,7 @@ FLAGS_LEFT = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """Options that another record takes over."""
+    """Options that another record inherits."""
 
     count: Annotated[int, Opt("How many; not with --two-words.", low=1, high=9)] = 3
     colour: Annotated[bool, Opt("Without colour.", "--no-colour", off=True)] = True
@@ -64,7 +64,7 @@ class Made(Base):
 
 
 def ran(*arguments: str) -> Any:
-    """Return the record that a command gets for these arguments, and what it gets besides."""
+    """Return the record that a command gets for these arguments, and its other arguments."""
     given: list[Any] = []
 
     def command(record: Made, more: Annotated[int, typer.Option()] = 7) -> None:
@@ -146,7 +146,8 @@ def test_a_message_names_flags_where_the_library_names_arguments() -> None:
 
 
 def test_the_library_names_arguments_not_flags() -> None:
-    """What is left names flags of other programs, of `linker serve` and `linker train`, or those that a name hides."""
+    """The exceptions name flags of other programs, of `linker serve` and `linker train`, or flags hidden by a
+    name."""
     found = [
         f"{path.relative_to(ROOT)}: {text}"
         for path in (*files("indexes"), *files("linker"))
@@ -158,7 +159,7 @@ def test_the_library_names_arguments_not_flags() -> None:
 
 
 def texts(path: Path) -> Iterator[str]:
-    """Yield the string constants of a file that are neither docstrings nor what an option's help says."""
+    """Yield the string constants of a file that are neither docstrings nor option help."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     left_out = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
@@ -174,7 +175,7 @@ def test_every_command_shows_an_example_that_it_understands(name: str) -> None:
     command = COMMANDS[name]
     first, *words = shlex.split(command.epilog or "")
     assert [first, *words[: len(name.split())]] == ["linker", *name.split()]
-    command.make_context(name, words[len(name.split()) :])  # which refuses unknown options and missing ones
+    command.make_context(name, words[len(name.split()) :])  # refuses unknown and missing options
 
 
 def test_help_has_headings_and_the_example_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What is distributed: under one name, and whole."""
+"""The distribution: under one name, and complete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def tracked() -> list[str]:
-    """Return the files of the repository; skip the test where this is none, a source distribution for example."""
+    """Return the files of the repository; skip the test if this is not one, for example in a source distribution."""
     command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -75,7 +75,7 @@ def test_what_is_not_installed_comes_from_its_repository(
 
 
 def test_no_merge_was_left_half_done() -> None:
-    markers = tuple(7 * sign + " " for sign in "<>|")  # not written out, or this file would hold them
+    markers = tuple(7 * sign + " " for sign in "<>|")  # not spelt out, or this file would contain them
     for name in tracked():
         content = (ROOT / name).read_bytes()
         if b"\0" in content:

@@ -1,4 +1,4 @@
-"""What documents hold never reaches a terminal, a page or a spreadsheet as a command."""
+"""The content of documents never reaches a terminal, a page or a spreadsheet as a command."""
 
 import contextlib
 import io
@@ -106,7 +106,7 @@ def test_latex_and_html_show_a_name_as_it_is() -> None:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make an index whose documents, titles and metadata hold every attack; and seeds that do."""
+    """Make an index with every attack in its documents, titles and metadata; and such seeds."""
     folder = tmp_path_factory.mktemp("attacks")
     lines = [
         json.dumps({"id": f"d{i}", "text": f"rain {attack} {RIGHT_TO_LEFT}", "title": attack, "at": attack})
@@ -122,7 +122,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def on_a_terminal(*arguments: str | Path, typed: bytes = b"") -> str:
-    """Run the command with stdin, stdout and stderr on a pseudo-terminal; return what it was sent."""
+    """Run the command with stdin, stdout and stderr on a pseudo-terminal; return the terminal's output."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "linker", *map(str, arguments)]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT):
@@ -130,7 +130,7 @@ def on_a_terminal(*arguments: str | Path, typed: bytes = b"") -> str:
         if typed:
             os.write(ours, typed)
         received = b""
-        with contextlib.suppress(OSError):  # EIO: the process is gone
+        with contextlib.suppress(OSError):  # EIO: the process has ended
             while block := os.read(ours, 1 << 16):
                 received += block
         os.close(ours)

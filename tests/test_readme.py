@@ -1,4 +1,4 @@
-"""The README tells the truth: its blocks run, its commands exist, its numbers are those of the results."""
+"""The README is accurate: its blocks run, its commands exist, its numbers match the results."""
 
 import os
 import re

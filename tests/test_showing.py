@@ -1,4 +1,4 @@
-"""What a session shows: names of the package, short lines of values, and tables in a notebook with escaped texts."""
+"""Interactive display: names in the package, one-line values, and notebook tables with escaped texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from linker.engine import Engine, building
 
 
 class Cells(HTMLParser):
-    """Collects tags and the text of cells."""
+    """Collects tags and cell texts."""
 
     def __init__(self) -> None:
         super().__init__()

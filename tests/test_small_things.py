@@ -1,4 +1,4 @@
-"""Small things that a user meets: what is said first, and what must not be taken silently."""
+"""Small things that a user meets: the first messages, and input that must not be accepted silently."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_target_is_checked_before_an_encoder_is_loaded(
 
 
 def completed(words: str, incomplete: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what bash is told to complete after these words."""
+    """Return the completions that bash gets after these words."""
     monkeypatch.setenv("_LINKER_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", f"linker {words} {incomplete}")
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) + 1))

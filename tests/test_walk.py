@@ -1,4 +1,4 @@
-"""docs/walk.md shows what its commands print, and docs/json.md what they print for programs."""
+"""docs/walk.md shows its commands' output, and docs/json.md their output for programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JSON = dict(re.findall(r"^\| `([a-z -]+)` \| (.*?) \|", PAGE, re.MULTILINE))
 
 
 def keys(text: str) -> tuple[set[str], set[str]]:
-    """Return the keys that a row of docs/json.md names: those that are always there, and those in brackets."""
+    """Return the keys that a row of docs/json.md names: the mandatory keys, and those in brackets."""
     optional = re.findall(r"\[(.*?)\]", text)
     return set(re.findall(r"`(\w+)`", re.sub(r"\[.*?\]", "", text))), set(
         re.findall(r"`(\w+)`", " ".join(optional))

@@ -1,4 +1,4 @@
-"""What the tables of the pages are made of: renderers by name, and figures as text."""
+"""Building blocks of the pages' tables: renderers by name, and figures as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TABLES: dict[str, Renderer] = {}
 
 
 def renders(*names: str) -> Callable[[Renderer], Renderer]:
-    """Register a renderer of results: a name is that of their file, and after a dot, of one of their tables."""
+    """Register a renderer of results: the name is their file's, with one of their tables after a dot."""
 
     def register(renderer: Renderer) -> Renderer:
         TABLES.update(dict.fromkeys(names, renderer))
@@ -20,7 +20,7 @@ def renders(*names: str) -> Callable[[Renderer], Renderer]:
 
 
 def ruled(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines with what Markdown wants of tables: a rule below the head, and blank lines before and after."""
+    """Yield lines as Markdown needs them for tables: a rule below the head, blank lines before and after."""
     before = ""
     for line in lines:
         row, inside = line.startswith("|"), before.startswith("|")
@@ -44,7 +44,7 @@ def dashed(values: Any) -> str:
 
 
 def bracketed(values: Any, sign: str = "") -> str:
-    """Return a mean with its interval, as 0.500 [0.400, 0.600]; with the sign "+", as +0.500 [+0.400, +0.600]."""
+    """Return a mean with its interval, as 0.500 [0.400, 0.600]; with a sign "+", as +0.500 [+0.400, +0.600]."""
     mean, low, high = values
     return f"{mean:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
 

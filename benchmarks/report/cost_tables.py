@@ -9,7 +9,7 @@ from benchmarks.report.cells import renders
 from benchmarks.support.common import recorded
 
 DOCUMENTS = 10**8
-PRICE = 0.04  # of a CPU-hour, assumed, in any currency
+PRICE = 0.04  # per CPU-hour, assumed, in any currency
 CPUS = 64
 ENCODERS = {
     "bag": "bag of word vectors",
@@ -29,7 +29,7 @@ PEAKS = {
 
 @renders("encode.cost")
 def encoding(results: Any) -> Iterator[str]:
-    """CPU-hours, hours and price of encoding 100 million documents."""
+    """CPU-hours, hours and price for encoding 100 million documents."""
     yield (
         f"| encoder | documents per CPU-second, of 256 / 1,024 tokens | CPU-hours for 10⁸ | hours on {CPUS} CPUs "
         f"| price at {PRICE} per CPU-hour |"
@@ -58,7 +58,7 @@ def memory(results: Any) -> Iterator[str]:
 
 @renders("shards")
 def shards(results: Any) -> Iterator[str]:
-    """Latencies and throughput by how many directories hold the same documents."""
+    """Latencies and throughput by the number of directories that hold the same documents."""
     yield (
         f"{results['sentences']:,} sentences with 128-dimensional vectors, hybrid search, k = {results['k']}; p50 / "
         "p99 of the critical path in ms of CPU time, since other work disturbed the clock. All answers are the same:"
@@ -73,7 +73,7 @@ def shards(results: Any) -> Iterator[str]:
 
 @renders("opening")
 def opening(results: Any) -> Iterator[str]:
-    """How long several directories take to open as one index, and took an earlier version."""
+    """The time to open several directories as one index, now and in an earlier version."""
     rows = results["rows"]
     yield (
         f"{results['shards']} directories of {results['size']:,} sentences with {results['dim']}-dimensional vectors; "
@@ -88,7 +88,7 @@ def opening(results: Any) -> Iterator[str]:
 
 @renders("watch")
 def watch(results: Any) -> Iterator[str]:
-    """Posts matched per CPU-second, and behind a pipe: how many a second by the clock, and how late."""
+    """Posts matched per CPU-second, and behind a pipe: posts per wall-clock second, and their delay."""
     yield "| search | seeds | posts per CPU-second | linked | posts a second behind a pipe | late by p50 / p99, ms |"
     for row in results["rows"]:
         behind = "not tried | –"
@@ -107,7 +107,7 @@ INDEX_COLUMNS = (
 
 @renders("cluster")
 def cluster(results: Any) -> Iterator[str]:
-    """Builds and searches of an index on one Elasticsearch node, beside one in a directory."""
+    """Builds and searches of an index on one Elasticsearch node, next to one in a directory."""
     yield (
         f"{results['sentences']:,} sentences with 128-dimensional vectors, one node with 2 GiB of heap, hybrid search, "
         f"k = {results['k']}. Other work disturbed the clock; CPU is that of the client and the server together:"
@@ -119,7 +119,7 @@ def cluster(results: Any) -> Iterator[str]:
 
 @renders("cluster_ranking")
 def cluster_ranking(results: Any) -> Iterator[str]:
-    """How many top tens on a server are those of a directory, and what a query costs."""
+    """How many top tens on a server equal those of a directory, and the cost of a query."""
     yield "| documents | index | ranking | identical | CPU in ms per query, in a batch | one at a time | median in ms |"
     for row in results["rows"]:
         for name, found in row.items():
@@ -189,7 +189,7 @@ PARTS = {
 
 @renders("ten_million.built")
 def built(results: Any) -> Iterator[str]:
-    """What building costs a document, in CPU time and bytes."""
+    """The cost of building per document, in CPU time and bytes."""
     shards, size = results["shards"], results["size"]
     recoded = [shard["recoded"] for shard in shards if "recoded" in shard]
     rates = [size / shard["build_cpu_s"] for shard in shards]
@@ -219,7 +219,7 @@ def _bytes(shard: Any) -> dict[str, int]:
 
 @renders("ten_million.asked")
 def asked(results: Any) -> Iterator[str]:
-    """What searching them costs, by how many there are."""
+    """The cost of searching, by the number of documents."""
     stages = results["stages"]
     sizes = " | ".join(f"{stage['documents']:,}" for stage in stages)
     yield f"| documents | {sizes} | power of the growth |"
@@ -248,7 +248,7 @@ def asked(results: Any) -> Iterator[str]:
 
 @renders("ten_million.tuned")
 def tuned(results: Any) -> Iterator[str]:
-    """What the search by vectors costs and finds by its settings."""
+    """The cost and recall of vector search by its settings."""
     curve = results["curve"]
     yield f"Of {curve['documents']:,} vectors, one core, k = {results['k']}:"
     yield "| share of the cells, rows rescored | CPU ms, p50 / p99 | recall |"
@@ -264,7 +264,7 @@ def _both(figures: Any) -> str:
 
 @renders("ten_million.elastic")
 def elastic(results: Any) -> Iterator[str]:
-    """What ten million documents would take on Elasticsearch, by what was measured on fewer."""
+    """The needs of ten million documents on Elasticsearch, extrapolated from smaller measurements."""
     read = {name: recorded(name) for name in ("cluster", "cluster_build")}
     documents = results["size"] * len(results["shards"])
     rate, size = (

@@ -39,14 +39,14 @@ def search_across(results: Any) -> Iterator[str]:
 
 
 def _without_pivot(name: str) -> str:
-    """A pivot is another language for each: `pivot de, filter` is `pivot, filter`."""
+    """The pivot differs between languages: `pivot de, filter` becomes `pivot, filter`."""
     kind, comma, rest = name.partition(", ")
     return "pivot" + comma + rest if kind.startswith("pivot ") else name
 
 
 @renders("auto_link")
 def auto_link(results: Any) -> Iterator[str]:
-    """What learns: MRR / S@1, calibration, and the precision of sure links."""
+    """Learning methods: MRR / S@1, calibration, and the precision of confident links."""
     rows = {(r["variant"], r["system"], r["language"]): r for r in results["rows"]}
     for variant in ("hard", "masked"):
         systems = list(dict.fromkeys(s for v, s, _ in rows if v == variant))
@@ -73,7 +73,7 @@ def auto_link(results: Any) -> Iterator[str]:
 
 @renders("steadiness")
 def steadiness(results: Any) -> Iterator[str]:
-    """Success@1 over renamings and seeds: mean, least, greatest."""
+    """Success@1 over renamings and seeds: mean, minimum, maximum."""
     rows = {(r["system"], r["kind"], r["language"]): r for r in results["spread"]}
     yield f"| on `hard`: S@1, mean (least–greatest; runs) | {' | '.join(LANGUAGES)} |"
     for system, kind in dict.fromkeys((s, k) for s, k, _ in rows):
@@ -87,7 +87,7 @@ def steadiness(results: Any) -> Iterator[str]:
 
 @renders("word_alignment")
 def word_alignment(results: Any) -> Iterator[str]:
-    """What word vectors of two collections give, judged by MUSE."""
+    """Dictionaries induced from word vectors of two collections, evaluated with MUSE."""
     yield "| | pairs | held-out identical words found again | used | judged by MUSE | of these right |"
     for r in results["rows"]:
         yield (
@@ -118,7 +118,7 @@ def passage_encoder(results: Any) -> Iterator[str]:
 
 @renders("aligned_sentences")
 def aligned_sentences(results: Any) -> Iterator[str]:
-    """F1 of exactly right links, and of those between single sentences."""
+    """F1 of exactly right links, and of the links between single sentences."""
     rows = {(r["system"], r["language"]): r for r in results["rows"]}
     languages = list(dict.fromkeys(code for _, code in rows))
     yield f"| F1 of all links / of links between single lines | {' | '.join(f'{c}-en' for c in languages)} |"
@@ -130,7 +130,7 @@ def aligned_sentences(results: Any) -> Iterator[str]:
 
 @renders("link_scale")
 def link_scale(results: Any) -> Iterator[str]:
-    """What whole runs cost, and how their CPU time grows with the number of pairs."""
+    """Costs of whole runs, and how their CPU time grows with the number of pairs."""
     yield "| method | pages | CPU | wall | load | ns a pair | peak GiB | S@1 | candidates' recall |"
     for r in sorted(results["rows"], key=lambda r: (r["method"], r["source_pages"])):
         n, m, recall = r["source_pages"], r["target_pages"], r.get("candidate_recall")

@@ -102,7 +102,7 @@ def _p(p: float) -> str:
 
 @renders("published")
 def published(results: Any) -> Iterator[str]:
-    """One row a system, then the commands of each row."""
+    """One row per system, then the commands of each row."""
     yield "| | MAP@5 (95 %) | MRR@5 | Success@1 |"
     for name, row in results.items():
         low, high = row["intervals"]["map_cut_5"]
@@ -118,7 +118,8 @@ def published(results: Any) -> Iterator[str]:
     yield "```"
 
 
-SYSTEMS = ("published_star", "published_bucc", "published_news", "published_sts")  # benchmarks of one frame
+# benchmarks with the same layout
+SYSTEMS = ("published_star", "published_bucc", "published_news", "published_sts")
 
 
 @renders(*SYSTEMS, "same_event", "news_pipelines")

@@ -32,11 +32,11 @@ from linker.training.document_map import tsne
 from linker.training.plots import draw_alpha, draw_dev, read_metrics
 
 OUT = ROOT / "docs" / "images"
-LARGEST = 60 * 1024  # bytes of a picture
+LARGEST = 60 * 1024  # bytes per picture
 SCHEMES = {"": "#ffffff", "-dark": "#1e2129"}  # suffix of the file, background
 POST = "Firefighters are gearing up for a wind change that may bring further property losses today."
 ARTICLE = "Fires are still burning across the state; crews hope that lighter winds will help to save homes."
-CLAIMS = (  # of the tweets' map: claims that many tweets repeat
+CLAIMS = (  # for the map of tweets: claims that many tweets repeat
     "cheesecake-factory-closing-rumor", "directv-nfl-refunds", "taco-bell-mexican-pizza", "trump-iran-tweets-obama",
     "armed-trump-fans-biden-bus", "donald-trump-global-warming-hoax", "bernie-sanders-won-nevada",
 )  # fmt: skip
@@ -64,7 +64,7 @@ def draw_hybrid() -> Figure:
 
 
 def draw_recall() -> Figure:
-    """Recall of the top ten over the time of a query, for each approximate index over a million passages."""
+    """Recall of the top ten against time per query, for each approximate index over a million passages."""
     drawn, axes = figure()
     for name, row in recorded("ann").items():
         kind, _, corpus = name.partition(", ")
@@ -80,7 +80,7 @@ def draw_recall() -> Figure:
 
 
 def draw_explained(model: Path) -> Figure:
-    """The effect of each token on the cosine of two texts: what leaving it out takes away."""
+    """The effect of each token on the cosine of two texts: the drop when it is left out."""
     link = explain(load_encoder(model), POST, ARTICLE)
     drawn = Figure(figsize=(6.4, 4.2), layout="constrained")
     for axes, text, name in zip(drawn.subplots(1, 2), link.texts, ("post", "article"), strict=True):
@@ -115,7 +115,7 @@ def draw_tweets(data: Path) -> Figure:
 
 
 def pictures(model: Path, trained: Path | None, data: Path) -> Iterator[tuple[str, Draw]]:
-    """Yield the name of each picture and what draws it."""
+    """Yield the name of each picture and its drawing function."""
     yield "hybrid", draw_hybrid
     yield "recall", draw_recall
     yield "explain", lambda: draw_explained(model)

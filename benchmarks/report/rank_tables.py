@@ -12,7 +12,7 @@ CASES = {"statements": "statements → articles", "star": "statements → articl
 
 @renders("rank.gains")
 def gains(results: Any) -> Iterator[str]:
-    """What the ranker gains on test, by set and encoder."""
+    """The ranker's gains on test, by set and encoder."""
     yield "| set | first stage | its MRR | the ranker's MRR | Success@1 | Success@5 | lead in MRR (95 %) | links |"
     for part, title in CASES.items():
         for name, case in results.get(part, {}).items():
@@ -42,7 +42,7 @@ def curve(results: Any) -> Iterator[str]:
 
 @renders("rank.transfer")
 def transfer(results: Any) -> Iterator[str]:
-    """A ranker of the other sets on the set that is left out: its trees alone, and blended with BM25."""
+    """A ranker of the other sets on the held-out set: its trees alone, and blended with BM25."""
     yield "| set left out | BM25 | trees of the other three | the same, blended with BM25 | its lead (95 %) |"
     for name, row in results.get("transfer", {}).items():
         alone = row["alone"]["mrr"]
@@ -51,7 +51,7 @@ def transfer(results: Any) -> Iterator[str]:
 
 @renders("rank.absence")
 def absence(results: Any) -> Iterator[str]:
-    """P(link) where some queries have no match, told of each query alone and of 256 asked at once."""
+    """P(link) if some queries have no match, estimated per query and for batches of 256 queries."""
     yield "| set | without a match | error of P(link), alone | 256 at once | right with P ≥ .5, alone | 256 at once |"
     for name, row in results.get("absence", {}).items():
         for share in ("0", "0.5", "0.9"):
@@ -99,7 +99,7 @@ def cost(results: Any) -> Iterator[str]:
 
 @renders("joint")
 def joint(results: Any) -> Iterator[str]:
-    """Deciding together in one language next to each text alone, and beside what others link with."""
+    """Deciding together in one language next to each text alone, and next to other linking tools."""
     yield "| | known | decided | alone, MRR / S@1 | together | lead in MRR (95 %) |"
     statements, known = (results.get(name, {}) for name in ("statements", "known"))
     columns = {EQUAL[name]: results[name] for name in EQUAL if name in results}
@@ -181,7 +181,7 @@ def passages(results: Any) -> Iterator[str]:
 
 @renders("groups")
 def groups(results: Any) -> Iterator[str]:
-    """B-cubed, the adjusted Rand index and pairs of all systems, and how far linker without links is ahead."""
+    """B-cubed, the adjusted Rand index and pairs of all systems, and the lead of linker without links."""
     yield "| corpus | system | B³ P / R / F1 | ARI | pairs P / R | lead of linker without links in B³ F1 (95 %) |"
     for name, title in CORPORA.items():
         rows = results.get(name, {})
@@ -206,7 +206,7 @@ def promises(results: Any) -> Iterator[str]:
 
 @renders("groups.cost")
 def group_cost(results: Any) -> Iterator[str]:
-    """What grouping costs by the size of the corpus."""
+    """The cost of grouping by the size of the corpus."""
     found = results.get("cost", {})
     yield "| documents | words, mean | CPU-minutes | documents per CPU-minute | peak memory |"
     for size, row in found.items():

@@ -1,7 +1,7 @@
 """Render tables of benchmarks/results into README.md and docs/: `python -m benchmarks.report.readme`.
 
-Tables replace what is between `<!-- results: NAME ... -->` and `<!-- /results -->`, single values (values.py) what is
-between `<!-- =NAME -->` and `<!-- /= -->`. A test checks that the pages are up to date.
+Tables replace the text between `<!-- results: NAME ... -->` and `<!-- /results -->`, single values (values.py) the
+text between `<!-- =NAME -->` and `<!-- /= -->`. A test checks that the pages are up to date.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ TARGETS = ("0.8", "0.9", "0.95")
 
 @renders("stopping")
 def rules(results: Any) -> Iterator[str]:
-    """Every rule on the topics that nothing was chosen on."""
+    """Every rule on the topics that were not used for any choice."""
     yield (
         f"**{results['reviews']:,} simulated reviews of {results['topics']} topics**; here those of the half of the "
         "topics on which nothing was chosen, with 15 relevant documents or more. Share of reviews that reached the "
@@ -132,7 +132,7 @@ def estimate(results: Any) -> Iterator[str]:
 
 @renders("stopping.audit")
 def audit(results: Any) -> Iterator[str]:
-    """What the audit adds, by kind of review."""
+    """The contribution of the audit, by kind of review."""
     yield (
         "| reviews | target | number | reached before the audit | after it | reads before | with audits | certified "
         "(median) | bound held |"
@@ -160,7 +160,7 @@ def audit(results: Any) -> Iterator[str]:
 
 @renders("stopping.noise")
 def noise(results: Any) -> Iterator[str]:
-    """What wrong judgements do to the rules, on all topics."""
+    """The effect of wrong judgements on the rules, on all topics."""
     yield "| judgements | rule | .80 reached | .90 | .95 | stopped before the end | × oracle at .80 | .90 | .95 |"
     for kind, table in results["noise"].items():
         for rule, rows in table.items():
@@ -180,7 +180,7 @@ SETS = {
 
 @renders("precision.measures")
 def measures(results: Any) -> Iterator[str]:
-    """How good the probabilities of first hits are on queries that took no part."""
+    """How good the probabilities of first hits are on held-out queries."""
     yield (
         "| set | scores | queries | calibration error (by chance alone) | Brier, below the base rate's | AUC "
         "| AUC of BM25's score |"
@@ -197,7 +197,7 @@ def measures(results: Any) -> Iterator[str]:
 
 @renders("precision.splits")
 def splits(results: Any) -> Iterator[str]:
-    """In how many random splits a precision of .9 was kept, and how many links."""
+    """The random splits in which a precision of .9 was kept, and the links kept."""
     yield (
         "| set | scores | links held out | promise kept (95 %) | plain threshold kept "
         "| precision under the promise, mean | share of the oracle's links (middle 90 %) | nothing promised |"
@@ -237,7 +237,7 @@ def drift(results: Any) -> Iterator[str]:
 
 @renders("precision.cost")
 def cost(results: Any) -> Iterator[str]:
-    """CPU time of a query of statements, with probabilities and without."""
+    """CPU time per query on statements, with and without probabilities."""
     yield "| CPU-milliseconds per query | alone, with P(link) | without | 300 at once, with | without |"
     for kind, row in results["cost"].items():
         cells = [row[f"{how}_{told}"] for how in ("alone", "batch") for told in ("with", "without")]

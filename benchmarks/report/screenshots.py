@@ -1,6 +1,7 @@
 """Take the pictures of every page for the docs: `python -m benchmarks.report.screenshots`; look at each one afterwards.
 
-`--every FOLDER` takes every screen instead: light and dark, on a desktop and a phone, in four languages, for the eye.
+`--every FOLDER` takes every screen instead: light and dark, on a desktop and a phone, in four languages, for visual
+inspection.
 
 The pages show the Lee news corpus: its opening sentences as posts, the rest of each story as an article.
 """
@@ -37,7 +38,7 @@ from tests.server.page.chromium import Server, chromium, served
 from tests.server.page.matches import give_candidates, make_matching
 
 OUT = ROOT / "docs" / "images"
-LARGEST = 80 * 1024  # bytes of a picture
+LARGEST = 80 * 1024  # bytes per picture
 PAGES = ("search?q=fire+storm", "seeds", "progress", "compare", "links", "map", "export")
 
 
@@ -71,7 +72,7 @@ def write_files(folder: Path) -> tuple[Path, Path]:
 
 
 def judge(project: Project, posts: int) -> None:
-    """Judge posts by two reviewers who differ on some, and draw the map."""
+    """Judge posts as two reviewers who disagree on some, and draw the map."""
     engine = Engine(project.index)
     with Ledger(project.ledger) as ledger:
         ledger.set("double", True)
@@ -133,7 +134,7 @@ def window(
     scheme: str = "light",
     locale: str = "en-GB",
 ) -> Any:
-    """Open a browser window of this size, signed as ana."""
+    """Open a browser window of this size, signed in as ana."""
     context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme=scheme, locale=locale
     )
@@ -194,7 +195,7 @@ UNREAD = "Export of March;;\n;;\nid;text;date\n" + "".join(
 
 
 def make_review(folder: Path) -> Project:
-    """Make a review of the files, judged, with a map, links, and wrong verdicts; and one without documents."""
+    """Create a judged review of the files with a map, links and wrong verdicts, and one without documents."""
     workspace = Workspace(folder / "reviews")
     workspace.create("Empty")
     unread = workspace.create("Unread")

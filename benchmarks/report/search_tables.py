@@ -10,7 +10,7 @@ from benchmarks.report.cells import renders
 
 @renders("bm25")
 def bm25(results: Any) -> Iterator[str]:
-    """One row a system: MRR on the test split of each set, with its interval."""
+    """One row per system: MRR on the test split of each set, with its interval."""
     sets = list(results)
     yield f"| MRR on test | {' | '.join(sets)} |"
     names = dict.fromkeys(name for found in results.values() for name in found["rows"])
@@ -41,7 +41,7 @@ def _parameters(values: Any) -> str:
 
 @renders("bm25.k3")
 def k3(results: Any) -> Iterator[str]:
-    """One row a split of a set, one column a k3."""
+    """One row per split of a set, one column per k3."""
     first = next(iter(results.values()))["k3"]
     columns = list(next(iter(first.values())))
     yield f"| MRR by k3 | {' | '.join(columns)} |"
@@ -52,7 +52,7 @@ def k3(results: Any) -> Iterator[str]:
 
 @renders("fields")
 def fields(results: Any) -> Iterator[str]:
-    """One row a ranking: MRR on dev and test, the paired difference on test to the first row, and speed."""
+    """One row per ranking: MRR on dev and test, the paired difference on test to the first row, and speed."""
     yield "| MRR, tweets2claims | dev | test | difference on test | queries per CPU-second |"
     for number, (name, row) in enumerate(results["rows"].items()):
         low, high = row["gain_interval"]
@@ -92,7 +92,7 @@ def _against(figures: Any) -> str:
     return f"{figures['certified_ms']:,.0f} / {figures['faiss_ms']:,.0f} ({figures['times_as_fast']:.1f} ×)"
 
 
-# They were not measured again since cells hold codes that are compared in registers.
+# They have not been remeasured since cells began to hold codes that are compared in registers.
 OLD_CELLS = "ivfpq", "ivfpq (old cells)"
 
 
@@ -141,7 +141,7 @@ def cold_start(results: Any) -> Iterator[str]:
 
 @renders("cold_start.runtimes")
 def runtimes(results: Any) -> Iterator[str]:
-    """How close the vectors of the two runtimes are, and what they cost once they are loaded."""
+    """How close the vectors of the two runtimes are, and what each runtime costs once loaded."""
     lone, batch = results["query_ms"], results["batch_of_64_ms"]
     yield "| | PyTorch | ONNX Runtime |"
     yield f"| one query, CPU ms | {lone['torch']:.2f} | {lone['onnx']:.2f} |"
@@ -224,7 +224,7 @@ def bm25_speed(results: Any) -> Iterator[str]:
 
 @renders("tuning")
 def tuning(results: Any) -> Iterator[str]:
-    """Gain over the untuned index on unseen queries, by the number of judged ones."""
+    """Gain over the untuned index on unseen queries, by the number of judged queries."""
     yield (
         "**Gain in MRR over the untuned index on queries that took no part**, mean (worst) of "
         f"{results['draws']} random draws of n judged queries. Before, a single retriever was kept unless the best "

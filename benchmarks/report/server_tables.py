@@ -26,7 +26,7 @@ def dense(results: Any) -> Iterator[str]:
 
 @renders("serve.bm25")
 def bm25(results: Any) -> Iterator[str]:
-    """BM25 beside Elasticsearch."""
+    """BM25 next to Elasticsearch."""
     if "bm25" not in results:
         return
     yield f"**BM25**, the same {results['documents']:,} sentences:"
@@ -35,7 +35,7 @@ def bm25(results: Any) -> Iterator[str]:
 
 @renders("serve.commands")
 def commands(results: Any) -> Iterator[str]:
-    """What one dense query costs by the command line."""
+    """The cost of one dense query on the command line."""
     if "command_line_cpu_s" not in results:
         return
     cost = results["command_line_cpu_s"]
@@ -68,7 +68,7 @@ def mix(results: Any) -> Iterator[str]:
 
 @renders("soak")
 def soak(results: Any) -> Iterator[str]:
-    """What the soak counted."""
+    """Counts from the soak test."""
     memory = results["oldest_worker_pss_mib"]
     rows = (
         ("minutes", results["minutes"]),
@@ -104,23 +104,23 @@ CORES, CACHE, DISK, FULL = (
     32 * 2**30,
     2e12,
     0.75,
-)  # of a node: bytes for the page cache and of disk, share used
+)  # per node: bytes of page cache and of disk, share used
 COPIES, SHARD, BUSY, MONTH = (
     2,
     50e9,
     0.5,
     730,
-)  # of each shard, its bytes, share of CPU time for searches, hours
+)  # copies per shard, its bytes, share of CPU time for searches, hours
 DIM, LINKS = (
     128,
     2 * 32 * 4,
-)  # bytes of a vector's links in the lowest layer of the graph, which is almost all
+)  # bytes of a vector's links in the graph's lowest layer, almost all of them
 SIDES = {"all": "", "cut": "; clients of that node alone"}
 
 
 @renders("cluster_faults")
 def faults(results: Any) -> Iterator[str]:
-    """What was lost and wrong, and for how long calls failed, by fault."""
+    """Lost and wrong results, and for how long calls failed, by fault."""
     yield (
         f"Three nodes of {_heap(results)} MiB of heap, each in a network namespace of its own; two threads add and "
         f"delete, two search. The disk that is filled has {results['disk_mib']} MiB. *Until*: seconds from the "
@@ -156,7 +156,7 @@ def _heap(results: Any) -> str:
 
 
 def _failed(calls: Any, silent: bool = False) -> str:
-    """Return how many calls failed of how many, until when, and how long a client had no success."""
+    """Return failed and total calls, until when calls failed, and the longest time a client had no success."""
     if not calls["calls"]:
         return "none ended"
     text = f"{calls['failed']:,} of {calls['calls']:,}"
@@ -187,14 +187,14 @@ def paper(results: Any) -> Iterator[str]:
 
 
 def _growth() -> float:
-    """Return the power of the number of documents with which the servers' CPU time per BM25 query grows."""
+    """Return the exponent with which the servers' CPU time per BM25 query grows in the number of documents."""
     found = recorded("elastic").values()
     small, large = [(r["documents"], r["rivals"]["elasticsearch"]["single_server_ms_a_query"]) for r in found]
     return math.log(large[1] / small[1]) / math.log(large[0] / small[0])
 
 
 def _estimate(documents: float, size: int, seconds: float, built: Any) -> dict[str, str]:
-    """Return the rows of one number of documents; `seconds` are of CPU time per query and shard."""
+    """Return the rows for one number of documents; `seconds` is CPU time per query and shard."""
     disk = documents * COPIES * size
     by_disk = math.ceil(disk / (DISK * FULL))
     by_graph = math.ceil(documents * COPIES * (4 * DIM + LINKS) / CACHE)
@@ -218,7 +218,7 @@ def _estimate(documents: float, size: int, seconds: float, built: Any) -> dict[s
 
 @renders("image")
 def image(results: Any) -> Iterator[str]:
-    """What the environment takes, and its largest packages."""
+    """The size of the environment, and its largest packages."""
     size, base = results["environment_mb"], results["base_mb_at_most"]
     yield "| part of the image | MB |"
     yield f"| **environment, all of it** | {size:.0f} |"

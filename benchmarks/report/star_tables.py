@@ -17,7 +17,7 @@ Rows = Mapping[str, Any]
 
 @renders("ast_tables")
 def encoders(results: Any) -> Iterator[str]:
-    """What the README shows: all pairs, and retrieval alone and with BM25."""
+    """The table in the README: all pairs, and retrieval alone and with BM25."""
     yield (
         "**Encoders**, on test (± deviation over seeds). All but MiniLM start from the same word vectors; those with "
         "cloze from vectors that also learned from the documents themselves. The last column says which settings of "
@@ -37,13 +37,13 @@ def encoders(results: Any) -> Iterator[str]:
             found = [(alone, "mrr"), (hybrid, "mrr"), (hybrid, "success_1")]
             cells = [
                 spread(side.get(key)) + _seeds(side) for side, key in found
-            ]  # of fewer seeds than the row
+            ]  # from fewer seeds than the row
             yield f"| {name}{_seeds(row)} | {' | '.join([*pairs, *cells])} | {measured_with(name, row)} |"
 
 
 @renders("star_for_all")
 def for_all(results: Any) -> Iterator[str]:
-    """The star that ships, on each set left out of its training: MRR alone and with BM25, and its leads."""
+    """The shipped star on each set held out of its training: MRR alone and with BM25, and its leads."""
     heads = ("texts", "seeds", "BM25", "mean of vectors", "star", "its lead", "BM25 + mean", "BM25 + star")
     yield f"| left out | {' | '.join(heads)} | lead over BM25 |"
     for name, row in results["sets"].items():
@@ -65,14 +65,14 @@ def _lead_over(against: str, row: Any) -> str:
 
 
 def _all_pairs(row: Any) -> dict[str, Any]:
-    """Return a row's figures over all pairs; mRP only where it is the mean over the paper's eight ranks."""
+    """Return a row's figures over all pairs; mRP only if it is the mean over the paper's eight ranks."""
     found: dict[str, Any] = row.get("tables", {})
     whole = sum(key.startswith("p@") for key in found) == len(RANKS)
     return found if whole else {key: value for key, value in found.items() if key != "mrp"}
 
 
 def measured_with(name: str, row: Any) -> str:
-    """Return a row's ready configuration, and the training settings that are not its own (which are in brackets)."""
+    """Return a row's ready configuration, and (in brackets) the training settings that differ from it."""
     if "settings" not in row:
         return ""
     found = differences(name, row["settings"]).items()
@@ -85,7 +85,7 @@ def measured_with(name: str, row: Any) -> str:
 
 
 def shared_difference(results: Any) -> str:
-    """Return what all rows have in place of the ready configurations' word vectors."""
+    """Return the word vectors that all rows use instead of the ready configurations'."""
     settings = [row["settings"] for rows in results.values() for row in rows.values() if "settings" in row]
     (vectors,) = {(s["data.word_vectors"], s["data.lsa_dim"]) for s in settings}
     return (
@@ -191,7 +191,7 @@ def attempts(results: Any) -> Iterator[str]:
 
 @renders("attention.learned")
 def learned(results: Any) -> Iterator[str]:
-    """What α and the inputs of the keys became, the mean over heads."""
+    """The learned α and inputs of the keys, averaged over heads."""
     yield "| | attempt | α | idf | count | first position |"
     for data, title in TITLES.items():
         for name, row in results.get(data, {}).items():
@@ -203,7 +203,7 @@ def learned(results: Any) -> Iterator[str]:
 
 @renders("attention.stage")
 def stage(results: Any) -> Iterator[str]:
-    """What further vectors per document add at the ranking stage."""
+    """The gain from further vectors per document at the ranking stage."""
     for data, title in TITLES.items():
         rows = results.get("stage", {}).get(data, {})
         if rows:
@@ -229,7 +229,7 @@ MEASURES = (("cpu_s", "CPU seconds", 2), ("mib", "MiB", 0))
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A cost of a · n^b for texts of n tokens, and R², the share of the variance of its logarithm that it explains."""
+    """A cost of a · n^b for texts of n tokens, and R², the share of the log-cost's variance that it explains."""
 
     a: float
     b: float
@@ -244,7 +244,7 @@ class Law:
         return cls(float(np.exp(log_a)), float(b), float(1 - rest @ rest / ((y - y.mean()) @ (y - y.mean()))))
 
     def __str__(self) -> str:
-        """Return the law with a for a thousand tokens, whose size says more than that for one."""
+        """Return the law with a for a thousand tokens, which is easier to interpret than for one token."""
         return f"{self.a * 1000**self.b:.3g} · (n / 1,000)^{self.b:.2f}"
 
 
@@ -284,7 +284,7 @@ def star_length(results: Any) -> Iterator[str]:
 
 @renders("case_study")
 def case_study(results: Any) -> Iterator[str]:
-    """One row per article: what is accepted, how many posts are read until N links, the first posts, and words."""
+    """One row per article: accepted posts, how many posts are read until N links, the first posts, and words."""
     rows = results["rows"]
     until = list(dict.fromkeys(n for row in rows for n in row["until"]))
     accepted = f"cosine ≥ {results['accepted']}: posts, linked"

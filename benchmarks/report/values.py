@@ -1,6 +1,6 @@
-"""Single measured values for prose: `<!-- =NAME -->0.76<!-- /= -->` in a page holds what `VALUES[NAME]` renders.
+"""Single measured values for prose: `<!-- =NAME -->0.76<!-- /= -->` in a page shows `VALUES[NAME]`, rendered.
 
-The comments are invisible where the page is shown. Each value names its results file and is computed from it alone.
+The comments are invisible in the rendered page. Each value names its results file and is computed from it alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _speed(rival: str, documents: str = "89000") -> Callable[[Any], str]:
 
 
 def _encoded(model: str, tokens: int, beside: str) -> Callable[[Any], str]:
-    """How many times as many documents per CPU-second one way to encode yields as another."""
+    """The ratio of documents per CPU-second between two ways to encode."""
     return lambda r: f"{r[model][f'{tokens} tokens'] / r[beside][f'{tokens} tokens']:.2f}"
 
 

@@ -1,8 +1,8 @@
 """Run the commands of docs/walk.md and write what they print below them: `python -m benchmarks.report.walk`.
 
-Each ```console block holds lines `$ command`; everything else in it is output. All blocks run in one folder that begins
-with the files of docs/walk. A line `[…]` is for what was left out: with `… N` after a command, as a comment, only its
-first N lines are kept. Times, sizes and other figures that differ between machines are replaced by `…`.
+Each ```console block holds lines `$ command`; everything else in it is output. All blocks run in one folder that
+starts with the files of docs/walk. A line `[…]` marks omitted output: with `… N` after a command, as a comment, only
+its first N lines are kept. Times, sizes and other figures that differ between machines are replaced by `…`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAGE, DATA = ROOT / "docs" / "walk.md", ROOT / "docs" / "walk"
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^\$ (.*?)(?:  # … (\d+))?$")
 SHELL = re.compile(r"[|<>;&*]")
-FIGURES = (  # what differs from run to run, and what stands for it
+FIGURES = (  # text that differs between runs, and its replacement
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+(\+00:00|Z)?"), "…"),
     (re.compile(r"(?<=^bytes        )\d+", re.MULTILINE), "…"),
     (re.compile(r"\d+(?= bytes)"), "…"),
@@ -49,7 +49,7 @@ def folder() -> Iterator[Path]:
 
 
 def printed(command: str) -> str:
-    """Return what a command prints on stdout and stderr; `linker` runs in this process, which is faster."""
+    """Return a command's output on stdout and stderr; `linker` runs in this process, which is faster."""
     if not command.startswith("linker ") or SHELL.search(command):
         environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         done = subprocess.run(
@@ -69,7 +69,7 @@ def printed(command: str) -> str:
 
 
 def normalised(text: str, place: Path) -> str:
-    """Return output with `…` for what differs from run to run."""
+    """Return output with `…` in place of text that differs between runs."""
     text = text.replace(f"{place.resolve()}/", "").replace(f"{place}/", "")
     for pattern, shown in FIGURES:
         text = pattern.sub(shown, text)
@@ -77,7 +77,7 @@ def normalised(text: str, place: Path) -> str:
 
 
 def render(page: str, run: Run = printed) -> str:
-    """Return the page with the output of its commands as it is now."""
+    """Return the page with the current output of its commands."""
     with folder() as place:
         return BLOCK.sub(lambda block: _block(block[0], place, run), page)
 

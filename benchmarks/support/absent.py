@@ -1,7 +1,7 @@
-"""P(link) of a ranker where some queries have no match.
+"""P(link) of a ranker if some queries have no match.
 
-Their document is taken from the candidates and the next one moves up, so that its siblings stay. Nonsense is words
-drawn from the queries of a set. P(link) is told of each query alone, and of TOGETHER queries that are asked at once.
+Their document is removed from the candidates and the next one moves up, so its siblings stay. Nonsense consists of
+words drawn from the queries of a set. P(link) is estimated for each query alone, and for batches of TOGETHER queries.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from linker.scoring.ranking.ranker import Ranker
 from linker.scoring.ranking.training import train
 
 ORPHANS = (0.0, 0.5, 0.9)  # shares of queries without a match
-TOGETHER = 256  # queries asked at once
-LINKS = 1000  # of training, at most
-CERTAIN = 0.5  # the P(link) from which on a watch takes a link
+TOGETHER = 256  # queries per batch
+LINKS = 1000  # training links at most
+CERTAIN = 0.5  # the minimum P(link) for a watch to accept a link
 
 
 def figures(work: Path, name: str, seed: int) -> dict[str, float]:
-    """Return the figures of a ranker on test; where there is no training split, on a random half."""
+    """Return the figures of a ranker on test; if there is no training split, on a random half."""
     directory, links = work / f"{name}-BM25", rank_data.links(name)
     rank_data.make_index(name, directory)
     deeper = PoolSettings(bm25=PoolSettings().bm25 + 1)
@@ -67,7 +67,7 @@ def _part(part: Gathered, chosen: BoolArray) -> Gathered:
 
 
 def _without(part: Gathered, orphans: BoolArray) -> Gathered:
-    """Return the best candidates but one, and without the relevant ones for the queries that `orphans` [n] marks."""
+    """Return all candidates but the last; queries marked in `orphans` [n] lose their relevant ones first."""
     gone = part.relevant & orphans[:, None]
     order = np.argsort(gone, axis=1, kind="stable")[:, :-1]
     rows = np.take_along_axis(np.where(gone, -1, part.pool.rows), order, 1)
@@ -80,7 +80,7 @@ def _without(part: Gathered, orphans: BoolArray) -> Gathered:
 
 
 def first(ranker: Ranker, part: Gathered, size: int) -> tuple[Float64Array, BoolArray]:
-    """Return P(link) of the first candidates [n] and whether they are right, where `size` queries are asked at once."""
+    """Return P(link) of the first candidates [n] and whether they are right, with `size` queries per batch."""
     ranked = ranker.rank(part.pool)
     right = (part.relevant & (part.pool.rows == ranked.rows[:, :1])).any(axis=1)
     none = np.concatenate(
@@ -91,13 +91,13 @@ def first(ranker: Ranker, part: Gathered, size: int) -> tuple[Float64Array, Bool
 
 
 def _nonsense(judged: Judged, random: np.random.Generator) -> list[str]:
-    """Return TOGETHER queries of the lengths of judged ones, of words drawn from all of them."""
+    """Return TOGETHER queries with the lengths of judged queries, of words drawn from all of them."""
     words = [word for query in judged.queries for word in query.text.split()]
     chosen = random.choice(len(judged.queries), TOGETHER)
     return [" ".join(random.choice(words, max(3, len(judged.queries[i].text.split())))) for i in chosen]
 
 
 def calibration_error(said: Float64Array, right: BoolArray) -> float:
-    """Return the mean distance of P(link) [n] from how often it is right, in ten bins of equal width."""
+    """Return the mean distance between P(link) [n] and its frequency of being right, in ten equal-width bins."""
     bins = np.minimum((said * 10).astype(int), 9)
     return float(np.abs(np.bincount(bins, said - right, 10)).sum() / max(len(said), 1))

@@ -3,12 +3,12 @@
     PYTHON benchmarks/support/asreview_reading.py TASK.json OUT.jsonl
 
 TASK.json: {"titles": [...], "texts": [...], "share": .95, "most": 2500, "topics": [{"name", "relevant": [row, …],
-"seeds": [row, …]}]}. The model is ASReview's default, elas_u4. Documents are read as `asreview simulate` reads them: in
-the order of the file until a relevant and an irrelevant one are known, then in the order of the model, which is trained
-after each label. Reading ends when `share` of the relevant documents other than the seeds has been found, or after
-`most` documents. For each topic, the script writes the relevance of the documents in the order in which they were read,
-and the CPU seconds, without those of the TF-IDF of the corpus, which is computed once. It skips topics that OUT.jsonl
-already holds.
+"seeds": [row, …]}]}. The model is ASReview's default, elas_u4. Documents are read as `asreview simulate` reads them:
+in file order until a relevant and an irrelevant one are known, then in the order of the model, which is trained after
+each label. Reading ends when `share` of the relevant documents other than the seeds has been found, or after `most`
+documents. For each topic, the script writes the relevance of the documents in the order in which they were read, and
+the CPU seconds, excluding the TF-IDF of the corpus, which is computed once. It skips topics that OUT.jsonl already
+holds.
 """
 
 import json
@@ -27,7 +27,7 @@ from asreview.simulation.simulate import Simulate
 
 
 class Enough:
-    """Stops when `need` relevant documents were found besides the seeds, or after `most` reads."""
+    """Stops when `need` relevant documents in addition to the seeds were found, or after `most` reads."""
 
     def __init__(self, seeds: int, need: int, most: int) -> None:
         self.seeds, self.need, self.most = seeds, need, most

@@ -23,14 +23,14 @@ DEPTH, BLOCK, DEV_DOCUMENTS = 100, 256, 3000
 
 @dataclass(frozen=True)
 class Case:
-    """Rows of texts and documents are those of `pairs`, which holds the training links."""
+    """Rows of texts and documents refer to `pairs`, which holds the training links."""
 
     name: str
     data: DataConfig
     pairs: Pairs
     dev: Pairs
     links: dict[str, list[tuple[int, int]]]
-    linked: dict[str, list[int]]  # texts of a split, in the order of every ranking
+    linked: dict[str, list[int]]  # texts of a split, in the order of each ranking
     bm25: dict[str, Ranking]
 
     def linked_documents(self, split: str) -> npt.NDArray[np.int64]:
@@ -38,7 +38,7 @@ class Case:
         return np.array(sorted({d for _, d in self.links[split]}), dtype=np.int64)
 
     def figures(self, split: str, rows: npt.NDArray[np.int64]) -> dict[str, float]:
-        """Return MRR and Success@1, @5 of rankings [texts, k]; what is not found counts 0."""
+        """Return MRR and Success@1, @5 of rankings [texts, k]; documents not found count 0."""
         own: dict[int, set[int]] = {}
         for text, document in self.links[split]:
             own.setdefault(text, set()).add(document)
@@ -60,7 +60,7 @@ class Case:
 
 @functools.cache
 def read_case(name: str, work: Path) -> Case:
-    """Read a set of the shared data; BM25's rankings are kept in `work`."""
+    """Read a set of the shared data; BM25's rankings are cached in `work`."""
     folder = shared_data() / name
     data = DataConfig(
         queries=folder / "queries.jsonl.gz", documents=folder / "corpus.jsonl.gz",
@@ -100,7 +100,7 @@ def _bm25(pairs: Pairs, linked: dict[str, list[int]], work: Path) -> dict[str, R
 
 
 def rank_dense(texts: npt.NDArray[np.float32], documents: npt.NDArray[np.float32], k: int) -> Ranking:
-    """Return the best k documents of each text by inner product, equal ones by row."""
+    """Return the top k documents for each text by inner product, ties by row."""
     parts = [best(texts[i : i + BLOCK] @ documents.T, k) for i in range(0, len(texts), BLOCK)]
     return np.concatenate([rows for rows, _ in parts]), np.concatenate([scores for _, scores in parts])
 

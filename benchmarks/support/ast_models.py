@@ -1,4 +1,4 @@
-"""The models of benchmarks/ast_tables.py, their settings, and how these differ from the ready configurations."""
+"""The models of benchmarks/ast_tables.py, their settings, and the differences to the ready configurations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linker.training import ready
 from linker.training.config import DataConfig, EncoderConfig, TrainConfig, TrainingConfig
 from linker.training.run import mean_settings
 
-LENGTH = 2048  # tokens that every encoder reads of a document
+LENGTH = 2048  # tokens per document that every encoder reads
 FEW = 5000  # links
 BASE = TrainingConfig(
     temperature=0.1, batch_size=256, epochs=2, lr=1e-3, embedding_lr=0.5, max_length=128, crop=True, word_dropout=0.2,
@@ -22,7 +22,7 @@ BASE = TrainingConfig(
 )  # fmt: skip
 LONGER = dataclasses.replace(
     BASE, epochs=4
-)  # they start from random weights, the star from the mean it refines
+)  # these start from random weights, the star from the mean that it refines
 RECURRENT = dataclasses.replace(LONGER, lr=3e-3)  # at 1e-3 a GRU was still at chance after two epochs
 STAR = dataclasses.replace(BASE, lr=1e-4, embedding_lr=0.0, alpha_lr=50.0, epochs=1, batch_size=512)
 CLOZE = dataclasses.replace(STAR, cloze=256, embedding_lr=0.0, batch_size=256, mean_epochs=8)
@@ -63,9 +63,9 @@ READY = {
     "ast, cloze": "ast",
     "mean": "bag",
     "mean, cloze": "bag",
-}  # others have a configuration of their own name
+}  # the others have a configuration of the same name
 NEVER_MATTER = ("training.seed", "training.device", "training.checkpoint_steps")
-# Options that are newer than what some rows recorded, with what training did before there was a choice.
+# Options newer than some recorded rows, with the behaviour of training before the option existed.
 LATER: Mapping[str, Any] = {
     **{f"encoder.{key}": value for key, value in LATER_OPTIONS.items()},
     "training.inputs_lr": 100.0,
@@ -77,7 +77,7 @@ OPEN = [*(f"{key}=x" for key in ready.PATHS), "output.path=x"]
 
 
 def fitted(training: TrainingConfig, links: int) -> TrainingConfig:
-    """Return a model's settings for so many links."""
+    """Return a model's settings for this many links."""
     training = dataclasses.replace(training, batch_size=min(training.batch_size, links // 8))
     if links < FEW:  # an epoch is eight steps, and dev decides when to stop
         training = dataclasses.replace(training, epochs=10 * training.epochs, patience=5)
@@ -85,16 +85,16 @@ def fitted(training: TrainingConfig, links: int) -> TrainingConfig:
 
 
 def settings_of(model: str, links: int) -> dict[str, Any]:
-    """Return what decides a row of the tables, by the keys of a training file."""
+    """Return the settings that determine a row of the tables, by the keys of a training file."""
     encoder, training = MODELS[model]
     training = fitted(dataclasses.replace(training, dev_documents=DEV_DOCUMENTS), links)
-    if encoder.kind == "bag":  # it is what the first stage learns
+    if encoder.kind == "bag":  # the first stage trains the bag itself
         training = mean_settings(training, links)
     return _flat({"word_vectors": "word-vectors-en", "lsa_dim": 172}, encoder, training)
 
 
 def ready_settings(model: str) -> dict[str, Any]:
-    """Return the same of the model's ready configuration."""
+    """Return the same for the model's ready configuration."""
     name = READY.get(model, model)
     config: TrainConfig = load(ready.find(Path(name), OPEN), TrainConfig, OPEN)
     data: DataConfig = config.data
@@ -104,7 +104,7 @@ def ready_settings(model: str) -> dict[str, Any]:
 
 
 def differences(model: str, settings: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return each key in which a row's settings are not those of the ready configuration, with both values."""
+    """Return each key in which a row's settings differ from the ready configuration, with both values."""
     own = ready_settings(model)
     unused = {"training.temperature"} if own["training.loss"] == "triplet" else set()
     found = {**LATER, **settings}
@@ -120,7 +120,5 @@ def _flat(data: Mapping[str, Any], encoder: EncoderConfig, training: TrainingCon
         "training": dataclasses.asdict(training),
     }
     values = {f"{table}.{key}": value for table, found in tables.items() for key, value in found.items()}
-    lists = {
-        key: list(value) for key, value in values.items() if isinstance(value, tuple)
-    }  # as JSON has them
+    lists = {key: list(value) for key, value in values.items() if isinstance(value, tuple)}  # as in JSON
     return {key: value for key, value in (values | lists).items() if key not in NEVER_MATTER}

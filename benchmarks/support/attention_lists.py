@@ -1,7 +1,7 @@
-"""Candidate lists with the learned ranker's scores, out of fold, and how a compact star learns from them.
+"""Candidate lists with the learned ranker's out-of-fold scores, and how a compact star learns from them.
 
 The teacher is the ranker of BM25's candidates by words alone, so that no encoder's errors teach the encoder. Queries
-without links are sentences of documents, whose own document is not a candidate.
+without links are sentences from documents; the source document is not a candidate.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ QUERIES, SENTENCES = 5000, 4000
 
 @dataclass(frozen=True)
 class Lists:
-    """Token ids of queries, their candidates (int64 [n, c], −1: none), the ranker's scores and what is linked [n, c].
+    """Token ids of queries, their candidates (int64 [n, c], −1: none), the ranker's scores and the links [n, c].
 
-    `texts` are the rows of the queries among the set's texts, or empty where they are none of them.
+    `texts` are the rows of the queries among the set's texts, or empty if they are not among them.
     """
 
     queries: list[npt.NDArray[np.int32]]
@@ -46,7 +46,7 @@ class Lists:
     texts: npt.NDArray[np.int64]
 
     def of(self, chosen: set[int]) -> Lists:
-        """Return the lists of the texts whose rows are `chosen`; all, where the queries are not such texts."""
+        """Return the lists of the texts whose rows are `chosen`; all if the queries are not such texts."""
         if not len(self.texts):
             return self
         inside = np.array([text in chosen for text in self.texts.tolist()])
@@ -55,7 +55,7 @@ class Lists:
 
 
 def teach(data: Data, work: Path, seed: int = 0) -> tuple[Lists, Lists]:
-    """Return the lists of the training texts, and those of sentences; kept in `work`."""
+    """Return the lists for training texts and for sentences; cached in `work`."""
     folder = work / data.case.name
     path = folder / "lists.npz"
     if not path.exists():
@@ -129,7 +129,7 @@ def learn_lists(
     soft: float = 1.0,
     tau: float = 1.0,
 ) -> list[float]:
-    """Train on lists of `size` candidates, the linked and the teacher's best ones first; return each epoch's loss.
+    """Train on lists of `size` candidates, linked and the teacher's best ones first; return each epoch's loss.
 
     The loss is `soft` times the cross-entropy between the softmaxes of the teacher's scores ÷ `tau` and of the
     cosines, plus InfoNCE of the links with all candidates of the batch as negatives.
@@ -155,7 +155,7 @@ def _list_loss(
 ) -> torch.Tensor:  # fmt: skip
     noisy = lists.scores[chosen] + rng.gumbel(
         size=(len(chosen), lists.scores.shape[1])
-    )  # a sample, best ones likely
+    )  # a sample that favours the best
     noisy = np.where(lists.rows[chosen] >= 0, noisy, -np.inf) + 1e6 * lists.linked[chosen]
     picked = np.argsort(-noisy, axis=1)[:, :size]
     rows = np.take_along_axis(lists.rows[chosen], picked, 1)

@@ -1,4 +1,4 @@
-"""The ranking stage of benchmarks/attention.py: what further vectors per document add to BM25 and the cosine."""
+"""The ranking stage of benchmarks/attention.py: the gain from more vectors per document."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from linker.scoring.ranking.groups import names_of
 from linker.scoring.ranking.training import grow, lists_of
 from linker.training.compact_star import CompactStar
 
-FEW, DEEP, NEAR = 2000, 20, 10  # training queries, candidates of BM25 and of the star
+FEW, DEEP, NEAR = 2000, 20, 10  # training queries; candidates from BM25; candidates from the star
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 TREES, SEEDS = 150, (0, 1, 2)
-STATES = 300  # dev queries on which states are compared: they cost most
+STATES = 300  # dev queries on which states, the most expensive, are compared
 Array = npt.NDArray[Any]
 
 
 @dataclasses.dataclass
 class Split:
-    """Queries of a split: their rows, their candidates, what is linked, and the scores by name, each [n, c]."""
+    """Queries of a split: their rows, candidates, links, and the scores by name, each [n, c]."""
 
     texts: list[int]
     rows: npt.NDArray[np.int64]
@@ -48,12 +48,12 @@ class Split:
     words: Array  # BM25's features, float32 [n, c, f]
 
     def ranks(self, scores: Array) -> npt.NDArray[np.float64]:
-        """Return each query's reciprocal rank by scores [n, c]."""
+        """Return each query's reciprocal rank under scores [n, c]."""
         return mrr(scores, self.linked, self.rows >= 0)
 
 
 def stage(model: CompactStar, data: Data, work: Path, part: str) -> dict[str, Any]:
-    """Return the measures of every addition; the model has not seen the links of `part`, from which trees learn."""
+    """Return the measures of every addition; the trees learn from the links of `part`, unseen by the model."""
     splits = _splits(model, data, work, part)
     dev, test = splits["dev"], splits["test"]
     base, (cosine,) = _mixed(dev, test, ["cosine"])
@@ -130,7 +130,7 @@ def _links(data: Data, part: str) -> dict[str, list[tuple[int, int]]]:
 
 
 def _mixed(dev: Split, test: Split, names: list[str]) -> tuple[dict[str, Array], list[float]]:
-    """Return the reciprocal ranks of BM25 ÷ its maximum plus weighted scores; the weights are dev's."""
+    """Return the reciprocal ranks of BM25 ÷ its maximum plus weighted scores; the weights are chosen on dev."""
 
     def total(split: Split, weights: tuple[float, ...]) -> Array:
         bm25 = split.scores["bm25"] / np.maximum(split.scores["bm25"].max(axis=1, keepdims=True), 1e-9)

@@ -1,4 +1,4 @@
-"""Training and judging of compact stars: whole documents as types, against the contrast from the first step on."""
+"""Training and evaluation of compact stars: whole documents as types, with the contrast from the first step."""
 
 from __future__ import annotations
 
@@ -27,28 +27,26 @@ LENGTH = 2000
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a compact star learns. Rates of 0 leave a part as it is; `links` is the part that it learns from."""
+    """How a compact star learns. A rate of 0 freezes a part; `links` is the part of the links to learn from."""
 
     mean_only: bool = False  # the relay is the mean
     vectors: float = 3e-3  # learning rate of the word vectors
-    attention: float = 0.0  # of queries, keys, values and outputs
-    alpha: float = 0.0  # of α before its sigmoid
-    inputs: float = 0.0  # of idf, count and position in the keys
-    used: int = 3  # so many of these inputs
+    attention: float = 0.0  # learning rate of queries, keys, values and outputs
+    alpha: float = 0.0  # learning rate of α before its sigmoid
+    inputs: float = 0.0  # learning rate of idf, count and position in the keys
+    used: int = 3  # number of these inputs used
     epochs: int = 8
     batch: int = 512
     cloze: int = 1024  # windows per step
     temperature: float = 0.07
     dropout: float = 0.3
     links: str = "all"  # or "first", "second": halves by text
-    bank: bool = False  # all documents as they were at the beginning of the epoch are negatives too
+    bank: bool = False  # all documents, encoded at the start of the epoch, are negatives too
     teacher: float = 0.0  # the weight of the ranker's lists in the loss
     fixed_alpha: float | None = None
-    weights: bool = True  # gradients of the vectors reach the weights, and not only what they mix
+    weights: bool = True  # gradients of the vectors also reach the weights, not only the mixed values
     keys: bool = True  # … and the keys
-    stream: int = (
-        8  # of random numbers: the same windows again would not be new to vectors that learned from them
-    )
+    stream: int = 8  # random stream: vectors that learned from a window must not see the same windows again
     seed: int = 0
 
 
@@ -71,7 +69,7 @@ class Data:
 
 
 def read(name: str, work: Path) -> Data:
-    """Read a set of the shared data; its start vectors are kept in `work`."""
+    """Read a set of the shared data; its start vectors are cached in `work`."""
     case = read_case(name, work / name)
     path, cache = work / name / "vectors.npy", work / name / "ids.npz"
     tokenizer = load_tokenizer(Path(case.data.word_vectors) / "tokenizer.json")
@@ -130,7 +128,7 @@ class Steps:
         self._running: list[float] = []
 
     def step(self, loss: Tensor) -> None:
-        """Take a step down the gradient of a loss, whose norm is at most 1."""
+        """Take a step down the gradient of a loss, clipped to norm 1."""
         scale = learning_rate_scale(self._step, self._total, 0.1)
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * scale
@@ -142,14 +140,14 @@ class Steps:
         self._step += 1
 
     def end_epoch(self) -> None:
-        """Note the mean loss since the last call, and print it."""
+        """Record the mean loss since the last call, and print it."""
         self.losses.append(round(float(np.mean(self._running)), 4))
         self._running = []
         print(f"  epoch loss {self.losses[-1]}", file=sys.stderr, flush=True)
 
 
 def optimizer_of(model: CompactStar, recipe: Recipe) -> torch.optim.Optimizer:
-    """Set what of a model learns, and return its optimizer."""
+    """Set which parts of a model learn, and return its optimizer."""
     model.mean_only, model.fixed_alpha = recipe.mean_only, recipe.fixed_alpha
     model.used = recipe.used
     model.learns_weights, model.learns_keys = recipe.weights, recipe.keys
@@ -205,7 +203,7 @@ def _loss(
 def cloze_loss(
     model: CompactStar, documents: Sequence[Ids], recipe: Recipe, size: int, rng: np.random.Generator
 ) -> Tensor:
-    """Return the loss of finding a document's rest by a window of 40 tokens of it (Lee et al., 2019)."""
+    """Return the loss of finding a document's remainder from a window of 40 of its tokens (Lee et al., 2019)."""
     windows, rests = [], []
     for row in rng.choice(len(documents), size, replace=False):
         ids = documents[row]
@@ -247,7 +245,7 @@ def reciprocal(data: Data, split: str, queries: Any, documents: Any) -> npt.NDAr
 def judge(
     model: CompactStar, data: Data, splits: Sequence[str] = ("dev",)
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """Return the reciprocal ranks of splits' texts among all documents."""
+    """Return the reciprocal ranks for the splits' texts among all documents."""
     documents = encode(model, data.documents)
     texts = {s: encode(model, [data.texts[t] for t in data.case.linked[s]]) for s in splits}
     return {s: reciprocal(data, s, texts[s], documents) for s in splits}

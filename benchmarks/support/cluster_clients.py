@@ -1,9 +1,9 @@
-"""Clients of an index on a cluster: threads that add, delete and search by linker, and log what they were told.
+"""Clients of an index on a cluster: threads that add, delete and search with linker, and log the results.
 
-`python -m benchmarks.support.cluster_clients ADDRESS FOLDER NAME WRITERS READERS` runs until SIGTERM. FOLDER/NAME.jsonl
-gets one line for each call: who made it, when it began and ended (seconds of the machine's monotonic clock), and what
-came of it. Writers add batches of documents that have a word of the batch in common, and delete some later; ids are
-never used twice. Readers ask for the standing documents, whose order is known, and for the batches of all writers.
+`python -m benchmarks.support.cluster_clients ADDRESS FOLDER NAME WRITERS READERS` runs until SIGTERM.
+FOLDER/NAME.jsonl gets one line per call: the caller, when it began and ended (seconds of the machine's monotonic
+clock), and its outcome. Writers add batches of documents that share a word of the batch, and delete some later; ids
+are never reused. Readers search for the standing documents, whose order is known, and for the batches of all writers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from linker.engine.engine import Engine
 
 BATCH, K, DIM, KINDS, STANDING = 10, 10, 16, 7, 280
 PAUSE = 0.25  # seconds between two calls of a thread
-OLD = 4  # turns after which a writer deletes of a batch
+OLD = 4  # turns after which a writer deletes from a batch
 
 
 def standing() -> tuple[list[Document], Matrix]:
@@ -42,7 +42,7 @@ def standing() -> tuple[list[Document], Matrix]:
 def expected(query: str) -> list[str]:
     """Return the ids that a search for standing documents must return, in order, whatever else is in the index.
 
-    "kind3": of the documents with this word the shorter ones are first. "near5": the cosines with document 5.
+    "kind3": documents with this word, shorter ones first. "near5": by cosine to document 5.
     """
     if query.startswith("kind"):
         return [f"s{int(query[4:]) + KINDS * n}" for n in range(K)]
@@ -59,7 +59,7 @@ def batch(name: str, turn: int) -> tuple[list[Document], Matrix]:
 
 
 class Clients:
-    """What the threads share: the index, the log, and when to stop."""
+    """Shared state of the threads: the index, the log, and when to stop."""
 
     def __init__(self, address: str, folder: Path) -> None:
         self.folder, self.stop = folder, threading.Event()
@@ -72,7 +72,7 @@ class Clients:
         event: dict[str, Any] = {"who": who, "kind": kind, **facts, "begin": time.monotonic()}
         try:
             event["answer"] = what(self._engine())
-        except Exception as e:  # whatever it is, it is a finding
+        except Exception as e:  # any exception is a finding
             event |= {"error": str(e), "type": type(e).__name__}
         event["end"] = time.monotonic()
         with self._lock:
@@ -87,7 +87,7 @@ class Clients:
         return engine
 
     def write(self, name: str) -> None:
-        """Add a batch a turn, and delete half of an older one, or all of it."""
+        """Add a batch per turn, and delete half of an older one, or all of it."""
         turns: list[int] = []
         turn = 0
         while not self.stop.wait(PAUSE):
@@ -126,7 +126,7 @@ class Clients:
         self.call(name, "search", ask, query=query)
 
     def _batch(self, rng: random.Random) -> str:
-        """Return the word of a batch, mostly of a late one."""
+        """Return the word of a batch, usually a recent one."""
         turns = {file.name[5:]: int(file.read_text() or 0) for file in self.folder.glob("turn-*")}
         if not turns:
             return "kind0"

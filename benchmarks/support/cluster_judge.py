@@ -1,8 +1,8 @@
-"""Compares what an index on a cluster answered with what it had acknowledged: what is lost, and what is wrong.
+"""Compares results from an index on a cluster with its acknowledged writes: losses and errors.
 
 A document must be found by a search that begins after its addition was acknowledged and ends before its deletion was
-sent; it must not be found by one that begins after its deletion was acknowledged. In between, and where a call failed,
-both are right. What was never sent must never be found.
+sent; it must not be found by a search that begins after its deletion was acknowledged. In between, and if a call
+failed, either is correct. Documents never sent must never be found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEVER = float("inf")
 
 
 class Life(NamedTuple):
-    """When a document was sent, acknowledged, told to go, and acknowledged to be gone; NEVER where it was not."""
+    """When a document's addition and deletion were sent and acknowledged; NEVER if they were not."""
 
     sent: float = NEVER
     safe: float = NEVER
@@ -44,7 +44,7 @@ def lives(events: Iterable[Event]) -> dict[str, Life]:
 
 
 def verdict(event: Event, known: Mapping[str, Life]) -> dict[str, int]:
-    """Return how many documents a search was wrong about, by what was wrong."""
+    """Return how many documents a search was wrong about, by kind of error."""
     begin, end, query, answer = event["begin"], event["end"], event["query"], event["answer"]
     if query.startswith(("kind", "near")):
         return {"other_order": int(answer != expected(query))}
@@ -61,7 +61,7 @@ def verdict(event: Event, known: Mapping[str, Life]) -> dict[str, int]:
 
 
 def left_over(final: Mapping[str, str], known: Mapping[str, Life]) -> dict[str, int]:
-    """Return what is lost or too much at the end; `final` has the texts of all documents by id."""
+    """Return lost and surplus documents at the end; `final` has the texts of all documents by id."""
     texts = {d.id: d.text for d in standing()[0]}
     must = {id_ for id_, life in known.items() if life.safe < NEVER and life.going == NEVER} | texts.keys()
     may = {id_ for id_, life in known.items() if life.gone == NEVER} | texts.keys()
@@ -79,10 +79,10 @@ def left_over(final: Mapping[str, str], known: Mapping[str, Life]) -> dict[str, 
 
 
 def calls(events: Sequence[Event], since: float, until: float) -> dict[str, Any]:
-    """Return how the calls went that ended between two times: how many failed, until when, and the longest wait.
+    """Return the outcome of calls that ended between two times: how many failed, until when, and the longest wait.
 
-    `failing_s`: from `since` to the end of the last that failed. `silent_s`: the longest time in which a client had no
-    success, its pauses included.
+    `failing_s`: from `since` to the end of the last failed call. `silent_s`: the longest time in which a client had
+    no success, including its pauses.
     """
     here = [e for e in events if since <= e["end"] <= until]
     failed = [e for e in here if "error" in e]
@@ -101,7 +101,7 @@ def calls(events: Sequence[Event], since: float, until: float) -> dict[str, Any]
 
 
 def errors(events: Iterable[Event]) -> list[dict[str, Any]]:
-    """Return the different error texts, without their numbers, the most frequent first."""
+    """Return the distinct error texts, without their numbers, most frequent first."""
     counts = collections.Counter(
         (e["kind"], e["type"], re.sub(r"\d+(\.\d+)*", "N", e["error"])) for e in events if "error" in e
     )
@@ -109,6 +109,6 @@ def errors(events: Iterable[Event]) -> list[dict[str, Any]]:
 
 
 def wrong(events: Iterable[Event], known: Mapping[str, Life]) -> list[tuple[Event, dict[str, int]]]:
-    """Return the searches that were wrong, each with what was."""
+    """Return the wrong searches, each with its errors."""
     judged = ((e, verdict(e, known)) for e in events if e["kind"] == "search" and "error" not in e)
     return [(event, counts) for event, counts in judged if any(counts.values())]

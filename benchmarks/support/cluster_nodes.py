@@ -1,4 +1,4 @@
-"""Three Elasticsearch nodes in network namespaces of their own, for the benchmark of faults."""
+"""Three Elasticsearch nodes in their own network namespaces, for the fault benchmark."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ DISK = 160  # MiB of the last node's disk
 
 @dataclass
 class Cluster:
-    """Three nodes, each in a namespace of its own."""
+    """Three nodes, each in its own namespace."""
 
     network: Network
     nodes: list[Node]
     folder: Path
 
     def address(self, name: str, numbers: list[int] | None = None) -> str:
-        """Return the address of an index, by all nodes or by some."""
+        """Return the address of an index, through all nodes or some."""
         hosts = [f"{self.nodes[n].host}:{PORT}" for n in numbers or range(NODES)]
         return f"elastic+http://{','.join(hosts)}/{name}"
 
     def ask(self, path: str, but: int | None = None) -> Any:
-        """Return what a node other than `but` answers."""
+        """Return the response of a node other than `but`."""
         return self.nodes[0 if but != 0 else 1].get(path)
 
     def holder(self, name: str, *, master: bool) -> int:
-        """Return the number of a node with a primary shard, which is the master or is not, where there is one."""
+        """Return the number of a node with a primary shard that is (or is not) the master, if there is one."""
         shards = self.ask(f"/_cat/shards/{name}-g*?format=json")
         primaries = sorted({int(s["node"][-1]) for s in shards if s["prirep"] == "p"})
         leader = int(self.ask("/_cat/master?format=json")[0]["node"][-1])
         return next((n for n in primaries if (n == leader) is master), primaries[0])
 
     def wait(self, seconds: float) -> float | None:
-        """Wait until all nodes and copies are there; return the seconds that took, None where it took too long."""
+        """Wait until all nodes and copies are up; return the seconds this took, None if it took too long."""
         begin = time.monotonic()
         while time.monotonic() - begin < seconds:
             with contextlib.suppress(OSError, ValueError):
@@ -56,7 +56,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster(network: Network, disk: Path) -> Iterator[Cluster]:
-    """Start three nodes; the last one's data is on a small disk of its own."""
+    """Start three nodes; the last one's data is on its own small disk."""
     with elastic_server.folder() as folder, contextlib.ExitStack() as stack:
         common = {
             "cluster.name": folder.name,

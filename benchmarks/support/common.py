@@ -1,4 +1,4 @@
-"""What all benchmarks share: CPU time, a description of the machine, the record in benchmarks/results, the data."""
+"""Shared by all benchmarks: CPU time, the machine's description, the record in benchmarks/results, the data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PACKAGES = (
 
 
 def cpu_time(run: Callable[[], object], repeats: int = 5) -> float:
-    """Return the least CPU time, in seconds and over all threads of the process, of several runs."""
+    """Return the least CPU time of several runs, in seconds, over all threads of the process."""
     times = []
     for _ in range(repeats):
         start = time.process_time()
@@ -51,7 +51,7 @@ def percentiles(seconds: Sequence[float], digits: int = 2) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a call cost in a process of its own: CPU seconds of all threads, peak memory and its growth, in MiB."""
+    """The cost of a call in its own process: CPU seconds of all threads, peak memory and its growth, in MiB."""
 
     cpu_s: float
     peak_mib: float
@@ -74,7 +74,7 @@ def _cost(run: Callable[..., object], args: Sequence[Any], warm: Sequence[Any] |
 
 
 def _memory(field: str) -> float:
-    """Return a figure of this process in MiB (ru_maxrss would be the parent's where that is larger)."""
+    """Return a figure of this process in MiB (ru_maxrss would be the parent's if that is larger)."""
     line = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     assert line is not None
     return int(line[1]) / 1024
@@ -108,7 +108,7 @@ def _version(package: str) -> str | None:
 
 
 def commit() -> str:
-    """Return the full name of the commit that is checked out."""
+    """Return the full hash of the checked-out commit."""
     return _git("rev-parse", "HEAD")
 
 
@@ -118,7 +118,7 @@ def _git(*args: str) -> str:
 
 
 def _command() -> str:
-    """Return the command as one would type it again; of an absolute path only the name is kept."""
+    """Return the command as one would retype it; absolute paths are reduced to their names."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     program = f"-m {spec.name}" if spec is not None else Path(sys.argv[0]).name
     arguments = [Path(a).name if Path(a).is_absolute() else a for a in sys.argv[1:]]
@@ -151,7 +151,7 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 class KeptRows(list[dict[str, Any]]):
-    """Rows of results, which the file at `path`, if one is named, keeps between runs."""
+    """Rows of results, kept between runs in the file at `path`, if one is named."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -163,7 +163,7 @@ class KeptRows(list[dict[str, Any]]):
         return any(all(row.get(key) == value for key, value in values.items()) for row in self)
 
     def missing(self, **axes: Iterable[Any]) -> Iterator[dict[str, Any]]:
-        """Yield each combination of a value of every axis, the last of which varies fastest, that no row has yet."""
+        """Yield each combination of the axes' values that no row has yet; the last axis varies fastest."""
         for values in itertools.product(*axes.values()):
             named = dict(zip(axes, values, strict=True))
             if not self.has(**named):
@@ -184,19 +184,19 @@ def shared_data() -> Path:
 
 
 class Commas(tuple[Any, ...]):
-    """Values of an option that are written with commas between them; their type is that of the first."""
+    """Comma-separated values of an option; the first determines their type."""
 
     def read(self, text: str) -> Commas:
-        """Return the values that a text names."""
+        """Return the values in a text."""
         return Commas(map(type(self[0]), text.split(",")))
 
 
 def parse_options(description: str | None, **options: Any) -> argparse.Namespace:
     """Read the command line of a benchmark: `rows=10` is the option `--rows`, an int whose default is 10.
 
-    A type in place of the default makes an option required, `Path | None` one without a default, False a switch, and a
-    list one of any number of values, and `Commas` one of values with commas between them. A pair is all this and the
-    option's help.
+    A type instead of a default makes the option required; `Path | None` makes it optional without a default, False a
+    switch, a list an option with any number of values, and `Commas` one with comma-separated values. A pair is any of
+    these and the option's help.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -222,7 +222,7 @@ def parse_options(description: str | None, **options: Any) -> argparse.Namespace
 
 @contextlib.contextmanager
 def work_folder(named: Path | None) -> Iterator[Path]:
-    """Work in the folder that the command line names, which is kept, or in a temporary one."""
+    """Work in the folder named on the command line, which is kept, or in a temporary folder."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = named or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""tantivy, faiss and bm25s, called as directly as possible: what the engine is compared with.
+"""tantivy, faiss and bm25s, called as directly as possible, for comparison with the engine.
 
 Analyser and schema equal those of the engine but are written out here; documents are rows, ids a Python list.
 """
@@ -23,7 +23,7 @@ faiss = load_faiss()  # untyped
 
 HEAP, BATCH = 128_000_000, 256
 LINKS, EF_CONSTRUCTION = 32, 100
-BLAS_BATCH = 5  # from so many queries on FAISS's matrix product wins (measured)
+BLAS_BATCH = 5  # minimum queries for FAISS's matrix product to win (measured)
 
 
 def read(corpus: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -54,7 +54,7 @@ def open_tantivy(folder: Path) -> tantivy.Index:
 
 
 def build_tantivy(corpus: Path, out: Path) -> list[str]:
-    """Index a file on the disk; return the ids."""
+    """Index a file on disk; return the ids."""
     index = open_tantivy(out)
     writer = index.writer(HEAP, 1)
     ids = []
@@ -72,7 +72,7 @@ def build_tantivy(corpus: Path, out: Path) -> list[str]:
 
 
 def build_bm25s(corpus: Path, out: Path) -> tuple[list[str], Any]:
-    """Index a file by bm25s with Snowball stems and English stop words, and save it."""
+    """Index a file with bm25s, Snowball stems and English stop words, and save it."""
     import bm25s
 
     ids, texts, _ = zip(*read(corpus), strict=True)
@@ -148,7 +148,7 @@ class DirectText:
 
 
 class DirectVectors:
-    """Search a FAISS index; `ef` is the width of a graph's search."""
+    """Search a FAISS index; `ef` is the search width of a graph."""
 
     def __init__(self, index: Any, ids: list[str]) -> None:
         self._index, self._ids = index, ids
@@ -167,7 +167,7 @@ class DirectVectors:
 def direct_hybrid(
     text: DirectText, dense: DirectVectors, texts: Sequence[str], vectors: Matrix, k: int, ids: list[str]
 ) -> list[list[str]]:
-    """Fuse both sides' best 100 by reciprocal ranks in pure Python."""
+    """Fuse both sides' top 100 by reciprocal ranks in pure Python."""
     answers = []
     for (first, _), second in zip(text.rows(texts, 100), dense.rows(vectors, 100).tolist(), strict=True):
         total: dict[int, float] = defaultdict(float)

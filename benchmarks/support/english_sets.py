@@ -20,7 +20,7 @@ from linker.corpora import Query
 from linker.encoders.tokens import load_tokenizer
 
 SETS = ("tweets2claims", "statements2articles", "descriptions", "bbc-news")
-MORE = ("news-topics",)  # headlines and stories to learn from, of which nothing is judged
+MORE = ("news-topics",)  # headlines and stories to learn from, not used for evaluation
 VECTORS = "word-vectors-en"
 LENGTH, DEPTH, BLOCK = 2048, 100, 512
 Ids = npt.NDArray[np.int32]
@@ -29,7 +29,7 @@ Links = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Part:
-    """A set: texts, documents and links (rows of both); the rows of the judged texts, and BM25's ranking of each."""
+    """A set: texts, documents and links (rows of both); the rows of the judged texts, and BM25's ranking for each."""
 
     name: str
     texts: list[Ids]
@@ -39,7 +39,7 @@ class Part:
     bm25: Ranking
 
     def half(self, part: str) -> Links:
-        """Return all links ("all"), or those of half of the texts ("first", "second")."""
+        """Return all links ("all"), or the links of half of the texts ("first", "second")."""
         wanted = {"all": (0, 1), "first": (0,), "second": (1,)}[part]
         return [(t, d) for t, d in self.links if t * 2654435761 % 2**32 % 997 % 2 in wanted]
 
@@ -61,9 +61,9 @@ def tokenizer() -> Any:
 
 
 def read(name: str, work: Path) -> Part:
-    """Read a set; its ids and BM25's rankings are kept in `work`.
+    """Read a set; its ids and BM25's rankings are cached in `work`.
 
-    Judged are all its linked texts, of statements those of dev and test.
+    All its linked texts are judged; for statements, only dev and test texts.
     """
     path = work / f"{name}.npz"
     if not path.exists():
@@ -105,7 +105,7 @@ def _raw(name: str) -> tuple[list[Document], dict[str, rank_data.Judged]]:
     if name in SETS:
         return rank_data.documents_for(name), rank_data.links(name)
     stories = rank_data.documents_of(shared_data() / name / "corpus.jsonl.gz")
-    stories = [d for d in stories if d.title and len(d.text) > 40]  # not the empty ones
+    stories = [d for d in stories if d.title and len(d.text) > 40]  # without empty ones
     judged = rank_data.Judged([Query(d.id, d.title) for d in stories], {d.id: {d.id: 1.0} for d in stories})
     return [Document(d.id, d.text) for d in stories], {"train": judged}
 

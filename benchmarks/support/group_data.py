@@ -1,4 +1,4 @@
-"""Corpora whose documents have a story or a category, and what a grouping of them is measured by."""
+"""Corpora whose documents have a story or a category, and measures for groupings of them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from indexes.interface import Document
 
 CLAIMS, NEWSWIRE = 2000, 1500
-# SemEval's scores (1: most similar) up to and from which news is the same story or not.
+# SemEval's scores (1: most similar): the maximum for the same story, the minimum for different ones.
 SAME, DIFFERENT = 2.0, 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """Documents and the true group of each, int64 [n]; `judged` bool [n]: those whose group is known for certain.
+    """Documents and the true group of each, int64 [n]; `judged` bool [n]: documents whose group is certain.
 
     Groups are stories or, if they are `coarse`, categories.
     """
@@ -61,7 +61,7 @@ def _document(record: dict[str, Any]) -> Document:
 
 
 def tweets(splits: Sequence[str] = ("train", "dev", "test"), claims: bool = False) -> Grouped:
-    """Return tweets by the claim that they repeat; with their claims and others, if `claims`."""
+    """Return tweets by the claim that they repeat; with `claims`, also their claims and others."""
     parts = rank_data.links("tweets2claims")
     found = [(Document(q.id, q.text), min(parts[s].qrels[q.id])) for s in splits for q in parts[s].queries]
     if claims:
@@ -79,7 +79,7 @@ def articles() -> list[Document]:
 
 
 def statements(split: str, count: int, others: int = 0) -> Grouped:
-    """Return statements with their articles, and `others`, which may be about the same: these are not judged."""
+    """Return statements with their articles, and `others`, which may have the same subject and are not judged."""
     part = rank_data.links("statements2articles")[split]
     queries = part.queries[:count]
     story = {min(part.qrels[q.id]): q.id for q in queries}
@@ -90,7 +90,7 @@ def statements(split: str, count: int, others: int = 0) -> Grouped:
 
 
 def news() -> Grouped:
-    """Return English news whose pairs people judged; joined are the pairs that are the same story to them."""
+    """Return English news with human judgements of pairs; pairs judged to be the same story are joined."""
     pairs = [
         r for r in _records(shared_data() / "news-similarity" / "train.jsonl.gz")
         if r["lang1"] == r["lang2"] == "en" and not SAME < r["overall"] < DIFFERENT
@@ -113,7 +113,7 @@ def categories() -> Grouped:
 
 
 def topics() -> Grouped:
-    """Return newswire of exactly one topic, a random sample: the coarse level."""
+    """Return a random sample of newswire articles with exactly one topic: the coarse level."""
     of: dict[str, list[str]] = {}
     for path in sorted((shared_data() / "news-topics" / "qrels").glob("*.tsv")):
         for line in path.read_text(encoding="utf-8").splitlines()[1:]:
@@ -138,7 +138,7 @@ def per_document(found: Int64Array, gold: Int64Array) -> tuple[Float64Array, Flo
 
 
 def measured(found: Int64Array, gold: Int64Array) -> dict[str, float]:
-    """Return B-cubed, the adjusted Rand index, precision and recall of pairs, and how many groups of two there are."""
+    """Return B-cubed, the adjusted Rand index, precision and recall of pairs, and the number of groups of two."""
     from sklearn.metrics import adjusted_rand_score
 
     _, found = np.unique(found, return_inverse=True)
@@ -156,7 +156,7 @@ def measured(found: Int64Array, gold: Int64Array) -> dict[str, float]:
 
 
 def lead(found: Int64Array, other: Int64Array, gold: Int64Array, samples: int = 1000) -> list[float]:
-    """Return the lead in B-cubed F1 of a grouping over another one, with its 95 % interval over documents."""
+    """Return the lead in B-cubed F1 of one grouping over another, with its 95 % interval over documents."""
     numbers = [np.unique(x, return_inverse=True)[1] for x in (found, other, gold)]
     parts = [per_document(labels, numbers[2]) for labels in numbers[:2]]
     rng, count = np.random.default_rng(0), len(gold)

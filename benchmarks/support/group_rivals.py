@@ -14,15 +14,15 @@ from linker.scoring.ranking.candidates import day_of
 
 Groupings = Iterator[tuple[Any, Int64Array]]
 DISTANCES = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
-SMALLEST = (2, 5, 20)  # clusters of HDBSCAN
-DIMENSIONS = 100  # of TF-IDF's singular vectors, for HDBSCAN
+SMALLEST = (2, 5, 20)  # minimum cluster sizes of HDBSCAN
+DIMENSIONS = 100  # singular vectors of TF-IDF, for HDBSCAN
 OPENING, NEAR = 200, 3.0  # characters that stand for a title; days of the Gaussian of Miranda et al.
 SIMILARITIES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
-DECAYS = (float("inf"), 90.0, 14.0)  # days after which a cluster weighs 1/e
+DECAYS = (float("inf"), 90.0, 14.0)  # days until a cluster's weight is 1/e
 
 
 def vectors_of(corpus: Grouped, path: Path) -> Float32Array:
-    """Return MiniLM's vectors of the documents, float32 [n, 384], kept in a file."""
+    """Return MiniLM's vectors of the documents, float32 [n, 384], cached in a file."""
     if not path.exists():
         from linker.encoders.loading import load_encoder
 
@@ -31,7 +31,7 @@ def vectors_of(corpus: Grouped, path: Path) -> Float32Array:
 
 
 def tfidf(corpus: Grouped) -> Any:
-    """Return the documents' TF-IDF, CSR [n, v], rows of length one."""
+    """Return the documents' TF-IDF, CSR [n, v], with unit rows."""
     return _weights([d.full_text for d in corpus.documents])
 
 
@@ -73,7 +73,7 @@ def _reduced(corpus: Grouped) -> Any:
 
 
 def single_pass(corpus: Grouped) -> Groupings:
-    """Yield the groupings of one pass in the order of dates: a document joins the cluster with the nearest mean.
+    """Yield the groupings from one pass in date order: a document joins the cluster with the nearest mean.
 
     The similarity decays with the days since the cluster's last document (Yang, Pierce and Carbonell, 1998).
     """

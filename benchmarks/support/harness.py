@@ -1,12 +1,12 @@
-"""The harness of all benchmarks: a module declares what it measures with its options, and the rest follows.
+"""The harness of all benchmarks: a module declares its measurement and options; the rest is automatic.
 
     @benchmark(seed=0, work=WORK, languages=Commas(("de", "fr")), rows=ROWS)
     def measured(options: Arguments) -> Results: ...
 
 In the module that is run, `python -m benchmarks.NAME`, this last definition reads the command line (`parse_options`),
-calls the function, and records what it returns in benchmarks/results/NAME.json, with commit, machine and seed. Two
-options are more than values: `work` is an open folder (a temporary one, which is not asked for, where it is None), and
-`rows` the rows of results that a file keeps between runs; they are declared as KEPT, WORK or None, and as ROWS.
+calls the function, and records its result in benchmarks/results/NAME.json, with commit, machine and seed. Two options
+are more than values: `work` is an open folder (if it is None, a temporary one without an option), and `rows` the rows
+of results that a file keeps between runs; they are declared as KEPT, WORK or None, and as ROWS.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROWS = (Path | None, "keeps rows between runs; those that it has are not made ag
 
 
 def benchmark(*, seed: int | None = None, **options: Any) -> Callable[[Measure], Measure]:
-    """Declare what a module measures, as its last definition; None in place of results is not recorded."""
+    """Declare what a module measures, as its last definition; None as the result is not recorded."""
 
     def declare(measure: Measure) -> Measure:
         if measure.__module__ == "__main__":
@@ -64,7 +64,7 @@ def _name() -> str:
 
 
 def run_parts(parts: Mapping[str, Callable[[Path], Any]], *extra: str, seed: int = 0) -> None:
-    """Run the parts that `--only` names, by default all but `extra`, and record each at once next to the others."""
+    """Run the parts that `--only` names, by default all but `extra`, and record each as it finishes."""
 
     def measure(options: Arguments) -> None:
         if unknown := {*options.only} - {*parts}:

@@ -1,4 +1,4 @@
-"""The hits of judged queries in the shared data, described for P(link): with BM25 alone, and with mean word vectors."""
+"""Hits of judged queries in the shared data, featurised for P(link): BM25 alone, and with mean word vectors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MeanVectors:
 
 
 def open_index(name: str, work: Path, *, vectors: bool) -> Engine:
-    """Return the index of a set, which is built in `work` unless it is there."""
+    """Return the index of a set, which is built in `work` if missing."""
     directory = work / f"{name}-{'vectors' if vectors else 'bm25'}"
     if not vectors:
         rank_data.make_index(name, directory, positions=False)
@@ -51,7 +51,7 @@ def open_index(name: str, work: Path, *, vectors: bool) -> Engine:
 
 
 def hits_of(name: str, work: Path, *, vectors: bool) -> dict[str, Hitlist]:
-    """Return the hits of each split's queries; kept in `work`."""
+    """Return the hits of each split's queries; cached in `work`."""
     path = work / f"{name}-{'vectors' if vectors else 'bm25'}.npz"
     links = rank_data.links(name)
     if not path.exists():

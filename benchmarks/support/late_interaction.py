@@ -1,7 +1,7 @@
 """Scores of candidates that read more than one vector per document: MaxSim over tokens and over several relays.
 
 MaxSim (Khattab & Zaharia, ColBERT, 2020): each query token's best cosine with a token of the document, weighted by
-the share that the query's relay gives it. A sparse α keeps few tokens of a document; the others need no vector.
+the share that the query's relay gives it. A sparse α keeps few tokens per document; the others need no vector.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from indexes.arrays import normalised
 from linker.training.compact_star import CompactStar, Types
 
 Scores = npt.NDArray[np.float32]
-SEGMENTS, SHORTEST = 8, 48  # relays per document at most, and tokens of each at least
+SEGMENTS, SHORTEST = 8, 48  # maximum relays per document, minimum tokens per relay
 WINDOW, NEIGHBOURS = 2, 0.5  # tokens on either side, and the weight of their mean in a token's state
 
 
 def pooled(best: npt.NDArray[np.int64], dense: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the candidates of two rankings [n, k] without repetitions, int64 [n, c], padded with −1."""
+    """Return the candidates of two rankings [n, k] without duplicates, int64 [n, c], padded with −1."""
     lines = [list(dict.fromkeys([*a, *b])) for a, b in zip(best.tolist(), dense.tolist(), strict=True)]
     out = np.full((len(lines), max(map(len, lines))), -1, dtype=np.int64)
     for number, line in enumerate(lines):
@@ -32,7 +32,7 @@ def pooled(best: npt.NDArray[np.int64], dense: npt.NDArray[np.int64]) -> npt.NDA
 
 @torch.inference_mode()
 def kept_types(model: CompactStar, texts: Sequence[Ids], alpha: float) -> list[npt.NDArray[np.int64]]:
-    """Return the types of each text that a relay with this α, not scaled by length, gives any weight."""
+    """Return the types of each text with nonzero weight in a relay with this α, not scaled by length."""
     model.fixed_alpha, model.length_free = alpha, False
     table = model.star.embedding.weight
     normed = torch.nn.functional.layer_norm(table, table.shape[-1:])
@@ -63,7 +63,7 @@ def max_sim(
     kept: Sequence[npt.NDArray[np.int64]],
     table: Scores,
 ) -> Scores:
-    """Return the MaxSim of candidates `rows` [n, c] whose types are `kept`, by unit vectors `table` [V, d]: [n, c]."""
+    """Return MaxSim for candidates `rows` [n, c] with types `kept`, using unit vectors `table` [V, d]: [n, c]."""
     out = np.zeros(rows.shape, dtype=np.float32)
     for number, ((ids, weights), line) in enumerate(zip(queries, rows, strict=True)):
         places = [p for p, row in enumerate(line.tolist()) if row >= 0 and len(kept[row])]
@@ -79,7 +79,7 @@ def max_sim(
 def state_sim(
     queries: Sequence[Ids], rows: npt.NDArray[np.int64], documents: Sequence[Ids], table: Scores
 ) -> Scores:
-    """Return the same over states: every token's vector with the mean of its neighbours added, all tokens alike."""
+    """Return the same over states: every token's vector plus the mean of its neighbours, equally weighted."""
     out = np.zeros(rows.shape, dtype=np.float32)
     for number, (ids, line) in enumerate(zip(queries, rows, strict=True)):
         states = _states(ids, table)

@@ -1,4 +1,4 @@
-"""The retrieval sets of the shared data with every link, for BM25 alone: documents, queries and what they link to."""
+"""Retrieval sets of the shared data with all links, for BM25 alone: documents, queries and their links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load on a server of this machine by `wrk`: requests from a file in turn, over so many connections at once."""
+"""Load on a local server from `wrk`: requests from a file in turn, over a number of connections at once."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ end
 
 
 def write_bodies(path: Path, bodies: Sequence[Any]) -> Path:
-    """Write the bodies of requests, one a line."""
+    """Write the bodies of requests, one per line."""
     path.write_text("".join(json.dumps(body) + "\n" for body in bodies), encoding="utf-8")
     return path
 
 
 def load(url: str, bodies: Path, connections: int, seconds: int) -> dict[str, float]:
-    """Return requests per second, milliseconds (p50, p99) and how many requests failed."""
+    """Return requests per second, milliseconds (p50, p99) and the number of failed requests."""
     wrk = shutil.which("wrk")
     if wrk is None:
         raise SystemExit("there is no wrk: install it (Debian's package wrk)")

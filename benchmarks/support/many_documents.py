@@ -1,10 +1,11 @@
 """Millions of short documents with vectors: a tenth are real texts, the others are copies of them with changed words.
 
-The real ones are one-line descriptions of Debian's packages (where `apt-cache` knows any), statements, claims and
-sentences of news, cut at LONGEST words. Their vectors are mean word vectors in 128 dimensions; for 256, that of the
-text stands beside that of its surroundings (two texts before and after it). A copy has CHANGED of its words replaced by
-words of other texts, and its vector is that of its text plus MIXED times that of another one, plus noise of length
-NOISE. Shards are made one at a time, each from a seed of its own, so that a stopped run can go on with the next.
+The real texts are one-line descriptions of Debian packages (if `apt-cache` knows any), statements, claims and
+sentences from news, truncated to LONGEST words. Their vectors are mean word vectors in 128 dimensions; for 256, the
+text's vector is concatenated with that of its surroundings (two texts before and after it). A copy has a share
+CHANGED of its words replaced by words from other texts, and its vector is its text's plus MIXED times another text's,
+plus noise of length NOISE. Shards are made one at a time, each from its own seed, so that a stopped run can continue
+with the next.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from indexes.interface import Matrix
 from linker.corpora import read_queries
 
 LONGEST, SHORTEST = 24, 3  # words
-REAL = 10  # one document in so many
+REAL = 10  # one document in this many
 CHANGED, MIXED, NOISE = 0.3, 1 / 3, 0.25
 BLOCK, AROUND = 10_000, 2
 NEWS = ("statements2articles", "bbc-news", "news-topics", "tweets2claims")
 
 
 def real_texts(held_out: Iterable[str] = ()) -> Iterator[str]:
-    """Yield the real texts, each once, without those that are held out as queries."""
+    """Yield the real texts, each once, without the held-out queries."""
     seen = set(held_out)
     for text in _all_texts():
         words = text.split()
@@ -58,7 +59,7 @@ def _all_texts() -> Iterator[str]:
 
 
 def prepare(work: Path, most: int, held_out: Iterable[str] = ()) -> tuple[Path, Path]:
-    """Write at most `most` real texts, a line each, and their vectors (.npy, float32 [n, 256]); return the files."""
+    """Write at most `most` real texts, one per line, and their vectors (.npy, float32 [n, 256]); return the files."""
     texts, vectors = work / f"real-{most}.txt", work / f"real-{most}.npy"
     if not vectors.exists():
         lines = [text for text, _ in zip(real_texts(held_out), range(most), strict=False)]
@@ -76,7 +77,7 @@ def prepare(work: Path, most: int, held_out: Iterable[str] = ()) -> tuple[Path, 
 
 
 def with_surroundings(vectors: Matrix) -> Matrix:
-    """Return float32 [n, 2 d], of length 1: each vector of [n, d] next to the mean of those around it."""
+    """Return float32 [n, 2 d], of length 1: each vector of [n, d] next to the mean of its neighbours."""
     around = np.array(vectors)
     for shift in range(1, AROUND + 1):
         around[shift:] += vectors[:-shift]
@@ -85,7 +86,7 @@ def with_surroundings(vectors: Matrix) -> Matrix:
 
 
 def changed(words: list[str], pool: list[str], rng: np.random.Generator) -> str:
-    """Return a text of these words, of which a share of CHANGED, at least one, is replaced by words of the pool."""
+    """Return a text of these words, with a share CHANGED of them (at least one) replaced by words from the pool."""
     count = max(1, round(CHANGED * len(words)))
     copy = list(words)
     for place, other in zip(
@@ -98,7 +99,7 @@ def changed(words: list[str], pool: list[str], rng: np.random.Generator) -> str:
 
 
 def perturbed(vectors: Matrix, others: Matrix, rng: np.random.Generator) -> Matrix:
-    """Return the vectors of changed texts, float32 [n, d]; `others` [n, d] are those that are mixed in."""
+    """Return the vectors of changed texts, float32 [n, d]; `others` [n, d] are mixed in."""
     noise = rng.standard_normal(vectors.shape, dtype=np.float32)
     noise *= NOISE / np.sqrt(vectors.shape[1])
     return normalised(vectors + np.float32(MIXED) * others + noise)
@@ -108,7 +109,7 @@ class Shard:
     """The documents of shard `number` of `shards`: every `shards`-th real text, then copies of any, `size` in all."""
 
     def __init__(self, number: int, shards: int, size: int, texts: list[str], vectors: Matrix) -> None:
-        """`vectors`: those of the real texts, float32 [n, d]."""
+        """`vectors`: of the real texts, float32 [n, d]."""
         self._number, self._size, self._texts, self._vectors = number, size, texts, vectors
         self._own = np.arange(number, len(texts), shards)[: size // REAL]
 
@@ -136,7 +137,7 @@ def write(shard: Shard, size: int, dim: int, folder: Path, words: bool = True) -
     corpus, matrix, ids = (folder / f"shard.{kind}" for kind in ("jsonl", "npy", "ids"))
     with corpus.open("wb") as documents, ids.open("w") as names, matrix.open("wb") as rows:
         head = {"descr": "<f4", "fortran_order": False, "shape": (size, dim)}
-        np.lib.format.write_array_header_1_0(rows, head)  # a map of the whole would be resident
+        np.lib.format.write_array_header_1_0(rows, head)  # a memory map of the whole file would be resident
         for found, texts, vectors in shard.blocks(words):
             lines = (orjson.dumps({"_id": i, "text": t}) for i, t in zip(found, texts, strict=True))
             documents.write(b"\n".join(lines) + b"\n")

@@ -12,7 +12,7 @@ from indexes.arrays import normalised
 from indexes.interface import Matrix
 from linker.encoders.tokens import WordVectors, load_word_vectors
 
-BLOCK, LONGEST = 5000, 1 << 20  # texts at a time, pieces of a text (that is: all)
+BLOCK, LONGEST = 5000, 1 << 20  # texts per block, pieces per text (in effect, all)
 
 
 @functools.cache
@@ -21,7 +21,7 @@ def _pieces() -> WordVectors:
 
 
 def mean_vectors(texts: Sequence[str]) -> Matrix:
-    """Return float32 [n, 128]: each text's mean of piece vectors, of length 1; zeros without pieces."""
+    """Return float32 [n, 128]: each text's normalised mean of piece vectors; zeros if it has no pieces."""
     words = _pieces()
     out = np.zeros((len(texts), words.matrix.shape[1]), dtype=np.float32)
     for start in range(0, len(texts), BLOCK):

@@ -1,6 +1,6 @@
-"""The worst that one token may send: everything that takes long, all at once, without a pause.
+"""The worst load that one token may send: every slow kind of request, concurrently, without a pause.
 
-It is sent from a process of its own: threads beside those that measure would make them wait for the interpreter.
+It is sent from a separate process: threads in the measuring process would compete for the interpreter.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import orjson
 
-TOPICS, DEPTH, THREADS = 2000, 30, 4  # of a run that is evaluated; of each kind of request
+TOPICS, DEPTH, THREADS = 2000, 30, 4  # of an evaluated run; THREADS per kind of request
 MEASURES = ["official", *(f"nDCG@{k}" for k in range(1, 101))]
 Body = tuple[str, bytes]
 
 
 def requests(texts: Sequence[str]) -> dict[str, Callable[[], Body]]:
-    """Return by name what makes a path and a body."""
+    """Return, by name, functions that make a path and a body."""
     rng, long = random.Random(0), list(itertools.islice(itertools.cycle(texts), 1000))
     run = "".join(
         f"q{t} Q0 d{rng.randrange(999)}-{d} {d} {DEPTH - d} r\n" for t in range(TOPICS) for d in range(DEPTH)
@@ -72,12 +72,12 @@ def requests(texts: Sequence[str]) -> dict[str, Callable[[], Body]]:
 
 @contextmanager
 def attack(port: int, token: str, texts: Sequence[str], model: str) -> Iterator[Counter[str]]:
-    """Send all kinds of requests while the block runs; give the counts of their statuses, which it has at its end."""
+    """Send all kinds of requests while the block runs; yield the counts of statuses, complete at its end."""
     context = multiprocessing.get_context("spawn")
     ended, queue, counts = context.Event(), context.Queue(), Counter[str]()
     child = context.Process(target=_send, args=(port, token, texts, model, ended, queue), daemon=True)
     child.start()
-    queue.get()  # it has begun
+    queue.get()  # the attack has begun
     try:
         yield counts
     finally:
@@ -109,7 +109,7 @@ def _send(
 
 
 def post(port: int, token: str, path: str, body: bytes) -> int:
-    """Return the status of a request on a connection of its own."""
+    """Return the status of a request on its own connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
     try:
         headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
@@ -122,7 +122,7 @@ def post(port: int, token: str, path: str, body: bytes) -> int:
 
 
 def waits(port: int, token: str, texts: Sequence[str], seconds: float) -> dict[str, float]:
-    """Return how long small searches take that begin five times a second, in ms."""
+    """Return how long small searches, started five times per second, take, in ms."""
     measured, statuses, threads = list[float](), Counter[int](), list[threading.Thread]()
 
     def ask(text: str) -> None:
@@ -130,7 +130,7 @@ def waits(port: int, token: str, texts: Sequence[str], seconds: float) -> dict[s
         statuses[post(port, token, "/v1/search", orjson.dumps({"text": text, "k": 10}))] += 1
         measured.append(1000 * (time.monotonic() - begun))
 
-    for number in range(int(5 * seconds)):  # also where those before have not been answered
+    for number in range(int(5 * seconds)):  # even if earlier requests are still unanswered
         thread = threading.Thread(target=ask, args=(texts[number % len(texts)],))
         thread.start()
         threads.append(thread)

@@ -1,4 +1,4 @@
-"""Who reads in the benchmark of the page: a reviewer, whose waiting is timed, and a stranger, whose clicks count."""
+"""Readers in the page benchmark: a reviewer, whose waiting is timed, and a stranger, whose clicks are counted."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 from tests.server.page.chromium import Server
 
 PATIENCE = 600_000.0  # milliseconds for a job
-ENDED = re.compile(r"/p/[\w-]+(/judge)?$")  # where the end of a job leads
-# Visible words of a page, without those of the files that it shows.
+ENDED = re.compile(r"/p/[\w-]+(/judge)?$")  # the page that a finished job leads to
+# Visible words of a page, without text from the files that it shows.
 WORDS = """() => {
   const theirs = ".preview, .doc, .lead, .rows, .others, .title, bdi, dd, option, [lang]:not(html)";
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -30,7 +30,7 @@ WORDS = """() => {
 
 
 class Reader:
-    """One reviewer's window, and what it took to answer them."""
+    """One reviewer's window, and the times of its actions."""
 
     def __init__(self, browser: Any, server: Server, relevant: set[str]) -> None:
         context = browser.new_context(viewport={"width": 1100, "height": 800}, locale="en-GB")
@@ -47,7 +47,7 @@ class Reader:
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
 
     def timed(self, name: str, do: Callable[[], object]) -> None:
-        """Do something and keep its seconds."""
+        """Run an action and record its seconds."""
         start = time.perf_counter()
         do()
         self.times[f"{name}_s"] = round(time.perf_counter() - start, 2)
@@ -71,20 +71,20 @@ class Reader:
 
         self.timed("upload", send)
         self.timed("index", index)
-        if articles:  # with seeds, the end of the job leads on to the first document
+        if articles:  # with seeds, a finished job leads to the first document
             self.timed("first_document", lambda: page.wait_for_selector("#verdict"))
         else:
             page.wait_for_url(ENDED)
         return str(page.url).partition("/judge")[0]
 
     def judge(self) -> None:
-        """Judge what is shown by a key, and wait for what comes next."""
+        """Judge the document shown with a key, and wait for the next one."""
         document = self.page.get_attribute("#verdict", "data-document")
         key = "y" if document in self.relevant else "n"
         self._press(key, f'#verdict:not([data-document="{document}"])')
 
     def decide(self, links: set[tuple[str, str]]) -> None:
-        """Decide the row that is open by a key: its candidate is a link, or it has no match."""
+        """Decide the open row with a key: its candidate is a link, or it has no match."""
         form = self.page.locator("#verdict")
         row, document = str(form.get_attribute("data-row")), str(form.get_attribute("data-document"))
         self._press("y" if (row, document) in links else "0", f'#verdict:not([data-row="{row}"])')
@@ -109,12 +109,12 @@ class Reader:
         self.server_ms.pop()
 
     def open(self, address: str, *names: str) -> None:
-        """Open pages of the review and keep how long each takes."""
+        """Open pages of the review and record how long each takes."""
         for name in names:
             self.timed(name.partition("?")[0], functools.partial(self.page.goto, f"{address}/{name}"))
 
     def results(self) -> dict[str, Any]:
-        """Return all times and what the console complained of."""
+        """Return all times and the console's errors."""
         numbers = {"next_ms": self.next_ms, "server_ms": self.server_ms}
         quantiles = {
             f"{k}_p{p}": round(float(np.percentile(v, p)), 1) for k, v in numbers.items() for p in (50, 95)

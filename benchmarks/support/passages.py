@@ -21,7 +21,7 @@ SEED, SHORTEST = 0, 40
 
 @dataclass(frozen=True)
 class Data:
-    """Files: articles, sentences and their vectors (.npy, row by row), a few documents of each to warm up."""
+    """Files: articles, sentences and their vectors (.npy, row by row), a few documents of each for warm-up."""
 
     articles: Path
     sentences: Path
@@ -31,7 +31,7 @@ class Data:
 
 
 def prepare(folder: Path, sentences: int) -> Data:
-    """Write what is missing in `folder`: sentences drawn at random, their mean word vectors, small files."""
+    """Write the files that `folder` lacks: sentences drawn at random, their mean word vectors, small files."""
     source = shared_data() / "statements2articles" / "corpus.jsonl.gz"
     names = ("sentences.jsonl", "vectors.npy", "few_articles.jsonl", "few_sentences.jsonl")
     data = Data(source, *(folder / f"{sentences}-{name}" for name in names))
@@ -54,7 +54,7 @@ def prepare(folder: Path, sentences: int) -> Data:
 
 
 def first(path: Path, lines: int) -> Path:
-    """Return a file of the first lines of another, beside it."""
+    """Return a file with the first lines of another, next to it."""
     target = path.with_name(f"{path.stem}-{lines}.jsonl")
     if not target.exists():
         with path.open() as source:
@@ -72,7 +72,7 @@ def statements() -> list[str]:
 
 
 class Precomputed:
-    """An Encoder that has its vectors already: for a build in the order of the rows, for queries by text."""
+    """An Encoder with precomputed vectors: for a build in row order, for queries by text."""
 
     fingerprint = "precomputed"
 
@@ -86,7 +86,7 @@ class Precomputed:
         return int(self._vectors.shape[1])
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False) -> Matrix:
-        """Return the vectors of the next texts, or of these."""
+        """Return the vectors of the next rows, or of these texts."""
         if self._row is not None:
             return self._vectors[[self._row[text] for text in texts]]
         start, self._next = self._next, self._next + len(texts)

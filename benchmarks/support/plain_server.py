@@ -1,7 +1,7 @@
-"""The rival of the service: FastAPI around an encoder and a flat FAISS index, as one would write it in an afternoon.
+"""The rival of the service: FastAPI around an encoder and a flat FAISS index, as written in an afternoon.
 
-`python -m benchmarks.support.plain_server INDEX` takes vectors, ids and encoder from an index of ours, and prints its
-port. Every request is encoded and searched by itself, in a thread of FastAPI's pool.
+`python -m benchmarks.support.plain_server INDEX` takes vectors, ids and encoder from one of our indexes, and prints
+its port. Every request is encoded and searched separately, in a thread of FastAPI's pool.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from linker.engine.engine import Engine
 
 
 class Query(BaseModel):
-    """A text, and how many hits it wants."""
+    """A text and the number of hits wanted."""
 
     text: str
     k: int = 10
@@ -53,7 +53,7 @@ def main() -> None:
     """Serve on a free port until a signal."""
     faiss.omp_set_num_threads(1)
     app = plain_app(Path(sys.argv[1]))
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # else every answer is 40 ms late
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:  # otherwise every response is 40 ms late
         listener.bind(("127.0.0.1", 0))
         listener.listen(1024)
         print(listener.getsockname()[1], flush=True)

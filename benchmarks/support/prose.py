@@ -1,4 +1,4 @@
-"""Linked pages as prose: names and code removed, so that only words which need translating are left."""
+"""Linked pages as prose: names and code are removed; only words that need translating remain."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ OTHER_SCRIPTS = frozenset({"ru", "zh"})
 
 
 def prose(source: Pages, target: Pages, known: Iterable[str]) -> tuple[Pages, Pages]:
-    """Return both collections with their words alone.
+    """Return both collections reduced to their words.
 
-    What has digits, symbols or inner capitals goes, and so do Latin words in other scripts and words on pages of both
-    languages that are not among the `known` words of the source language: these are names and identifiers. Lines and
-    punctuation other than full stops go too.
+    Tokens with digits, symbols or inner capitals are removed, and so are Latin words in other scripts and words on
+    pages of both languages that are not among the `known` words of the source language: these are names and
+    identifiers. Line breaks and punctuation other than full stops are removed too.
     """
     words = [[_words(text) for text in pages.texts] for pages in (source, target)]
     ours, theirs = ({w.casefold() for page in pages for w in page} for pages in words)

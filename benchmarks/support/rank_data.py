@@ -20,7 +20,7 @@ from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
 from linker.scoring.ranking.learning import gathered, relevant_rows
 
 SPLITS = ("train", "dev", "test")
-ASIDE = 4  # one in so many training links is held aside for the encoder
+ASIDE = 4  # one training query in this many is set aside for the encoder
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Judged:
 
 @dataclass(frozen=True)
 class Gathered:
-    """The candidates of a split, which are relevant (bool [n, c]), and the reciprocal ranks of the hybrid [n]."""
+    """The candidates of a split, their relevance (bool [n, c]), and the reciprocal ranks of the hybrid [n]."""
 
     pool: Pool
     relevant: BoolArray
     hybrid: Float64Array
 
     def sample(self, count: int) -> Gathered:
-        """Return so many queries at random, always the same; or all, if there are no more."""
+        """Return this many random queries, always the same ones; or all, if there are no more."""
         chosen = np.random.default_rng(0).permutation(len(self.relevant))[:count]
         pool = Pool(self.pool.rows[chosen], self.pool.features[chosen], self.pool.names)
         return Gathered(pool, self.relevant[chosen], self.hybrid[chosen])
@@ -80,13 +80,13 @@ def _corpus(name: str) -> Path:
 
 
 def documents_for(name: str) -> list[Document]:
-    """Return the documents of a set; without the headlines of `bbc-news`, which are its queries."""
+    """Return the documents of a set; for `bbc-news`, without the headlines, which are its queries."""
     found = documents_of(_corpus(name))
     return [Document(d.id, d.text) for d in found] if name == "bbc-news" else found
 
 
 def documents_of(path: Path) -> list[Document]:
-    """Return the documents of a corpus; no line of the shared data is unusable."""
+    """Return the documents of a corpus; all lines of the shared data are usable."""
     return [record for record in read_corpus(path) if isinstance(record, Document)]
 
 
@@ -96,7 +96,7 @@ def aside(query: Query) -> bool:
 
 
 def make_index(name: str, directory: Path, encoder: str = "none", positions: bool = True) -> dict[str, float]:
-    """Build the index of a set, unless it is there; return its CPU seconds and MiB."""
+    """Build the index of a set if missing; return its CPU seconds and MiB."""
     start = time.process_time()
     if not (directory / "manifest.json").exists():
         if name == "bbc-news":

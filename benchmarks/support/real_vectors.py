@@ -1,8 +1,9 @@
 """Up to a million real vectors in 256 dimensions, computed once and cached in a file, and queries for them.
 
 Each row is a passage of statements2articles: a sentence, or (to reach a million) two consecutive ones. Its vector
-concatenates the mean of the passage's word vectors and that of its context (five sentences), 128 dimensions each.
-Neighbouring passages overlap, as chunks of documents do. Queries are the 1,913 test statements, each its own context.
+concatenates the mean of the passage's word vectors and the mean of its context's (five sentences), 128 dimensions
+each. Neighbouring passages overlap, as chunks of documents do. Queries are the 1,913 test statements, each its own
+context.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ def _sums(texts: Sequence[str]) -> Matrix:
     out = np.empty((len(texts), matrix.shape[1]), dtype=np.float32)
     for start in range(0, len(texts), 5000):
         pieces = words.tokenizer.encode_batch(list(texts[start : start + 5000]), 1 << 20)
-        ids = np.concatenate([[*p, len(matrix) - 1] for p in pieces])  # one without weight: no text is empty
+        # a weightless piece, so that no text is empty
+        ids = np.concatenate([[*p, len(matrix) - 1] for p in pieces])
         starts = np.cumsum([0, *(len(p) + 1 for p in pieces[:-1])])
         out[start : start + len(pieces)] = np.add.reduceat(matrix[ids], starts)
     return out
 
 
 def _windows(sums: Matrix, article: npt.NDArray[Any], before: int, after: int) -> Matrix:
-    """Return for each sentence the sum of its neighbours' vectors, of the same article only."""
+    """Return, for each sentence, the sum of its neighbours' vectors within the same article."""
     total = np.vstack([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0, dtype=np.float64)])
     place = np.arange(len(sums))
     first, last = np.searchsorted(article, article), np.searchsorted(article, article, side="right")
@@ -50,7 +52,7 @@ def _windows(sums: Matrix, article: npt.NDArray[Any], before: int, after: int) -
 
 
 def prepare(folder: Path, rows: int) -> Path:
-    """Write `rows` vectors (.npy) in an order drawn at random, unless they are there; return the file."""
+    """Write `rows` vectors (.npy) in random order, unless the file exists; return the file."""
     path = folder / f"real-{rows}.npy"
     if path.exists():
         return path
@@ -76,11 +78,11 @@ def prepare(folder: Path, rows: int) -> Path:
 
 
 def queries() -> Matrix:
-    """Return the test statements' vectors [1913, 256], in an order drawn at random."""
+    """Return the test statements' vectors [1913, 256], in random order."""
     vectors = mean_vectors(statements())
     return np.random.default_rng(0).permutation(normalised(np.hstack([vectors, vectors])))
 
 
 def random_vectors(rows: int, seed: int) -> Matrix:
-    """Return unit vectors without any structure: the hard case, which no text resembles."""
+    """Return unit vectors without any structure: the hard case, unlike any text."""
     return normalised(np.random.default_rng(seed).standard_normal((rows, DIM), dtype=np.float32))

@@ -87,7 +87,7 @@ def _fitted(topics: Any, known: Numbers, left: Numbers) -> tuple[list[Numbers], 
 
 
 def clustered(values: Sequence[float], topics: Iterable[str], draws: int = 1000) -> list[float]:
-    """Return the mean and its 95 % interval by a bootstrap of whole topics."""
+    """Return the mean and its 95 % interval from a bootstrap over whole topics."""
     by_topic: dict[str, list[float]] = {}
     for value, topic in zip(values, topics, strict=True):
         by_topic.setdefault(topic, []).append(value)

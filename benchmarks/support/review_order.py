@@ -1,4 +1,4 @@
-"""A learning order over one matrix of BM25 rows, for simulating many reviews of one corpus in little time."""
+"""A learning order over one matrix of BM25 rows, for quickly simulating many reviews of one corpus."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_topics(folder: Path) -> Topics:
 
 
 def _bm25(texts: Sequence[str]) -> Any:
-    """Return the L2-normalised BM25 rows of texts, words stemmed; words of one document are left out."""
+    """Return the L2-normalised BM25 rows of texts, words stemmed; words in only one document are dropped."""
     stem, word = Stemmer.Stemmer("english"), re.compile(r"\w+")
     counts = CountVectorizer(
         analyzer=lambda text: stem.stemWords(word.findall(text.lower())), min_df=2, dtype=np.float32
@@ -96,12 +96,12 @@ class LearningOrder:
         return None
 
     def tell(self, judgement: Judgement) -> None:
-        """Learn from a judgement at the next training."""
+        """Learn from a judgement at the next training run."""
         row = int(judgement.id)
         self._taken[row], self._labels[row] = True, judgement.relevant
         self._reads += 1
         if judgement.relevant and judgement.phase == "audit":
-            self._due = 0  # nothing like it was known: train at once
+            self._due = 0  # no such label was known: train at once
 
     def training(self) -> tuple[list[int], NDArray[np.bool_], NDArray[np.float64]]:
         """Return the rows that a model is trained on now, their labels and weights [n]; the judged ones come first."""

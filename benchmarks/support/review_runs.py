@@ -1,4 +1,4 @@
-"""Simulated reviews: a reading order, what each stopping rule makes of it, and the audits that follow."""
+"""Simulated reviews: a reading order, the outcome of each stopping rule on it, and the audits that follow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from linker.review.stopping.rules import Controls, weight
 TARGETS = (0.8, 0.9, 0.95)
 SEEDS = 3
 DEFAULT = "urn"
-# Rules that only look at the order; the slow ones, where a review is one of the first few of its topic. "scale": of w.
+# Rules that only look at the order; the slow ones run only on the first few reviews of a topic. "scale": of w.
 QUICK: dict[str, tuple[str, dict[str, Any]]] = {
     "urn": ("urn", {}),
     "urn, w = 20": ("urn", {"w": 20}),
@@ -31,17 +31,17 @@ QUICK: dict[str, tuple[str, dict[str, Any]]] = {
 SLOW: dict[str, tuple[str, dict[str, Any]]] = {"hypergeometric": ("hypergeometric", {})}
 QUANT = {"Quant": 0.0, "QuantCI": 2.0}  # deviations
 RIVALS = (*PROCESSES, *QUANT, "QBCB")
-SLOW_REVIEWS = 2  # of each topic
+SLOW_REVIEWS = 2  # per topic
 MOST_AUDITS = 5  # with wrong judgements, audits may never end
 HIT, MISS = Read(True), Read(False)
-LOOKED_AT = 1000  # documents of an audit that is looked at after each
+LOOKED_AT = 1000  # documents of an audit that is checked after each one
 
 
 @dataclass(frozen=True)
 class Case:
     """One review: its topic, whose seeds are drawn by `number`; a topic hidden from them; how often judgements err.
 
-    `wrong`: the share of all judgements that are wrong; `missed`: of those of relevant documents.
+    `wrong`: the share of all judgements that are wrong; `missed`: of judgements of relevant documents.
     """
 
     topic: str
@@ -52,7 +52,7 @@ class Case:
 
     @property
     def kind(self) -> str:
-        """What the review is like, in words."""
+        """A description of the review, in words."""
         if self.hidden:
             return "hidden topic"
         if self.wrong:
@@ -61,7 +61,7 @@ class Case:
 
 
 class Review:
-    """What the reviewer of a case says, and what is true, by row; without the seeds."""
+    """The reviewer's judgements and the truth for a case, by row; without the seeds."""
 
     def __init__(self, topics: Topics, case: Case) -> None:
         truth = topics.relevant[case.topic].copy()
@@ -76,17 +76,17 @@ class Review:
         self.order = LearningOrder(topics.matrix, self.seeds, case.number)
 
     def tell(self, row: int, phase: Phase = "queue") -> None:
-        """Tell the order what the reviewer says of a row."""
+        """Pass the reviewer's judgement of a row to the order."""
         self.order.tell(Judgement("", str(row), "relevant" if self.said[row] else "not", phase=phase))
 
 
 def reading_order(
     review: Review, most: int, looked: list[tuple[int, float, float]] | None = None
 ) -> tuple[Rows, int]:
-    """Return every row in the order of reading, and how many were read with the learner.
+    """Return every row in reading order, and how many were read with the learner.
 
-    It learns until a cautious urn (w = 20, target .95) and 400 in a row would have stopped, or `most` were read; the
-    rest comes by the last model. What Quant sees at its looks goes to `looked`.
+    It learns until a cautious urn (w = 20, target .95) and the 400-in-a-row rule would have stopped, or `most` were
+    read; the rest is ordered by the last model. Quant's estimates at its looks go to `looked`.
     """
     urn, row = (
         make("urn", review.population, 0.95, {"w": 20}),
@@ -124,7 +124,7 @@ def run(topics: Topics, case: Case) -> list[dict[str, Any]]:
     order, learned = reading_order(review, (1500 if noisy else 3000) + review.relevant * 6 // 5, looked)
     about["learned"] = learned
     records = [] if noisy else [{**about, "rule": ESTIMATE, "seen": estimates(review.said[order[:learned]])}]
-    rows: dict[str, tuple[Rule[Any], int]] = {}  # rules that know of no target
+    rows: dict[str, tuple[Rule[Any], int]] = {}  # rules without a target
     for target in TARGETS:
         oracle = position(review.truth[order], needed(review.relevant, target))
         for label, (name, options) in rules.items():
@@ -163,17 +163,17 @@ def rivals(
     for name, reads in ends.items():
         share = int(review.truth[order[:reads]].sum()) / review.relevant
         yield {"rule": name, "reads": reads, "share": share, "estimated": reads < len(order)}
-    if target < 0.95:  # 59 controls are more than most topics have
+    if target < 0.95:  # most topics have fewer than 59 documents to serve as controls
         yield {"rule": "QBCB", **controls(review, order, target)}
 
 
 def position(flags: Flags, count: int) -> int:
-    """Return after how many reads `count` were found."""
+    """Return the number of reads until `count` were found."""
     return int(np.searchsorted(np.cumsum(flags), count)) + 1
 
 
 def first_stop(rule: Rule[Any], said: Flags) -> int:
-    """Tell the rule of reads until it says that the target is reached; return how many there were."""
+    """Feed reads to the rule until it reports that the target is reached; return their number."""
     for number, relevant in enumerate(said.tolist(), start=1):
         if rule.update(HIT if relevant else MISS).estimated:
             return number
@@ -181,7 +181,7 @@ def first_stop(rule: Rule[Any], said: Flags) -> int:
 
 
 def audited(review: Review, order: Rows, rule: Rule[Any], reads: int) -> dict[str, Any]:
-    """Return how the review ends whose rule has just said that the target is reached, on the same order."""
+    """Return the end of a review whose rule has just reported that the target is reached, on the same order."""
     queue = iter(order[reads:].tolist())
     read = set(order[:reads].tolist())
 
@@ -199,7 +199,7 @@ def audited(review: Review, order: Rows, rule: Rule[Any], reads: int) -> dict[st
 
 
 def audit(review: Review, rule: Rule[Any], unread: Rows, read: set[int]) -> int | None:
-    """Read random unread documents until one is relevant or the audit is over; return the row that was."""
+    """Read random unread documents until one is relevant or the audit is over; return the relevant row."""
     for row in review.chance.permutation(unread).tolist():
         read.add(row)
         if rule.update(Read(bool(review.said[row]), "audit")).stop:
@@ -210,7 +210,7 @@ def audit(review: Review, rule: Rule[Any], unread: Rows, read: set[int]) -> int 
 
 
 def ending(review: Review, rule: Rule[Any], read: set[int]) -> dict[str, Any]:
-    """Return the end of a review: what was read and certified, what is true."""
+    """Return the end of a review: reads, the certified bound, and the truth."""
     rows = np.fromiter(read, dtype=np.int64)
     share = int((review.truth[rows] & review.said[rows]).sum()) / review.relevant
     return {
@@ -223,7 +223,7 @@ def ending(review: Review, rule: Rule[Any], read: set[int]) -> dict[str, Any]:
 
 
 def live(review: Review, target: float) -> dict[str, Any]:
-    """Return a review whose learner also learns from what an audit finds, by the default rule."""
+    """Return a review by the default rule whose learner also learns from the audit's finds."""
     rule, read = make("urn", review.population, target), set[int]()
     record: dict[str, Any] = {}
     while not rule.state.stop:
@@ -246,7 +246,7 @@ def live(review: Review, target: float) -> dict[str, Any]:
 
 
 def controls(review: Review, order: Rows, target: float) -> dict[str, Any]:
-    """Return how QBCB ends: random documents until enough are relevant, then the order without them."""
+    """Return the end under QBCB: random documents until enough are relevant, then the order without them."""
     rule = make("qbcb", review.population, target)
     assert isinstance(rule, Controls)
     drawn: set[int] = set()
@@ -270,7 +270,7 @@ def controls(review: Review, order: Rows, target: float) -> dict[str, Any]:
 
 
 def any_time(review: Review, order: Rows) -> dict[str, Any]:
-    """Return whether a bound that is looked at after every audited document was ever wrong, next to the naive one."""
+    """Return whether a bound checked after every audited document was ever wrong, and likewise the naive bound."""
     rule = make("urn", review.population, 0.9, {"looks": "any"})
     reads = first_stop(rule, review.said[order])
     found = int(review.said[order[:reads]].sum())

@@ -1,7 +1,7 @@
-"""What others link two collections with: scores of all pairs, and an assignment of texts to documents.
+"""Other tools that link two collections: scores of all pairs, and an assignment of texts to documents.
 
-A run holds the best KEPT documents of each text with their scores, as the programs give them. RapidFuzz,
-recordlinkage and Splink are not dependencies: their runs are left out where they are not installed.
+A run holds the best KEPT documents of each text with their scores, as the programs return them. RapidFuzz,
+recordlinkage and Splink are not dependencies: their runs are skipped if they are not installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from linker.engine.engine import Engine
 Run = dict[str, dict[str, float]]
 KEPT = 30
 NEAREST = 10  # neighbours of CSLS
-BEGINNING, AT_ONCE = 300, 50  # characters, and texts
+BEGINNING, AT_ONCE = 300, 50  # characters per text; texts per batch
 RARE = 10
 SIZES = [8, 5, 3, 2, 1]  # words in common
 
@@ -38,7 +38,7 @@ def bm25(directory: Path, texts: Sequence[Document]) -> Run:
 
 
 def assigned(run: Mapping[str, Mapping[str, float]]) -> Run:
-    """Assign texts to documents one to one, so that the sum of the scores is largest; the others follow by score.
+    """Assign texts to documents one to one, maximising the sum of the scores; the others follow by score.
 
     Sparse (Jonker and Volgenant): only documents of the run, and "none" at the lowest score of all.
     """
@@ -63,7 +63,7 @@ def assigned(run: Mapping[str, Mapping[str, float]]) -> Run:
 
 
 def csls(texts: Sequence[Document], documents: Sequence[Document]) -> Run:
-    """Return the best documents by MiniLM: twice the cosine less both mean cosines with the ten nearest (CSLS)."""
+    """Return the best documents by MiniLM: twice the cosine minus both mean cosines with the ten nearest (CSLS)."""
     encoder = load_encoder("minilm")
     x, y = (encoder.encode([d.full_text for d in some]) for some in (texts, documents))
     cosines = np.asarray(x @ y.T, dtype=np.float32)
@@ -83,7 +83,7 @@ def rapidfuzz(texts: Sequence[Document], documents: Sequence[Document]) -> Run:
 
 
 def recordlinkage(texts: Sequence[Document], documents: Sequence[Document]) -> Run:
-    """Return the best documents by recordlinkage's cosine of q-grams of their beginnings, over the full index of pairs.
+    """Return the best documents by recordlinkage's cosine of their beginnings' q-grams, over all pairs.
 
     It holds the q-grams of every pair at once, so a few texts are compared at a time.
     """
@@ -108,7 +108,7 @@ def recordlinkage(texts: Sequence[Document], documents: Sequence[Document]) -> R
 def splink(texts: Sequence[Document], documents: Sequence[Document]) -> Run:
     """Return the best documents by Splink (Fellegi and Sunter by EM), over all pairs.
 
-    Two columns are compared by how many words both have: the words that at most RARE of all texts have, and the others.
+    Two columns are compared by their number of common words: words in at most RARE texts, and all others.
     """
     import pandas
     from splink import DuckDBAPI, Linker, SettingsCreator
@@ -155,7 +155,7 @@ RIVALS: Mapping[str, Callable[[Sequence[Document], Sequence[Document]], Run]] = 
 
 
 def _run(scores: Float32Array, texts: Sequence[Document], documents: Sequence[Document]) -> Run:
-    """Return the best documents by `scores` [texts, documents]; equal ones are in random order, always the same."""
+    """Return the best documents by `scores` [texts, documents]; ties are in a fixed random order."""
     order = list(range(len(documents)))
     random.Random(0).shuffle(order)
     out = {}

@@ -1,4 +1,4 @@
-"""The index that the service is measured on: sentences with the vectors of a star over static word pieces."""
+"""The index for measuring the service: sentences with vectors from a star over static word pieces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linker.engine import building
 
 
 def make_star(folder: Path) -> Path:
-    """Write the recommended star over word-vectors-en, untrained: its speed is that of a trained one."""
+    """Write the recommended star over word-vectors-en, untrained: it is as fast as a trained star."""
     words = load_word_vectors(shared_data() / "word-vectors-en")
     torch.manual_seed(SEED)
     recommended = PRESETS["recommended"]
@@ -32,7 +32,7 @@ def make_star(folder: Path) -> Path:
 
 
 def make_index(work: Path, sentences: int) -> Path:
-    """Return the index of so many sentences in `work`, built if it is not there."""
+    """Return the index of this many sentences in `work`, built if missing."""
     out = work / f"sentences-{sentences}"
     if not (out / "manifest.json").exists():
         shutil.rmtree(out, ignore_errors=True)

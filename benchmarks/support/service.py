@@ -1,4 +1,4 @@
-"""A real `linker serve --api` for benchmarks: started, asked over loopback, looked at, ended."""
+"""A real `linker serve --api` for benchmarks: started, queried over loopback, inspected, stopped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START_SECONDS = 180.0
 
 
 class Service:
-    """`linker serve DIR --api` in processes of its own; requests raise OSError or HTTPException where it is killed."""
+    """`linker serve DIR --api` in its own processes; requests raise OSError or HTTPException if it is killed."""
 
     def __init__(self, directory: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
         command = [sys.executable, "-m", "linker", "serve", str(directory), "--api", "--port", "0", *options]
@@ -43,7 +43,7 @@ class Service:
             time.sleep(0.1)
 
     def request(self, method: str, path: str, body: Any = None, timeout: float = 60) -> tuple[int, Any]:
-        """Return status and content (JSON is read) of the answer to a request on a connection of its own."""
+        """Return the status and content (parsed JSON) of the response to a request on its own connection."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             data = None if body is None else orjson.dumps(body)
@@ -56,16 +56,16 @@ class Service:
         return response.status, orjson.loads(content) if is_json else content.decode()
 
     def workers(self) -> list[int]:
-        """Return the process ids of the workers, the oldest first; none where one process serves."""
+        """Return the process ids of the workers, oldest first; none if a single process serves."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         return sorted(map(int, children.split()), key=_started)
 
     def kill(self, pid: int) -> None:
-        """Kill a worker as a lack of memory would."""
+        """Kill a worker as the OOM killer would."""
         os.kill(pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """End the server; one that does not is killed."""
+        """End the server; kill it if it does not exit."""
         self.process.terminate()
         try:
             self.process.wait(60)
@@ -79,7 +79,7 @@ class Service:
 def serving(
     directory: Path, *options: str, environment: Mapping[str, str] | None = None
 ) -> Iterator[Service]:
-    """Give a server that ends with the block."""
+    """Yield a server that ends with the block."""
     service = Service(directory, *options, environment=environment)
     try:
         yield service

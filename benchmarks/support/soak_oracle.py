@@ -1,4 +1,4 @@
-"""What a service should answer, by an engine without a server, one generation after another."""
+"""The expected responses of a service, from an engine without a server, one generation after another."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from indexes.interface import ScoreArray
 from linker.engine.engine import Engine
 
 K = 10
-SPARE = 10  # hits beyond K that are known, for scores that are equal but for rounding
-CLOSE = 1e-4  # relative: batches encode with other last digits
-BEHIND = 3  # commits that an answer may miss, while a worker opens them
+SPARE = 10  # hits kept beyond K, for scores that are equal up to rounding
+CLOSE = 1e-4  # relative: encodings in batches differ in their last digits
+BEHIND = 3  # commits that a response may miss while a worker opens them
 KEPT = 50  # generations
 Known = dict[tuple[Mode, int], tuple[tuple[str, ...], ScoreArray]]
 
 
 @dataclass
 class Answered:
-    """One answer to be compared: of which query, and the last commit when it was asked."""
+    """One response to compare: its query, and the last commit at the time of the request."""
 
     mode: Mode
     query: int
@@ -32,7 +32,7 @@ class Answered:
 
 
 class Oracle:
-    """Answers by an engine without a server, kept for each generation."""
+    """Results from an engine without a server, kept for each generation."""
 
     def __init__(self, directory: Path, texts: Sequence[str], modes: Sequence[Mode]) -> None:
         self._engine, self._texts, self._modes = Engine.open(directory, follow=False), texts, modes
@@ -41,11 +41,11 @@ class Oracle:
 
     @property
     def generation(self) -> int:
-        """The last commit that it knows."""
+        """The last commit that the oracle knows."""
         return max(self._known)
 
     def learn(self) -> None:
-        """Answer the queries on the last commit, one by one."""
+        """Run the queries on the last commit, one by one."""
         self._engine.refresh()
         generation, known = self._engine.collection.manifest.generation, {}
         if generation in self._known:
@@ -58,7 +58,7 @@ class Oracle:
         self._known.pop(generation - KEPT, None)
 
     def generation_of(self, answered: Answered) -> int | None:
-        """Return the newest generation that gives this answer, of those that it may be of."""
+        """Return the newest of the possible generations that gives this response."""
         for generation in sorted(self._known, reverse=True):
             if generation < answered.generation - BEHIND:
                 return None
@@ -68,7 +68,7 @@ class Oracle:
 
 
 def _same(known: tuple[tuple[str, ...], ScoreArray], answered: Answered) -> bool:
-    """Return whether hits are the top K, where scores that are equal but for rounding may change places."""
+    """Return whether hits are the top K; scores that are equal up to rounding may swap places."""
     ids, scores = known
     if len(answered.ids) != min(K, len(ids)) or len(set(answered.ids)) < len(answered.ids):
         return False

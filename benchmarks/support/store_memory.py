@@ -1,8 +1,8 @@
-"""How much memory a build of a million documents and a process that searches them take, each in a process of its own.
+"""How much memory building an index of a million documents and searching it take, each in its own process.
 
-`peak_rss` is the kernel's own high-water mark (VmHWM); it counts mapped pages of the index, which the kernel takes back
-when memory is short, so the anonymous part, sampled every 50 ms, stands beside it. The texts are 20 words drawn from
-200,000 by Zipf's law; the stand-in encoder seeds a generator with each text's hash.
+`peak_rss` is the kernel's own high-water mark (VmHWM); it counts mapped pages of the index, which the kernel reclaims
+when memory is short, so the anonymous part, sampled every 50 ms, is reported next to it. The texts are 20 words drawn
+from 200,000 by Zipf's law; the stand-in encoder seeds a generator with each text's hash.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def build(corpus: Path, out: Path, kind: str) -> dict[str, Any]:
 
 
 def query(out: Path, mode: str) -> dict[str, Any]:
-    """Open the index, ask a batch and 16 single queries (enough that whatever a search prepares is prepared)."""
+    """Open the index, run a batch and 16 single queries (enough to complete any lazy preparation)."""
     from linker.engine.engine import Engine
 
     engine = Engine(out, encoder=StandIn())
@@ -78,7 +78,7 @@ def query(out: Path, mode: str) -> dict[str, Any]:
     for text in texts[:16]:
         engine.search(text, 10, mode=mode)  # type: ignore[arg-type] # a mode's name
     assert all(len(hits) == 10 for hits in answer.hits)
-    if mode != "bm25":  # each finds itself
+    if mode != "bm25":  # each text finds itself
         assert all(float(hits.scores[0]) > 0 for hits in answer.hits)
     return {"opened_mib": opened, "in_use_mib": memory(), "queries": len(texts)}
 

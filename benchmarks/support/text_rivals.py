@@ -1,4 +1,4 @@
-"""bm25s, tantivy and Elasticsearch as text retrievers with analyses of their own, for rankings and not for speed."""
+"""bm25s, tantivy and Elasticsearch as text retrievers with their own analysis, for rankings and not for speed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Rival(Protocol):
     """A retriever that was built from texts."""
 
     def search(self, queries: Sequence[str]) -> Int64Array:
-        """Return the rows of the K best documents of each query [n, K], padded with −1."""
+        """Return the rows of the top K documents for each query [n, K], padded with −1."""
         ...
 
 
 class Bm25s:
-    """bm25s with its own tokenizer (its defaults but for stems and stop words) and its default parameters."""
+    """bm25s with its own tokenizer (its defaults except for stems and stop words) and its default parameters."""
 
     def __init__(self, texts: Sequence[str], *, stems: bool, stop_words: bool) -> None:
         import bm25s
@@ -59,7 +59,7 @@ class Tantivy:
 
 
 class Elasticsearch:
-    """Elasticsearch with its own `english` analyzer and its defaults, in an index of its own on the server at `url`."""
+    """Elasticsearch with its own `english` analyzer and its defaults, in a separate index on the server at `url`."""
 
     def __init__(self, texts: Sequence[str], url: str) -> None:
         import elasticsearch

@@ -1,4 +1,4 @@
-"""Two small wikis in the formats of Wikimedia's dumps: XML of the schema export-0.11, and SQL of the links."""
+"""Two small wikis in the formats of Wikimedia's dumps: XML in the schema export-0.11, and SQL for the links."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WORDS = {
     "en": "town river church bridge year war king forest market school street harbour island hill castle train art",
 }
 SMALL = {"de": "und der die das im von mit wurde ist nach", "en": "and the of in a from with was is after"}
-STREAM = 100  # pages of one bzip2 stream, as in Wikimedia's multistream files
+STREAM = 100  # pages per bzip2 stream, as in Wikimedia's multistream files
 Row = tuple[int, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class WikiPage:
-    """A page as a dump holds it; `redirect` is the title that it leads to."""
+    """A page as stored in a dump; `redirect` is the title that it leads to."""
 
     id: int
     title: str
@@ -105,7 +105,7 @@ def _page(page: WikiPage) -> str:
 
 
 def write_dump(path: Path, code: str, pages: Sequence[WikiPage]) -> None:
-    """Write a dump: multistream bzip2, gzip or plain XML, by the name."""
+    """Write a dump: multistream bzip2, gzip or plain XML, by the file name."""
     parts = (part.encode() for part in export(code, pages))
     if path.suffix == ".bz2":
         path.write_bytes(b"".join(bz2.compress(part) for part in parts))
@@ -152,13 +152,13 @@ def quoted(text: str) -> str:
 
 
 def write_langlinks(path: Path, rows: Sequence[Row]) -> None:
-    """Write the table of links, gzipped where the name ends in .gz."""
+    """Write the table of links, gzipped if the name ends in .gz."""
     data = langlinks(rows).encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
 
 
 def write_wikis(folder: Path, count: int, length: int = 5000) -> dict[str, tuple[Path, Path]]:
-    """Write dumps of a German and an English wiki with `count` linked articles each, and others that are dropped.
+    """Write dumps of a German and an English wiki with `count` linked articles each, and pages to be dropped.
 
     Per ten articles, each wiki has one that links in one direction only, one without links, four redirects, and three
     pages of other namespaces. Returns the dump and the table of links by language.

@@ -1,4 +1,4 @@
-"""Indexes on Elasticsearch and OpenSearch: BM25 and vectors next to a directory, or all of an index, without one."""
+"""Indexes on Elasticsearch and OpenSearch: BM25 and vectors next to a directory, or a whole index alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index on a cluster can do, and the errors for what it cannot."""
+"""The abilities of an index on a cluster, and the errors for unsupported operations."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from indexes.kinds import AUTO, kinds_on
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a backend of indexes without a directory can do.
+    """The abilities of a backend for indexes without a directory.
 
-    `vectors`: its kind of vectors by the name that a build gives. `refusals`: what it cannot do, and why and what to
-    do instead.
+    `vectors`: its kind of vectors by the name given in a build. `refusals`: unsupported operations, with the reason
+    and the alternative.
     """
 
     name: str
@@ -50,18 +50,18 @@ ABILITIES = {server: _abilities(server) for server in PRODUCTS}
 
 
 def abilities_of(address: Address) -> Abilities:
-    """Return what the index at an address can do."""
+    """Return the abilities of the index at an address."""
     return ABILITIES[address.server]
 
 
 def refused(address: Address, what: str) -> IndexesError:
-    """Return the error for what the backend cannot do: what, why and the remedy."""
+    """Return the error for an unsupported operation: what, why and the remedy."""
     by = abilities_of(address)
     return IndexesError(f"{address} is an index on {by.name}, which does not do {what}: {by.refusals[what]}")
 
 
 def vectors_of(address: Address, asked: str) -> str:
-    """Return the kind of vectors that a build by `asked` has. Raises IndexesError if there is none."""
+    """Return the kind of vectors in a build with `asked`. Raises IndexesError if there is none."""
     by = abilities_of(address)
     if asked not in by.vectors:
         raise IndexesError(

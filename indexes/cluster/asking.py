@@ -1,4 +1,4 @@
-"""Questions to a cluster while a node of it is away: asked again where another node has a copy, never half answered."""
+"""Queries to a cluster while one of its nodes is down: retried if another node has a copy, never answered in part."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
-ANY_COPY = 60.0  # seconds for which any copy may answer, after the preferred one did not
+ANY_COPY = 60.0  # seconds for which any copy may answer after the preferred copy failed to
 
 T = TypeVar("T")
 
 
 class Asking:
-    """Sends searches, and whatever else must be answered by every shard."""
+    """Sends searches and other requests that every shard must answer."""
 
     def __init__(self, client: Elasticsearch, settings: ElasticSettings, preference: str) -> None:
-        """The same copies of the shards answer all searches of one `preference`, so that ties keep their order."""
+        """The same shard copies answer all searches with the same `preference`, so that ties keep their order."""
         self._client, self._settings, self._preference = client, settings, preference
         self._once = client.options(retry_on_timeout=False)
         self._others = client.options(max_retries=max(0, len(settings.urls) - 2))
         self._any_until = 0.0
 
     def patiently(self, ask: Callable[[], T], seconds: float | None = None) -> T:
-        """Return what `ask` returns, called again while it raises PassingError, for at most `seconds`.
+        """Return the result of `ask`, which is retried while it raises PassingError, for at most `seconds`.
 
-        The default is what a search has: six where there are replicas; otherwise no other node can answer, and `ask` is
+        The default is a search's limit: six if there are replicas; otherwise no other node can answer, and `ask` is
         called once. Raises the last PassingError.
         """
         if seconds is None:
@@ -59,13 +59,13 @@ class Asking:
         raise AssertionError("the pauses never end")
 
     def ping(self, index: str) -> None:
-        """Return if the index would answer a search. Raises the client's errors, and soon, if not."""
+        """Return if the index would answer a search. Otherwise, quickly raises the client's errors."""
         self._client.options(max_retries=0, request_timeout=PING_SECONDS).search(
             index=index, size=0, terminate_after=1, track_total_hits=False, allow_partial_search_results=False
         )
 
     def check(self, answer: Mapping[str, Any]) -> None:
-        """Raise PassingError if an answer says that shards are missing in it."""
+        """Raise PassingError if an answer reports missing shards."""
         shards = answer.get("_shards", {})
         if shards.get("failed"):
             raise PassingError(
@@ -74,7 +74,7 @@ class Asking:
             )
 
     def msearch(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the whole answer to each search: its `hits`, and its `aggregations` if it asks for some.
+        """Return the complete answer to each search: its `hits`, and its `aggregations` if requested.
 
         With replicas, a search whose node died is sent again, because another node has a copy. Raises
         BackendUnavailableError if the answer is missing or partial, IndexesError if a search is rejected.
@@ -90,7 +90,7 @@ class Asking:
         return [self._whole_answer(answer) for answer in answers]
 
     def _search(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the answers. The time is that of each search: if all take longer, they are asked again by halves."""
+        """Return the answers. The time limit is per search: if all take longer, they are retried in halves."""
         dialect, middle = DIALECTS[self._settings.server], len(bodies) // 2
         with dialect.errors(self._settings):
             try:
@@ -102,7 +102,7 @@ class Asking:
         return [*self._search(index, bodies[:middle]), *self._search(index, bodies[middle:])]
 
     def _whole(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the answers; when the preferred copies hang, which a node that is cut off does, any may answer."""
+        """Return the answers; if the preferred copies hang, as on a node that is cut off, any copy may answer."""
         if not self._settings.replicas:
             return self._post(self._client, index, bodies, self._preference)
         if time.monotonic() < self._any_until:
@@ -112,7 +112,7 @@ class Asking:
         except DIALECTS[self._settings.server].timed_out():
             self._any_until = time.monotonic() + ANY_COPY
             if len(self._settings.urls) == 1:
-                raise  # the time that a search may take is over
+                raise  # the search's time limit has passed
             return self._post(self._others, index, bodies)
 
     def _post(
@@ -122,7 +122,7 @@ class Asking:
         if preference:
             header["preference"] = preference
         ranked = header | ({"search_type": "dfs_query_then_fetch"} if self._settings.shards > 1 else {})
-        # A search for numbers alone ranks nothing, and is remembered by the server where it has the default type.
+        # A search for counts only ranks nothing, and the server caches it if it has the default search type.
         headers = (ranked if body.get("size") != 0 else header for body in bodies)
         lines = [line for pair in zip(headers, bodies, strict=True) for line in map(_json, pair)]
         answer = client.msearch(
@@ -146,7 +146,7 @@ class Asking:
 
 
 def hits_of(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the hits of a search: `sort`, what it is sorted by, and `fields`, what is stored and asked for."""
+    """Return the hits of a search: `sort`, the sort values, and `fields`, the stored fields requested."""
     found: list[Mapping[str, Any]] = answer.get("hits", {}).get("hits", [])
     return found
 

@@ -1,8 +1,8 @@
-"""The part of a stored collection on a cluster: BM25, and the vectors if the manifest says so.
+"""The part of a stored collection that is on a cluster: BM25, and the vectors if the manifest says so.
 
 The directory remains authoritative: it holds the documents, their rows and the commits. A commit adds to the server
-before the manifest is replaced and removes from it afterwards, so a crash in between leaves extra rows there, but
-never too few; searches skip extra rows, and the next writer removes them.
+before the manifest is replaced and removes from it afterwards, so a crash in between may leave extra rows there, but
+never missing rows; searches skip extra rows, and the next writer removes them.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[Breaker, RowSearch 
 
 
 def has_field(text: object, field: str) -> bool:
-    """Return whether a document on the server of a text retriever has short values in this metadata field.
+    """Return whether a document on a text retriever's server has short values in this metadata field.
 
-    Raises BackendUnavailableError if the server does not answer or is known not to.
+    Raises BackendUnavailableError if the server does not answer or is known to be down.
     """
     if not isinstance(text, Breaker) or not isinstance(text.side, ClusterText) or text.is_open:
         raise BackendUnavailableError("the server is not asked for its fields")
@@ -61,13 +61,13 @@ def has_field(text: object, field: str) -> bool:
 
 
 class ServerText:
-    """The text backend on the server, as the collection's writer uses it; alone, it is a TextIndex.
+    """The text backend on the server, as used by the collection's writer; by itself, it is a TextIndex.
 
     Raises IndexesError if the language is unknown.
     """
 
     def __init__(self, manifest: Manifest, rows: Rows, index: ClusterIndex, renumbered: bool = False) -> None:
-        """`renumbered`: whether `index` takes the place of one whose rows were numbered otherwise."""
+        """`renumbered`: whether `index` replaces an index with a different row numbering."""
         self.index, self._manifest, self._rows = index, manifest, rows
         self._sender = DirectSender(self.index, manifest)
         self._retriever, _ = retrievers(self.index, manifest, ByRow(rows))
@@ -121,7 +121,7 @@ class ServerText:
     def add(
         self, ids: Sequence[str], texts: Sequence[str], metadata: Sequence[Metadata] | None = None
     ) -> None:
-        """Add a batch, all or nothing. Raises as `add_documents`, and IndexesError if the lengths differ."""
+        """Add a batch, all or nothing. Raises like `add_documents`, and IndexesError if the lengths differ."""
         values = [{}] * len(ids) if metadata is None else metadata
         if not len(ids) == len(texts) == len(values):
             raise IndexesError(f"{len(ids)} ids, but {len(texts)} texts or another number of metadata")
@@ -134,14 +134,14 @@ class ServerText:
     def search(
         self, texts: Sequence[str], k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> list[Hits]:
-        """Return the top k documents per query, or fewer; equal scores come in row order. Raises as `search_rows`."""
+        """Return the top k documents per query, or fewer; ties are in row order. Raises like `search_rows`."""
         check_k(k)
         return self._rows.hits(*self.search_rows(texts, min(k, len(self) or 1), where, bm25))
 
     def search_rows(
         self, queries: Sequence[str], k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores, changes included that are not committed. Raises as `ClusterText.search_rows`."""
+        """Return rows and scores, including uncommitted changes. Raises like `ClusterText.search_rows`."""
         self.commit()
         self._delete()
         return self._retriever.search_rows(queries, k, where, bm25)
@@ -165,7 +165,7 @@ class ServerText:
         stem, _, number = old.index.partition(".")
         settings = dataclasses.replace(old, index=f"{stem}.{int(number or 1) + 1}")
         writer = ServerText(self._manifest, rows, ClusterIndex(settings), renumbered=True)
-        writer.index.drop()  # the leftover of an interrupted renumbering
+        writer.index.drop()  # left over from an interrupted renumbering
         writer.index.create(*vector_kind(self._manifest), self._manifest.bm25)
         return writer
 
@@ -194,7 +194,7 @@ class ServerText:
 def rebuild(directory: Path, changes: dict[str, Any]) -> Manifest:
     """Fill a new index from the directory's documents, replace the old one in one step, and return the manifest.
 
-    Searches continue meanwhile. `changes` are new values of ElasticSettings (urls, shards, replicas), which are
+    Searches continue meanwhile. `changes` are new values for ElasticSettings (urls, shards, replicas), which are
     stored in the manifest. Raises IndexesError if the collection has no part on a server,
     BackendUnavailableError if the server does not answer or documents are lost.
     """

@@ -1,4 +1,4 @@
-"""A circuit breaker for a retriever whose server may be down: after failures it is only pinged until it answers."""
+"""A circuit breaker for a retriever whose server may be down: after failures, it is only pinged until it answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class PingedSearch(RowSearch, Protocol):
-    """A retriever that can check cheaply whether it would answer a search."""
+    """A retriever with a cheap check whether it would answer a search."""
 
     def ping(self) -> None:
         """Return if a search would be answered. Raises IndexesError if not."""
@@ -56,7 +56,7 @@ class Breaker:
     def search_rows(
         self, queries: Any, k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return the retriever's rows (int64) and scores (float32), both [n, k]; only one for texts takes `bm25`.
+        """Return the retriever's rows (int64) and scores (float32), both [n, k]; only a text retriever takes `bm25`.
 
         Raises BackendUnavailableError if the server does not answer, and at once while the circuit is open.
         """
@@ -64,7 +64,7 @@ class Breaker:
         return self.run(lambda: self.side.search_rows(queries, k, where, **parameters))
 
     def run(self, search: Callable[[], T]) -> T:
-        """Return what `search` returns, which asks the retriever's server. Raises as `search_rows`."""
+        """Return the result of `search`, which queries the retriever's server. Raises like `search_rows`."""
         trial = self._enter()
         try:
             answer = search()
@@ -72,7 +72,7 @@ class Breaker:
             self._failed(str(error), trial)
             raise
         except BaseException:
-            if trial:  # an error of the caller, for example: it says nothing about the server
+            if trial:  # for example, the caller's error: it says nothing about the server
                 self._trial = "due"
             raise
         with self._lock:
@@ -117,7 +117,7 @@ class Breaker:
             return False
         with self._lock:
             self._trial = "due" if self.is_open else ""
-            self._pinger = None  # so that a trial that fails at once can start another
+            self._pinger = None  # so that a trial that fails at once can start another pinger
         return True
 
 

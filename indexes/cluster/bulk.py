@@ -21,7 +21,7 @@ CONFLICT = 409  # the index has this version of the document, or a later one
 
 
 class Operation(NamedTuple):
-    """One bulk operation: the action line and, where it has one, the document."""
+    """One bulk operation: the action line and the document, if there is one."""
 
     action: bytes
     source: bytes | None = None
@@ -33,7 +33,7 @@ class Operation(NamedTuple):
 
 
 class BulkOutcome(NamedTuple):
-    """The result of one operation: its HTTP status, and the reason of a failure."""
+    """The result of one operation: its HTTP status, and the reason for a failure."""
 
     status: int
     reason: str = ""
@@ -53,9 +53,9 @@ class BulkSettings:
 
 
 class Bulk:
-    """Collects operations into requests. Operations must be idempotent: one whose answer was lost is sent again.
+    """Collects operations into requests. Operations must be idempotent: if an answer is lost, it is sent again.
 
-    An operation with a version that comes too late, since the index has a later one, has nothing left to do.
+    An operation that arrives too late, because the index has a later version, has nothing left to do.
     """
 
     def __init__(self, send: Send, settings: BulkSettings | None = None) -> None:
@@ -142,9 +142,9 @@ class Bulk:
 
 
 def _is_done(operation: Operation, outcome: BulkOutcome) -> bool:
-    """Return whether an operation that changed nothing has nothing left to do: a later one came, or nothing is there.
+    """Return whether an operation without effect is done: a later version exists, or the document is missing.
 
-    What is missing has no reason; an index that is missing has one.
+    A missing document has no reason; a missing index has one.
     """
     if outcome.status == CONFLICT:
         return True

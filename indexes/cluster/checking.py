@@ -1,6 +1,7 @@
-"""Whether an index on a cluster is whole: by counts over all documents, and by a sample that is read.
+"""Whether an index on a cluster is complete: by counts over all documents, and by reading a sample.
 
-One that is alone is sampled at random, and its documents are found again; one next to a directory is compared with it.
+An index without a directory is sampled at random, and searches must find the sample; otherwise it is compared with
+the directory.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from indexes.store.records import Manifest
 from indexes.text.analysis import Analysis
 
 SAMPLE = 1000  # documents
-BATCH = 100  # documents that are looked up in one request
-COMPARED = 512  # documents that are compared at a time
+BATCH = 100  # documents looked up per request
+COMPARED = 512  # documents compared at a time
 RECOVERY, PAUSE = 30.0, 1.0  # seconds that missing shards may take to recover, and between two looks
-MOST_TERMS = 500  # of one document: a server limits the clauses of a query
+MOST_TERMS = 500  # terms of a document: servers limit the clauses of a query
 
 
 class CheckReport(NamedTuple):
@@ -47,10 +48,10 @@ def check(
     """CheckReport an index on a cluster; other writers may be at work.
 
     There must be so many `documents`, if the number is given. All must have an id, a stamp and, with an encoder, a
-    vector. Of a random sample (by `seed`), each document must be readable, have its stamp as its version, and be found
-    by each of its terms, those of its metadata included.
-    Shards that are missing have RECOVERY seconds to come back, as after the start of a node. Raises IndexesError if
-    there is no index, BackendUnavailableError if the server does not answer, or goes on recovering.
+    vector. Of a random sample (by `seed`), each document must be readable, have its stamp as its version, and be
+    found by each of its terms, including its metadata terms. Shards that are missing have RECOVERY seconds to come
+    back, as after the start of a node. Raises IndexesError if there is no index, BackendUnavailableError if the
+    server does not answer, or goes on recovering.
     """
     state = state_at(address)
     settings = ElasticSettings.of(address, state.shards, state.replicas)
@@ -116,7 +117,7 @@ def _unfound(index: ClusterIndex, manifest: Manifest, sources: Sequence[Mapping[
     for start in range(0, len(queries), BATCH):
         found = index.matches(queries[start : start + BATCH])
         for (document, stamp), is_found in zip(documents[start:], found, strict=False):
-            # One that another writer has changed meanwhile is not damage.
+            # A document changed by another writer meanwhile is not damage.
             if not is_found and index.versions([document.id]).get(document.id) == stamp:
                 yield f"{index.name}: document {document.id!r} is not found by its own terms: build the index again"
 
@@ -125,7 +126,7 @@ def _found_by(document: Document, key: str, analysis: Analysis) -> dict[str, Any
     """Return a query that a document matches by its id and all its terms."""
     terms = sorted(set(analysis.terms(analysis.prepare(document.full_text))))[:MOST_TERMS]
     clauses: list[dict[str, Any]] = [{"ids": {"values": [key]}}]
-    # A longer one is cut into several by the server's analysis.
+    # The server's analysis splits a longer term into several.
     clauses += [{"term": {"terms": term}} for term in terms if len(term) <= 255]
     clauses += [{"term": {"meta": term}} for term in mapping.meta_terms(document.metadata)]
     clauses += [{"term": {"fields": field}} for field in mapping.fields_of(document)]
@@ -135,7 +136,7 @@ def _found_by(document: Document, key: str, analysis: Analysis) -> dict[str, Any
 def compare(directory: Path, manifest: Manifest, sample: int = SAMPLE) -> CheckReport:
     """Compare the server with the directory: all counts, and the content of `sample` documents spread over it.
 
-    Rows that are not in the commit are not damage: a writer is at work or was interrupted, and searches skip them.
+    Rows outside the commit are not damage: a writer is active or was interrupted, and searches skip them.
     Raises BackendUnavailableError if the server does not answer.
     """
     documents = DocumentStore(directory, manifest.segments)

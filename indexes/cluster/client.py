@@ -1,6 +1,6 @@
 """The connection to a server: addresses, credentials from the environment, and the translation of errors.
 
-All this holds for OpenSearch too, whose client is in `opensearch`.
+All this also applies to OpenSearch, whose client is in `opensearch`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PING_SECONDS = 1.5
 BUSY = (429, 502, 503, 504)  # the server may answer later
 FULL = "a disk of the cluster is full: free space on it, and writing goes on by itself"
 ALONE = "the node that answered is cut off from the others: repair the network between them, or name the others, too"
-# What the operator of a cluster can do, by what its nodes say.
+# Remedies for the cluster's operator, by the nodes' messages.
 REMEDIES = {
     "disk usage exceeded": FULL,
     "No space left": FULL,
@@ -42,7 +42,7 @@ REMEDY = "try again, and see its /_cluster/health"
 
 
 class PassingError(BackendUnavailableError):
-    """The server was busy or failed, or a shard had no copy: where there are replicas, one will soon take its place."""
+    """The server was busy or failed, or a shard had no copy: if there are replicas, one will soon take its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class ElasticSettings:
 
     @classmethod
     def of(cls, address: Address, shards: int = 1, replicas: int = 0) -> ElasticSettings:
-        """Return the settings of an index alone on a cluster, whose address the user has named."""
+        """Return the settings of an index without a directory, whose address the user gave."""
         return cls(address.urls, address.name, shards, replicas, stateless=True, server=address.server)
 
     @property
@@ -84,7 +84,7 @@ class ElasticSettings:
 
     @property
     def prefix(self) -> str:
-        """How the names of the environment's variables begin."""
+        """The prefix of the environment variables' names."""
         return f"LINKER_{self.server.upper()}_"
 
     @property
@@ -103,14 +103,14 @@ class ElasticSettings:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ElasticSettings:
-        """Return the settings in a manifest; it may come from a stranger, so its addresses are not `named`."""
+        """Return the settings in a manifest; it may be untrusted, so its addresses are not `named`."""
         return cls(tuple(values["urls"]), values["index"], values["shards"], values["replicas"], named=False)
 
 
 def connect(settings: ElasticSettings, timeout: float | None = None) -> Elasticsearch:
-    """Return a client whose searches end after `timeout` seconds (default: LINKER_ELASTIC_TIMEOUT, or 10).
+    """Return a client whose searches time out after `timeout` seconds (default: LINKER_ELASTIC_TIMEOUT, or 10).
 
-    Nothing is sent yet. The time is divided among the addresses, so that a dead node leaves some for the next.
+    Nothing is sent yet. The time is divided among the addresses, so that a dead node leaves time for the next.
     Redirects are not followed, and nodes are not discovered. Raises MissingExtraError if the client library is
     missing, UntrustedHostError if credentials must not go to an address, IndexesError if they are invalid.
     """
@@ -132,7 +132,7 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
         sniff_before_requests=False,
         sniff_on_node_failure=False,
         request_timeout=seconds / len(urls),
-        # With one address, one retry reopens a connection that was closed while idle.
+        # With a single address, one retry reopens a connection closed while idle.
         max_retries=max(1, len(urls) - 1),
         node_class=RememberedNode,
         node_selector_class=AnsweringFirst,
@@ -142,7 +142,7 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
 
 
 def seconds_of(settings: ElasticSettings) -> float:
-    """Return the seconds that a search may take. Raises IndexesError if the environment has no positive number."""
+    """Return the time limit of a search in seconds. Raises IndexesError if the environment's is not positive."""
     name = f"{settings.prefix}TIMEOUT"
     text = os.environ.get(name, "")
     try:
@@ -185,13 +185,13 @@ def authorization(settings: ElasticSettings) -> str:
 
 
 def _ways(settings: ElasticSettings) -> str:
-    """Return the variables of the environment that hold credentials, for messages."""
+    """Return the environment variables that hold credentials, for messages."""
     key = f"{settings.prefix}API_KEY, or " if settings.server == "elastic" else ""
     return f"{key}{settings.prefix}USER and {settings.prefix}PASSWORD"
 
 
 def authority(settings: ElasticSettings) -> str | None:
-    """Return the file of a certificate authority. Raises IndexesError if it does not exist."""
+    """Return the file of the certificate authority. Raises IndexesError if it does not exist."""
     file = os.environ.get(f"{settings.prefix}CA") or None
     if file and not Path(file).is_file():
         raise IndexesError(f"{settings.prefix}CA names no file: {file}")
@@ -215,7 +215,7 @@ def _secret(variable: str) -> str:
 def elastic_errors(settings: ElasticSettings) -> Iterator[None]:
     """Turn the client's errors into ours.
 
-    Raises BackendUnavailableError if the error may pass, IndexesError if a request was rejected.
+    Raises BackendUnavailableError if the error may be temporary, IndexesError if a request was rejected.
     """
     from elasticsearch import ApiError, TransportError, UnsupportedProductError
 
@@ -244,7 +244,7 @@ def no_answer(settings: ElasticSettings, kind: str, said: str) -> BackendUnavail
 
 
 def not_the_product(settings: ElasticSettings) -> BackendUnavailableError:
-    """Return the error for a server that is another one than its address says."""
+    """Return the error for a server that is not the product its address says."""
     others = " or ".join(f"{key}+ for {name}" for key, name in PRODUCTS.items() if key != settings.server)
     return BackendUnavailableError(
         f"the server at {', '.join(settings.urls)} is no {settings.product}: an address begins with {others}"
@@ -273,7 +273,7 @@ def api_error(settings: ElasticSettings, status: int, reason: str) -> IndexesErr
 
 
 def remedy_of(reason: str) -> str:
-    """Return what can be done about a reason that the server gave."""
+    """Return the remedy for a reason that the server gave."""
     return next((remedy for said, remedy in REMEDIES.items() if said in reason), REMEDY)
 
 

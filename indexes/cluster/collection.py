@@ -1,4 +1,4 @@
-"""An index that is alone on a cluster, opened for reading: nothing of it is on this machine."""
+"""An index that is only on a cluster, opened for reading: none of it is on this machine."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RemoteCollection:
             stored_manifest(address, state), documents=index.count(), elastic=settings.to_json()
         )
         self.documents = RemoteDocuments(index, str(address))
-        self._fields: set[str] = set()  # those of which it is known that documents have them
+        self._fields: set[str] = set()  # fields known to occur in documents
         self._text, dense = retrievers(
             index, self.manifest, ByStamp(lambda ids, _: self.rows.find(ids), index.about)
         )
@@ -61,7 +61,7 @@ class RemoteCollection:
 
     @functools.cached_property
     def rows(self) -> Rows:
-        """The rows of all documents in the order of their stamps, read into memory once. Raises as `documents.ids`."""
+        """The rows of all documents in the order of their stamps, read into memory once. Raises like `ids`."""
         rows = Rows()
         rows.restore(self.documents.ids(), np.empty(0, dtype=np.int64), self.documents.metadata())
         return rows
@@ -72,7 +72,7 @@ class RemoteCollection:
         return self.index.fields()
 
     def again(self) -> RemoteCollection:
-        """Return the same generation, opened again: what it reads of all documents is read once more."""
+        """Return the same generation, reopened: data read from all documents are read again."""
         return RemoteCollection(self.address, self.state)
 
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
@@ -90,9 +90,9 @@ class RemoteCollection:
         return (document_of(source, self.index.name) for _, source in found)
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
-        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; zeros where −1 is.
+        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; zeros for row −1.
 
-        They are read from the cluster, each once.
+        Each is read from the cluster once.
         """
         dim, _ = vector_kind(self.manifest)
         there = distinct(rows[rows >= 0])
@@ -103,7 +103,7 @@ class RemoteCollection:
 
     @contextlib.contextmanager
     def stored(self, folder: str) -> Iterator[Path]:
-        """Give a local copy of a folder that is stored in the index, as long as it is open. Raises DamagedError."""
+        """Yield a local copy of a folder stored in the index, while the context lasts. Raises DamagedError."""
         with tempfile.TemporaryDirectory(prefix="linker-") as name:
             files.get(self.index, self.manifest.files, folder, Path(name))
             yield Path(name)
@@ -114,7 +114,7 @@ class RemoteCollection:
         return self.address.server
 
     def check_can(self, what: str) -> None:
-        """Raise IndexesError if the cluster cannot do `what`."""
+        """Raise IndexesError if the cluster does not support `what`."""
         if what in abilities_of(self.address).refusals:
             raise refused(self.address, what)
 
@@ -130,17 +130,17 @@ class RemoteCollection:
 
     @functools.cached_property
     def linear(self) -> LinearText:
-        """The rows as vectors, from postings made of the stored texts, in memory."""
+        """The rows as vectors, from postings built from the stored texts, in memory."""
         analysis, bm25 = self.manifest.analysis, self.manifest.bm25
         index = Bm25Index.rebuilt(self.documents.texts(), self.rows, analysis)
         return LinearText({FULL_TEXT: index.scorer()}, analysis, bm25)
 
     def ranking(self) -> HybridIndex:
-        """Return the retrievers, which number the documents that they meet, or are asked for: not all are read."""
+        """Return the retrievers, which number only the documents that they find or are asked for."""
         return self.hybrid.meeting()
 
     def check_fields(self, where: Filter) -> None:
-        """Raise BadFilterError, which names the near miss, where no document has a field of the filter."""
+        """Raise BadFilterError, which names the closest match, if no document has a field of the filter."""
         try:
             for name in set(where.fields) - self._fields:
                 if self.index.has_field(name):
@@ -148,10 +148,10 @@ class RemoteCollection:
                 elif fields := self.index.fields():
                     raise unknown_field(name, fields)
         except BackendUnavailableError:
-            return  # the search will say so
+            return  # the search will report it
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
-        """Return no remarks about the ranges of a filter: they would cost a reading of all documents."""
+        """Return no remarks about the ranges of a filter: they would require reading all documents."""
         return ()
 
     def present(self, ids: Sequence[str]) -> set[str]:
@@ -163,20 +163,20 @@ class RemoteCollection:
         return self.read([id_])[0]
 
     def read(self, ids: Sequence[str]) -> list[Document]:
-        """Return documents by id, in this order. Raises UnknownIdError naming those that are gone."""
+        """Return documents by id, in this order. Raises UnknownIdError naming the missing ids."""
         found = self.documents.read(ids)
         if missing := [id_ for id_ in ids if id_ not in found]:
             raise UnknownIdError(f"not in the index (any more): {name_some(missing)}")
         return [found[id_] for id_ in ids]
 
     def is_last(self) -> bool:
-        """Return whether the name leads to the same generation with the same settings. Raises IndexesError."""
+        """Return whether the name refers to the same generation with the same settings. Raises IndexesError."""
         return state_at(self.address) == self.state
 
     def has_moved(self) -> bool:
         """Return whether the node that answers knows of another generation or settings. Raises IndexesError.
 
-        Raises NoMasterError if that node has no master, so that its documents may be outdated.
+        Raises NoMasterError if that node has no master, as its documents may be outdated.
         """
         self.index.check_led()
         found = self.index.state(near=True)
@@ -184,5 +184,5 @@ class RemoteCollection:
 
 
 def open_remote(address: Address, on_failure: OnFailure = "degrade") -> RemoteCollection:
-    """Return an index on a cluster, opened for search. Raises as `state_at`, and as RemoteCollection."""
+    """Return an index on a cluster, opened for search. Raises the same errors as `state_at` and RemoteCollection."""
     return RemoteCollection(address, state_at(address), on_failure)

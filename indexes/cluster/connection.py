@@ -1,4 +1,4 @@
-"""One index on a cluster as this process reaches it: what is sent to it, made visible, and counted.
+"""This process's access to one index on a cluster: sending documents, making them visible, counting them.
 
 An acknowledged write is in the translog on the disk. Nothing becomes visible before a refresh, except that a restarted
 server refreshes by itself.
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 ROWS_AT_ONCE = 10_000
-COUNTED = 5.0  # seconds for which a count is good enough to choose between exact and approximate search
+COUNTED = 5.0  # seconds for which a count is reused to choose between exact and approximate search
 
 
 class NoMasterError(PassingError):
-    """The node that answers is cut off from most others, or a master is being elected."""
+    """The answering node is cut off from most others, or a master is being elected."""
 
 
 class Connection:
@@ -47,7 +47,7 @@ class Connection:
         timeout: float | None = None,
         bulk: BulkSettings | None = None,
     ) -> None:
-        """Create the client; nothing is sent. `at` is the generation that is meant, by default the alias's.
+        """Create the client; nothing is sent. `at` is the generation to use, by default the alias's.
 
         `timeout` is per search, in seconds. Raises what `connect` raises.
         """
@@ -55,8 +55,8 @@ class Connection:
         self.dialect = DIALECTS[settings.server]
         self.client: Elasticsearch = self.dialect.connect(settings, timeout)
         self.patient = self.client.options(request_timeout=WRITE_SECONDS)
-        self._near = self.client.options(request_timeout=PING_SECONDS)  # for what a node knows by itself
-        # The same shard copies answer this process, as long as they do.
+        self._near = self.client.options(request_timeout=PING_SECONDS)  # for requests to a single node
+        # The same shard copies answer this process, as long as they are up.
         self._asking = Asking(self.client, settings, secrets.token_hex(8))
         self._bulk_settings = bulk or BulkSettings()
         self._counted = (0.0, 0)
@@ -72,7 +72,7 @@ class Connection:
         self.client.close()
 
     def sending(self, index: str = "") -> Bulk:
-        """Return what sends operations to `index`, by default to this one."""
+        """Return the sender of operations to `index`, by default to this index."""
         return Bulk(lambda lines: self._send(lines, index or self.name), self._bulk_settings)
 
     def _send(self, lines: Sequence[bytes], index: str) -> Sequence[BulkOutcome]:
@@ -80,7 +80,7 @@ class Connection:
             answer = self.patient.options(max_retries=0).bulk(
                 operations=lines,  # type: ignore[arg-type]  # bytes are sent as they are
                 index=index,
-                # Otherwise a lost index would be created again without its mapping.
+                # Otherwise a lost index would be recreated without its mapping.
                 require_alias=index == self.settings.index,
                 filter_path="items.*.status,items.*.error",
             )
@@ -93,9 +93,9 @@ class Connection:
         self.refresh()
 
     def refresh(self) -> None:
-        """Make what is written visible on every copy that searches may ask.
+        """Make written documents visible on every copy that searches may use.
 
-        Raises BackendUnavailableError if a shard, or a copy, does not do so in time.
+        Raises BackendUnavailableError if a shard or a copy does not respond in time.
         """
         self._asking.patiently(self._refresh, self._bulk_settings.patience if self.settings.replicas else 0.0)
 
@@ -106,7 +106,7 @@ class Connection:
             done, copies = (answer.get("_shards", {}).get(name) for name in ("successful", "total"))
             if done == copies:
                 return
-            # Copies that wait for a node are not counted as failed, and neither are shards without any copy.
+            # Copies waiting for a node are not counted as failed, nor are shards without any copy.
             health = self.client.cluster.health(index=self.name)
         primaries = int(health["active_primary_shards"])
         if primaries < self.settings.shards or done < int(health["active_shards"]):
@@ -133,7 +133,7 @@ class Connection:
             self._asking.ping(self.name)
 
     def check_led(self) -> None:
-        """Raise NoMasterError if the node that answers knows no master: it is cut off from most others, or votes.
+        """Raise NoMasterError if the answering node has no master: it is cut off from most others, or in an election.
 
         Such a node goes on answering searches, with the documents that it had. Raises BackendUnavailableError.
         """
@@ -146,14 +146,14 @@ class Connection:
             )
 
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the answer to each search, as `Asking.msearch` does.
+        """Return the answer to each search, like `Asking.msearch`.
 
         Raises BackendUnavailableError if the answer is missing or partial, IndexesError if a search is rejected.
         """
         return self._asking.msearch(self.name, bodies)
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:
-        """Return the number of visible documents, or of those that match `query`. Raises BackendUnavailableError."""
+        """Return the number of visible documents, or of those matching `query`. Raises BackendUnavailableError."""
         return self._asking.patiently(lambda: self._count(query))
 
     def _count(self, query: Mapping[str, Any] | None) -> int:
@@ -163,7 +163,7 @@ class Connection:
         return int(found["count"])
 
     def about(self) -> int:
-        """Return the number of visible documents, as it was a few seconds ago."""
+        """Return the number of visible documents, up to a few seconds old."""
         at, count = self._counted
         if time.monotonic() - at > COUNTED:
             count = self.count()

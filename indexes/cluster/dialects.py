@@ -1,4 +1,4 @@
-"""What differs between Elasticsearch and OpenSearch: the client, the fields of vectors, and the queries for them."""
+"""Differences between Elasticsearch and OpenSearch: the client, the vector fields, and the vector queries."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 Values = Mapping[str, Any]
-# The server hands out the same array for each document.
+# The server reuses the same array for each document.
 READ = "def out = []; for (float x : doc['vector'].{}) out.add(x); return out"
 DOT = "Math.max(0.0, dotProduct(params.q, 'vector') + 1.0)"  # a score must not be negative
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one server is spoken to.
+    """The protocol details of one server.
 
-    `fields` and `settings` are those of an index by the dimension and the kind of its vectors. `score` is the script
+    `fields` and `settings` return an index's, given the dimension and the kind of its vectors. `score` is the script
     that scores documents by their `vector`, and `cosines` reads its scores, float32 [n, k]; `near` is the clause for
-    that many candidates from the graph of each shard, which match a filter; `read` is the script that returns a vector.
+    a number of filtered candidates from each shard's graph; `read` is the script that returns a vector.
     """
 
     connect: Callable[[ElasticSettings, float | None], Elasticsearch]
@@ -62,7 +62,7 @@ ELASTIC = Dialect(
 
 
 def _connect(settings: ElasticSettings, timeout: float | None) -> Elasticsearch:
-    # It has those calls of Elasticsearch's client that this package makes.
+    # It has the calls of Elasticsearch's client that this package uses.
     return cast("Elasticsearch", opensearch.connect(settings, timeout))
 
 
@@ -79,8 +79,8 @@ def _knn_vectors(dim: int, kind: str) -> Values:
 
 def _knn_settings(dim: int, kind: str) -> Values:
     if not dim or kind == "flat":
-        return {}  # the plugin stores the vectors, and builds nothing
-    # Below such a number of vectors no graph is built for `vector`: −1 is never.
+        return {}  # the plugin only stores the vectors
+    # Below this number of vectors no graph is built for `vector`; −1: never.
     return {"knn": True, "knn.advanced.approximate_threshold": -1}
 
 
@@ -90,7 +90,7 @@ def _knn_score(vector: list[float]) -> Values:
 
 
 def _knn_cosines(scores: ScoreArray) -> ScoreArray:
-    """Return the inner products x from the plugin's scores: 1 + x, and 1 / (1 − x) where x is negative."""
+    """Return the inner products x from the plugin's scores: 1 + x, and 1 / (1 − x) if x is negative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         cosines: ScoreArray = np.where(scores >= 1, scores - 1, 1 - 1 / scores).astype(np.float32)
     return np.where(np.isneginf(scores), scores, cosines)

@@ -1,4 +1,4 @@
-"""The documents of an index that is alone on a cluster, read by id, or by the row when the ids of all are read."""
+"""The documents of an index that is only on a cluster, read by id, or by row once all ids have been read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from indexes.cluster.mapping import document_of
 from indexes.cluster.reads import BATCH
 from indexes.interface import Document, IndexesError, Matrix, Metadata
 
-MOST = 1_000_000  # documents whose ids are read at once
-BLOCK, BLOCKS = 64, 512  # documents that are read together by their rows, and how many such blocks are kept
+MOST = 1_000_000  # maximum documents whose ids are read
+BLOCK, BLOCKS = 64, 512  # documents read together by row, and how many such blocks are kept
 
 
 class RemoteDocuments:
-    """Reads documents from the cluster; `named` is how errors name the index.
+    """Reads documents from the cluster; `named` is the index's name in errors.
 
-    What asks for a row reads the ids of all documents, once, in the order of their stamps: a document that is written
-    later has no row, and one that is deleted later is empty. It raises IndexesError if they are more than MOST.
+    The first access by row reads the ids of all documents, in the order of their stamps: a document that is written
+    later has no row, and one that is deleted later is empty. It raises IndexesError if there are more than MOST.
     """
 
     def __init__(self, index: ClusterIndex, named: str) -> None:
@@ -26,7 +26,7 @@ class RemoteDocuments:
         self._block = functools.lru_cache(BLOCKS)(self._read_block)
 
     def read(self, ids: Sequence[str]) -> dict[str, Document]:
-        """Return the documents of those `ids` that there are, as last written."""
+        """Return the documents with those `ids` that exist, as last written."""
         name = self._index.name
         return {id_: document_of(source, name) for id_, source in self._index.sources(ids).items()}
 
@@ -42,7 +42,7 @@ class RemoteDocuments:
 
     @property
     def rows(self) -> int:
-        """Number of documents when their ids were read."""
+        """Number of documents when the ids were read."""
         return len(self._ids)
 
     def ids(self) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""What lies next to an index that is alone on a cluster, in two more indexes: unusable records, and files in pieces."""
+"""Two auxiliary indexes of an index that is only on a cluster: unusable records, and files in pieces."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, IndexesError
 
 PIECE = 1 << 20  # bytes
-MOST_BYTES = 1 << 30  # of one file
-SEVERAL = 8  # pieces that are read in one request
+MOST_BYTES = 1 << 30  # bytes per file
+SEVERAL = 8  # pieces read per request
 
 
 def put(index: ClusterIndex, folder: Path, place: str) -> dict[str, FileRecord]:
@@ -38,7 +38,7 @@ def put(index: ClusterIndex, folder: Path, place: str) -> dict[str, FileRecord]:
 
 
 def get(index: ClusterIndex, files: Mapping[str, FileRecord], place: str, into: Path) -> None:
-    """Write the files under `place` into a local folder. Raises DamagedError if one is not as it was stored."""
+    """Write the files under `place` into a local folder. Raises DamagedError if one differs from the stored one."""
     for name, record in files.items():
         if name.rpartition("/")[0] != place:
             continue
@@ -64,7 +64,7 @@ def _pieces(index: ClusterIndex, name: str, size: int) -> Iterator[bytes]:
 
 
 def quarantine(index: ClusterIndex, lines: Sequence[bytes], *, once: bool = False) -> None:
-    """Store unusable records, each a line of JSON; with `once`, no line is stored again."""
+    """Store unusable records, each a line of JSON; with `once`, no line is stored twice."""
     keys = (xxhash.xxh3_128_hexdigest(line) if once else secrets.token_hex(16) for line in lines)
     records = ({"record": line.decode(errors="replace")} for line in lines)
     write(index, QUARANTINE, list(map(_written, keys, records)))
@@ -82,7 +82,7 @@ def _written(key: str, source: Mapping[str, Any]) -> Operation:
 
 
 def write(index: ClusterIndex, suffix: str, operations: Sequence[Operation]) -> None:
-    """Write to an index next to this one, whose name ends so; it is made where it is missing."""
+    """Write to an index next to this one, with this suffix; it is created if it is missing."""
     name = f"{index.settings.index}{suffix}"
     with index.errors():
         if not index.client.indices.exists(index=name):

@@ -1,9 +1,9 @@
 """The life cycle of an index on a cluster: created behind an alias, described, rebuilt, dropped.
 
-Its name is an alias of one generation, NAME-g000001 and so on. Beside a directory, a document's `_id` is its row, so
+Its name is an alias of one generation, NAME-g000001 and so on. Next to a directory, a document's `_id` is its row, so
 that writing it twice changes nothing: a lost answer, a resumed build and a retry are all harmless, and readers skip
-rows that they do not know. Where the index is alone, its manifest lies in the mapping, the `_id` is the document's id,
-and its version, the `stamp`, is external: of two writes of one document the later version stays, in whatever order they
+rows that they do not know. Without a directory, the manifest is in the mapping, the `_id` is the document's id, and
+its version, the `stamp`, is external: of two writes of a document the later version wins, in whatever order they
 arrive.
 """
 
@@ -27,13 +27,14 @@ from indexes.text.parameters import Bm25Parameters
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
 DEFAULT = Bm25Parameters()
-KEPT_DELETES = "1h"  # how long a deletion's version is known, so that no older write undoes it
-MASTER_WAIT = "3s"  # for the election of a master, which takes less
-QUARANTINE, FILES = "-quarantine", "-files"  # how the names of the indexes beside one that is alone end
+KEPT_DELETES = "1h"  # how long a deletion's version is kept, so that no older write undoes it
+MASTER_WAIT = "3s"  # for the election of a master, which is faster
+# suffixes of the auxiliary indexes of an index without a directory
+QUARANTINE, FILES = "-quarantine", "-files"
 
 
 class State(NamedTuple):
-    """A generation: its name, its manifest as it was stored, the next stamp of its build, its shape and format."""
+    """A generation: its name, its stored manifest, the next stamp of its build, its shape and format."""
 
     name: str
     stored: str
@@ -57,7 +58,7 @@ def check_name(name: str) -> str:
 
 
 class ClusterIndex(IndexReads):
-    """An index next to a directory, or alone, which its settings say."""
+    """An index with or without a directory, depending on its settings."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class ClusterIndex(IndexReads):
         timeout: float | None = None,
         bulk: BulkSettings | None = None,
     ) -> None:
-        """Raise IndexesError if it cannot have such a name. See `Connection`."""
+        """Raise IndexesError if the name is invalid. See `Connection`."""
         check_name(settings.index)
         super().__init__(settings, at, timeout, bulk)
 
@@ -108,7 +109,7 @@ class ClusterIndex(IndexReads):
             **self.dialect.settings(dim, kind),
             **({"gc_deletes": KEPT_DELETES} if alone else {}),
         }
-        # A replica that is not active yet saves no write when its primary dies. With too few nodes, do without.
+        # A replica that is not active yet saves no write if its primary dies. With too few nodes, do without.
         wait: dict[str, Any] = (
             {"wait_for_active_shards": "all", "timeout": "20s"} if self.settings.replicas else {}
         )
@@ -127,7 +128,7 @@ class ClusterIndex(IndexReads):
     def clean(self, rows: int, dead: RowArray, documents: int) -> int:
         """Remove the leftovers of an interrupted writer and return the number of documents that remain.
 
-        These are the rows from `rows` on and, where the remaining number is not `documents`, the `dead` rows, int64
+        Leftovers are the rows from `rows` on and, if the remaining number is not `documents`, the `dead` rows, int64
         [n]. Raises BackendUnavailableError if the server does not answer.
         """
         self.refresh()
@@ -146,17 +147,17 @@ class ClusterIndex(IndexReads):
     ) -> ClusterIndex:
         """Create the next generation, empty and without the alias, and return it.
 
-        `promote` gives it the alias. Raises IndexesError if `kind` is unknown.
+        `promote` moves the alias to it. Raises IndexesError if `kind` is unknown.
         """
         number = generation(self.current()) + 1 if self.exists() else 1
         after = ClusterIndex(self.settings, self._generation(number), bulk=self._bulk_settings)
-        with self.errors():  # the leftover of an interrupted rebuild
+        with self.errors():  # left over from an interrupted rebuild
             self.patient.indices.delete(index=after.name, ignore_unavailable=True)
         after._create(after.name, dim, kind, bm25)
         return after
 
     def outdated(self) -> str:
-        """Return a message if an earlier version made the index, whose documents lack fields of today; else ''."""
+        """Return a message if an earlier version made the index, so its documents lack current fields; else ''."""
         with self.errors():
             indices = list(self.client.indices.get_mapping(index=self.name).body.values())
         if len(indices) != 1 or not isinstance(indices[0], dict):
@@ -185,7 +186,7 @@ class ClusterIndex(IndexReads):
         self.name = alias
 
     def drop(self, numberings: bool = False) -> None:
-        """Delete every generation; with `numberings`, delete the index's other row numberings instead."""
+        """Delete every generation; with `numberings`, delete the index's other row numberings only."""
         stem, _, _ = self.settings.index.partition(".")
         current = re.compile(rf"{re.escape(self.settings.index)}-g\d{{6}}")
         pattern = re.compile(rf"{re.escape(stem)}(\.\d+)?-g\d{{6}}")
@@ -196,10 +197,10 @@ class ClusterIndex(IndexReads):
                 self.patient.indices.delete(index=names, ignore_unavailable=True)
 
     def state(self, of: str = "", *, near: bool = False) -> State | None:
-        """Return what is at the name now, or at the generation `of`; None if there is no index.
+        """Return the current state at the name, or of the generation `of`; None if there is no index.
 
-        With `near`, that is what the node that answers knows, with or without a master. Raises IndexesError if the
-        index is not one of this package's without a directory, BackendUnavailableError.
+        With `near`, the answering node's state, with or without a master. Raises IndexesError if it is not an index
+        of this package without a directory, BackendUnavailableError.
         """
         name = of or self.settings.index
         with self.errors():
@@ -224,20 +225,20 @@ class ClusterIndex(IndexReads):
         )
 
     def led_state(self, seconds: float) -> State | None:
-        """Return `state`, as a node with a master knows it; a master has `wait` seconds to be elected.
+        """Return `state`, from a node with a master; the election of a master may take `wait` seconds.
 
-        Raises as `state`, and NoMasterError.
+        Raises the same errors as `state`, and NoMasterError.
         """
 
         def look() -> State | None:
             self.check_led()
             return self.state(near=True)
 
-        self._near = self.client  # no search waits for this
+        self._near = self.client  # no search is waiting for this
         return self._asking.patiently(look, seconds)
 
     def unfinished(self) -> State | None:
-        """Return the generation of a build that has not ended, if there is one."""
+        """Return the generation of an unfinished build, if there is one."""
         return None if self.exists() else self.state(self._generation(1))
 
     def describe(self, manifest: Manifest, stamp: int = 0) -> None:
@@ -249,7 +250,7 @@ class ClusterIndex(IndexReads):
             self.patient.indices.put_mapping(index=self.name, meta={"linker": about})
 
     def bytes(self) -> int:
-        """Return the bytes that the index takes on the disks of the cluster, copies included."""
+        """Return the bytes that the index takes on the cluster's disks, including copies."""
         with self.errors():
             stats = self.client.indices.stats(index=self.name, metric="store")
         return int(stats["_all"]["total"]["store"]["size_in_bytes"])

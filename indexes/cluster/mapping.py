@@ -1,4 +1,4 @@
-"""How documents lie on a server: the fields of an index, what is sent and read back, and metadata as terms."""
+"""How documents are stored on a server: the fields of an index, writing and reading, and metadata as terms."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EARLIER = (
     "build it again"
 )
 LONGEST_VALUE = 200  # characters of a metadata term; longer terms are replaced by their checksum
-# Twice the server's defaults, whose recall fell to .86 where many vectors are similar.
+# Twice the server's defaults, whose recall fell to .86 with many similar vectors.
 LINKS = {"m": 32, "ef_construction": 200}
 LONGEST_ID = 500  # bytes of an `_id`; Elasticsearch allows 512
 APART = 1e-4  # the length of the noise added to a vector before it enters a graph
@@ -58,11 +58,11 @@ def dense_vectors(dim: int, kind: str) -> dict[str, Any]:
 def mapping(
     dim: int, kind: str, vectors: Callable[[int, str], Mapping[str, Any]] = dense_vectors, alone: bool = False
 ) -> dict[str, Any]:
-    """Return the index mapping, whose `vectors` make the fields for vectors of dimension `dim`; 0 leaves them out.
+    """Return the index mapping, where `vectors` creates the fields for vectors of dimension `dim`; 0 leaves them out.
 
-    `terms` are stored, and `length` is their number, so that what ranks first is scored again. Beside a directory, a
-    document has its `row` there. Where the index is `alone`, `document` is the whole document as a line of JSON, so
-    that it is read back exactly as it was, and `stamp` is its version, by whose order equal scores are sorted.
+    `terms` are stored, and `length` is their number, so that the top documents can be rescored. Next to a directory,
+    a document has the directory's `row`. If the index is `alone`, `document` is the whole document as a line of JSON,
+    so that it is read back unchanged, and `stamp` is its version, by which ties are sorted.
     """
     unstored = ["vector", "near", "terms", "length"]  # they are not stored again in the JSON
     properties: dict[str, Any] = {
@@ -72,7 +72,7 @@ def mapping(
         **vectors(dim, kind),
     }
     if alone:
-        unstored += ["meta", "fields"]  # what follows from the rest
+        unstored += ["meta", "fields"]  # derived from the rest
         properties["stamp"] = {"type": "long"}
         properties["id"] = {"type": "keyword", "index": False}
         properties["fields"] = {"type": "keyword"}
@@ -89,7 +89,7 @@ def mapping(
 
 
 def written(document: Document, row: int, terms: Sequence[str], vectors: Vectors) -> Operation:
-    """Return the operation that writes the document of a row next to a directory; writing it twice changes nothing.
+    """Return the idempotent operation that writes a row's document in an index next to a directory.
 
     `vectors` holds one vector, float32 [dim], for each vector field.
     """
@@ -98,7 +98,7 @@ def written(document: Document, row: int, terms: Sequence[str], vectors: Vectors
 
 
 def written_alone(document: Document, stamp: int, terms: Sequence[str], vectors: Vectors) -> Operation:
-    """Return the operation that writes a document to an index alone, as `written`; of two, the later `stamp` stays."""
+    """Return the operation that writes a document to an index alone, like `written`; the later `stamp` wins."""
     source = {"stamp": stamp, **_common(document, terms, vectors)}
     values = {
         "id": document.id,
@@ -120,12 +120,12 @@ def _common(document: Document, terms: Sequence[str], vectors: Vectors) -> dict[
 
 
 def deleted(row: int) -> Operation:
-    """Return the operation that deletes the document of a row, if it is there."""
+    """Return the operation that deletes a row's document, if it exists."""
     return Operation(_action("delete", _id=str(row)))
 
 
 def deleted_alone(id_: str, stamp: int) -> Operation:
-    """Return the operation that deletes a document from an index alone, unless it has a later stamp then."""
+    """Return the operation that deletes a document from an index alone, unless its stamp is later by then."""
     return Operation(_versioned("delete", id_, stamp))
 
 
@@ -142,19 +142,19 @@ def _json(source: Mapping[str, Any]) -> bytes:
 
 
 def key_of(id_: str) -> str:
-    """Return the `_id` of a document: its id, or a checksum, which no id can be, where that is too long."""
+    """Return the `_id` of a document: its id or, if that is too long, a checksum, which cannot equal any id."""
     encoded = id_.encode()
     return id_ if len(encoded) <= LONGEST_ID else f"\x1f{xxhash.xxh3_128_hexdigest(encoded)}"
 
 
 def fields_of(document: Document) -> list[str]:
-    """Return the metadata fields by which a document can be filtered, without those of very long names."""
+    """Return the metadata fields by which a document can be filtered, without those with very long names."""
     named = [name for name, value in document.metadata.items() if filter_values(value)]
     return sorted({encodable(name) for name in named if len(name) <= LONGEST_VALUE})
 
 
 def document_of(source: Mapping[str, Any], index: str) -> Document:
-    """Return the document in the stored fields. Raises DamagedError if they do not hold one."""
+    """Return the document in the stored fields. Raises DamagedError if they hold none."""
     id_, line = source.get("id"), source.get("document")
     if not isinstance(id_, str) or not isinstance(line, str):
         raise DamagedError(f"{index} holds a document that linker did not write: build the index again")
@@ -184,7 +184,7 @@ def stored_vectors(vectors: Matrix, kind: str, first: int) -> dict[str, Matrix]:
 
 
 def meta_terms(metadata: Metadata) -> list[str]:
-    """Return the terms by which a document's metadata can be filtered, also by ranges."""
+    """Return the terms by which a document's metadata can be filtered, including by ranges."""
     terms = []
     for name, value in metadata.items():
         for one in filter_values(value):
@@ -195,7 +195,7 @@ def meta_terms(metadata: Metadata) -> list[str]:
 
 
 def meta_term(name: str, value: str) -> str:
-    """Return the term for a metadata field and value; a checksum replaces one that is too long or ambiguous."""
+    """Return the term for a metadata field and value; a checksum replaces terms that are too long or ambiguous."""
     term = encodable(f"{name}\x1f{value}")
     if len(term) <= LONGEST_VALUE and term.count("\x1f") == 1:
         return term
@@ -203,9 +203,9 @@ def meta_term(name: str, value: str) -> str:
 
 
 def _codes(value: str) -> Iterator[str]:
-    """Yield the codes of a number and of a date, whose order as strings is theirs.
+    """Yield the codes of a number and of a date, which sort as strings in the same order.
 
-    A date's code tells whether it is a number too, because two numbers are never compared as dates.
+    A date's code shows whether it is also a number, because two numbers are never compared as dates.
     """
     number, period = number_of(value), period_of(value)
     if number is not None:
@@ -216,7 +216,7 @@ def _codes(value: str) -> Iterator[str]:
 
 def _number_code(number: float) -> str:
     (bits,) = struct.unpack(">Q", struct.pack(">d", number))
-    # A negative float has its first bit set, and the others grow with its distance from 0.
+    # A negative float has its first bit set, and its other bits increase with its distance from 0.
     return f"n\x1f{bits ^ (2**64 - 1) if bits >> 63 else bits | 1 << 63:016x}"
 
 
@@ -225,7 +225,7 @@ def _date_code(instant: int, numeric: bool) -> str:
 
 
 def range_clause(condition: Condition) -> dict[str, Any]:
-    """Return the clause for a range, which matches the documents that `Condition.accepts` does."""
+    """Return the clause for a range, which matches the same documents as `Condition.accepts`."""
     bound, name = condition.values[0], condition.field
     number, period = number_of(bound), period_of(bound)
     clauses = []
@@ -234,7 +234,7 @@ def range_clause(condition: Condition) -> dict[str, Any]:
     if period is not None:
         sign = ">=" if condition.sign in (">", ">=") else "<"
         limit = date_limit(condition.sign, period)
-        # Where both are numbers, they have been compared as such.
+        # If both are numbers, they have been compared as such.
         kinds = (False,) if number is not None else (False, True)
         clauses.extend(_beyond(name, sign, _date_code(limit, numeric)) for numeric in kinds)
     return {"bool": {"should": clauses, "minimum_should_match": 1}}

@@ -1,4 +1,4 @@
-"""Which nodes of a cluster did not answer lately: all clients of this process ask the others first."""
+"""Cluster nodes that did not answer recently: all clients of this process try the others first."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from elastic_transport import (
     Urllib3HttpNode,
 )
 
-AWAY = 15.0  # seconds for which a node that did not answer is asked only if no other is there
+AWAY = 15.0  # seconds for which a node that did not answer is used only if there is no other
 
-_away: dict[str, float] = {}  # by address, until when
+_away: dict[str, float] = {}  # address → until when
 
 
 class RememberedNode(Urllib3HttpNode):
-    """A node whose failures other clients learn of, so that not each has to wait for it."""
+    """A node that shares its failures, so that clients need not each time out on it."""
 
     def perform_request(self, *args: Any, **options: Any) -> Any:
         """Return the answer to a request. Raises ConnectionError, ConnectionTimeout."""
@@ -34,7 +34,7 @@ class RememberedNode(Urllib3HttpNode):
 
 
 class AnsweringFirst(RoundRobinSelector):
-    """Takes the nodes in turn, without those that did not answer lately as long as there are others."""
+    """Takes the nodes in turn, skipping those that did not answer recently as long as there are others."""
 
     def select(self, nodes: Sequence[BaseNode]) -> BaseNode:
         """Return the next node."""

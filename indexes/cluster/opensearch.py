@@ -1,6 +1,6 @@
-"""The connection to OpenSearch: opensearch-py's transport, and over it the calls that this package makes of a client.
+"""The connection to OpenSearch: opensearch-py's transport and, on top, the client calls that this package makes.
 
-The calls are those of Elasticsearch's client, from whose server OpenSearch descends; what differs between the two is
+The calls are those of Elasticsearch's client, from whose server OpenSearch descends; differences between the two are
 translated here.
 """
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from opensearchpy import Transport
 
-CONNECTIONS = 10  # that are kept open to each node
-IN_ADDRESS = ("allow_partial_search_results",)  # the parameters of a search that are not in its body
+CONNECTIONS = 10  # connections kept open to each node
+IN_ADDRESS = ("allow_partial_search_results",)  # search parameters that are not in the body
 
 
 class Reply(dict[str, Any]):
@@ -178,11 +178,11 @@ class Indices:
         return self.client.request("GET", f"/{index}/_mapping")
 
     def put_mapping(self, *, index: str, meta: Any) -> Reply:
-        """Store what the mapping says about the index."""
+        """Update the mapping of the index."""
         return self.client.request("PUT", f"/{index}/_mapping", {"_meta": meta})
 
     def refresh(self, *, index: str) -> Reply:
-        """Make what is written visible."""
+        """Make written documents visible."""
         return self.client.request("POST", f"/{index}/_refresh")
 
     def stats(self, *, index: str, metric: str) -> Reply:
@@ -202,11 +202,11 @@ class Cluster:
     client: OpenSearchClient
 
     def health(self, *, index: str) -> Reply:
-        """Return how many shards of an index are there."""
+        """Return how many shards of an index are available."""
         return self.client.request("GET", f"/_cluster/health/{index}")
 
     def state(self, *, metric: str, local: bool, filter_path: str) -> Reply:
-        """Return the master as a node knows it, whose name here is the cluster's manager."""
+        """Return the master known to a node, here called the cluster manager."""
         assert (metric, filter_path) == ("master_node", "master_node")
         manager = "cluster_manager_node"
         answer = self.client.request("GET", f"/_cluster/state/{manager}", local=local, filter_path=manager)
@@ -214,7 +214,7 @@ class Cluster:
 
 
 def connect(settings: ElasticSettings, timeout: float | None = None) -> OpenSearchClient:
-    """Return a client whose searches end after `timeout` seconds (default: LINKER_OPENSEARCH_TIMEOUT, or 10).
+    """Return a client whose searches time out after `timeout` seconds (default: LINKER_OPENSEARCH_TIMEOUT, or 10).
 
     As for Elasticsearch, nothing is sent yet, the time is divided among the addresses, redirects are not followed and
     nodes are not discovered. Raises MissingExtraError if the client library is missing, UntrustedHostError if
@@ -241,7 +241,7 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> OpenSear
 
 @contextlib.contextmanager
 def errors(settings: ElasticSettings) -> Iterator[None]:
-    """Turn the client's errors into ours. Raises as `client.elastic_errors`."""
+    """Turn the client's errors into ours. Raises the same errors as `client.elastic_errors`."""
     from opensearchpy import OpenSearchException, TransportError
 
     try:
@@ -250,7 +250,7 @@ def errors(settings: ElasticSettings) -> Iterator[None]:
         if isinstance(e.status_code, int):
             raise api_error(settings, e.status_code, reason_of(e.info or e.error)) from None
         raise no_answer(settings, type(e).__name__, str(e.error)) from None
-    except (OpenSearchException, ValueError):  # what it answered is no JSON object
+    except (OpenSearchException, ValueError):  # the answer is not a JSON object
         raise not_the_product(settings) from None
 
 
@@ -262,7 +262,7 @@ def timed_out() -> type[Exception]:
 
 
 def _node(url: str) -> dict[str, Any]:
-    """Return a node as opensearch-py's transport takes it."""
+    """Return a node in the form that opensearch-py's transport expects."""
     parts = urlsplit(url)
     port = parts.port or int(trust.PORTS[parts.scheme])
     return {
@@ -274,8 +274,8 @@ def _node(url: str) -> dict[str, Any]:
 
 
 def _trusting(authority: str | None) -> ssl.SSLContext:
-    """Return what checks certificates, by this authority or the system's. Raises IndexesError if it is none."""
-    import ssl  # which a search without a server need not wait for
+    """Return the SSL context that trusts this authority or the system's. Raises IndexesError if it is invalid."""
+    import ssl  # imported here: a search without a server need not wait for it
 
     try:
         return ssl.create_default_context(cafile=authority)

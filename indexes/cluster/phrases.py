@@ -1,4 +1,4 @@
-"""Phrases in quotes on a cluster, which finds the documents that have their terms one after the other."""
+"""Quoted phrases on a cluster, which finds the documents with their terms in sequence."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from indexes.text.phrases import quoted
 
 @dataclass(frozen=True, slots=True)
 class PhraseFilter(Filter):
-    """A filter for documents that have `phrases`, too: the terms of each, separated by blanks."""
+    """A filter for documents that also have `phrases`: the terms of each phrase, separated by blanks."""
 
     phrases: tuple[str, ...] = ()
 
 
 class ClusterPhrases:
-    """Makes filters of quoted words, which an index's `analysis` makes terms of."""
+    """Makes filters from quoted words, which an index's `analysis` turns into terms."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
@@ -25,7 +25,7 @@ class ClusterPhrases:
     def filter(self, text: str, where: Filter | None = None) -> Filter | None:
         """Return a filter for documents with every phrase that is quoted in `text`; `where` if there is none.
 
-        Phrases are read as `PhraseSearch` reads them.
+        Phrases are parsed as in `PhraseSearch`.
         """
         terms = (self._analysis.terms(self._analysis.prepare(part)) for part in quoted(text))
         found = tuple(" ".join(each) for each in terms if each)

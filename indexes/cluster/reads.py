@@ -1,4 +1,4 @@
-"""Reading an index on a cluster: documents by row or id or all of them, their versions, fields and vectors."""
+"""Reading an index on a cluster: documents by row, by id, or all of them; their versions, fields and vectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCANNED = "5m"  # how long the server keeps a point in time between two pages
 
 
 class IndexReads(Connection):
-    """What is read of an index; by ids where it is alone, and by rows next to a directory."""
+    """Reads an index: by ids if it is alone, by rows next to a directory."""
 
     def fetch(self, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return the stored fields and terms by row; missing rows are left out. Raises BackendUnavailableError."""
@@ -36,14 +36,14 @@ class IndexReads(Connection):
         return {int(doc["_id"]): doc["_source"] | {"terms": mapping.terms_of(doc)} for doc in found}
 
     def versions(self, ids: Sequence[str]) -> dict[str, int]:
-        """Return the stamp of each of `ids` that there is, as last written, visible or not."""
+        """Return the stamp of each existing id in `ids`, as last written, visible or not."""
         found: dict[str, int] = {}
         for docs, part in self._read(ids, source=False):
             found |= {id_: doc["_version"] for id_, doc in zip(part, docs, strict=True) if doc.get("found")}
         return found
 
     def sources(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return the stored fields of each of `ids` that there is, as last written."""
+        """Return the stored fields of each existing id in `ids`, as last written."""
         found: dict[str, dict[str, Any]] = {}
         for docs, part in self._read(ids, source=True):
             found |= {id_: doc["_source"] for id_, doc in zip(part, docs, strict=True) if doc.get("found")}
@@ -57,7 +57,7 @@ class IndexReads(Connection):
             yield self._asking.patiently(functools.partial(self._documents, part, source)), part
 
     def _documents(self, ids: Sequence[str], source: bool) -> list[dict[str, Any]]:
-        """Return what the server says of each id. Raises PassingError if it cannot say whether one is there."""
+        """Return the server's answer for each id. Raises PassingError if it cannot say whether a document exists."""
         with self.errors():
             keys = [mapping.key_of(id_) for id_ in ids]
             docs: list[dict[str, Any]] = self.client.mget(index=self.name, ids=keys, source=source)["docs"]
@@ -105,7 +105,7 @@ class IndexReads(Connection):
         source: bool = False,
         after: Sequence[Any] | None = None,
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the id of each visible document that fits all `clauses`, and with `source` its stored fields.
+        """Yield the id of each visible document that matches all `clauses`, and with `source` its stored fields.
 
         They come in the order of their stamps, as of one point in time, from the stamp and id `after` on.
         """
@@ -126,11 +126,11 @@ class IndexReads(Connection):
                 if not answer["hits"]["hits"]:
                     return
         finally:
-            with contextlib.suppress(IndexesError), self.errors():  # it ends by itself, too
+            with contextlib.suppress(IndexesError), self.errors():  # it also expires by itself
                 self.client.close_point_in_time(id=pit)
 
     def vectors(self, ids: Sequence[str], dim: int) -> Matrix:
-        """Return the vectors of the documents with these ids, float32 [n, dim]; zeros where there is none."""
+        """Return the vectors of the documents with these ids, float32 [n, dim]; zeros if there is none."""
         out = np.zeros((len(ids), dim), dtype=np.float32)
         for start in range(0, len(ids), BATCH):
             keys = {mapping.key_of(id_): n for n, id_ in enumerate(ids[start : start + BATCH], start)}

@@ -1,8 +1,8 @@
-"""The directory's BM25 of the documents that a cluster ranks first.
+"""The directory's BM25, applied to the documents that a cluster ranks first.
 
-Lucene rounds lengths down to four significant bits, so that close ranks change places. Its score is thus an upper
-bound, and the candidates are scored again here, by exact lengths, counts and statistics, until the bound of the last
-one says that no document below it belongs to the top k.
+Lucene rounds lengths down to four significant bits, so close ranks may swap. Its score is thus an upper bound, and
+the candidates are rescored here, with exact lengths, counts and statistics, until the bound of the last candidate
+shows that no document below it belongs to the top k.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from indexes.text.parameters import Bm25Parameters
 from indexes.text.postings import LENGTHS, MOST_COUNT
 from indexes.text.scoring import weigh
 
-MOST_TERMS = 200_000  # whose frequencies are kept
+MOST_TERMS = 200_000  # terms whose frequencies are kept
 SLACK, TIMES = 500, 4  # candidates of a query: at most TIMES × k + SLACK
-ROUNDING = 1e-6  # of Lucene's scores, which are sums of floats
+ROUNDING = 1e-6  # error of Lucene's scores, which are sums of floats
 
 Hit = Mapping[str, Any]
 Body = Mapping[str, Any]
@@ -38,19 +38,19 @@ class Total(NamedTuple):
 
     @property
     def average(self) -> float:
-        """The average length, 1 where there are no terms."""
+        """The average length, 1 if there are no terms."""
         return self.tokens / max(1, self.number) or 1.0
 
 
 class Statistics(NamedTuple):
-    """What BM25 knows of the visible documents: the `total`, and how many have each term."""
+    """BM25's statistics of the visible documents: the `total`, and how many have each term."""
 
     total: Total
     frequencies: dict[str, int]
 
 
 class StatisticsCache:
-    """Asks for statistics together with searches; they are kept until the documents change."""
+    """Requests statistics together with searches; they are kept until the documents change."""
 
     def __init__(self, index: ClusterIndex) -> None:
         self._index, self._known = index, Statistics(Total(), {})
@@ -59,7 +59,7 @@ class StatisticsCache:
         self._total = {"size": 0, "track_total_hits": True, "aggs": aggregations}
 
     def search(self, bodies: Sequence[Body], terms: Sequence[str]) -> tuple[list[list[Hit]], Statistics]:
-        """Return the hits of each search, and the statistics of at least `terms`. Raises as `Asking.msearch`."""
+        """Return the hits of each search, and the statistics of at least `terms`. Raises like `Asking.msearch`."""
         known = self._known
         missing = [term for term in terms if term not in known.frequencies]
         first, *answers = self._index.msearch([self._total, *map(_holders, missing), *bodies])
@@ -85,22 +85,22 @@ def _number(answer: Mapping[str, Any]) -> int:
 
 
 class Rescoring:
-    """The documents that the server ranks first for a query of `counts`, scored again until the top k are certain."""
+    """The documents that the server ranks first for a query of `counts`, rescored until the top k are certain."""
 
     def __init__(self, counts: Counter[str], k: int, parameters: Bm25Parameters) -> None:
         self.counts, self._k, self._parameters = counts, k, parameters
-        self.after: Sequence[Any] | None = None  # what the last candidate is sorted by
+        self.after: Sequence[Any] | None = None  # sort values of the last candidate
         self._size = k + k // 2 + 10
         self._most = TIMES * k + SLACK
         self._seen, self._exhausted, self._ratio = 0, False, 1.0
-        self._best: list[tuple[float, Sequence[Any], int]] = []  # −score, what orders equal scores, row
+        self._best: list[tuple[float, Sequence[Any], int]] = []  # −score, tie-breaking sort values, row
 
     def size(self, page: int) -> int:
         """Return how many candidates the next request should return, at most `page`."""
         return min(page, max(self._size, self._seen))
 
     def add(self, hits: Sequence[Hit], size: int, rows: RowArray, statistics: Statistics) -> None:
-        """Score the hits of a request for `size` candidates, whose rows, int64 [hits], are −1 where one is gone."""
+        """Score the hits of a request for `size` candidates, whose rows, int64 [hits], are −1 if deleted."""
         self._seen, self._exhausted = self._seen + len(hits), len(hits) < size
         if not hits:
             return
@@ -118,7 +118,7 @@ class Rescoring:
 
     @property
     def complete(self) -> bool:
-        """Whether no other document can be among the top k, or too many were tried for that to be likely."""
+        """Whether no other document can be in the top k, or so many were tried that this is unlikely."""
         if self._exhausted or (self._seen >= self._most and len(self._best) >= self._k):
             return True
         if len(self._best) < self._k or self.after is None:
@@ -137,7 +137,7 @@ def scored(
     statistics: Statistics,
     parameters: Bm25Parameters,
 ) -> ScoreArray:
-    """Return the score of each document, a list of terms, float32 [documents], bit by bit as `Bm25Scorer` does."""
+    """Return the score of each document, a list of terms, float32 [documents], bit for bit as in `Bm25Scorer`."""
     total = statistics.total
     frequency = np.array([statistics.frequencies[term] for term in counts], dtype=np.int64)
     weights, (scale,) = weigh([counts], frequency, total.number, parameters)

@@ -1,7 +1,7 @@
 """Text and vector retrievers on a cluster, with the same answers as the embedded ones.
 
-Texts become terms here, by the same analysis as in the embedded BM25, and the server ranks terms; what it ranks first
-is scored again here. So moving an index to a cluster changes no ranking, in any language, and the server needs no
+Texts become terms here, by the same analysis as in the embedded BM25, and the server ranks terms; its top documents
+are rescored here. So moving an index to a cluster changes no ranking, in any language, and the server needs no
 plugin.
 """
 
@@ -29,23 +29,23 @@ from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
 BATCH = 256  # searches in one request
 WINDOW = 10_000  # hits a search may return at once (the server's own limit)
-# A server limits the clauses of a query by its memory, but always accepts this many.
+# A server limits a query's clauses according to its memory, but always accepts this many.
 LONGEST_QUERY = 1000
-PAGE = 1000  # candidates of a query whose terms a request reads
+PAGE = 1000  # candidates per query whose terms are read in one request
 AT_ONCE = 10_000  # candidates of all queries in a request
-EXACT_BELOW = 10_000  # up to this many documents every vector is compared
+EXACT_BELOW = 10_000  # up to this many documents, every vector is compared
 
 Query = Mapping[str, Any]
 
 
 class _Retriever:
-    """What both retrievers share: reading answers page by page, whose hits `numbers` makes rows."""
+    """Base of both retrievers: reads answers page by page; `numbers` turns their hits into rows."""
 
     def __init__(self, index: ClusterIndex, numbers: Numbers) -> None:
         self.index, self._numbers = index, numbers
 
     def numbered_by(self, numbers: Numbers) -> Self:
-        """Return the same retriever with other rows."""
+        """Return the same retriever with different row numbers."""
         other = copy.copy(self)
         other._numbers = numbers
         return other
@@ -63,7 +63,7 @@ class _Retriever:
     def _top(self, queries: Sequence[Query], k: int) -> tuple[RowArray, ScoreArray]:
         """Return the top k rows and scores of each query, both [n, k].
 
-        Further pages are read where hits were skipped or k exceeds a page.
+        Further pages are read if hits were skipped or k exceeds a page.
         """
         rows, scores = padding(len(queries), k)
         filled = np.zeros(len(queries), dtype=np.int64)
@@ -110,9 +110,9 @@ def _clause(condition: Condition) -> dict[str, Any]:
 class ClusterText(_Retriever):
     """TextSearch on a server: the embedded BM25 of the documents that the server ranks first.
 
-    Removed documents count in no statistics, where a directory counts them until it is compacted. Of `parameters`, the
-    server keeps k1 and b as they were when the index was created; k3 may differ per query. It proposes candidates by
-    the LONGEST_QUERY most frequent terms of a query. Raises IndexesError if the language is unknown.
+    Removed documents count in no statistics, whereas a directory counts them until it is compacted. Of `parameters`,
+    k1 and b are fixed when the index is created; k3 may differ per query. Candidates come from the LONGEST_QUERY most
+    frequent terms of a query. Raises IndexesError if the language is unknown.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class ClusterText(_Retriever):
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
 
-        Raises BackendUnavailableError if the server does not answer, IndexesError if k is below 1 or `bm25` has
-        another k1 or b than the index.
+        Raises BackendUnavailableError if the server does not answer, IndexesError if k is below 1 or `bm25` has a
+        different k1 or b from the index.
         """
         check_k(k)
         parameters = self._checked(bm25 or self._parameters)
@@ -165,7 +165,7 @@ class ClusterText(_Retriever):
             one.add(hits, size, self._numbers.of([hit["sort"] for hit in hits]), statistics)
 
     def _checked(self, parameters: Bm25Parameters) -> Bm25Parameters:
-        """Return the parameters if the server can answer by them. Raises IndexesError."""
+        """Return the parameters if the server supports them. Raises IndexesError."""
         own = self._parameters
         if parameters.fields:
             raise IndexesError(
@@ -198,8 +198,8 @@ def text_query(counts: Counter[str], parameters: Bm25Parameters, clauses: list[d
 class ClusterVectors(_Retriever):
     """RowSearch on a server: exact by a script, or approximate by HNSW over float32 or int8 vectors.
 
-    `kind` is "flat", "hnsw" or "int8_hnsw". The approximate kinds compare every vector up to `exact_below` documents
-    and where the graph returns too few. Each shard proposes `breadth` candidates. Scores are those of "flat".
+    `kind` is "flat", "hnsw" or "int8_hnsw". The approximate kinds compare every vector up to `exact_below` documents,
+    or if the graph returns too few. Each shard yields `breadth` candidates. Scores are the same as in "flat".
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How hits become rows: a directory's, or those of documents that only a cluster knows, met in a search or all read."""
+"""How hits become rows: a directory's rows, or numbers for documents only on a cluster, found or all read."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import numpy as np
 from indexes.interface import Mask, RowArray
 from indexes.rows import Rows
 
-FEW = 10_000  # this many documents always fit into memory
+FEW = 10_000  # up to this many documents always fit into memory
 
 
 class Numbers(Protocol):
-    """Which row each hit has, and in which order hits come."""
+    """The row of each hit, and the order of hits."""
 
     @property
     def order(self) -> Sequence[Mapping[str, str]]:
-        """What the server sorts hits by: their score, and among equal ones what orders the rows."""
+        """The server's sort keys: the score and, for ties, the field that orders the rows."""
 
     def __len__(self) -> int:
         """Return about how many documents there are."""
 
     def width(self, k: int) -> int:
-        """Return how many documents an answer can have, at most k."""
+        """Return the maximum number of documents in an answer, at most k."""
 
     def of(self, hits: Sequence[Sequence[Any]]) -> RowArray:
-        """Return the rows, int64 [n], of n hits by what they are sorted by; −1 for one that must not be answered."""
+        """Return the rows, int64 [n], of n hits by their sort values; −1 for hits to be left out."""
 
 
 class ByRow:
-    """The rows of a directory, which the server's documents have as a field."""
+    """The rows of a directory, stored as a field of the server's documents."""
 
     order = ({"_score": "desc"}, {"row": "asc"})
 
@@ -43,7 +43,7 @@ class ByRow:
         return len(self._rows)
 
     def width(self, k: int) -> int:
-        """Return k, or the number of documents where that is less."""
+        """Return k, or the number of documents if that is smaller."""
         return min(k, len(self))
 
     def of(self, hits: Sequence[Sequence[Any]]) -> RowArray:
@@ -57,7 +57,7 @@ class ByRow:
 
 
 class ByStamp:
-    """Rows that `number` gives to ids and stamps, −1 to a newer document; `about` says how many documents there are."""
+    """Rows that `number` assigns to ids and stamps, −1 to newer documents; `about` is the number of documents."""
 
     order = ({"_score": "desc"}, {"stamp": "asc"}, {"id": "asc"})
 
@@ -79,7 +79,7 @@ class ByStamp:
 
 
 class Seen(Rows):
-    """Numbers for the documents that a search has met."""
+    """Numbers for the documents that a search has found."""
 
     def __init__(self, count: Callable[[], int]) -> None:
         """`count` returns the number of documents of the index."""
@@ -87,22 +87,22 @@ class Seen(Rows):
         self.ids: list[str] = []
         self._count = count
         self._stamps: list[int] = []
-        self._numbering = threading.Lock()  # both retrievers of a search meet documents at once
+        self._numbering = threading.Lock()  # both retrievers of a search find documents concurrently
 
     def at_most(self, k: int) -> int:
-        """Return k, or 1 or the number of the index's documents where that is less."""
+        """Return k, or the number of the index's documents (at least 1) if that is smaller."""
         return k if k <= FEW else min(k, max(1, self._count()))
 
     def find(self, ids: Sequence[str]) -> RowArray:
-        """Return the rows of documents, int64 [n], whether they have been met or not."""
+        """Return the rows of documents, int64 [n], whether or not they have been found before."""
         return self.number(ids, [0] * len(ids))
 
     def locate(self, ids: Sequence[str]) -> RowArray:
-        """Return the rows of documents, int64 [n], which an answer has named."""
+        """Return the rows of documents, int64 [n], that an answer contained."""
         return self.find(ids)
 
     def number(self, ids: Sequence[str], stamps: Sequence[int]) -> RowArray:
-        """Return the rows of documents, int64 [n]; those that are new get the next ones."""
+        """Return the rows of documents, int64 [n]; new documents get the next rows."""
         rows = np.empty(len(ids), dtype=np.int64)
         with self._numbering:
             lookup = self._lookup()
@@ -115,7 +115,7 @@ class Seen(Rows):
         return rows
 
     def sort(self) -> RowArray:
-        """Number the documents again, in the order of their stamps; return the new row of each, int64 [rows]."""
+        """Renumber the documents in the order of their stamps; return the new row of each, int64 [rows]."""
         order = sorted(range(len(self.ids)), key=lambda row: (self._stamps[row], self.ids[row]))
         self.ids, self._stamps = [self.ids[row] for row in order], [self._stamps[row] for row in order]
         self._row_of = {id_: row for row, id_ in enumerate(self.ids)}

@@ -1,4 +1,4 @@
-"""Searches over an index that is alone on a cluster: each numbers the documents that it meets."""
+"""Searches over an index that is only on a cluster: each search numbers the documents that it finds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from indexes.text.parameters import Bm25Parameters
 
 
 class Guarded:
-    """RowSearch by a retriever behind a circuit breaker, which it shares with those that number documents otherwise."""
+    """RowSearch by a retriever behind a circuit breaker, shared with retrievers that use different row numbers."""
 
     def __init__(self, side: ClusterText | ClusterVectors, breaker: Breaker | None = None) -> None:
         self.side, self.breaker = side, breaker or Breaker(side)
@@ -26,7 +26,7 @@ class Guarded:
     def search_rows(
         self, queries: Any, k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows (int64) and scores (float32), both [n, k]. Raises as `Breaker.search_rows`."""
+        """Return rows (int64) and scores (float32), both [n, k]. Raises the same errors as `Breaker.search_rows`."""
         side: Any = self.side
         parameters = {} if bm25 is None else {"bm25": bm25}
         found: tuple[RowArray, ScoreArray] = self.breaker.run(
@@ -35,12 +35,12 @@ class Guarded:
         return found
 
     def into(self, rows: Seen) -> Guarded:
-        """Return the same retriever, which numbers documents by `rows`."""
+        """Return the same retriever, numbering documents by `rows`."""
         return Guarded(self.side.numbered_by(ByStamp(rows.number, self.side.index.about)), self.breaker)
 
 
 class _OneSearch(HybridIndex):
-    """Fuses the answers to one search, in which documents of equal scores come in the order of their stamps."""
+    """Fuses the answers to one search; documents with equal scores come in the order of their stamps."""
 
     rows: Seen
 
@@ -48,14 +48,14 @@ class _OneSearch(HybridIndex):
         self, retrievers: Any, depth: int
     ) -> tuple[dict[str, Ranking], dict[str, BackendUnavailableError]]:
         rankings, failures = super()._ask(retrievers, depth)
-        rank = np.append(self.rows.sort(), -1)  # −1, which fills short answers, stays itself
+        rank = np.append(self.rows.sort(), -1)  # −1, the padding of short answers, maps to itself
         return {name: (rank[rows], scores) for name, (rows, scores) in rankings.items()}, failures
 
 
 class RemoteHybrid(HybridIndex):
-    """Fuses two retrievers over an index on a cluster; each search numbers the documents that it meets.
+    """Fuses two retrievers over an index on a cluster; each search numbers the documents that it finds.
 
-    `text` and `vectors`, asked directly, number documents by the rows of all.
+    `text` and `vectors`, if queried directly, number documents by the rows of all documents.
     """
 
     def __init__(
@@ -83,5 +83,5 @@ class RemoteHybrid(HybridIndex):
         where: Filter | None = None,
         bm25: Bm25Parameters | None = None,
     ) -> Answer:
-        """Return the top k documents for each text. Raises as `HybridIndex.search`."""
+        """Return the top k documents for each text. Raises the same errors as `HybridIndex.search`."""
         return self.meeting().search(texts, k, embed=embed, mode=mode, where=where, bm25=bm25)

@@ -1,4 +1,4 @@
-"""Sends documents to an index on a cluster, under the rows or stamps that its writer has given them."""
+"""Sends documents to an index on a cluster, under the rows or stamps assigned by its writer."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from indexes.text.analysis import Analysis
 
 
 class Sender(Protocol):
-    """Where a writer puts documents that may be written."""
+    """The destination of a writer's documents."""
 
     def put(self, documents: Sequence[Document], vectors: Matrix | None, first: int) -> None:
         """Send documents; document n has the row, or the stamp, `first` + n. Raises the error of an earlier call."""
 
     def flush(self) -> None:
-        """Wait until the servers have acknowledged all documents. Raises as `Bulk.flush`."""
+        """Wait until the servers have acknowledged all documents. Raises the same errors as `Bulk.flush`."""
 
 
 class DirectSender:
-    """Analyses documents in this process and sends them from it; `vectors`, float32 [n, dim], if the index keeps some.
+    """Analyses documents and sends them from this process; `vectors`, float32 [n, dim], if the index stores any.
 
-    Vectors of an index next to a directory are of length 1 already.
+    Vectors of an index next to a directory already have length 1.
     """
 
     def __init__(self, index: ClusterIndex, manifest: Manifest) -> None:
@@ -38,7 +38,7 @@ class DirectSender:
         self._analysis = Analysis(manifest.analysis)
 
     def put(self, documents: Sequence[Document], vectors: Matrix | None, first: int) -> None:
-        """Queue documents, or none of them. Raises as `Sender.put`, and BadVectorError."""
+        """Queue documents, all or nothing. Raises the same errors as `Sender.put`, and BadVectorError."""
         self.queue(self.operations(documents, vectors, first))
 
     def queue(self, operations: Iterable[Operation]) -> None:
@@ -49,9 +49,9 @@ class DirectSender:
     def operations(
         self, documents: Sequence[Document], vectors: Matrix | None, first: int
     ) -> list[Operation]:
-        """Return what writes documents, as `put` does."""
+        """Return the operations that write documents, like `put`."""
         alone, (dim, kind) = self._index.settings.stateless, self._kind
-        if alone:  # a directory's writer has done so
+        if alone:  # a directory's writer has already done so
             vectors = own_vectors(self._manifest, vectors, [d.id for d in documents])
         blocks = {} if vectors is None or not dim else stored_vectors(np.asarray(vectors), kind, first)
         operations = []
@@ -68,7 +68,7 @@ class DirectSender:
         return self._analysis.terms(self._analysis.prepare(document.full_text))
 
     def flush(self) -> None:
-        """Wait for the servers. Raises as `Sender.flush`."""
+        """Wait for the servers. Raises the same errors as `Sender.flush`."""
         self._index.bulk.flush()
 
 

@@ -1,4 +1,4 @@
-"""What there is at an address on a cluster: its state, its manifest and its size, and the end of it."""
+"""The index at an address on a cluster: its state, manifest and size, and its deletion."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from indexes.store.records import Manifest
 
 
 def state_at(address: Address, *, to_write: bool = False) -> State:
-    """Return what is at an address now. Raises IndexesError if there is no index, BackendUnavailableError.
+    """Return the current state at an address. Raises IndexesError if there is no index, BackendUnavailableError.
 
-    A writer waits for the election of a master, as its writes would, where there is another node to ask.
+    A writer waits for the election of a master, as its writes would, if there is another node to try.
     """
     with contextlib.closing(ClusterIndex(ElasticSettings.of(address))) as index:
         state = (
@@ -39,7 +39,7 @@ def state_at(address: Address, *, to_write: bool = False) -> State:
 
 
 def stored_manifest(address: Address, state: State) -> Manifest:
-    """Return the manifest as it was stored, with the number of its generation.
+    """Return the stored manifest, with the number of its generation.
 
     Raises DamagedError, IndexesError if an earlier version made the index.
     """
@@ -50,7 +50,7 @@ def stored_manifest(address: Address, state: State) -> Manifest:
 
 
 def load(address: Address) -> Manifest:
-    """Return the manifest of an index with its counts as they are now. Raises as `state_at`."""
+    """Return the manifest of an index with its current counts. Raises the same errors as `state_at`."""
     state = state_at(address)
     settings = ElasticSettings.of(address, state.shards, state.replicas)
     with contextlib.closing(ClusterIndex(settings, state.name)) as index:
@@ -64,13 +64,13 @@ def load(address: Address) -> Manifest:
 
 
 def manifest_of(directory: Path) -> Manifest:
-    """Return the manifest of the index in a directory or at an address. Raises as `manifest.load`, `load`."""
+    """Return the manifest of the index in a directory or at an address. Raises like `manifest.load` and `load`."""
     address = Address.of(directory)
     return load(address) if address else manifests.load(directory)
 
 
 def drop(address: Address) -> tuple[int, int]:
-    """Delete an index on a cluster, or what an interrupted build has left; return its documents and generation.
+    """Delete an index on a cluster, or an interrupted build's leftovers; return its documents and generation.
 
     Raises IndexesError if there is neither, BackendUnavailableError.
     """
@@ -82,6 +82,6 @@ def drop(address: Address) -> tuple[int, int]:
 
 
 def size_of(address: Address) -> int:
-    """Return the bytes that an index takes on the cluster, copies included. Raises BackendUnavailableError."""
+    """Return the bytes that an index takes on the cluster, including copies. Raises BackendUnavailableError."""
     with contextlib.closing(ClusterIndex(ElasticSettings.of(address))) as index:
         return index.bytes()

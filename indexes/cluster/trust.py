@@ -23,7 +23,7 @@ ADDRESS = re.compile(
 )
 PORTS = {"http": "80", "https": "443"}
 
-confirm: Callable[[str], bool] | None = None  # asks the user to trust hosts; None where nobody can answer
+confirm: Callable[[str], bool] | None = None  # asks the user to trust hosts; None if nobody can answer
 
 
 def origin(url: str) -> str:
@@ -91,7 +91,7 @@ def _origins(source: str, urls: Sequence[str]) -> Iterator[str]:
 
 
 def remember(urls: Sequence[str]) -> None:
-    """Add new addresses to the file of trusted hosts. Raises IndexesError if that cannot be read or written."""
+    """Add new addresses to the file of trusted hosts. Raises IndexesError if the file cannot be read or written."""
     known = trusted()
     new = [o for o in dict.fromkeys(map(origin, urls)) if o not in known]
     if not new:
@@ -114,9 +114,9 @@ def remember(urls: Sequence[str]) -> None:
 def check(urls: Sequence[str], *, named: bool) -> None:
     """Raise UntrustedHostError unless our credentials may go to all of the addresses.
 
-    `named` means that the user gave these addresses; otherwise they must be trusted, or the user is asked. Plain
-    http is allowed where nobody else can listen: on loopback, and to addresses that the user says are in a private
-    network (LINKER_ELASTIC_PRIVATE_NETWORK). Raises IndexesError if an address is invalid.
+    `named` means that the user gave these addresses; otherwise they must be trusted, or the user is asked. Plain http
+    is allowed only where nobody else can listen: on loopback, and to addresses that the user declares to be in a
+    private network (LINKER_ELASTIC_PRIVATE_NETWORK). Raises IndexesError if an address is invalid.
     """
     origins = [origin(url) for url in urls]
     private = set(_origins(PRIVATE, os.environ.get(PRIVATE, "").split(",")))

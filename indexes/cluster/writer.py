@@ -1,4 +1,4 @@
-"""Writes an index on a cluster: a build in a generation of its own, later changes to the documents that all see."""
+"""Writes an index on a cluster: a build in its own generation, later changes to the live documents."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ T = TypeVar("T")
 class RemoteWriter(AnyWriter):
     """One of any number of writers to an index on a cluster.
 
-    What is added and deleted is sent at once, and `commit` waits until the servers have it and readers see it: there is
-    no taking back. Each document that is written has a stamp, of the time, which is its version: where two writers
-    write one document, the later stamp stays. The stamps of a build count from its beginning, so that an interrupted
-    build sends the same again.
+    Additions and deletions are sent at once, and `commit` waits until the servers have them and readers see them:
+    there is no rollback. Each written document has a timestamp, its version: if two writers write the same document,
+    the later stamp wins. The stamps of a build count from its beginning, so that an interrupted build sends the same
+    stamps again.
     """
 
     takes_back = False
     sender: Sender
 
     def __init__(self, address: Address, index: ClusterIndex, manifest: Manifest, stamp: int = 0) -> None:
-        """`stamp` is the next one of a build; 0 where the index is built, and stamps are of the time."""
+        """`stamp` is the next stamp of a build; 0 if the index is built, and stamps are timestamps."""
         self.address, self.directory, self.manifest = address, Path(str(address)), manifest
         self._index, self.sender = index, DirectSender(index, manifest)
         self._building, self._stamp = bool(stamp), stamp
@@ -63,14 +63,14 @@ class RemoteWriter(AnyWriter):
         self._reset()
 
     def _reset(self) -> None:
-        self._sent: set[str] = set()  # ids of the documents, since the last commit
+        self._sent: set[str] = set()  # ids of documents sent since the last commit
         self._outdated: set[str] = set()  # ids of documents to delete, unless they are added again
-        self._absent: set[str] = set()  # ids that were looked up last and are not in the index
+        self._absent: set[str] = set()  # ids from the last look-up that are not in the index
         self._quarantine: list[bytes] = []
 
     @property
     def target(self) -> tuple[ElasticSettings, str]:
-        """The servers and the generation that are written to."""
+        """The servers and the generation to write to."""
         return self._index.settings, self._index.name
 
     @classmethod
@@ -113,7 +113,7 @@ class RemoteWriter(AnyWriter):
     @classmethod
     @contextlib.contextmanager
     def change(cls, address: Address, keep: int | None = None) -> Iterator[Self]:
-        """Open an index for changes, beside any number of other writers. Raises as `state_at`."""
+        """Open an index for changes, concurrently with other writers. Raises the same errors as `state_at`."""
         if keep:
             raise refused(address, "`keep`")
         state = state_at(address, to_write=True)
@@ -124,7 +124,7 @@ class RemoteWriter(AnyWriter):
     def present(self, ids: Sequence[str]) -> set[str]:
         """Return which of `ids` are in the index now, this writer's changes included.
 
-        What an interrupted build has sent after its last commit does not count: it is sent again.
+        Documents that an interrupted build sent after its last commit do not count: they are sent again.
         """
         asked = [id_ for id_ in ids if id_ not in self._sent and id_ not in self._outdated]
         before = self._committed or np.inf
@@ -148,9 +148,9 @@ class RemoteWriter(AnyWriter):
             time.sleep(PAUSE)
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
-        """Send documents, or none of them; one that was removed before is replaced. Raises as `Writer.add`.
+        """Send documents, all or nothing; removed documents are replaced. Raises the same errors as `Writer.add`.
 
-        Where another writer adds one of the ids meanwhile, the later stamp stays, and nobody is notified.
+        If another writer adds one of the ids meanwhile, the later stamp wins, and neither writer is notified.
         """
         documents = [storable(d) for d in documents]
         ids = [check_id(d.id) for d in documents]
@@ -168,7 +168,7 @@ class RemoteWriter(AnyWriter):
             raise already_present(sorted(repeated))
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove documents with the next commit, or none of them. Raises UnknownIdError."""
+        """Remove documents with the next commit, all or nothing. Raises UnknownIdError."""
         present = self.present(ids)
         if missing := [id_ for id_ in dict.fromkeys(ids) if id_ not in present]:
             raise UnknownIdError(f"not in the index: {name_some(missing)}")
@@ -176,7 +176,7 @@ class RemoteWriter(AnyWriter):
         self._sent.difference_update(ids)
 
     def _stamps(self, count: int) -> range:
-        """Return the next stamps, which ascend."""
+        """Return the next stamps, in ascending order."""
         first = self._stamp if self._building else max(self._stamp, time.time_ns())
         self._stamp = first + count
         return range(first, first + count)
@@ -192,11 +192,11 @@ class RemoteWriter(AnyWriter):
         search: Mapping[str, Any] | None = None,
         bm25: Bm25Parameters | None = None,
     ) -> Manifest:
-        """Wait until the servers have everything; let readers see it unless this is a build that has not ended.
+        """Wait until the servers have everything; make it visible to readers unless this is an unfinished build.
 
-        `build`, `search` and `bm25` replace the manifest's records of the same names. Of two writers that change
-        settings at once, the later one's stay. The last commit of a build gives its generation the name. Returns the
-        manifest with the counts as they are now. Raises IndexesError, BackendUnavailableError.
+        `build`, `search` and `bm25` replace the manifest's records of the same names. If two writers change settings
+        concurrently, the later change wins. The last commit of a build gives its generation the name. Returns the
+        manifest with the current counts. Raises IndexesError, BackendUnavailableError.
         """
         old = self.manifest
         if bm25 and (bm25.k1, bm25.b) != (old.bm25.k1, old.bm25.b):
@@ -239,7 +239,7 @@ class RemoteWriter(AnyWriter):
         return dataclasses.replace(self.manifest, documents=self._index.count())
 
     def _store(self, kind: str, name: str, folder: Path) -> Manifest:
-        """Store a folder on the cluster, whose readers follow; an earlier one stays there until the index is dropped.
+        """Store a folder on the cluster, where readers adopt it; an earlier one stays until the index is dropped.
 
         Of two writers that change settings at once, the later one's stay.
         """

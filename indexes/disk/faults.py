@@ -1,4 +1,4 @@
-"""Points where tests kill the process: LINKER_FAULT=NAME kills it there, NAME:3 when it gets there the third time."""
+"""Points where tests kill the process: LINKER_FAULT=NAME kills it there, NAME:3 at the third time."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _not_a_file(path: Path) -> DamagedError:
 def map_file(path: Path) -> mmap.mmap:
     """Return a read-only mapping of a file, opened as by `open_inside`.
 
-    Raises OSError, and DamagedError if the file is empty or not a regular one.
+    Raises OSError, and DamagedError if the file is empty or not a regular file.
     """
     with open_inside(path.parent, path.name) as file:
         if not os.fstat(file.fileno()).st_size:
@@ -75,13 +75,13 @@ def give_back(mapped: mmap.mmap) -> None:
 
 
 def expect(mapped: mmap.mmap, *, scattered: bool) -> None:
-    """Tell the kernel whether to read only the pages of a mapped file that are touched, or also those after them."""
+    """Tell the kernel whether to read only a mapped file's touched pages, or also the pages after them."""
     if hasattr(mapped, "madvise"):
         mapped.madvise(mmap.MADV_RANDOM if scattered else mmap.MADV_NORMAL)
 
 
 def is_whole(mapped: mmap.mmap | None) -> bool:
-    """Return whether a mapped file has not become shorter: reading past its end would kill the process."""
+    """Return whether a mapped file still has its full length: reading past its end would kill the process."""
     return mapped is None or mapped.size() >= len(mapped)
 
 

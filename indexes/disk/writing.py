@@ -15,7 +15,7 @@ import xxhash
 
 from indexes.disk import faults
 
-# What a file system answers that has no hard links, or not here, or no more of them.
+# Errors of a file system without hard links, or not here, or with too many.
 NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
@@ -47,18 +47,18 @@ def make_folder(folder: Path) -> None:
 
 
 def inode(status: os.stat_result) -> tuple[int, int]:
-    """Return what all names of one file have in common: its device and inode."""
+    """Return the identity shared by all names of a file: its device and inode."""
     return status.st_dev, status.st_ino
 
 
 def record_of(path: Path) -> FileRecord:
-    """Return the size and checksum of a file as it is on the disk. Raises OSError."""
+    """Return the size and checksum of a file on the disk. Raises OSError."""
     with path.open("rb") as file:
         return content_of(file)
 
 
 def content_of(file: BinaryIO) -> FileRecord:
-    """Return the size and checksum of what remains to be read of a file. Raises OSError."""
+    """Return the size and checksum of a file's unread remainder. Raises OSError."""
     digest, size = xxhash.xxh3_128(), 0
     while block := file.read(1 << 22):
         digest.update(block)
@@ -86,7 +86,7 @@ class DurableFile:
 
     @property
     def record(self) -> FileRecord:
-        """Size and checksum of what was written."""
+        """Size and checksum of the written data."""
         return FileRecord(self._size, self._digest.hexdigest())
 
     def __enter__(self) -> Self:
@@ -120,7 +120,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Hard-link a file, or copy it where the file system has no hard links. Raises OSError."""
+    """Hard-link a file, or copy it if the file system has no hard links. Raises OSError."""
     try:
         target.hardlink_to(source)
     except OSError as e:

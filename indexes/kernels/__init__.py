@@ -1,6 +1,6 @@
-"""What is compiled, and its loader: the certified scan, BM25, features, linear models, sparse products, sampling.
+"""Compiled kernels and their loader: the certified scan, BM25, features, linear models, sparse products, sampling.
 
-Each loop is optional: where it cannot be used, its caller computes the same by numpy, scipy or Python, or asks FAISS.
+Each loop is optional: if it cannot be used, its caller computes the same with numpy, scipy, Python or FAISS.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ import numpy as np
 
 __all__ = ["KERNELS", "call", "load", "pointers", "status"]
 
-SWITCH = "LINKER_NATIVE"  # 0 turns all of them off
+SWITCH = "LINKER_NATIVE"  # 0 turns all kernels off
 NEEDS = "AVX-512 VNNI"  # for the scan
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A C file of this folder: the version of its functions' arguments, as in C, and what is used instead of it."""
+    """A C file of this folder: the version of its functions' arguments, as in C, and its fallback."""
 
     version: int
     instead: str
-    returns: Mapping[str, Any] = field(default_factory=dict)  # of functions that do not return an int
+    # return types of functions that do not return an int
+    returns: Mapping[str, Any] = field(default_factory=dict)
     uses: str = "compiled"
 
 
@@ -49,12 +50,12 @@ KERNELS = {
 
 @functools.cache
 def load(name: str) -> Any:
-    """Return the library of one of `KERNELS`, or None where it cannot be used; `status` says why."""
+    """Return the library of one of `KERNELS`, or None if it cannot be used; `status` says why."""
     return _load(name)[0]
 
 
 def status(name: str) -> str:
-    """Return a phrase that says whether one of `KERNELS` is used, and if not, why."""
+    """Return a phrase that says whether one of `KERNELS` is used, and if not, why not."""
     return _load(name)[1]
 
 

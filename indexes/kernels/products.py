@@ -1,6 +1,6 @@
-"""Products of sparse matrices in two ways: of given pairs of rows, and added to dense rows.
+"""Products of sparse matrices in two forms: for given pairs of rows, and added to dense rows.
 
-Compiled (products.c) or, where that was not built, by scipy.
+Compiled (products.c) or, if that was not built, by scipy.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from indexes.cores import cores
 from indexes.dtypes import Float32Array, Int64Array
 
 PAIRS = 1 << 18  # products at a time without the compiled loop
-TILE = 1 << 16  # columns; half as many or twice as many are no faster
-MANY = 1 << 20  # pairs that are worth a thread
+TILE = 1 << 16  # columns per tile; half or twice as many are no faster
+MANY = 1 << 20  # minimum pairs worth a thread
 
 
 @dataclass(frozen=True, eq=False)
 class PostingLists:
-    """The right factor of a product whose rows are dense: d posting lists over m columns, checked once.
+    """The right factor of a product with dense rows: d posting lists over m columns, checked once.
 
-    `tiles`: the lists of columns 0 … `TILE` − 1 and so on, because the processor's cache holds part of a row only.
+    `tiles`: the lists of columns 0 … `TILE` − 1 and so on, because the CPU cache holds only part of a row.
     """
 
     tiles: tuple[Factor, ...]
@@ -35,20 +35,20 @@ class PostingLists:
 
     @classmethod
     def of(cls, matrix: sp.csr_array) -> Self:
-        """Return the rows of `matrix` [d, m] as posting lists. Raises ValueError if it points outside itself."""
+        """Return the rows of `matrix` [d, m] as posting lists. Raises ValueError if an index is out of bounds."""
         _parts(matrix)
         begins = range(0, max(matrix.shape[1], 1), TILE)
         return cls.of_tiles([sp.csr_array(matrix[:, i : i + TILE]) for i in begins], matrix.shape)
 
     @classmethod
     def of_tiles(cls, tiles: Sequence[sp.csr_array], shape: tuple[int, int]) -> Self:
-        """Return the same of a matrix of this shape that is given as tiles, a few columns each."""
+        """Return the same for a matrix of this shape given as tiles of a few columns each."""
         return cls(tuple(Factor.of(tile) for tile in tiles), shape)
 
     def add_to(self, out: Float32Array, left: sp.csr_array) -> None:
         """Add `left` [b, d] · the matrix to `out`, C-contiguous float32 [b, m].
 
-        Raises ValueError if the shapes do not fit and where `left` points outside itself.
+        Raises ValueError if the shapes do not match or an index in `left` is out of bounds.
         """
         if left.shape[1] != self.shape[0] or out.shape != (left.shape[0], self.shape[1]):
             raise ValueError(f"{left.shape} · {self.shape} cannot be added to {out.shape}")
@@ -75,14 +75,14 @@ class Factor:
 
     @classmethod
     def of(cls, matrix: sp.csr_array) -> Self:
-        """Return the factor. Raises ValueError if the matrix points outside itself."""
+        """Return the factor. Raises ValueError if an index in the matrix is out of bounds."""
         return cls(matrix, _parts(matrix))
 
     def dots(self, left: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
-        """Return the products of rows of `left` [n, d] and of the matrix [m, d]: float32 [pairs].
+        """Return the dot products of rows of `left` [n, d] and of the matrix [m, d]: float32 [pairs].
 
         Row i of `left` is multiplied by the rows `others[begin[i]:begin[i + 1]]`; `begin`: int64 [n + 1]. Many pairs
-        are computed in one thread per core. Raises ValueError as `of` does, and if there are no such rows.
+        are computed in one thread per core. Raises ValueError like `of`, and if there are no such rows.
         """
         _check("row", others, self.matrix.shape[0])
         starts = len(begin) == left.shape[0] + 1 and begin[0] == 0 and begin[-1] == len(others)
@@ -110,7 +110,7 @@ class Factor:
 
 
 def dots(left: sp.csr_array, right: sp.csr_array, begin: Int64Array, others: Int64Array) -> Float32Array:
-    """Return the products of rows of `left` [n, d] and `right` [m, d] as `Factor.dots` does: float32 [pairs]."""
+    """Return the dot products of rows of `left` [n, d] and `right` [m, d], like `Factor.dots`: float32 [pairs]."""
     return Factor.of(right).dots(left, begin, others)
 
 

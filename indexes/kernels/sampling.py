@@ -18,10 +18,10 @@ def sweep(
     priors: tuple[float, float],
     uniform: Float64Array,
 ) -> None:
-    """Draw the topic of each of t tokens again, with the numbers `uniform` float64 [t] in [0, 1); change all counts.
+    """Redraw the topic of each of t tokens, from the random numbers `uniform` float64 [t] in [0, 1); update counts.
 
-    `pages`, `words` and `topics`: int32 [t]; `by_page` [n, k], `by_word` [v, k] and `totals` [k]: how many tokens of
-    each topic a page, a word and all have, float64; `priors`: α of topics and β of words.
+    `pages`, `words` and `topics`: int32 [t]; `by_page` [n, k], `by_word` [v, k] and `totals` [k]: numbers of tokens
+    of each topic per page, per word and in total, float64; `priors`: α of topics and β of words.
     """
     alpha, beta = priors
     smoothing, sums = beta * len(by_word), np.empty(len(totals))

@@ -1,4 +1,4 @@
-"""Several directories searched as one index: global BM25 statistics, one fusion, answers as of one index over all."""
+"""Several directories searched as one index: global BM25 statistics, one fusion, answers like one index over all."""
 
 from __future__ import annotations
 

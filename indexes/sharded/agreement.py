@@ -1,4 +1,4 @@
-"""Whether directories can be searched as one index, and what that index's manifest says."""
+"""Whether directories can be searched as one index, and that index's manifest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from indexes.interface import EncoderMismatchError, IndexesError
 from indexes.store.records import Manifest
 
 Named = tuple[Path, Manifest]
-# What `index tune` chose: the scores of an answer are those of one choice.
+# Settings chosen by `index tune`: the scores of an answer must all come from one choice.
 TUNED = ("mode", "fusion")
-# What counts where all shards store the same, and what to do otherwise.
+# Settings used only if all shards store the same, and the remedy otherwise.
 SHARED = {"ranker": "use `rerank`", "lexicon": "store it in each of them"}
 
 
@@ -56,10 +56,11 @@ def _described(manifest: Manifest) -> str:
 
 
 def joint(shards: Sequence[Named]) -> tuple[Manifest, tuple[str, ...]]:
-    """Return the manifest of all shards as one index, and remarks on what their answers leave out.
+    """Return the manifest of all shards as one index, and remarks on settings that are left out.
 
-    Settings are those of the first. Ranker and lexicon count where all shards store the same; a calibration never does,
-    since it was fitted to the scores of one shard. The generation is the sum of the shards': any commit changes it.
+    Settings come from the first shard. Ranker and lexicon are used if all shards store the same; a calibration never
+    is, since it was fitted to the scores of one shard. The generation is the sum of the shards': any commit changes
+    it.
     """
     (first, one), *others = shards
     remarks = []

@@ -28,10 +28,10 @@ from indexes.vectors.faiss_index import FaissIndex
 
 
 class ShardedCollection(Collection):
-    """Several collections, searched as one that received the documents of all.
+    """Several collections, searched like a single one with the documents of all.
 
-    Exact searches return the ids, order and scores of that one. `directory` is the first shard's; `remarks` say what of
-    the shards' settings is left out, and `absent` why a shard could not be opened.
+    Exact searches return the ids, order and scores of that single one. `directory` is the first shard's; `remarks`
+    list the shards' settings that are left out, and `absent` says why a shard could not be opened.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ShardedCollection(Collection):
         on_failure: OnFailure = "degrade",
         absent: Mapping[Path, str] | None = None,
     ) -> None:
-        """Raise IndexesError if the shards do not agree, DuplicateIdError if two have a document of one id."""
+        """Raise IndexesError if the shards do not agree, DuplicateIdError if an id is in two of them."""
         named = [(shard.directory, shard.manifest) for shard in shards]
         agreement.check(named)
         self.shards, self.absent = tuple(shards), absent or {}
@@ -85,9 +85,9 @@ def open_shards(
 ) -> ShardedCollection:
     """Return the last generations of all directories as one collection.
 
-    A directory that cannot be opened is left out and named in `absent`, unless `on_failure` is "fail" or none is left;
-    `scan`, `verify` and, for each directory, `before` are those of `Collection.open`. Raises what that raises then, and
-    what `ShardedCollection` raises.
+    A directory that cannot be opened is left out and named in `absent`, unless `on_failure` is "fail" or no directory
+    is left; `scan`, `verify` and, for each directory, `before` are as in `Collection.open`. Raises the errors of
+    `Collection.open` then, and those of `ShardedCollection`.
     """
 
     before = before or {}
@@ -110,7 +110,7 @@ def open_shards(
 
 
 def _rows(shards: Sequence[Collection], firsts: Sequence[int], documents: DocumentStore) -> Rows:
-    """Return the rows of all shards. Raises DuplicateIdError, naming directories, where an id is in two of them."""
+    """Return the rows of all shards. Raises DuplicateIdError, naming directories, if an id is in two of them."""
     dead = np.concatenate([shard.rows.dead + first for shard, first in zip(shards, firsts, strict=False)])
     parts = [shard.documents.ids() for shard in shards]
     if found := repeated(parts, [shard.rows.mask() for shard in shards]):
@@ -127,7 +127,7 @@ def _rows(shards: Sequence[Collection], firsts: Sequence[int], documents: Docume
 
 
 def _forward(shards: Sequence[Collection], firsts: Sequence[int]) -> ForwardIndex | None:
-    """Return the stored forward indexes as one; None where a shard with documents has none."""
+    """Return the stored forward indexes as one; None if a shard with documents has none."""
     segments = []
     for shard, first in zip(shards, firsts, strict=False):
         if shard.rows.ids and not shard.manifest.positions:

@@ -1,6 +1,7 @@
-"""A directory that names shards: wherever an index is named, it stands for all of them.
+"""A directory that lists shards: it can be given wherever an index can, and stands for all of them.
 
-`shards.json` in it holds the names of their directories, relative to it if they are next to it, so that all can move.
+Its `shards.json` holds the names of their directories, relative to it if they are next to it, so that all can be
+moved together.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ MOST_BYTES = 1 << 20
 
 
 def is_index(directory: Path) -> bool:
-    """Return whether a directory holds an index or names shards, or is an address in place of one."""
+    """Return whether a directory holds an index, lists shards, or is an address in place of a directory."""
     return (
         bool(Address.of(directory)) or (directory / manifests.NAME).is_file() or (directory / NAME).is_file()
     )
 
 
 def shards_of(directory: Path) -> list[Path]:
-    """Return the directories that make up an index: those that `directory` names, or itself.
+    """Return the directories that make up an index: those that `directory` lists, or itself.
 
     Raises DamagedError if its list cannot be read.
     """
@@ -56,10 +57,10 @@ def shards_of(directory: Path) -> list[Path]:
 
 
 def manifests_of(*directories: Path) -> list[Manifest]:
-    """Return the manifests of the directories that make up an index or several, without those that cannot be read.
+    """Return the manifests of the directories that make up one or more indexes, leaving out unreadable ones.
 
-    A directory may be an address of an index on a cluster. Raises as `shards_of`, and IndexesError if none can be
-    read.
+    A directory may be an address of an index on a cluster. Raises the same errors as `shards_of`, and IndexesError if
+    none can be read.
     """
     found: list[Manifest] = []
     error: IndexesError | None = None
@@ -74,7 +75,7 @@ def manifests_of(*directories: Path) -> list[Manifest]:
 
 
 def check_once(directories: Sequence[Path]) -> None:
-    """Raise IndexesError if a directory is named twice, or none is named."""
+    """Raise IndexesError if a directory is named twice, or no directory is named."""
     if not directories:
         raise IndexesError("name the directory of an index, or several")
     if len(directories) > 1 and (address := next(filter(None, map(Address.of, directories)), None)):
@@ -82,7 +83,7 @@ def check_once(directories: Sequence[Path]) -> None:
             f"{address} is an index on a cluster, which has shards of its own: search it alone, or add the documents "
             "of the others to it"
         )
-    # `Path.resolve` raises RuntimeError for a loop of links, which opening the index reports better.
+    # `Path.resolve` raises RuntimeError for a loop of links; opening the index gives a better message.
     if len({os.path.realpath(directory) for directory in directories}) < len(directories):
         raise IndexesError("a directory is named twice: name each once")
 
@@ -97,7 +98,7 @@ def _is_list(values: Any) -> bool:
 def join(target: Path, directories: Sequence[Path]) -> None:
     """Let the directory `target` stand for the indexes in `directories`, in this order; nothing is copied.
 
-    Raises IndexesError if they cannot be searched together, one is named twice or names shards itself, or `target`
+    Raises IndexesError if they cannot be searched together, one is named twice or itself lists shards, or `target`
     holds an index; OSError.
     """
     if (target / manifests.NAME).exists():

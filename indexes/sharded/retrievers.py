@@ -1,4 +1,4 @@
-"""Both retrievers over shards, each of which is asked in a thread: the compiled loops run without the GIL."""
+"""Both retrievers over shards, each queried in its own thread: the compiled loops run without the GIL."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ R = TypeVar("R")
 
 
 class Lanes:
-    """Threads, at most one per shard and per core, in which the shards of one search are asked."""
+    """Threads, at most one per shard and per core, that query the shards of one search."""
 
     def __init__(self, shards: int) -> None:
         threads = min(shards, cores())
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="shard") if threads > 1 else None
 
     def each(self, call: Callable[[T], R], parts: Iterable[T]) -> list[R]:
-        """Return `call` of each part, in order; raises what the first call that fails raises."""
+        """Return `call` of each part, in order; raises the error of the first failing call."""
         return list((self._pool.map if self._pool else map)(call, parts))
 
 
 class ShardedVectors:
-    """RowSearch over the vectors of shards, whose rows follow each other in the order of the shards."""
+    """RowSearch over the vectors of shards, whose rows are concatenated in the order of the shards."""
 
     def __init__(self, shards: Sequence[FaissIndex], firsts: Sequence[int], rows: Rows, lanes: Lanes) -> None:
-        """`firsts` [shards + 1]: the first of `rows` of each shard, and their number."""
+        """`firsts` [shards + 1]: each shard's first row in `rows`, then the number of rows."""
         self._shards, self._firsts, self._rows, self._lanes = shards, firsts, rows, lanes
 
     def search_rows(
@@ -49,7 +49,7 @@ class ShardedVectors:
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
 
-        `queries` is float32 [n, dim]. Raises what `FaissIndex.search_rows` raises.
+        `queries` is float32 [n, dim]. Raises the same errors as `FaissIndex.search_rows`.
         """
         check_k(k)
         allowed = None if where is None else self._rows.mask(where)
@@ -62,16 +62,16 @@ class ShardedVectors:
 
         parts = self._lanes.each(ask, range(len(self._shards)))
         rows, scores = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
-        # Rows ascend from shard to shard, so that a stable order keeps equal scores in row order.
+        # Rows ascend from shard to shard, so a stable sort keeps equal scores in row order.
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
         return np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1)
 
 
 class ShardedScorer(Bm25Scorer):
-    """Ranks the rows of all shards with the statistics of all of them; each shard's postings are read in a thread."""
+    """Ranks the rows of all shards with global statistics; each shard's postings are read in a thread."""
 
     def __init__(self, shards: Sequence[Sequence[PostingsSegment]], lanes: Lanes) -> None:
-        """`shards`: the segments of each, whose rows follow each other."""
+        """`shards`: the segments of each shard, whose rows are concatenated."""
         super().__init__([segment for segments in shards for segment in segments])
         ends = np.cumsum([0, *map(len, shards)]).tolist()
         self._groups = [range(a, b) for a, b in itertools.pairwise(ends) if b > a]
@@ -92,7 +92,7 @@ class ShardedScorer(Bm25Scorer):
             super(ShardedScorer, self)._offer_all(group, tables, first, places, weights, allowed, own)
             return own
 
-        # A key says the score and the row, so that the greatest are the best of all, ties in row order.
+        # A key encodes the score and the row, so the greatest keys are the best overall, ties in row order.
         found = np.concatenate(self._lanes.each(ask, self._groups), axis=1)
         keys[:] = np.sort(found, axis=1)[:, -keys.shape[1] :]
 

@@ -31,8 +31,8 @@ MOST_MANIFEST = 64 << 20  # bytes
 def backup(directory: Path, out: Path) -> Manifest:
     """Copy the last committed generation to `out`, which must be absent or an empty folder; return its manifest.
 
-    If the name ends in .tar, `out` is an archive; otherwise it is a folder, which is an index by itself and holds hard
-    links where it is on the same file system. Every file is compared with its checksum, and `out` appears complete or
+    If the name ends in .tar, `out` is an archive; otherwise it is a folder, which is itself an index and holds hard
+    links if it is on the same file system. Every file is compared with its checksum, and `out` appears complete or
     not at all. Raises IndexesError if there is no index, a part of it is on a server or `out` exists, DamagedError.
     """
     with storage.disk_errors(f"backing up {directory}"), _opened(directory) as (manifest, files):
@@ -49,7 +49,7 @@ def backup(directory: Path, out: Path) -> Manifest:
 def write_archive(directory: Path, target: IO[bytes]) -> Manifest:
     """Write the last committed generation as a tar archive; return its manifest.
 
-    Raises as `backup` does; the archive is then incomplete.
+    Raises the same errors as `backup`; the archive is then incomplete.
     """
     with storage.disk_errors(f"backing up {directory}"), _opened(directory) as (manifest, files):
         _write_tar(directory, manifest, files, target)
@@ -57,7 +57,7 @@ def write_archive(directory: Path, target: IO[bytes]) -> Manifest:
 
 
 def restore(source: Path, directory: Path) -> Manifest:
-    """Make an index from a backup (a folder or an archive) in an absent or empty directory; return its manifest.
+    """Create an index from a backup (a folder or an archive) in an absent or empty directory; return its manifest.
 
     The directory appears complete or not at all. Raises IndexesError if there is no backup or the directory is not
     empty, DamagedError if the backup is damaged.
@@ -74,9 +74,10 @@ def restore(source: Path, directory: Path) -> Manifest:
 
 
 def restore_archive(source: IO[bytes], directory: Path, name: str) -> Manifest:
-    """Make an index from an archive, as `restore` does; error messages call the archive `name`.
+    """Create an index from an archive, like `restore`; error messages call the archive `name`.
 
-    Only regular files are read from it, with the names and sizes that its manifest lists. Raises as `restore` does.
+    Only regular files are read from it, with the names and sizes listed in its manifest. Raises the same errors as
+    `restore`.
     """
     with storage.disk_errors(f"restoring {name}"):
         try:
@@ -142,7 +143,7 @@ def _check(source: Path, copied: FileRecord, manifest: Manifest, name: str) -> N
 
 @contextlib.contextmanager
 def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
-    """Yield a folder beside `out` that becomes an index and is renamed to `out` if the block succeeds."""
+    """Yield a folder next to `out` that becomes an index and is renamed to `out` if the block succeeds."""
     target = out.resolve()
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise IndexesError(f"{out} already exists: name a folder that does not, or an empty one")
@@ -160,14 +161,14 @@ def _new_folder(out: Path, manifest: Manifest) -> Iterator[Path]:
             storage.replace_manifest(folder, manifest)
         folder.rename(target)
     finally:
-        # After the renaming there is nothing of this name.
+        # After the renaming, nothing has this name.
         shutil.rmtree(folder, ignore_errors=True)
     writing.sync(target.parent)
 
 
 @contextlib.contextmanager
 def _new_file(out: Path) -> Iterator[writing.DurableFile]:
-    """Yield a file beside `out` that is renamed to `out` if the block succeeds."""
+    """Yield a file next to `out` that is renamed to `out` if the block succeeds."""
     target = out.resolve()
     if target.exists():
         raise IndexesError(f"{out} already exists: choose another name, or delete it")
@@ -187,7 +188,7 @@ def _beside(target: Path) -> Path:
 
 
 def _link_or_copy(source: Path, file: IO[bytes], target: Path) -> FileRecord:
-    """Hard-link `source`, or copy it from `file`, which has it open; return the target's size and checksum."""
+    """Hard-link `source`, or copy it from `file`, an open handle of it; return the target's size and checksum."""
     try:
         target.hardlink_to(source)
     except OSError as e:
@@ -203,13 +204,13 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class _Summed:
-    """Reads a file once and computes the checksum of what was read."""
+    """Reads a file once and computes the checksum of the data read."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self.digest = file, xxhash.xxh3_128()
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes, or all that remain."""
+        """Return up to `size` bytes, or all remaining ones."""
         data = self._file.read(size)
         self.digest.update(data)
         return data

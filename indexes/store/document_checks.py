@@ -1,4 +1,4 @@
-"""Reads a segment's offsets, ids and documents as untrusted data, and raises DamagedError if they do not fit."""
+"""Reads a segment's offsets, ids and documents as untrusted data, and raises DamagedError if they are wrong."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from indexes.packed import PackedIds
 
 TYPES = {"id": str, "text": str, "title": str, "metadata": dict}
 DELETE = 0x7F  # the last ASCII character, not printable
-NESTED = 200  # a line with fewer opening brackets cannot be nested too deeply
+NESTED = 200  # lines with fewer opening brackets cannot be nested too deeply
 
 
 def read_offsets(path: Path, rows: int, size: int) -> npt.NDArray[np.int64]:
-    """Return where each document begins and the last one ends: int64 [rows + 1], offsets into `size` bytes.
+    """Return the start of each document and the end of the last one: int64 [rows + 1], offsets into `size` bytes.
 
     Raises DamagedError.
     """
@@ -55,12 +55,12 @@ def _may_be_ids(data: bytes, path: Path) -> bool:
 def read_document(line: bytes, id_: str, path: Path | str) -> Document:
     """Return the document in a line of `path`.
 
-    Raises DamagedError unless it has the id `id_` and the right fields of the right types.
+    Raises DamagedError unless it has the id `id_` and the expected fields of the expected types.
     """
     try:
         values = orjson.loads(line)
         if line.count(b"[") + line.count(b"{") > NESTED:
-            # This refuses values that are nested too deeply, which are therefore never written.
+            # This rejects values that are nested too deeply, so they are never written.
             orjson.dumps(values)
     except (orjson.JSONDecodeError, orjson.JSONEncodeError) as e:
         raise DamagedError(f"{path}: the document {id_!r} cannot be read as JSON ({e}): {REMEDY}") from None

@@ -29,10 +29,10 @@ from indexes.store.records import Manifest, Segment
 
 
 class StoredSegment:
-    """The documents of one segment, opened; generations that have the segment in common can share it.
+    """The documents of one segment, opened; generations with the same segment can share it.
 
-    The documents are mapped, so memory is used only for what is read. Opening checks the offsets, and ids and documents
-    are checked when they are read. Raises DamagedError.
+    The documents are mapped, so only parts that are read take memory. Opening checks the offsets; ids and documents
+    are checked when read. Raises DamagedError.
     """
 
     def __init__(self, directory: Path, segment: Segment) -> None:
@@ -43,7 +43,7 @@ class StoredSegment:
 
     @functools.cached_property
     def ids(self) -> PackedIds:
-        """The ids, removed ones included."""
+        """The ids, including removed ones."""
         return read_ids(self.folder / "ids.txt", self.rows)
 
 
@@ -57,11 +57,11 @@ class DocumentStore:
         known: Mapping[Segment, StoredSegment] | None = None,
         earlier: DocumentStore | None = None,
     ) -> None:
-        """Open the segments but for those that are `known`: open already, with the same content, in `earlier`."""
+        """Open the segments except `known` ones, which are already open, with the same content, in `earlier`."""
         self.segments = [(known or {}).get(s) or StoredSegment(directory, s) for s in segments]
         self._firsts = np.cumsum([0, *(s.rows for s in segments)])
-        self._joined: Matrix | None = None  # the vectors of several segments, and …
-        self._growing: Growing | None = None  # … the array of which they are the first rows
+        self._joined: Matrix | None = None  # the vectors of several segments
+        self._growing: Growing | None = None  # the array that begins with these vectors
         self._earlier = (earlier._growing, self._shared_with(earlier)) if earlier else (None, 0)
 
     @classmethod
@@ -74,7 +74,7 @@ class DocumentStore:
         return joined
 
     def in_other_segments(self, segments: Sequence[Segment], opened: Mapping[Segment, StoredSegment]) -> Self:
-        """Return the same rows in other segments, all of which are `opened`; the vectors in memory are shared."""
+        """Return the same rows in other segments, all of them `opened`; the vectors in memory are shared."""
         new = self.joined([])
         new.segments = [opened[segment] for segment in segments]
         new._firsts = np.cumsum([0, *(s.rows for s in segments)])
@@ -83,7 +83,7 @@ class DocumentStore:
 
     @property
     def rows(self) -> int:
-        """Number of documents, removed ones included."""
+        """Number of documents, including removed ones."""
         return int(self._firsts[-1])
 
     @functools.cached_property
@@ -91,16 +91,16 @@ class DocumentStore:
         return PackedIds.joined([segment.ids for segment in self.segments])
 
     def ids(self) -> PackedIds:
-        """Return all ids in row order, removed ones included. Raises DamagedError."""
+        """Return all ids in row order, including removed ones. Raises DamagedError."""
         return self._ids
 
     def since(self, earlier: DocumentStore) -> tuple[PackedIds, PackedIds]:
-        """Return the ids of the first rows, in segments that `earlier` begins with too, and those of all later rows."""
+        """Return the ids of the first rows, in the initial segments shared with `earlier`, and of all later rows."""
         shared, ids = self._shared_with(earlier), [segment.ids for segment in self.segments]
         return PackedIds.joined(ids[:shared]), PackedIds.joined(ids[shared:])
 
     def _shared_with(self, earlier: DocumentStore) -> int:
-        """Return how many segments both begin with."""
+        """Return how many initial segments both have in common."""
         pairs = zip(self.segments, earlier.segments, strict=False)
         return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], pairs))
 
@@ -122,8 +122,8 @@ class DocumentStore:
     def vectors(self, dim: int) -> list[Matrix]:
         """Return all vectors, in row order, as at most one block (float32 [rows, dim]).
 
-        A single segment, as a build or a compaction leaves it, is mapped; several are read into one array, which is
-        that of the earlier generation where possible. Raises DamagedError if a file is too short.
+        A single segment, as a build or a compaction leaves it, is mapped; several are read into one array, the
+        earlier generation's array if possible. Raises DamagedError if a file is too short.
         """
         if len(self.segments) < 2:
             return [mapped_vectors(segment.folder).reshape(-1, dim) for segment in self.segments]
@@ -159,8 +159,8 @@ def read_rows(
 ) -> Rows:
     """Return the generation's ids, removed rows and metadata (read at the first filter).
 
-    `before` are the documents and rows of an earlier generation: ids that it has in common with this one are known to
-    be unique. Raises DamagedError.
+    `before` are the documents and rows of an earlier generation: ids that both have in common are known to be unique.
+    Raises DamagedError.
     """
     name, ids = manifest.only_file(storage.DELETED), documents.ids()
     dead = np.fromfile(directory / name, dtype="<i8") if name else np.empty(0, dtype=np.int64)
@@ -176,11 +176,11 @@ def read_rows(
 
 
 def _repeated(documents: DocumentStore, live: Mask, before: tuple[DocumentStore, Rows] | None) -> list[str]:
-    """Return the ids that two rows have which `live` (bool [rows]) marks."""
+    """Return the ids shared by two rows that `live` (bool [rows]) marks."""
     if before is not None:
         first, later = documents.since(before[0])
         shared, was_live = len(first), before[1].mask()
-        # Rows that live again, as after a checkout, may have an id that another row got meanwhile.
+        # Revived rows, as after a checkout, may have an id that another row got meanwhile.
         if was_live is None or not (live[:shared] & ~was_live[:shared]).any():
             places, rows = first.find(later)
             twice = live[rows] & live[places + shared]

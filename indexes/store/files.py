@@ -36,7 +36,7 @@ LOCK = "lock"
 def disk_errors(what: str, *, resumes: bool = False) -> Iterator[None]:
     """Turn an OSError inside the block into an IndexesError with file and remedy; `what` names the operation.
 
-    `resumes`: the operation is a build, which --resume continues; everything else is run again from its beginning.
+    `resumes`: the operation is a build, which --resume continues; any other operation is rerun from the beginning.
     """
     try:
         yield
@@ -76,17 +76,17 @@ def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
     return os.fdopen(os.open(path, os.O_RDWR | os.O_NOFOLLOW | flags, 0o666), "r+b")
 
 
-# The lock files, by device and inode, that this process holds, and the thread that holds each.
+# Lock files held by this process, by device and inode, and the thread that holds each.
 _held: dict[tuple[int, int], int] = {}
 os.register_at_fork(after_in_child=_held.clear)
-PAUSE = 0.005  # seconds between tries: a merge waits for a moment between the commits of a busy writer
+PAUSE = 0.005  # seconds between tries: a merge waits for a gap between a busy writer's commits
 
 
 @contextlib.contextmanager
 def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
-    """Hold the write lock, which a killed process releases too; `wait` is how many seconds to wait for another holder.
+    """Hold the write lock, which a killed process also releases; wait up to `wait` seconds for another holder.
 
-    Raises LockedError if another process, or this one, still holds it; at once where this thread does.
+    Raises LockedError if this or another process still holds it; at once if this thread does.
     """
     manifests.check_directory(directory)
     deadline, create = time.monotonic() + wait, os.O_CREAT
@@ -104,7 +104,7 @@ def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
         if holder == threading.get_ident() or time.monotonic() >= deadline:
             break
         time.sleep(PAUSE)
-        create = 0  # a file that is gone now was deleted with its index
+        create = 0  # a lock file that is now gone was deleted with its index
     who, remedy = "another process", "wait until it has ended, or stop it"
     if holder:
         who, remedy = "this process", "end that change first"
@@ -114,7 +114,7 @@ def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
 
 @contextlib.contextmanager
 def merge_lock(directory: Path) -> Iterator[bool]:
-    """Lock the folder in which segments are merged, if it is there and nobody else does; give whether it is locked."""
+    """Lock the folder in which segments are merged, if it exists and is not locked; yield whether it is locked."""
     folder = directory / MERGING
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -124,7 +124,7 @@ def merge_lock(directory: Path) -> Iterator[bool]:
     try:
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # It may have been swept away meanwhile.
+            # It may have been deleted meanwhile.
             yield folder.exists() and inode(folder.stat()) == inode(os.fstat(descriptor))
             return
         yield False
@@ -133,11 +133,11 @@ def merge_lock(directory: Path) -> Iterator[bool]:
 
 
 def _try_lock(directory: Path, file: IO[bytes]) -> int | None:
-    """Return None if `file` is locked now; otherwise the thread of this process that holds it, or 0 for another's."""
+    """Return None if `file` is now locked; otherwise this process's thread that holds it, or 0 if another's."""
     status = os.fstat(file.fileno())
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A drop deletes the file; the lock held here is then that of a deleted index.
+        # A drop deletes the file; the lock held here then belongs to a deleted index.
         if status.st_ino == (directory / LOCK).stat().st_ino:
             return None
     except (BlockingIOError, FileNotFoundError):
@@ -148,9 +148,9 @@ def _try_lock(directory: Path, file: IO[bytes]) -> int | None:
 def damage(
     directory: Path, manifest: Manifest, known: Mapping[str, FileRecord] | None = None, content: bool = True
 ) -> list[str]:
-    """Compare every listed file, but those in `known`, with its record; return one line per file that differs.
+    """Compare every listed file, except those in `known`, with its record; return one line per differing file.
 
-    A file of postings, which is named by its checksum, is known by that name in the folder of any generation. Without
+    A postings file, which is named by its checksum, is known by that name in any generation's folder. Without
     `content`, only sizes are compared.
     """
     checked = {(_kept_name(name), record) for name, record in (known or {}).items()}
@@ -163,7 +163,7 @@ def damage(
 
 
 def _kept_name(name: str) -> str:
-    """Return what a file is called in every generation that has it."""
+    """Return a file's name in every generation that has it."""
     return name.rpartition("/")[2] if name.startswith(f"{TEXT}/") else name
 
 
@@ -172,7 +172,7 @@ def _damage_of(directory: Path, name: str, expected: FileRecord, content: bool) 
     try:
         with open_inside(directory, name) as file:
             size = os.fstat(file.fileno()).st_size
-            # A file of the wrong size is not read at all.
+            # Files of the wrong size are not read.
             if size != expected.bytes:
                 return f"{path}: {size} bytes instead of {expected.bytes}"
             actual = content_of(file) if content else expected
@@ -211,7 +211,7 @@ def load_checked(
 
 
 def own_files(folder: Path) -> list[Path]:
-    """Return the files directly in a model folder, sorted; its subfolders hold the state of the training."""
+    """Return the files directly in a model folder, sorted; its subfolders hold the training state."""
     return sorted(path for path in folder.iterdir() if path.is_file())
 
 
@@ -226,8 +226,8 @@ def _copied(source: Path, target: Path) -> FileRecord:
 def copy_folder(directory: Path, name: str, folder: Path) -> dict[str, FileRecord]:
     """Copy the files directly in a folder durably into the folder `name` of the index; return their records.
 
-    A file that is there already is kept if it has the same content, as where a generation holds the same ranker.
-    Raises OSError, FileExistsError for a file of another content.
+    An existing file is kept if it has the same content, as when a generation has the same ranker. Raises OSError,
+    FileExistsError for a file with different content.
     """
     target = directory / name
     target.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Older generations that an index keeps: their manifests under `generations/`, and the files that these list.
 
-A file next to the manifests says how many are kept, so that it applies to every later change; without it none are.
+A file next to the manifests says how many to keep, so that this applies to every later change; without it, none are
+kept.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def limit(directory: Path) -> int:
 
 
 def set_limit(directory: Path, keep: int) -> None:
-    """Keep the last `keep` older generations from the next commit on; a sweep deletes those beyond the limit."""
+    """From the next commit on, keep the last `keep` older generations; a sweep deletes any beyond the limit."""
     path = directory / KEEP
     if keep:
         path.parent.mkdir(exist_ok=True)
@@ -46,7 +47,7 @@ def set_limit(directory: Path, keep: int) -> None:
 
 
 def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
-    """Return the older generations that are kept next to the last one, `manifest`, by number, ascending.
+    """Return the older generations kept in addition to the last one, `manifest`, by number, ascending.
 
     Raises IndexesError, DamagedError if one of them cannot be read.
     """
@@ -63,14 +64,14 @@ def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
             raise DamagedError(
                 f"{folder / name} is generation {older.generation}: delete the file to discard it"
             )
-        # Otherwise the commit that was to follow never happened.
+        # Otherwise the subsequent commit never happened.
         if older.generation < manifest.generation:
             generations[older.generation] = older
     return dict(sorted(generations.items()))
 
 
 def files(directory: Path, manifest: Manifest) -> dict[str, FileRecord]:
-    """Return the files of the last generation, `manifest`, and of the older ones kept. Raises DamagedError."""
+    """Return the files of the last generation, `manifest`, and of the kept older ones. Raises DamagedError."""
     return _files_of((*kept(directory, manifest).values(), manifest))
 
 
@@ -79,7 +80,7 @@ def _files_of(all_: Iterable[Manifest]) -> dict[str, FileRecord]:
 
 
 def with_kept(directory: Path) -> Manifest:
-    """Return the last generation's manifest, with the files of the older ones kept added. Raises DamagedError."""
+    """Return the last generation's manifest, plus the files of the kept older ones. Raises DamagedError."""
     manifest = manifests.load(directory)
     return dataclasses.replace(manifest, files=files(directory, manifest))
 
@@ -94,7 +95,7 @@ def retain(directory: Path, manifest: Manifest) -> None:
 def sweep(directory: Path, manifest: Manifest, folders: Sequence[str] = storage.FOLDERS) -> None:
     """Discard the generations beyond the limit, and delete files that no remaining generation lists.
 
-    `manifest` is the last generation; only files in `folders` are deleted, and none of a merge that goes on. Raises
+    `manifest` is the last generation; only files in `folders` are deleted, and none of a merge in progress. Raises
     DamagedError.
     """
     older, most = kept(directory, manifest), limit(directory)
@@ -110,12 +111,12 @@ def sweep(directory: Path, manifest: Manifest, folders: Sequence[str] = storage.
 
 
 def checkout(directory: Path, generation: int) -> Manifest:
-    """Commit a generation with the content of an older one that is kept; return its manifest. Nothing is copied.
+    """Commit a generation with the content of a kept older one; return its manifest. Nothing is copied.
 
     Raises IndexesError if that generation is not kept or the index is partly on a server, DamagedError if one of
     its files is damaged, LockedError if another process is writing to the index.
     """
-    # Without an index this raises before a lock file is made.
+    # Without an index, this raises before a lock file is created.
     manifests.load(directory)
     with storage.disk_errors(f"writing to {directory}"), storage.write_lock(directory):
         ownership.refuse_links(directory)

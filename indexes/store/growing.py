@@ -12,11 +12,11 @@ import numpy as np
 from indexes.disk.reading import REMEDY
 from indexes.interface import DamagedError, Matrix
 
-ROOM = 4  # an array has room for a quarter more rows; memory is used only for those that are written
+ROOM = 4  # an array has room for a quarter more rows; only written rows take memory
 
 
 class Growing:
-    """Rows that are written once: a generation has the first ones, and those after them may belong to later ones.
+    """Write-once rows: a generation has the first rows, and the rows after them may belong to later generations.
 
     Several threads may extend it at once.
     """
@@ -30,8 +30,8 @@ class Growing:
     def extend(self, first: int, parts: Iterable[tuple[Path, int]]) -> Matrix | None:
         """Return the rows before `first` and those of all `parts` after them: float32 [rows, dim], read-only.
 
-        `parts` are files of vectors, and their numbers of rows. None if there is no room for them, or others are in
-        their place. Raises DamagedError if a file is too short.
+        `parts` are files of vectors, and their numbers of rows. None if there is no room for them, or other rows are
+        in their place. Raises DamagedError if a file is too short.
         """
         with self._lock:
             end = first

@@ -20,7 +20,7 @@ from indexes.store.schema import SchemaError, parse
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
 NAME = "manifest.json"
-SHARDS = "shards.json"  # in a directory that stands for several indexes
+SHARDS = "shards.json"  # in a directory that represents several indexes
 MOST_BYTES = 8 << 20  # about 50,000 files
 
 
@@ -43,7 +43,7 @@ def _checked(body: bytes) -> bytes:
 
 
 def load(directory: Path, name: str = NAME) -> Manifest:
-    """Return the manifest of `directory`, or one kept under another name, after checking it.
+    """Return the manifest of `directory`, or one stored under another name, after checking it.
 
     The checksum detects accidents only, since an attacker can write a matching one; so every value is checked as well
     (manifest_checks.py). Raises IndexesError if there is no index, FormatVersionError, DamagedError.
@@ -52,7 +52,7 @@ def load(directory: Path, name: str = NAME) -> Manifest:
 
 
 def read(data: bytes, path: Path | str) -> Manifest:
-    """Return the manifest that `dump` made `data` of, after checking it as `load` does; `path` is named in errors.
+    """Return the manifest that `dump` turned into `data`, checked as in `load`; `path` is named in errors.
 
     Raises FormatVersionError, DamagedError.
     """
@@ -64,7 +64,7 @@ def read(data: bytes, path: Path | str) -> Manifest:
         raise DamagedError(f"{path} is damaged: {e}; {REMEDY}") from None
 
 
-# Between two commits each change and each reader read the same bytes several times.
+# Between two commits, each change and each reader reads the same bytes several times.
 @functools.lru_cache(maxsize=8)
 def _parsed(data: bytes) -> Manifest:
     """Return the manifest in `data`. Raises FormatVersionError, and SchemaError if a value is wrong."""
@@ -120,7 +120,7 @@ def _read(directory: Path, name: str) -> bytes:
 def _to_json(manifest: Manifest) -> dict[str, Any]:
     values = dataclasses.asdict(manifest)
     values |= {"analysis": manifest.analysis.to_json(), "bm25": manifest.bm25.to_json()}
-    if not manifest.build.columns:  # earlier versions know nothing of them
+    if not manifest.build.columns:  # earlier versions do not know them
         del values["build"]["columns"]
     return values
 

@@ -1,4 +1,4 @@
-"""Checks of a manifest: its paths stay inside the index, its numbers fit its files, its settings are known."""
+"""Checks of a manifest: its paths stay inside the index, its numbers match its files, its settings are known."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 1 << 32
 MOST_DIM = 1 << 16
 MOST_FILES = 100_000
-COMMIT = "[0-9]{6,15}"  # the number of a generation, which names files and folders
+COMMIT = "[0-9]{6,15}"  # the number of a generation, used in file and folder names
 PART = r"(?!\.{1,2}(?:/|$))[^\0-\x1f\x7f/\\\ud800-\udfff]{1,255}"  # one part of a path: not "." or "..", no separator
 FILE = "|".join(
     (
@@ -60,7 +60,7 @@ def _fusion(value: Any, where: str) -> None:
 
 
 def _analysis(value: Any, where: str) -> None:
-    """Check the settings of the analysis: their types, then, by AnalysisSettings, their values."""
+    """Check the analysis settings: their types and then, by AnalysisSettings, their values."""
     checks = {
         "language": text(),
         "tokenizer": text(),
@@ -206,7 +206,7 @@ def _check_segments(manifest: Manifest) -> None:
 
 
 def _sizes(manifest: Manifest, rows: int) -> dict[str, int | None]:
-    """Return the files of a segment with their sizes in bytes; None where the rows do not determine them."""
+    """Return the files of a segment with their sizes in bytes; None if the rows do not determine the size."""
     sizes: dict[str, int | None] = {"documents.jsonl": None, "offsets.i64": 8 * (rows + 1), "ids.txt": None}
     if manifest.encoder:
         sizes["vectors.f32"] = 4 * rows * manifest.encoder.dim
@@ -239,7 +239,7 @@ def _check_text(manifest: Manifest) -> None:
     )
     _require(bool(postings or manifest.elastic) >= bool(manifest.rows), "it lists no postings")
     for name in names:
-        # The next commit takes the checksum from the name.
+        # The next commit uses the checksum in the name.
         stem = name.rpartition("/")[2].partition(".")[0]
         _require(stem == manifest.files[name].xxh3, f"{name} is not named by its checksum")
 

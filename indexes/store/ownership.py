@@ -1,6 +1,6 @@
-"""Which files in an index's directory are ours: a mark that is written first, and names that only we use.
+"""Which files in an index's directory are ours: recognised by a mark, written first, and names that only we use.
 
-Any other file belongs to somebody else: wherever it lies, it is neither deleted nor followed.
+Any other file belongs to somebody else: wherever it is, it is neither deleted nor followed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def is_encoder_file(name: str) -> bool:
 
 
 def index_of(file: Path) -> Path | None:
-    """Return the directory of the index that a file belongs to by its name; None where it belongs to none."""
+    """Return the directory of the index that a file belongs to by its name; None if it belongs to no index."""
     for directory in file.parents:
         name = file.relative_to(directory).as_posix()
         if (name in (manifests.NAME, storage.LOCK) or is_ours(name)) and is_marked(directory):
@@ -58,7 +58,7 @@ def index_of(file: Path) -> Path | None:
 
 
 def is_marked(directory: Path) -> bool:
-    """Return whether linker made the directory: the content of its lock file says so, never the name alone."""
+    """Return whether linker created the directory, according to its lock file's content, never just its name."""
     try:
         return _lock_content(directory).startswith(MARK)
     except (OSError, IndexesError):  # a file that cannot be opened is not our lock
@@ -66,7 +66,7 @@ def is_marked(directory: Path) -> bool:
 
 
 def foreign(directory: Path) -> Path | None:
-    """Return a file or folder in an index's directory that we did not write, which deleting would leave; or None."""
+    """Return a file or folder in an index's directory that is not ours and that deleting would leave; or None."""
     if not is_marked(directory):
         return directory / storage.LOCK if any(directory.iterdir()) else None
     copied = copied_files(directory)
@@ -95,7 +95,7 @@ def claim(directory: Path, copied: Iterable[str] = ()) -> Iterator[None]:
     writing.make_folder(directory)
     check_vacant(directory)
     with storage.write_lock(directory):
-        # Another creation may have finished meanwhile.
+        # Another process may have created an index meanwhile.
         check_vacant(directory)
         refuse_links(directory)
         sweep(directory, ())
@@ -141,7 +141,7 @@ def mark(directory: Path, copied: Iterable[str] = ()) -> None:
 
 
 def copied_files(directory: Path) -> set[str]:
-    """Return the encoder's files that were copied here or were about to be, by the lines after the lock's mark."""
+    """Return the encoder's files that were copied here or were about to be, from the lines after the lock's mark."""
     names = set()
     content = _lock_content(directory)
     for line in content.removeprefix(MARK).splitlines() if content.startswith(MARK) else ():
@@ -170,7 +170,7 @@ def refuse_links(directory: Path) -> None:
 
 
 def _links(folder: str | Path, names: Collection[str] = ()) -> Iterator[str]:
-    """Yield the symbolic links in a folder, at any depth; `names` are all that count of the folder itself."""
+    """Yield the symbolic links in a folder, at any depth; in the folder itself, only `names` count."""
     # A writer may be deleting the folder.
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
@@ -207,7 +207,7 @@ def sweep(directory: Path, keep: Collection[str], folders: Iterable[str] = stora
 
 
 def _unlink(name: str, folder: int) -> bool:
-    """Delete a file if it is a regular one; return whether it was."""
+    """Delete a file if it is a regular file; return whether it was."""
     with contextlib.suppress(FileNotFoundError):
         if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=folder)
@@ -216,5 +216,5 @@ def _unlink(name: str, folder: int) -> bool:
 
 
 def _remove_empty(name: str, folder: int) -> None:
-    with contextlib.suppress(OSError):  # it holds files that are listed or not ours
+    with contextlib.suppress(OSError):  # it contains files that are listed or not ours
         os.rmdir(name, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""The records of which a manifest consists: what one committed generation of an index holds."""
+"""The records that make up a manifest: the content of one committed generation of an index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from indexes.disk.writing import FileRecord
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
-FORMAT = 3  # any other is refused
+FORMAT = 3  # any other format is refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class EncoderRecord:
-    """The encoder that made the vectors: the name or path to load it by, its fingerprint, its dimension.
+    """The encoder that computed the vectors: its name or path for loading, its fingerprint, its dimension.
 
-    An empty fingerprint: the vectors were computed elsewhere, nobody says by which encoder, and texts have none here.
+    An empty fingerprint: the vectors were computed elsewhere by an unknown encoder, and texts cannot be encoded here.
     """
 
     name: str
@@ -38,9 +38,9 @@ class BuildRecord:
 
     complete: bool = True
     position: int = 0
-    # For each: the path as the user gave it, and a text that changes with its content.
+    # For each source: the path as given by the user, and a text that changes with its content.
     sources: tuple[tuple[str, str], ...] = ()
-    # The names of the columns that hold id, text and title, where they are not the usual ones.
+    # The names of the columns for id, text and title, if they are not the default ones.
     columns: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -55,24 +55,24 @@ class Manifest:
     positions: bool = False  # whether it has a forward index
     encoder: EncoderRecord | None = None
     generation: int = 0
-    documents: int = 0  # only live ones
+    documents: int = 0  # live documents only
     quarantined: int = 0
     segments: tuple[Segment, ...] = ()
     build: BuildRecord = field(default_factory=BuildRecord)
-    search: Mapping[str, Any] = field(default_factory=dict)  # what `index tune` chose
+    search: Mapping[str, Any] = field(default_factory=dict)  # settings chosen by `index tune`
     files: Mapping[str, FileRecord] = field(default_factory=dict)
-    # Settings of the server on which BM25 is, if it is on one.
+    # Settings of the server that hosts BM25, if any.
     elastic: Mapping[str, Any] = field(default_factory=dict)
     format: int = FORMAT
 
     @property
     def embeds(self) -> bool:
-        """Whether texts can be encoded as the documents were: an encoder is known."""
+        """Whether texts can be encoded like the documents: an encoder is known."""
         return self.encoder is not None and bool(self.encoder.fingerprint)
 
     @property
     def rows(self) -> int:
-        """Number of rows, removed ones included."""
+        """Number of rows, including removed ones."""
         return sum(s.rows for s in self.segments)
 
     def only_file(self, folder: str) -> str | None:

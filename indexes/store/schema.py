@@ -1,6 +1,6 @@
 """Strict reading of untrusted JSON: exact keys, types and ranges.
 
-A check takes a value and its place in the file, and raises SchemaError unless the value is valid.
+A check takes a value and its location in the file, and raises SchemaError unless the value is valid.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 Check = Callable[[Any, str], None]
-MOST = 1 << 53  # the largest whole number that every reader of JSON agrees on
+MOST = 1 << 53  # the largest integer that all JSON parsers agree on
 
 
 class SchemaError(ValueError):
-    """A value is invalid; the message names its place and the value."""
+    """A value is invalid; the message names its location and the value."""
 
 
 def parse(data: bytes) -> Any:
-    """Return the JSON value in `data`. Raises SchemaError, also for a repeated key, NaN and overly deep nesting."""
+    """Return the JSON value in `data`. Raises SchemaError, also for a repeated key, NaN or overly deep nesting."""
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_not_json)
     except RecursionError:
@@ -73,9 +73,9 @@ def flag(value: Any, where: str) -> None:
 
 
 def text(longest: int = 4096, pattern: str | None = None, what: str = "a text") -> Check:
-    """Return a check for a text of at most `longest` characters that fits `pattern`.
+    """Return a check for a text of at most `longest` characters that matches `pattern`.
 
-    Without a pattern, any text without NUL and lone surrogates fits. `what` names the expected text in errors.
+    Without a pattern, any text without NUL and lone surrogates is accepted. `what` names the expected text in errors.
     """
     form = re.compile(pattern or r"[^\0\ud800-\udfff]*", re.DOTALL)
 

@@ -1,7 +1,7 @@
-"""Writes documents to the disk, one folder of immutable files per commit, or of merged ones.
+"""Writes documents to the disk, one folder of immutable files per commit or merge.
 
-`documents.jsonl` holds one JSON object per line (id, text, title, metadata), `offsets.i64` where each line begins
-(int64, one more than lines), `ids.txt` only the ids, `vectors.f32` the normalised vectors (float32 rows).
+`documents.jsonl` holds one JSON object per line (id, text, title, metadata), `offsets.i64` the start of each line
+(int64, one more than there are lines), `ids.txt` only the ids, `vectors.f32` the normalised vectors (float32 rows).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def write_segment(
     """Write documents durably as one segment, after those of the segments `after`; return the files' records.
 
     `vectors` are blocks (float32 [n, dim]) that together have one row per document. `source`: the directory of the
-    segments `after`, if it is another one. Raises OSError.
+    segments `after`, if it differs. Raises OSError.
     """
     earlier = [(source or directory) / SEGMENTS / segment for segment in after]
     lengths: list[int] = []
@@ -83,7 +83,7 @@ def copy_segment(
 ) -> dict[str, FileRecord]:
     """Write the live rows of `segments` as one new segment; return the files' records.
 
-    `live` (bool [rows]) marks them; `ids` are those of all rows. Nothing is decoded, and hardly any memory is used:
+    `live` (bool [rows]) marks them; `ids` are the ids of all rows. Nothing is decoded, and hardly any memory is used:
     runs of live rows are copied from mapped files. Raises OSError, DamagedError.
     """
     folders = [directory / SEGMENTS / s.name for s in segments]
@@ -120,7 +120,7 @@ def _write_folder(directory: Path, name: str, content: Mapping[str, Parts]) -> d
     for file, parts in content.items():
         faults.point("segment.file")
         records[f"{SEGMENTS}/{name}/{file}"] = write_durably(folder / file, parts)
-    for path in (folder, folder.parent):  # the commit flushes the folder above them
+    for path in (folder, folder.parent):  # the commit flushes their parent folder
         sync(path)
     return records
 
@@ -147,7 +147,7 @@ def _lines(documents: Sequence[Document], lengths: list[int]) -> Iterator[bytes]
 
 
 def _offsets(earlier: Sequence[Path], lengths: Iterable[int]) -> Iterator[memoryview]:
-    """Yield where each line begins, and where the last one ends."""
+    """Yield the start of each line, and the end of the last one."""
     begin = 0
     for folder in earlier:
         offsets = np.fromfile(folder / "offsets.i64", dtype="<i8")

@@ -1,7 +1,7 @@
 """From text to BM25 terms, by language: words, lower case, stems. Stop words are dropped from queries.
 
-They stay in the index, where they cost little, so that a query of stop words alone ("The Who") still finds documents,
-unless the settings drop them there too.
+They stay in the index, where they cost little, so that a query consisting only of stop words ("The Who") still finds
+documents, unless the settings also drop them there.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from indexes.text.rewriting import whole_numbers, without_marks
 WORD_WITH_MARKS = r"[\p{L}\p{M}\p{N}]+"
 WORD_OF_POST = rf"[@#]?{WORD_WITH_MARKS}(?:_+{WORD_WITH_MARKS})*"
 TURKISH_I = str.maketrans({"I": "ı", "İ": "i"})
-# Runs of characters written without spaces: kana, Han, Hangul. U+30FB, a dot between words, is not one of them.
+# Runs of characters written without spaces: kana, Han, Hangul. U+30FB, a dot between words, is excluded.
 CJK_RUN = re.compile(
     "[\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 
 
-# Between pieces is punctuation and symbols, which are neither a letter nor a mark nor a number in any script.
+# Pieces are separated by punctuation and symbols: not a letter, mark or number in any script.
 SEPARATORS = (
     "\x00-/:-@[-`{-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u060c\u060d\u061b\u061f\u066a-\u066d\u06d4\u0964\u0965"
     "\u2000-\u206f\u20a0-\u20c0\u2190-\u23ff\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40"
@@ -42,10 +42,10 @@ CHUNK = re.compile(r"[^\x00-\x20\x7f]+")
 
 
 def cutter(settings: AnalysisSettings) -> Callable[[str], list[str]]:
-    """Return the function that cuts a prepared text into pieces.
+    """Return the function that splits a prepared text into pieces.
 
-    Posts are cut only at blanks and control characters, since an address may hold anything else; other texts at every
-    separator but a point or comma between digits.
+    Posts are split only at blanks and control characters, since an address may contain anything else; other texts are
+    split at every separator except a point or comma between digits.
     """
     return CHUNK.findall if settings.tokenizer == "posts" else _words
 
@@ -59,9 +59,10 @@ def _words(text: str) -> list[str]:
 class Analysis:
     """How texts and queries become terms, by language and by the other settings.
 
-    Words in the languages of `STEMMED` are stemmed (Snowball), and stop words are dropped from queries where a list
-    exists, from documents only if the settings say so. Texts in `BIGRAMS` are cut into overlapping pairs of characters;
-    words in other scripts stay whole. "none" takes words as they are. Raises IndexesError for an unknown language.
+    Words in the languages of `STEMMED` are stemmed (Snowball), and stop words are dropped from queries if a list
+    exists, from documents only if the settings say so. Texts in `BIGRAMS` are split into overlapping pairs of
+    characters; words in other scripts stay whole. "none" leaves words unchanged. Raises IndexesError for an unknown
+    language.
     """
 
     def __init__(self, settings: str | AnalysisSettings) -> None:
@@ -85,10 +86,10 @@ class Analysis:
         return self._analysed(self._for_documents, prepared)
 
     def terms_of_each(self, pieces: Sequence[str]) -> list[list[str]]:
-        """Return what `terms` returns for each of several pieces; plain words are analysed in one call."""
+        """Return the result of `terms` for each of several pieces; plain words are analysed in one call."""
         plain = [piece for piece in pieces if len(piece) < LONGEST and piece.isascii() and piece.isalnum()]
         together = self.terms(" ".join(plain))
-        # A plain word makes one term or none, so that equal numbers mean one each.
+        # A plain word yields one term or none, so equal counts mean one term each.
         known = dict(zip(plain, together, strict=True)) if len(plain) == len(together) else {}
         return [[known[piece]] if piece in known else self.terms(piece) for piece in pieces]
 
@@ -105,7 +106,7 @@ class Analysis:
         return terms if shortest == 1 else [term for term in terms if len(term) >= shortest]
 
     def query_terms(self, text: str) -> Counter[str]:
-        """Return the query's terms and their counts; stop words are included only if there is nothing else."""
+        """Return the query's terms and their counts; stop words are included only if there are no other terms."""
         prepared = self.prepare(text)
         return Counter(self.content_terms(prepared) or self.terms(prepared))
 

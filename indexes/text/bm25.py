@@ -24,11 +24,11 @@ from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import TermVocabulary, query_terms
 
 PENDING = 1 << 23  # tokens held before they become a segment
-BATCH = 1024  # documents indexed again at a time
+BATCH = 1024  # documents reindexed at a time
 
 
 class Bm25Index:
-    """A TextIndex and RowSearch; `parameters` apply to every search that does not name its own.
+    """A TextIndex and RowSearch; `parameters` apply to every search that does not specify its own.
 
     A removed document is never returned, but counts in the statistics (idf, average length) until the collection is
     compacted. Searches may run in several threads at once, but not during a change. Raises IndexesError for an unknown
@@ -42,7 +42,7 @@ class Bm25Index:
         rows: Rows | None = None,
         parameters: Bm25Parameters | None = None,
     ) -> None:
-        """Start an index in memory, or one that lives in `directory`; `rows` numbers the documents already there."""
+        """Start an index in memory, or one stored in `directory`; `rows` numbers the documents already there."""
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
         self._start(
@@ -71,8 +71,8 @@ class Bm25Index:
         self._tokens: list[Int32Array] = []
         self._lengths: list[Int64Array] = []
         self._pending = 0  # tokens
-        self._refusal = ""  # why nothing can be changed
-        self._building = True  # as if nobody searched meanwhile
+        self._refusal = ""  # why changes are refused
+        self._building = True  # assume that nobody searches meanwhile
         self._closed = False
         self._lock = threading.Lock()
 
@@ -96,8 +96,8 @@ class Bm25Index:
     ) -> Self:
         """Open a snapshot for reading; nothing is written to it, and it may be deleted while it is open.
 
-        Segments that are `known` by the names of their files are open already. Raises DamagedError, and
-        FileNotFoundError if the folder does not exist.
+        Segments that are `known` by their file names are already open. Raises DamagedError, and FileNotFoundError if
+        the folder does not exist.
         """
         index = cls.__new__(cls)
         index._start(analysis, None, postings.read_folder(snapshot, known), rows, parameters)
@@ -119,9 +119,9 @@ class Bm25Index:
     ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in the empty or absent folder `scratch`.
 
-        Segments that are `known` by the names of their files are open already. Unless it is `building`, commits merge
-        small segments only. Raises IndexesError if `scratch` is
-        not empty, FileNotFoundError if there is no snapshot, DamagedError.
+        Segments that are `known` by their file names are already open. Unless it is `building`, commits merge only
+        small segments. Raises IndexesError if `scratch` is not empty, FileNotFoundError if there is no snapshot,
+        DamagedError.
         """
         scratch.mkdir(parents=True, exist_ok=True)
         if any(scratch.iterdir()):
@@ -143,7 +143,7 @@ class Bm25Index:
         rows: Rows,
         analysis: str | AnalysisSettings = "english",
     ) -> Self:
-        """Return an index for reading of the texts of rows that are numbered already, removed ones included.
+        """Return a read-only index of the texts of already numbered rows, including removed ones.
 
         Raises DamagedError unless there is one text per row.
         """
@@ -163,7 +163,7 @@ class Bm25Index:
 
     @property
     def segments(self) -> Sequence[PostingsSegment]:
-        """The segments in row order, without additions since the last commit."""
+        """The segments in row order, excluding additions since the last commit."""
         return self._segments
 
     def add(
@@ -181,13 +181,13 @@ class Bm25Index:
         self.extend(tokens, lengths)
 
     def numbers(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
-        """Return the terms' numbers and each text's length, as `extend` takes them before any other call."""
+        """Return the terms' numbers and each text's length, to be passed to `extend` before any other call."""
         if self._pending >= PENDING or self._vocabulary.full():
             self._flush()
         return self._vocabulary.numbers(texts)
 
     def extend(self, tokens: Int32Array, lengths: Int64Array) -> None:
-        """Add the texts of rows that are numbered elsewhere: the indexes of several fields share their rows."""
+        """Add the texts of rows numbered elsewhere: the indexes of several fields share their rows."""
         if len(lengths):
             self._tokens.append(tokens)
             self._lengths.append(lengths)
@@ -203,11 +203,11 @@ class Bm25Index:
             raise IndexesError(f"the BM25 index cannot be changed: {self._refusal}")
 
     def commit(self) -> None:
-        """Make changes searchable, and durable in the folder, if any. Raises IndexesError if it is closed, OSError."""
+        """Make changes searchable, and durable in the folder, if any. Raises IndexesError if closed, OSError."""
         self.scorer()
 
     def scorer(self) -> Bm25Scorer:
-        """Return what ranks the rows, additions included. Raises as `commit` does."""
+        """Return the scorer of the rows, including additions. Raises the same errors as `commit`."""
         with self._lock:
             if self._closed:
                 raise IndexesError("the BM25 index is closed")
@@ -216,7 +216,7 @@ class Bm25Index:
             return self._scorer
 
     def _flush(self) -> None:
-        """Make a segment of the additions and of the earlier ones that it takes in; see carrying.py."""
+        """Make a segment of the additions and the earlier segments that it absorbs; see carrying.py."""
         if not self._lengths:
             return
         first = sum(s.documents for s in self._segments)
@@ -244,7 +244,7 @@ class Bm25Index:
     def snapshot(self, target: Path) -> None:
         """Make the folder `target` an immutable copy of the last commit, with hard links where possible.
 
-        Commit first: without it, additions that have already filled a segment are included, and others are not. A file
+        Commit first: otherwise, only additions that have already filled a segment are included. A file
         is named by its content's checksum, so files of the same name in an earlier snapshot are the same. Raises
         IndexesError if the index has no folder, OSError.
         """
@@ -256,7 +256,7 @@ class Bm25Index:
             faults.point("text.linked")
 
     def holding(self, terms: Sequence[int]) -> RowArray:
-        """Return the rows that have all of `terms` (hashes), int64 [n], ascending, removed ones included.
+        """Return the rows that have all of `terms` (hashes), int64 [n], ascending, including removed ones.
 
         Raises IndexesError if the index is closed, DamagedError if a file has become shorter.
         """
@@ -284,7 +284,7 @@ class Bm25Index:
         where: Filter | None = None,
         bm25: Bm25Parameters | None = None,
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows and scores, both [n, k], best first, padded with −1 and −inf. Raises as `search` does."""
+        """Return rows and scores, both [n, k], best first, padded with −1 and −inf. Raises like `search`."""
         check_k(k)
         if bm25 and bm25.fields:
             raise IndexesError("the index has no fields, which a query could weigh: build it with `fields`")

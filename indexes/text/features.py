@@ -1,8 +1,8 @@
-"""Features of a query and its candidates, for a learned ranker: from counts of terms, sentences, and word order.
+"""Features of a query and its candidates, for a learned ranker: from term counts, sentences, and word order.
 
-Computed compiled (features.c) or, identically to 1e-6, in plain Python (plain_features.py). A term's *weight* is
-its share of the query's idf, in whole units of 2^-32, so that no sum depends on its order; *coverage* is the weight of
-the query's different terms that a candidate, or a part of it, has. Stop words have no weight, but count in runs.
+Computed compiled (features.c) or, identically to 1e-6, in plain Python (plain_features.py). A term's *weight* is its
+share of the query's idf, in whole units of 2^-32, so that sums do not depend on their order; *coverage* is the weight
+of the query's distinct terms that occur in a candidate or a part of it. Stop words have no weight, but count in runs.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from indexes.text.vocabulary import term_hash
 
 MOST_TERMS, MOST_WORDS, MOST_TOKENS = 256, 1024, 8192  # as in features.c
 ONE = float(1 << 32)
-PIECES = 1 << 12  # of queries, whose terms are kept
+PIECES = 1 << 12  # pieces of queries whose terms are kept
 CONTENT, CAPITAL, NUMBER = 1, 2, 4
 ABSENT = 0xFFFFFFFF
 
-# Those of counts of terms,
+# Features of term counts,
 COUNTS = (
     "bm25", "bm25_flat", "bm25_steep", "coverage", "log_coverage", "likelihood", "density", "mass_share", "missing",
     "missing_share", "missing_idf", "missing_names", "missing_numbers", "names", "numbers", "heaviest_term", "length",
@@ -43,7 +43,7 @@ OF_QUERY = ("query_words", "query_terms", "query_idf", "query_highest_idf", "que
 
 @dataclass(frozen=True)
 class QueryWords:
-    """A query: its words in order as positions among its different terms, with the terms' hashes and kinds.
+    """A query: its words in order, as positions among its distinct terms, with the terms' hashes and kinds.
 
     word: int32 [words]; hashes: uint64 [terms]; kind: uint8 [terms], a sum of CONTENT, CAPITAL and NUMBER.
     """
@@ -54,7 +54,7 @@ class QueryWords:
 
 
 class QueryReader:
-    """Reads queries' words by one analysis. The most recent pieces of text stay analysed: queries share many of them.
+    """Analyses queries' words with one analysis. The most recent pieces of text are cached: queries share many.
 
     Several threads may use it at once.
     """
@@ -98,9 +98,9 @@ class Weights:
 
 
 def weigh(query: QueryWords, frequency: AnyArray, documents: int, tokens: int) -> Weights:
-    """Return the weights of a query's terms; `frequency`, int [terms]: how many of the documents have each.
+    """Return the weights of a query's terms; `frequency`, int [terms]: how many documents have each term.
 
-    A term's probability, for the language model, is taken from the number of documents with it.
+    A term's probability, for the language model, is derived from its document frequency.
     """
     idf = lucene_idf(frequency, documents)
     content = idf * ((query.kind & CONTENT) > 0)

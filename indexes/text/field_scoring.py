@@ -1,8 +1,8 @@
-"""BM25F: a term's counts in several fields are weighed and added up before they saturate (postings.c, or numpy).
+"""BM25F: a term's counts in several fields are weighted and summed before they saturate (postings.c, or numpy).
 
-score(q, d) = Σ idf(t) · (k3 + 1) · c / (k3 + c) · (k1 + 1) · f / (k1 + f), where the sum over the fields
-f = Σ weight · count / (1 − b + b · length / average) takes the place of BM25's normalised count; a row counts once in
-idf, whichever fields have the term (Robertson, Zaragoza and Taylor, 2004; Zaragoza et al., TREC 2004, for b by field).
+score(q, d) = Σ idf(t) · (k3 + 1) · c / (k3 + c) · (k1 + 1) · f / (k1 + f), where the sum over the fields f = Σ weight
+· count / (1 − b + b · length / average) takes the place of BM25's normalised count; a row counts once in idf,
+whichever fields have the term (Robertson, Zaragoza and Taylor, 2004; Zaragoza et al., TREC 2004, for b per field).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_FREQUENCIES = 1 << 20  # kept
 
 
 class _Terms(NamedTuple):
-    """The terms of queries: where each query's begin, and their weights; each field's factors by length; k1, [1]."""
+    """The terms of queries: each query's offset, and the weights; each field's factors by length; k1, [1]."""
 
     first: AnyArray
     weights: AnyArray
@@ -35,7 +35,7 @@ class _Terms(NamedTuple):
 
 
 class _Range(NamedTuple):
-    """Consecutive rows; of each field the one segment that has them, its lengths' codes and its terms' places."""
+    """Consecutive rows; for each field, the segment that has them, its length codes and its terms' positions."""
 
     first: int
     documents: int
@@ -47,8 +47,8 @@ class _Range(NamedTuple):
 class FieldScorer(Scorer):
     """Ranks rows by BM25F. Several threads may search at once.
 
-    `fields` holds the scorer of each field by name; all have the same rows. Fields of weight 0 are left out, and if a
-    single one of weight 1 is left, the answers are those of its scorer.
+    `fields` holds the scorer of each field by name; all have the same rows. Fields of weight 0 are left out; if a
+    single field of weight 1 remains, the answers are those of its scorer.
     """
 
     def __init__(self, fields: Mapping[str, Bm25Scorer]) -> None:
@@ -59,7 +59,7 @@ class FieldScorer(Scorer):
         self._frequencies: dict[tuple[str, ...], dict[int, int]] = {}
 
     def is_over(self, fields: Mapping[str, Bm25Scorer]) -> bool:
-        """Return whether these scorers are its own."""
+        """Return whether these are its scorers."""
         return all(self._fields[name] is scorer for name, scorer in fields.items())
 
     def _best(
@@ -121,7 +121,7 @@ class FieldScorer(Scorer):
 
 
 def _offer(library: Any, part: _Range, terms: _Terms, allowed: Mask | None, keys: AnyArray) -> None:
-    """Offer the rows of a range to `keys` (uint64 [n, k]), in which each query keeps its best so far as a heap."""
+    """Offer the rows of a range to `keys` (uint64 [n, k]), in which each query keeps its best so far, in a heap."""
     segments, places = part.segments, np.stack(part.places)
     shift = np.array([part.first - s.first for s in segments], dtype=np.int64)
     kernels.call(
@@ -166,7 +166,7 @@ def _common(parameters: Bm25Parameters, field: Field) -> Bm25Parameters:
 def _ranges(
     scorers: Sequence[Bm25Scorer], places: Sequence[Sequence[AnyArray]], documents: int
 ) -> Iterator[_Range]:
-    """Yield the longest ranges of rows that no segment's edge divides."""
+    """Yield the longest ranges of rows without a segment boundary inside."""
     firsts = [np.array([s.first for s in scorer.segments], dtype=np.int64) for scorer in scorers]
     edges = [*distinct(np.concatenate(firsts)).tolist(), documents]
     for low, high in itertools.pairwise(edges):
@@ -181,11 +181,9 @@ def _ranges(
 
 
 def _different(lists: Sequence[AnyArray], seen: AnyArray) -> int:
-    """Return how many different rows `lists` have, each without repetitions; `seen` (bool [rows + 1]) is all false."""
+    """Return how many distinct rows `lists` have, each without repetitions; `seen` (bool [rows + 1]) is all false."""
     count, last = 0, len(seen) - 1
-    lists = [
-        np.minimum(rows, last) for rows in lists
-    ]  # what a damaged file holds must not lead beyond the end
+    lists = [np.minimum(rows, last) for rows in lists]  # a damaged file's values must not lead out of bounds
     for rows in lists:
         count += len(rows) - int(np.count_nonzero(seen[rows]))
         seen[rows] = True

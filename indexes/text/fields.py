@@ -1,4 +1,4 @@
-"""An index of documents by fields, ranked by BM25F: postings for each field, whose rows are numbered alike."""
+"""An index of documents by fields, ranked by BM25F: postings for each field, with the same row numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder_of(number: int) -> str:
 
 
 class FieldsIndex:
-    """A TextSearch by BM25F over the fields that `parameters` name; those apply where a search names no others.
+    """A TextSearch by BM25F over the fields in `parameters`, which apply unless a search passes others.
 
     Searches may run in several threads at once, but not during a change.
     """
@@ -44,7 +44,7 @@ class FieldsIndex:
 
     @classmethod
     def empty(cls, analysis: AnalysisSettings, parameters: Bm25Parameters, rows: Rows | None = None) -> Self:
-        """Return an index in memory that has no documents yet."""
+        """Return an empty index in memory."""
         rows = Rows() if rows is None else rows
         return cls([Bm25Index(analysis, None, rows) for _ in parameters.fields], rows, analysis, parameters)
 
@@ -79,7 +79,7 @@ class FieldsIndex:
     ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in folders in `scratch`.
 
-        Raises IndexesError if they are not empty, DamagedError.
+        Raises IndexesError if these folders are not empty, DamagedError.
         """
         names = [folder_of(n) for n in range(len(parameters.fields))]
         indexes = [
@@ -105,7 +105,7 @@ class FieldsIndex:
 
     @property
     def segments(self) -> Sequence[PostingsSegment]:
-        """The segments of all fields, without additions since the last commit."""
+        """The segments of all fields, excluding additions since the last commit."""
         return [segment for index in self._indexes for segment in index.segments]
 
     def add(self, documents: Sequence[Document], metadata: Sequence[Metadata] | None = None) -> None:
@@ -128,7 +128,7 @@ class FieldsIndex:
         self._committed()
 
     def scorers(self) -> dict[str, Bm25Scorer]:
-        """Return what ranks the rows by each field alone, by the field's name."""
+        """Return the scorers of the rows by each field alone, by field name."""
         return dict(zip(self._names, [index.scorer() for index in self._indexes], strict=True))
 
     def _committed(self) -> FieldScorer:
@@ -145,7 +145,7 @@ class FieldsIndex:
     def holding(self, terms: Sequence[int]) -> RowArray:
         """Return the rows whose title and text may have all of `terms` (hashes), int64 [n], ascending.
 
-        Raises as `search_rows` does.
+        Raises the same errors as `search_rows`.
         """
         if not {"title", "text"} <= set(self._names):
             return np.arange(len(self._rows.ids))
@@ -160,9 +160,9 @@ class FieldsIndex:
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows and scores, both [n, k], best first, padded with −1 and −inf.
 
-        `bm25` replaces the index's own parameters; fields that it does not name are left out, unless it names none.
-        Raises IndexesError if k is below 1, there is no such field or the index is closed, DamagedError if a file
-        has become shorter.
+        `bm25` replaces the index's own parameters; fields that it does not name are left out, unless it names no
+        fields. Raises IndexesError if k is below 1, there is no such field or the index is closed, DamagedError if a
+        file has become shorter.
         """
         check_k(k)
         parameters = self._known(bm25 or self._parameters)

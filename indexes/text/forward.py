@@ -1,7 +1,7 @@
-"""The forward index: each row's terms in order, and where its sentences begin, in files that are never changed.
+"""The forward index: each row's terms in order, and its sentence offsets, in immutable files.
 
 A segment covers consecutive rows and numbers terms by their rank in its own table, so it needs no postings: an index
-whose BM25 is on a server can have it too. A learned ranker reads candidates from it.
+whose BM25 is on a server can have it as well. A learned ranker reads candidates from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SUFFIX = ".forward"
 NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 MAGIC = b"forward1"
 CHUNK = 1 << 22  # tokens checked at a time
-ROWS = 1 << 12  # counted at a time
+ROWS = 1 << 12  # rows counted at a time
 PARTS = {
     "hashes": "<u8",
     "offsets": "<i8",
@@ -41,12 +41,12 @@ END = re.compile(r"[.!?…]['\"”’)\]]*\s+|[。！？]|\n+")
 
 @dataclass(frozen=True)
 class ForwardSegment:
-    """The terms of the rows `first` … `first + documents − 1` in order.
+    """The ordered terms of the rows `first` … `first + documents − 1`.
 
-    hashes: uint64 [V], of the terms, ascending; frequencies: uint32 [V], how many rows have each. tokens: uint32 [T],
-    ranks of terms; offsets: int64 [documents + 1]; row r has the tokens offsets[r] … offsets[r + 1] − 1. sentences:
-    uint32 [S], where each begins, counted from the row's first token, ascending from 0; sentence_offsets: int64
-    [documents + 1], as `offsets`.
+    hashes: uint64 [V], of the terms, ascending; frequencies: uint32 [V], how many rows have each term. tokens: uint32
+    [T], ranks of terms; offsets: int64 [documents + 1]; row r has the tokens offsets[r] … offsets[r + 1] − 1.
+    sentences: uint32 [S], the start of each, counted from the row's first token, ascending from 0; sentence_offsets:
+    int64 [documents + 1], as `offsets`.
     """
 
     first: int
@@ -66,7 +66,7 @@ class ForwardSegment:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, cut by a simple rule; together they are the text."""
+    """Return the sentences of a text, split by a simple rule; together they make up the text."""
     ends = [0, *(match.end() for match in END.finditer(text)), len(text)]
     return [text[a:b] for a, b in itertools.pairwise(ends) if b > a]
 
@@ -128,7 +128,7 @@ def _frequencies(tokens: AnyArray, offsets: AnyArray, terms: int) -> AnyArray:
 
 
 def merged(segments: Sequence[ForwardSegment]) -> ForwardSegment:
-    """Return one segment that holds the rows of consecutive ones."""
+    """Return one segment that holds the rows of consecutive segments."""
     hashes = distinct(np.concatenate([s.hashes for s in segments]))
     frequencies = np.zeros(len(hashes), dtype=np.uint32)
     tokens = []
@@ -153,7 +153,7 @@ def _sums(sizes: AnyArray) -> Int64Array:
 
 
 def write(segment: ForwardSegment, folder: Path) -> ForwardSegment:
-    """Write a segment to a file named by its content's checksum, and return it as `read` does.
+    """Write a segment to a file named by its content's checksum, and return it like `read`.
 
     Raises OSError, DamagedError.
     """
@@ -184,7 +184,7 @@ def read(path: Path) -> ForwardSegment:
 
 
 def read_folder(folder: Path, known: Mapping[str, ForwardSegment] | None = None) -> list[ForwardSegment]:
-    """Return a folder's segments in row order; those that are `known` by the names of their files are open already.
+    """Return a folder's segments in row order; those that are `known` by file name are already open.
 
     Raises DamagedError, OSError.
     """

@@ -1,4 +1,4 @@
-"""The forward index as it grows: segments in memory or in a folder, merged and copied as those of BM25."""
+"""The growing forward index: segments in memory or in a folder, merged and copied like those of BM25."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from indexes.text.vocabulary import TermVocabulary
 
 PENDING = 1 << 23  # tokens held before they become a segment
 BATCH = 1024  # texts numbered at a time
-ROWS = 256  # in which a phrase is looked for at a time
+ROWS = 256  # rows searched for a phrase at a time
 
 
 class ForwardIndex:
-    """The terms of all rows in order, and the statistics of terms. Removed rows count until the index is compacted.
+    """The terms of all rows in order, and term statistics. Removed rows count until the index is compacted.
 
     Several threads may call `describe` at once, but not during a change.
     """
@@ -58,7 +58,7 @@ class ForwardIndex:
         analysis: str | AnalysisSettings = "english",
         known: Mapping[str, ForwardSegment] | None = None,
     ) -> Self:
-        """Open a snapshot of that many rows for reading; see `Bm25Index.open`. Raises DamagedError, OSError."""
+        """Open a snapshot of this many rows for reading; see `Bm25Index.open`. Raises DamagedError, OSError."""
         index = cls(analysis, None, forward.read_folder(folder, known))
         if index.rows != rows:
             raise DamagedError(
@@ -78,7 +78,7 @@ class ForwardIndex:
     ) -> Self:
         """Return an index that continues from a snapshot (None: from scratch) in the folder `scratch`.
 
-        Unless it is `building`, commits merge small segments only.
+        Unless it is `building`, commits merge only small segments.
         """
         scratch.mkdir(parents=True, exist_ok=True)
         segments = forward.read_folder(snapshot, known) if snapshot else ()
@@ -102,7 +102,7 @@ class ForwardIndex:
 
     @property
     def rows(self) -> int:
-        """Number of rows, removed ones included, without additions since the last commit."""
+        """Number of rows, including removed ones, excluding additions since the last commit."""
         return sum(s.documents for s in self._segments)
 
     def add(self, texts: Sequence[str]) -> None:
@@ -114,7 +114,7 @@ class ForwardIndex:
         self._pending += len(part[0])
 
     def commit(self) -> None:
-        """Make a segment of the additions and of the earlier ones that it takes in; see carrying.py."""
+        """Make a segment of the additions and the earlier segments that it absorbs; see carrying.py."""
         if not sum(len(lengths) for _, lengths, _, _ in self._parts):
             return
         tokens, lengths, of_sentences, counts = (np.concatenate(p) for p in zip(*self._parts, strict=True))
@@ -151,7 +151,7 @@ class ForwardIndex:
         return firsts, sum(s.size for s in self._segments), idf
 
     def words(self, text: str) -> QueryWords:
-        """Return a query's words as `describe` needs them."""
+        """Return a query's words in the form that `describe` needs."""
         return self._reader.read(text)
 
     def describe(self, query: QueryWords, rows: AnyArray) -> Float32Array:
@@ -177,7 +177,7 @@ class ForwardIndex:
         return out
 
     def having(self, phrase: AnyArray, rows: RowArray) -> RowArray:
-        """Return those of `rows` (int64 [n], ascending) that have the terms of a phrase one after the other.
+        """Return those of `rows` (int64 [n], ascending) that have the terms of a phrase in sequence.
 
         `phrase`: the terms' hashes, uint64 [1 or more]. Raises DamagedError if a file has become shorter.
         """
@@ -192,7 +192,7 @@ class ForwardIndex:
 
 
 def _following(segment: ForwardSegment, terms: AnyArray, rows: RowArray) -> RowArray:
-    """Return those of a segment's `rows` in which the terms (ranks) come one after the other."""
+    """Return those of a segment's `rows` in which the terms (ranks) occur in sequence."""
     rarest = int(np.argmin(segment.frequencies[terms]))
     found = [rows[:0]]
     for low in range(0, len(rows), ROWS):
@@ -237,7 +237,7 @@ def _describe(
 
 
 def _find(segment: ForwardSegment, hashes: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return the ranks of terms in a segment (uint32, ABSENT where it lacks them), and in how many rows they are."""
+    """Return the ranks of terms in a segment (uint32, ABSENT where it lacks them), and how many rows have each."""
     if not len(segment.hashes):
         return np.full(len(hashes), features.ABSENT, dtype=np.uint32), np.zeros(len(hashes), dtype=np.int64)
     rank = np.minimum(np.searchsorted(segment.hashes, hashes), len(segment.hashes) - 1)

@@ -1,9 +1,9 @@
 """Texts as sparse vectors: a row's BM25 weights, divided by their Euclidean length; and linear models over them.
 
-x(t) = idf(t) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), which is the BM25 score of the row for the query
-that consists of t alone (scoring.py). The score of a row is Σ w(t) · x(t) / ‖x‖. All rows are scored from the postings
-where they lie (linear.c, or numpy). Where BM25 has fields, a term of each field is a term of its own, and the field's
-weight multiplies it.
+x(t) = idf(t) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), which is the BM25 score of the row for the
+query consisting only of t (scoring.py). The score of a row is Σ w(t) · x(t) / ‖x‖. All rows are scored directly from
+the stored postings (linear.c, or numpy). If BM25 has fields, a term is a separate term in each field, multiplied by
+the field's weight.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from indexes.text.postings import check_lengths, find
 from indexes.text.scoring import Bm25Scorer, lucene_idf
 from indexes.text.vocabulary import query_terms
 
-FULL_TEXT = ""  # the name of the one field of an index without fields
-MIX = 0x9E3779B97F4A7C15  # makes a field's terms differ from another's; odd
+FULL_TEXT = ""  # the name of the only field of an index without fields
+MIX = 0x9E3779B97F4A7C15  # distinguishes the terms of different fields; odd
 
 
 class TextVector(NamedTuple):
@@ -34,7 +34,7 @@ class TextVector(NamedTuple):
 
 
 class _Field(NamedTuple):
-    """A field's scorer, its weight and its parameters; `mix` changes the hashes of its terms."""
+    """A field's scorer, its weight and its parameters; `mix` modifies the hashes of its terms."""
 
     name: str
     scorer: Bm25Scorer
@@ -49,7 +49,7 @@ class LinearText:
     def __init__(
         self, fields: Mapping[str, Bm25Scorer], analysis: AnalysisSettings, parameters: Bm25Parameters
     ) -> None:
-        """`fields` has the scorer of each field by name; FULL_TEXT is title and text together."""
+        """`fields` has the scorer of each field by name; FULL_TEXT is title and text combined."""
         by_name = {field.name: field for field in parameters.fields}
         self._fields = []
         for number, (name, scorer) in enumerate(fields.items()):
@@ -68,7 +68,7 @@ class LinearText:
         return self._fields[0].scorer.documents if self._fields else 0
 
     def vector(self, document: Document) -> TextVector:
-        """Return the vector of a document, of the index or not; without a term that the index has, it is empty."""
+        """Return the vector of a document, indexed or not; it is empty if the index has none of its terms."""
         hashes, values = [], []
         for field in self._fields:
             counts = self._terms.of(
@@ -113,11 +113,11 @@ class LinearText:
 
     @staticmethod
     def _places(field: _Field, hashes: AnyArray) -> list[AnyArray]:
-        """Return where each term's postings lie in each of a field's segments; see `find`."""
+        """Return the position of each term's postings in each of a field's segments; see `find`."""
         return [find(segment, hashes) for segment in field.scorer.segments]
 
     def _weights(self, field: _Field, places: Sequence[AnyArray]) -> AnyArray:
-        """Return the weight of each of a field's terms, 0 where no row has it, float64 [n]."""
+        """Return the weight of each of a field's terms, float64 [n]; 0 if no row has the term."""
         frequency: AnyArray = np.sum([end - begin for begin, end, _ in places], axis=0)
         idf = lucene_idf(frequency, self.rows)
         weights: AnyArray = field.weight * (field.parameters.k1 + 1) * idf * (frequency > 0)

@@ -13,11 +13,11 @@ from indexes.text.rewriting import WORD
 _WORD = re.compile(rf"[@#]?{WORD}(?:['’]{WORD})*")
 _PART = re.compile(
     f"{CJK_RUN.pattern}|[^{CJK_RUN.pattern[1:]}"
-)  # a run without spaces, or what is between two
+)  # a run without spaces, or the text between two
 
 
 def words_in(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
-    """Yield where each word of the text begins and ends, and its terms; of a run without spaces, each pair."""
+    """Yield the start, the end and the terms of each word of the text; in a run without spaces, of each pair."""
     known: dict[str, frozenset[str]] = {}
 
     def terms(word: str) -> frozenset[str]:
@@ -37,7 +37,7 @@ def words_in(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozense
 
 
 def cut(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
-    """Return the text cut at spans in ascending order, which may overlap their neighbours, each with True."""
+    """Return the text split at ascending spans, which may overlap their neighbours; the spans are flagged True."""
     joined: list[tuple[int, int]] = []
     for start, end in spans:
         if joined and start <= joined[-1][1]:
@@ -64,7 +64,7 @@ def excerpt(
 ) -> tuple[list[tuple[str, bool]], int]:
     """Return at most about `length` characters of marked pieces, from a little before the one numbered `around`.
 
-    Where something is left out, "… " begins or " …" ends the excerpt. The number is by how much a character of the
+    If text is left out, the excerpt begins with "… " or ends with " …". The number is by how much a character of the
     text comes earlier in the excerpt.
     """
     text = "".join(piece for piece, _ in pieces)

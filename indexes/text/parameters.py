@@ -23,10 +23,10 @@ WITHOUT_STOP_WORDS = ("arabic", "greek", "romanian", "tamil", "turkish")  # tant
 BIGRAMS = ("chinese", "japanese", "korean")
 LANGUAGES = (*STEMMED, *BIGRAMS, "none")
 LONGEST = 120  # bytes; anything longer is not a word (base64, addresses)
-VERSION = 2  # of the analysis, which an index records; any other is refused
+VERSION = 2  # version of the analysis, recorded in an index; any other is refused
 MOST_K1 = 1000.0
 LONG_QUERY = 32  # terms
-WEIGHTS = (0.001, 1000.0)  # of a field
+WEIGHTS = (0.001, 1000.0)  # range of a field's weight
 MOST_FIELDS = 32
 
 
@@ -34,7 +34,7 @@ MOST_FIELDS = 32
 class Field:
     """A field of BM25F: "title", "text", or the name of a metadata field.
 
-    Its counts are multiplied by `weight` (0 leaves it out); `b` discounts its length, None by the common b. Raises
+    Its counts are multiplied by `weight` (0 leaves it out); `b` discounts its length (None: the common b). Raises
     IndexesError if a value is out of range.
     """
 
@@ -67,12 +67,12 @@ class Field:
 class Bm25Parameters:
     """The parameters of BM25, which may differ per query.
 
-    `k1` ≥ 0 says how slowly repetitions in a document saturate (0: presence alone counts), `b` from 0 to 1 how much
-    long documents are discounted, and `k3` ≥ 0 the same as `k1` for repetitions in a query: a term that occurs c times
-    weighs (k3 + 1) · c / (k3 + c), so 0 counts each term once, and infinity each repetition. For a query of more than
-    LONG_QUERY terms k3 grows in proportion to its length: words that a post repeats are emphasis, but in a whole
-    article that is the query, counts say what it is about. `fields`: those of an index that was built with fields;
-    empty in any other. Raises IndexesError if a value is out of range or a field is repeated.
+    `k1` ≥ 0 says how slowly repetitions in a document saturate (0: only presence counts), `b` from 0 to 1 how much
+    long documents are discounted, and `k3` ≥ 0 the same as `k1` for repetitions in a query: a term that occurs c
+    times weighs (k3 + 1) · c / (k3 + c), so 0 counts each term once, and infinity each repetition. For a query of
+    more than LONG_QUERY terms k3 grows in proportion to its length: repeated words in a post are emphasis, but if the
+    query is a whole article, counts show its subject. `fields`: the fields of an index that was built with fields;
+    empty otherwise. Raises IndexesError if a value is out of range or a field is repeated.
     """
 
     k1: float = 1.2
@@ -100,12 +100,12 @@ class Bm25Parameters:
         return cls(values["k1"], values["b"], math.inf if k3 is None else k3, fields)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the parameters as JSON values; an infinite k3 is null, and without fields there is no such key."""
+        """Return the parameters as JSON values; an infinite k3 is null, and without fields, that key is absent."""
         common = {"k1": self.k1, "b": self.b, "k3": None if math.isinf(self.k3) else self.k3}
         return common | ({"fields": [dataclasses.asdict(f) for f in self.fields]} if self.fields else {})
 
     def changed(self, k1: float | None = None, b: float | None = None, k3: float | None = None) -> Self:
-        """Return the parameters with those replaced that are not None. Raises IndexesError."""
+        """Return the parameters, replacing those given (not None). Raises IndexesError."""
         k1, b, k3 = (own if new is None else new for new, own in ((k1, self.k1), (b, self.b), (k3, self.k3)))
         return dataclasses.replace(self, k1=k1, b=b, k3=k3)
 
@@ -138,11 +138,11 @@ class Bm25Parameters:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisSettings:
-    """How texts become terms; an index keeps these settings until it is rebuilt.
+    """How texts become terms; an index keeps them until it is rebuilt.
 
-    `tokenizer`: "words" takes letters and digits, "posts" also knows addresses, @handles, #hashtags and `_`.
-    `stop_words`: whether documents lose their stop words as queries do. `min_token`: the shortest word, in characters.
-    Raises IndexesError if a value is unknown.
+    `tokenizer`: "words" takes letters and digits, "posts" also recognises addresses, @handles, #hashtags and `_`.
+    `stop_words`: whether stop words are also dropped from documents, as from queries. `min_token`: the shortest word,
+    in characters. Raises IndexesError if a value is unknown.
     """
 
     language: str = "english"

@@ -1,4 +1,4 @@
-"""Phrases in quotes: which documents have the quoted words one after the other."""
+"""Quoted phrases: which documents have the quoted words in sequence."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ STRAIGHT = re.compile(r'"([^"]*)"|' + QUOTED.pattern)
 
 
 def quoted(text: str) -> list[str]:
-    """Return what is quoted in a text by "…", “…”, „…“ or «…», in order.
+    """Return the parts of a text quoted by "…", “…”, „…“ or «…», in order.
 
-    A mark without its partner is plain text; so are all marks " where their number is odd, since nobody can tell which
-    of them belong together.
+    A mark without its partner is plain text; so are all marks " if their number is odd, since it is unclear which of
+    them belong together.
     """
     pattern = QUOTED if text.count('"') % 2 else STRAIGHT
     return [next(part for part in match.groups() if part is not None) for match in pattern.finditer(text)]
@@ -45,8 +45,8 @@ class PhraseSearch:
     def filter(self, text: str, where: Filter | None = None) -> Filter | None:
         """Return a filter for documents with every phrase that is quoted in `text`; `where` if there is none.
 
-        A phrase is analysed as documents are: inflections match, and stop words do unless the index drops them. Quotes
-        without a term are none. Raises DamagedError, and IndexesError if the index is closed.
+        A phrase is analysed like documents: inflections match, and so do stop words unless the index drops them.
+        Quotes without a term are ignored. Raises DamagedError, and IndexesError if the index is closed.
         """
         found = [self._having(terms) for part in quoted(text) if (terms := self._terms(part))]
         if not found:
@@ -62,7 +62,7 @@ class PhraseSearch:
         return self._analysis.terms(self._analysis.prepare(text))
 
     def _having(self, terms: Sequence[str]) -> RowArray:
-        """Return the rows (int64 [n]) that have the terms one after the other."""
+        """Return the rows (int64 [n]) that have the terms in sequence."""
         hashes = [term_hash(term) for term in terms]
         rows = self._index.holding(list(dict.fromkeys(hashes)))
         if self._forward is not None:

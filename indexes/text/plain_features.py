@@ -1,4 +1,4 @@
-"""The features of features.c in plain Python: their definition, and what is used where nothing is compiled."""
+"""The features of features.c in plain Python: their definition, and the fallback if nothing is compiled."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class QueryMatches:
         self.mass = sum(self.idf_at)
 
     def weight_of(self, hits: Hits) -> int:
-        """Return the weight of the different terms of some hits."""
+        """Return the weight of the distinct terms of some hits."""
         return sum(self.weight[t] for t in {t for _, t in hits})
 
     def spans(self, size: int = 1) -> Iterator[tuple[int, int]]:
-        """Yield begin and end of every run of `size` sentences, shorter ones at the beginning."""
+        """Yield the start and end of every run of `size` sentences, with shorter runs at the beginning."""
         edges = [*self.starts, len(self.tokens)]
         for last in range(len(self.starts)):
             yield edges[max(0, last + 1 - size)], edges[last + 1]
 
     def inside(self, begin: int, end: int) -> Hits:
-        """Return the hits from position `begin` to before `end`."""
+        """Return the hits from position `begin` up to, but excluding, `end`."""
         return [(i, t) for i, t in self.hits if begin <= i < end]
 
     def best(self, spans: Iterator[tuple[int, int]]) -> float:
@@ -69,7 +69,7 @@ def describe(
     segment: ForwardSegment, idf: Float32Array, rows: Sequence[int] | AnyArray, average: float, query: QueryWords,
     numbers: AnyArray, weights: Weights,
 ) -> Float32Array:  # fmt: skip
-    """Return what `features.describe` does, slowly."""
+    """Return the same as `features.describe`, slowly."""
     out = np.empty((len(rows), len(NAMES)), dtype=np.float32)
     for line, row in zip(out, rows, strict=True):
         tokens = segment.tokens[slice(*segment.offsets[row : row + 2])].tolist()
@@ -193,7 +193,7 @@ def _run(c: QueryMatches, term_at: dict[int, int], word: int, position: int) -> 
 
 
 def _distance(hits: Hits, first: int, second: int) -> int:
-    """Return the least distance at which `second` follows `first`, or precedes it, which counts as one more."""
+    """Return the minimum distance at which `second` follows `first`, or precedes it, which adds one."""
     found = []
     for i, t in hits:
         if t == second:

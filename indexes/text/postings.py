@@ -1,8 +1,8 @@
-"""Postings: which terms occur in which rows how often, in segments that are written once and never changed.
+"""Postings: how often each term occurs in which rows, in immutable segments.
 
 A segment covers consecutive rows. Its terms are identified by their 64-bit xxh3, in ascending order (the probability
-that two of ten million terms share one is three in a million). A term's postings are its rows, ascending, each with a
-count of at most 65,535. A row's length is a code of two bytes: exact below 32,768, then rounded down by less than a
+that two of ten million terms collide is three in a million). A term's postings are its rows, ascending, each with a
+count of at most 65,535. A row's length is a two-byte code: exact below 32,768, then rounded down by less than a
 thousandth.
 """
 
@@ -29,9 +29,9 @@ NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 BLOCK = 4096  # rows; as in postings.c, which reads lengths in whole blocks
 MAGIC = b"postngs2"
 MOST_COUNT = 65_535
-MOST_TOKENS = 1 << 48  # in a segment whose counts were capped
+MOST_TOKENS = 1 << 48  # maximum tokens of a segment whose counts were capped
 CHUNK = 1 << 22  # postings copied at a time by a merge
-# The lengths that codes stand for.
+# The lengths that codes represent.
 LENGTHS = np.concatenate(
     (np.arange(1 << 15), np.concatenate([np.arange(1024, 2048, dtype=np.int64) << e for e in range(5, 37)]))
 )
@@ -71,7 +71,7 @@ def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArra
     """Return a segment of consecutive documents, the first of which is row `first`.
 
     `tokens` (int32 [sum of lengths]) holds their terms' numbers, one document after the other, `lengths` (int64
-    [documents]) the number of tokens of each, and `hashes` (uint64 [V]) the hash of each term by its number.
+    [documents]) the number of tokens of each document, and `hashes` (uint64 [V]) the hash of each term by its number.
     """
     used = np.zeros(len(hashes), dtype=bool)
     used[tokens] = True
@@ -104,7 +104,7 @@ def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArra
 
 
 def _codes(lengths: AnyArray) -> AnyArray:
-    """Return the code of the greatest length in the table that is not above each of `lengths`."""
+    """Return, for each of `lengths`, the code of the greatest length in the table that does not exceed it."""
     return (np.searchsorted(LENGTHS, lengths, side="right") - 1).astype(np.uint16)
 
 
@@ -113,7 +113,7 @@ def _padded(lengths: AnyArray) -> AnyArray:
 
 
 def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
-    """Return one segment that holds the postings of consecutive ones."""
+    """Return one segment that holds the postings of consecutive segments."""
     terms = distinct(np.concatenate([s.terms for s in segments]))
     sizes = np.zeros(len(terms) + 1, dtype=np.int64)
     term_numbers = [np.searchsorted(terms, s.terms) for s in segments]
@@ -121,7 +121,7 @@ def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
         sizes[numbers + 1] += np.diff(segment.starts)
     starts = np.cumsum(sizes)
     rows, counts = np.empty(starts[-1], dtype=np.uint32), np.empty(starts[-1], dtype=np.uint16)
-    free = starts[:-1].copy()  # where a term's next postings go
+    free = starts[:-1].copy()  # position of a term's next postings
     for segment, numbers in zip(segments, term_numbers, strict=True):
         _copy(segment, segment.first - segments[0].first, numbers, free, rows, counts)
     lengths = np.concatenate([s.lengths[: s.documents] for s in segments])
@@ -178,7 +178,7 @@ def _chunks(starts: AnyArray) -> Iterable[tuple[int, int]]:
 
 
 def write(segment: PostingsSegment, folder: Path) -> PostingsSegment:
-    """Write a segment to a file named by its content's checksum, and return it as `read` does.
+    """Write a segment to a file named by its content's checksum, and return it like `read`.
 
     Raises OSError, DamagedError.
     """
@@ -216,7 +216,7 @@ def _ordered(segment: PostingsSegment) -> bool:
         part = rows[begin : begin + CHUNK + 1]  # including the first row of the next part
         low, high = np.searchsorted(starts, [begin + 1, begin + len(part)]).tolist()
         later = part[1:] > part[:-1]
-        later[starts[low:high] - begin - 1] = True  # a term's first row may be any
+        later[starts[low:high] - begin - 1] = True  # a term's first row may be any row
         if not later.all() or part.max() >= segment.documents:
             return False
     return True
@@ -234,7 +234,7 @@ def _counted(segment: PostingsSegment) -> bool:
 
 
 def read_folder(folder: Path, known: Mapping[str, PostingsSegment] | None = None) -> list[PostingsSegment]:
-    """Return a folder's segments in row order; those that are `known` by the names of their files are open already.
+    """Return a folder's segments in row order; those that are `known` by file name are already open.
 
     Raises DamagedError, and FileNotFoundError if the folder does not exist.
     """

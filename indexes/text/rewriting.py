@@ -1,7 +1,7 @@
-"""What is rewritten in a text before it is cut into words: numbers become one word each, and posts' marks are read.
+"""Rewriting a text before it is split into words: numbers become one word each, and marks in posts are interpreted.
 
-Every rule looks only at characters between two of `analysis.py`'s separators, so that it may be applied to a whole text
-or to each of its pieces.
+Every rule looks only at characters between two of `analysis.py`'s separators, so it can be applied to a whole text or
+to each of its pieces.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-# Languages that write 3,5 and 4.250; in the others it is 3.5 and 4,250.
+# Languages that write 3,5 and 4.250; the others write 3.5 and 4,250.
 DECIMAL_COMMA = (
     "danish", "dutch", "finnish", "french", "german", "greek", "hungarian", "italian", "norwegian", "portuguese",
     "romanian", "russian", "spanish", "swedish", "turkish",
 )  # fmt: skip
-POINT = "\ua78f"  # for a decimal point within a term: a letter that looks like one, so that no tokenizer cuts there
+# a decimal point within a term: a letter that looks like one, so that no tokenizer splits there
+POINT = "\ua78f"
 RUN = re.compile(r"[0-9]+(?:[.,][0-9]+)+")
 DECIMAL = re.compile(r"[0-9]+[.,][0-9]+")
 
@@ -28,12 +29,12 @@ MARKED = re.compile(
 
 
 def whole_numbers(language: str) -> Callable[[str], str]:
-    """Return a function that makes one word of each number of a text in `language`: 4,250 is 4250, as in 4250.
+    """Return a function that turns each number of a text in `language` into one word: 4,250 becomes 4250.
 
-    Points and commas that do not make one number (1.2.3, 12.05.2021) go on separating words.
+    Points and commas that do not form one number (1.2.3, 12.05.2021) still separate words.
     """
     groups, decimals = (r"\.", ",") if language in DECIMAL_COMMA else (",", r"\.")
-    # The second form is the other convention's, where it cannot be a decimal fraction: 1.234.567 or 1.234,5.
+    # The second form is the other convention's, if it cannot be a decimal fraction: 1.234.567 or 1.234,5.
     grouped = re.compile(
         rf"([1-9][0-9]{{0,2}}(?:{groups}[0-9]{{3}})+)(?:{decimals}([0-9]+))?"
         rf"|([1-9][0-9]{{0,2}}(?:{decimals}[0-9]{{3}}){{2,}})"
@@ -78,9 +79,9 @@ def words_of(tag: str) -> list[str]:
 
 
 def _begins(part: str, at: int) -> bool:
-    """Return whether a word begins at this place: before a capital after a small letter, and where digits begin or end.
+    """Return whether a word begins here: before a capital after a lower-case letter, and where digits begin or end.
 
-    The last of several capitals begins the word of the small letters behind it: USElection has US and Election.
+    The last of several capitals begins the word of the lower-case letters after it: USElection has US and Election.
     """
     before, here, after = part[at - 1], part[at], part[at + 1 : at + 2]
     if before.isdigit() != here.isdigit():

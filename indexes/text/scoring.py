@@ -1,9 +1,9 @@
 """BM25 over segments of postings: the weights of terms, and the best rows of many queries (postings.c, or numpy).
 
-score(q, d) = Σ idf(t) · (k3 + 1) · c / (k3 + c) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), with Lucene's
-idf(t) = ln(1 + (N − n + ½) / (n + ½)); c, f: counts of the term in the query and in the row; N: rows; n: rows with the
-term. The terms of a sum are rounded to whole numbers of at most 52 bits, so that it does not depend on their order and
-ties stay ties.
+score(q, d) = Σ idf(t) · (k3 + 1) · c / (k3 + c) · (k1 + 1) · f / (f + k1 (1 − b + b · length / average)), with
+Lucene's idf(t) = ln(1 + (N − n + ½) / (n + ½)); c, f: counts of the term in the query and in the row; N: rows; n:
+rows with the term. The terms of a sum are rounded to integers of at most 52 bits, so that it does not depend on their
+order and ties stay ties.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
 from indexes.text.parameters import Bm25Parameters
 from indexes.text.postings import LENGTHS, PostingsSegment, check_lengths, find
 
-TABLED = 8  # the factors of smaller counts are in a table; as in postings.c
+TABLED = 8  # factors of smaller counts are in a table; as in postings.c
 ONE = float(1 << 52)  # upper bound of the sum of a query's weights
-KEYS = 1 << 21  # kept at a time: k per query
-QUERIES = 1 << 16  # looked up at a time, divided by the number of segments
+KEYS = 1 << 21  # keys kept at a time: k per query
+QUERIES = 1 << 16  # queries looked up at a time, divided by the number of segments
 MOST_ROWS = (1 << 32) - (1 << 13)
-MOST_TABLES = 4  # kept, each for one k1 and b
+MOST_TABLES = 4  # tables kept, each for one k1 and b
 LOW = np.uint64(0xFFFFFFFF)
 HIGH = np.uint64(32)
 
@@ -36,7 +36,7 @@ DEFAULT = Bm25Parameters()
 
 
 class ScoringTables(NamedTuple):
-    """What depends on k1 and b: by the code of a length, the norm [codes] and, by count, the factor [TABLED, codes]."""
+    """Tables for k1 and b: by length code, the norm [codes] and, by count, the factor [TABLED, codes]."""
 
     norms: AnyArray
     factors: AnyArray
@@ -44,7 +44,7 @@ class ScoringTables(NamedTuple):
 
 
 class Scorer(abc.ABC):
-    """Ranks rows for many queries, some at a time."""
+    """Ranks rows for many queries, in batches."""
 
     _segments: Sequence[PostingsSegment]
     _documents: int
@@ -59,7 +59,7 @@ class Scorer(abc.ABC):
         """Return the top k rows of each query and their scores, both [n, k], padded with −1 and −inf.
 
         Only rows that `allowed` (bool [rows]) marks are returned. Equal scores come in row order. Raises IndexesError
-        where `allowed` has a wrong length, DamagedError if a segment's file has become shorter.
+        if `allowed` has the wrong length, DamagedError if a segment's file has become shorter.
         """
         check_lengths(self._segments)
         if allowed is not None and len(allowed) != self._documents:
@@ -80,7 +80,7 @@ class Scorer(abc.ABC):
     def _best(
         self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
     ) -> tuple[RowArray, ScoreArray]:
-        """Do the same for as many queries as fit, with a k of at most the number of rows."""
+        """Do the same for one batch of queries, with a k of at most the number of rows."""
 
 
 class Bm25Scorer(Scorer):
@@ -96,7 +96,7 @@ class Bm25Scorer(Scorer):
             raise IndexesError(
                 f"{self._documents} rows are more than BM25 can number ({MOST_ROWS}): compact the index"
             )
-        # A copy, so that no change of a mapped file can lead beyond the tables.
+        # A copy, so that no change to a mapped file can lead out of bounds of the tables.
         self._codes = [np.array(s.lengths, dtype=np.uint16) for s in segments]
         most = max((int(codes.max()) for codes in self._codes if len(codes)), default=0)
         self._lengths = LENGTHS[: most + 1]
@@ -120,17 +120,17 @@ class Bm25Scorer(Scorer):
         return self._codes
 
     def factors(self, weight: float, b: float) -> AnyArray:
-        """Return, by the code of a length, what a count is multiplied by before it saturates, float32 [codes]."""
+        """Return, by length code, the factor of a count before it saturates, float32 [codes]."""
         lengths = 1 - b + b * self._lengths / self._average
         # With b = 1, a length of 0 has no postings.
         return (weight / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
     def norm(self, length: int, parameters: Bm25Parameters) -> float:
-        """Return what BM25 adds to a count in a text of that length in terms: k1 (1 − b + b · length / average)."""
+        """Return the term that BM25 adds to a count in a text of this length: k1 (1 − b + b · length / average)."""
         return parameters.k1 * (1 - parameters.b + parameters.b * length / self._average)
 
     def tables(self, parameters: Bm25Parameters) -> ScoringTables:
-        """Return the tables for k1 and b; the last ones made are kept."""
+        """Return the tables for k1 and b; the most recent tables are cached."""
         k1, b = parameters.k1, parameters.b
         tables = self._tables.get((k1, b))
         if tables is None:
@@ -196,7 +196,7 @@ class Bm25Scorer(Scorer):
         allowed: Mask | None,
         keys: AnyArray,
     ) -> None:
-        """Offer a segment's rows to `keys` (uint64 [n, k]), in which each query keeps its best so far as a heap."""
+        """Offer a segment's rows to `keys` (uint64 [n, k]), in which each query keeps its best so far, in a heap."""
         if self._library is None:
             self._offer_by_numpy(number, tables, first, places, weights, allowed, keys)
         else:
@@ -228,7 +228,7 @@ class Bm25Scorer(Scorer):
 
 
 def joined(queries: Sequence[Query]) -> tuple[AnyArray, AnyArray]:
-    """Return where each query's terms begin and the last one's end (int64 [n + 1]), and all hashes (uint64 [terms])."""
+    """Return the offsets of each query's terms, then their total (int64 [n + 1]), and all hashes (uint64 [terms])."""
     first = list(itertools.accumulate(map(len, queries), initial=0))
     hashes = np.fromiter(itertools.chain.from_iterable(queries), np.uint64, first[-1])
     return np.array(first, dtype=np.int64), hashes
@@ -237,7 +237,7 @@ def joined(queries: Sequence[Query]) -> tuple[AnyArray, AnyArray]:
 def weigh(
     queries: Sequence[Mapping[Any, int]], frequency: AnyArray, documents: int, parameters: Bm25Parameters
 ) -> tuple[AnyArray, AnyArray]:
-    """Return the weight of each term (float32 [terms]), scaled to make whole numbers, and each query's scale [n].
+    """Return the weight of each term (float32 [terms]), scaled to integers, and each query's scale [n].
 
     `frequency` (int64 [terms]): how many of `documents` have the term.
     """

@@ -19,11 +19,11 @@ from indexes.disk.writing import link_or_copy, record_of
 from indexes.interface import DamagedError
 
 HEAD = 64  # bytes
-NUMBERS = 5  # unsigned, after the magic
+NUMBERS = 5  # unsigned integers after the magic number
 
 
 class RowSegment(Protocol):
-    """What every segment has."""
+    """The interface of a segment."""
 
     @property
     def first(self) -> int:
@@ -31,11 +31,11 @@ class RowSegment(Protocol):
 
     @property
     def documents(self) -> int:
-        """How many rows it has."""
+        """Its number of rows."""
 
     @property
     def size(self) -> int:
-        """How large it is: segments are merged by it."""
+        """Its size, which decides when segments are merged."""
 
     @property
     def path(self) -> Path | None:
@@ -115,9 +115,9 @@ def read_folder(
     what: str,
     known: Mapping[str, S] | None = None,
 ) -> list[S]:
-    """Return a folder's segments in row order; `what` they hold is named where a row is missing, as "{row}".
+    """Return a folder's segments in row order; `what` names the content if a row, "{row}" in it, is missing.
 
-    Those whose files have names in `known` are open already; they are not read again. Raises DamagedError, and
+    Those whose file names are in `known` are already open and are not read again. Raises DamagedError, and
     FileNotFoundError if the folder does not exist.
     """
 
@@ -136,14 +136,14 @@ def read_folder(
 
 
 def at(segment: S, path: Path) -> S:
-    """Return a segment that is open already, as the one in another file with the same content."""
+    """Return an already open segment as the segment in another file with the same content."""
     return dataclasses.replace(segment, path=path)  # type: ignore[type-var] # every segment is a dataclass
 
 
 def check_content(segments: Sequence[RowSegment]) -> None:
-    """Raise DamagedError if the content of a segment's file, which is about to be copied, is not as written.
+    """Raise DamagedError if the content of a segment's file, which is about to be copied, has changed.
 
-    A file whose name is gone is mapped still, and is left unchecked.
+    A file whose name is gone is still mapped, and is left unchecked.
     """
     for segment in segments:
         with contextlib.suppress(FileNotFoundError):
@@ -159,7 +159,7 @@ def unlink(merged: Sequence[RowSegment], into: RowSegment) -> None:
 
 
 def link(segment: S, folder: Path) -> S:
-    """Link or copy a segment's file into a folder, and return the segment as it is there. Raises OSError."""
+    """Link or copy a segment's file into a folder, and return the segment there. Raises OSError."""
     assert segment.path is not None
     path = folder / segment.path.name
     link_or_copy(segment.path, path)

@@ -1,7 +1,7 @@
-"""Terms by number while an index is written, and by hash when it is searched; results of the analysis are cached.
+"""Terms by number while an index is written, and by hash while it is searched; analysis results are cached.
 
-Analysing a word costs a microsecond or more, looking it up a twentieth of that, and texts repeat their words. So a text
-is cut where no language continues a word (analysis.py), and only pieces that were not seen before are analysed.
+Analysing a word costs a microsecond or more, looking it up a twentieth of that, and texts repeat their words. So a
+text is split where no language continues a word (analysis.py), and only new pieces are analysed.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class TermVocabulary:
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
         self._number: dict[str, int] = {}  # term → number
-        self._hashes = array("Q")  # of terms, by number
+        self._hashes = array("Q")  # hashes of terms, by number
         self._several: list[list[int]] = []  # terms of the pieces that have none or more than one
         self._held = 0  # total number of terms in `_several`
         self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
-        # The same by the pieces' hashes, where the compiled library can be used.
+        # The same by the pieces' hashes, if the compiled library can be used.
         posts = analysis.settings.tokenizer == "posts"
         self._table = PieceTable(posts) if kernels.load("postings") is not None else None
 
     def numbers(self, texts: Sequence[str]) -> tuple[Int32Array, Int64Array]:
-        """Return the numbers of all terms in order (int32 [tokens]), and how many each text has (int64 [texts])."""
+        """Return the numbers of all terms in order (int32 [tokens]), and their number per text (int64 [texts])."""
         prepared = [self._analysis.prepare(text) for text in texts]
         parts = [self._of_part(part) for part in _parts(prepared)]
         if len(parts) == 1:
@@ -92,7 +92,7 @@ class TermVocabulary:
     def _expanded(self, numbers: Int32Array, ends: Int64Array) -> tuple[Int32Array, Int64Array]:
         """Return the numbers of terms [tokens] and their count per text, from those of pieces and each text's end.
 
-        A negative number stands for a piece of several terms or none.
+        A negative number represents a piece with several terms or none.
         """
         positions = np.flatnonzero(numbers < 0)
         if not len(positions):
@@ -128,7 +128,7 @@ class PieceTable:
     """The compiled part: numbers of pieces by 64-bit hash, which collide with the same probability as for terms."""
 
     def __init__(self, posts: bool) -> None:
-        """`posts`: whether texts are cut as posts are (analysis.py)."""
+        """`posts`: whether texts are split like posts (analysis.py)."""
         self._posts = posts
         self._library = kernels.load("postings")
         self._seed = int.from_bytes(os.urandom(8), "little", signed=True)
@@ -141,7 +141,7 @@ class PieceTable:
     def look_up(
         self, texts: Sequence[str], numbers_of: Callable[[Sequence[str]], list[int]]
     ) -> tuple[Int32Array, Int64Array]:
-        """Return the numbers of all pieces (int32 [pieces]), and how many end with each text or before (int64 [texts]).
+        """Return the numbers of all pieces (int32 [pieces]), and their cumulative number per text (int64 [texts]).
 
         `numbers_of` gives the numbers of pieces that are not in the table yet.
         """
@@ -175,14 +175,14 @@ class PieceTable:
 
 
 class QueryTerms:
-    """A query's terms by hash, with a cache of its pieces; otherwise as Analysis.query_terms."""
+    """A query's terms by hash, with a cache of its pieces; otherwise like Analysis.query_terms."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
         self._seen: dict[str, tuple[int, ...]] = {}  # the content terms of pieces
 
     def of(self, text: str) -> Counter[int]:
-        """Return the hashes of a query's terms and their counts; stop words count only if there is nothing else."""
+        """Return the hashes of a query's terms and their counts; stop words count only if there are no others."""
         pieces, seen = self._analysis.pieces(self._analysis.prepare(text)), self._seen
         content = [self._analyse(piece) if (known := seen.get(piece)) is None else known for piece in pieces]
         return Counter(itertools.chain.from_iterable(content)) or Counter(
@@ -200,5 +200,5 @@ class QueryTerms:
 
 @functools.lru_cache(maxsize=8)
 def query_terms(settings: AnalysisSettings) -> QueryTerms:
-    """Return the terms of queries by these settings, with one cache for all in the process that ask for them."""
+    """Return the query terms for these settings, with one cache shared by all callers in the process."""
     return QueryTerms(Analysis(settings))

@@ -1,4 +1,4 @@
-"""The protocol of candidate generators: the graph and the codes that propose rows for an approximate search."""
+"""The protocol of candidate generators: graphs and codes that supply rows for an approximate search."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class CandidateGenerator(Protocol):
-    """Proposes rows that are likely to be among the best, so that a search need not scan all of them."""
+    """Generates rows that are likely to be among the best, so that a search need not scan all rows."""
 
-    FOURCCS: ClassVar[Sequence[bytes]]  # how its files begin: what it writes, then what it reads, too
+    FOURCCS: ClassVar[Sequence[bytes]]  # first bytes of its files: as written, then others it can read
     GRID: ClassVar[Sequence[Settings]]  # the settings that `index tune --recall` tries
     settings: dict[str, float]  # trade the cost of a search against its recall
 
@@ -29,7 +29,7 @@ class CandidateGenerator(Protocol):
         ...
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        """Return likely rows, int64 [n_queries, `fetch` or more], in any order, filled with −1.
+        """Return likely rows, int64 [n_queries, `fetch` or more], in any order, padded with −1.
 
         `queries` is float32 [n_queries, d]; only rows that `mask` (bool [n]) allows are returned.
         """

@@ -1,15 +1,15 @@
-"""Exact search in two steps: a coarse scan of 8-bit codes with a proven error bound, then exact scores of the rest.
+"""Exact search in two steps: a coarse scan of 8-bit codes with a proven error bound, then exact scores for the rest.
 
 A row x is stored as x̂ = s·c (s = max|xᵢ|/127, c a vector of one-byte integers) together with the length of the
-rounding error, r = ‖x − x̂‖; a query q likewise, with e = ‖q − q̂‖. By the Cauchy–Schwarz inequality,
+rounding error, r = ‖x − x̂‖; and likewise for a query q, with e = ‖q − q̂‖. By the Cauchy–Schwarz inequality,
 
     |q·x − q̂·x̂| = |q̂·(x − x̂) + (q − q̂)·x| ≤ ‖q̂‖·r + e·N,        N = length of the longest row.
 
 This holds for vectors of any length below 1e30 (a limit of float32); for unit vectors N = 1, and in 256 dimensions
-the bound is about .014. q̂·x̂ is an integer times two scales, so it is computed exactly except for a few roundings
-to float32; sixteen units of 2⁻²⁴·(‖q‖ + ‖q̂‖)·N cover these and the rounding of the score itself. A row's score
+the bound is about .014. q̂·x̂ is an integer times two scales, so it is computed exactly except for a few roundings to
+float32; sixteen units of 2⁻²⁴·(‖q‖ + ‖q̂‖)·N cover these and the rounding of the score itself. A row's score
 therefore lies between q̂·x̂ − bound and q̂·x̂ + bound. Once k rows are certain to reach a threshold, every row that
-cannot reach it is ruled out, and all others are scored: the answer is provably that of scoring every row.
+cannot reach it is ruled out, and all others are scored: the answer is provably the same as if every row were scored.
 
 Scores are summed in float64 and rounded to float32 once, however the row was selected.
 """
@@ -30,15 +30,16 @@ from indexes.dtypes import UInt64Array
 from indexes.interface import Mask, Matrix, RowArray, ScoreArray
 
 PANEL, WIDTH = 64, 6  # as in scan.c
-BLOCK = 1 << 16  # rows encoded together; only the last block is ever encoded again
-MOST_DIM = 4096  # up to here a row's rounding error is less than a quarter of its length
+BLOCK = 1 << 16  # rows encoded together; only the last block is ever re-encoded
+MOST_DIM = 4096  # up to this, a row's rounding error is less than a quarter of its length
 SLACK = 2.0**-20  # sixteen roundings to float32
 ROOM = 1024  # candidates held per query (16 k if larger); the threshold rises whenever they are full
-BUFFER_BYTES = 1 << 25  # of candidates held at a time by each thread
+BUFFER_BYTES = 1 << 25  # buffer for the candidates of each thread
 BYTES = 20  # per candidate: row, value, upper, key
 NO_KEY = np.iinfo(np.uint64).max
 FEW_SCORED = 32  # scoring one row in 32 costs as much as FAISS's scan
-# Scoring a row maps a quarter of a mebibyte of its file into memory, so one row in a few hundred maps all of it.
+# Scoring a row maps a quarter of a mebibyte of its file into memory, so scoring one row in a few hundred maps all of
+# it.
 TOUCHED, LARGE = 512, 1 << 28
 SERIAL = 1 << 27  # byte products below which a second thread costs more than it saves
 
@@ -48,13 +49,13 @@ class ExactScan(Protocol):
 
     @property
     def pays(self) -> bool:
-        """Return whether the scan is worth its cost; it is not where most rows are too similar to be ruled out."""
+        """Return whether the scan is worth its cost; it is not if most rows are too similar to be ruled out."""
         ...
 
     def search(
         self, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows (int64) and scores (float32), both [n, k], best first, equal scores in row order.
+        """Return rows (int64) and scores (float32), both [n, k], best first, ties in row order.
 
         `vectors` is float32 [rows, dim] and only grows between calls; `queries` is float32 [n, dim]; `mask`
         (bool [rows]) allows at least k rows.
@@ -85,16 +86,16 @@ class _Queries:
 
     vectors: Matrix
     codes: npt.NDArray[np.int8]
-    offset: npt.NDArray[np.int32]  # [n], undoes the 128 that was added to the rows' codes
+    offset: npt.NDArray[np.int32]  # [n], compensates for the 128 added to the rows' codes
     scale: npt.NDArray[np.float64]  # [n]
     weight: ScoreArray  # [n], ‖q̂‖ / scale: the factor of a row's error in the bound
     shared: npt.NDArray[
         np.float64
-    ]  # [n], (e·N + roundings) / scale: the part of the bound that all rows share
+    ]  # [n], (e·N + roundings) / scale: the part of the bound common to all rows
 
     @classmethod
     def code(cls, vectors: Matrix, longest: float) -> _Queries:
-        """Round `vectors` float32 [n, dim] like the rows, and lay the codes out as scan.c reads them."""
+        """Round `vectors` float32 [n, dim] like the rows, and lay the codes out for scan.c."""
         count, dim = vectors.shape
         scale = np.abs(vectors).max(axis=1, initial=0).astype(np.float64) / 127
         scale[scale < 1e-30] = 1
@@ -128,19 +129,19 @@ class ByteScan:
     ) -> None:
         """Create a scan without codes; `threads` returns how many threads the next search may use.
 
-        `release` gives back the memory of mapped vectors. It is called after each block is encoded, and whenever
-        enough rows of a large file have been scored for all of it to stay in memory.
+        `release` frees the memory of mapped vectors. It is called after each block is encoded, and whenever so many
+        rows of a large file have been scored that all of it would stay in memory.
         """
         self._threads, self._release = threads, release
         self._blocks: list[_ScanBlock] = []
         self._coded = 0
-        self._seen = self._scored = 0  # rows, over all queries so far
-        self._touched = 0  # scored since the last release
+        self._seen = self._scored = 0  # total rows over all queries so far
+        self._touched = 0  # rows scored since the last release
         self._lock = threading.Lock()
 
     @property
     def pays(self) -> bool:
-        """Return whether few enough rows had to be scored."""
+        """Return whether sufficiently few rows had to be scored."""
         return self._scored * FEW_SCORED <= self._seen + BLOCK * FEW_SCORED
 
     @staticmethod
@@ -166,7 +167,7 @@ class ByteScan:
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and scores (float32), both [n, k]; see ExactScan.
 
-        With many queries each thread takes some of the queries, with few queries some of the blocks of rows.
+        With many queries, each thread takes some of the queries; with few, some of the blocks of rows.
         """
         blocks = _allowed(self._cover(vectors), mask)
         room = min(max(ROOM, 16 * k), len(vectors)) + 2 * PANEL
@@ -278,7 +279,7 @@ class _Candidates:
         return keys
 
     def best(self) -> UInt64Array:
-        """Score the remaining candidates; return the top k keys per query, uint64 [n, k], filled with NO_KEY."""
+        """Score the remaining candidates; return the top k keys per query, uint64 [n, k], padded with NO_KEY."""
         self._tighten(self.k)
         return _best([self._keys(slice(None))], self.k)
 

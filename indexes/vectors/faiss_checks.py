@@ -1,8 +1,8 @@
 """Checks of the four kinds of FAISS files that we read, byte by byte, before FAISS reads them.
 
 FAISS trusts its files: a link to a node that does not exist, or that is not on the link's level, makes it read and
-write out of bounds. Here every size, link and row number is checked, and no bytes may follow the end. All that an
-attacker can still do is store a graph with poor recall. The layout is that of faiss/impl/index_write.cpp.
+write out of bounds. Here every size, link and row number is checked, and no bytes may follow the end. The most that
+an attacker can still do is to store a graph with poor recall. The layout follows faiss/impl/index_write.cpp.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 from indexes.dtypes import AnyArray
 
 BLOCK = 1 << 22  # neighbours checked at a time
-BLOCK_ROWS = 32  # rows whose codes lie together where they are compared in registers
+BLOCK_ROWS = 32  # rows whose codes are stored together for comparison in registers
 MOST_LEVELS = 64
-MOST_LINKS = 1 << 16  # of a node, over all levels
+MOST_LINKS = 1 << 16  # maximum links of a node, over all levels
 MOST_EF = 1 << 16
-# Coordinate of a centroid; those of parts of unit vectors, and of their differences, are at most 2.
+# Maximum coordinate of a centroid; in parts of unit vectors and their differences it is at most 2.
 LARGEST = 16.0
 
 
 class WrongError(ValueError):
-    """Raised where a file is not as FAISS would have written it; the message says why."""
+    """Raised if a file is not as FAISS would have written it; the message says why."""
 
 
 def require(holds: Any, otherwise: str) -> None:
@@ -33,7 +33,7 @@ def require(holds: Any, otherwise: str) -> None:
 
 
 class File:
-    """A file's bytes, read from beginning to end. Every method raises WrongError if the bytes do not fit."""
+    """A file's bytes, read from beginning to end. Every method raises WrongError if the bytes are invalid."""
 
     def __init__(self, data: Any) -> None:
         self._data, self._at = data, 0
@@ -156,7 +156,7 @@ def ivf_fast_scan(file: File, dim: int, rows: int, subspaces: int) -> None:
     _check_quantiser(file, dim, subspaces, range(4, 5))
     file.expect(b"ilbl")
     size = BLOCK_ROWS * even // 2
-    shape = cells, (1 << 64) - 1, BLOCK_ROWS, size  # rows of a block have no size of their own
+    shape = cells, (1 << 64) - 1, BLOCK_ROWS, size  # rows of a block have no individual size
     require(tuple(file.take(4, "<u8").tolist()) == shape, "its cells do not match its header")
     held, seen = 0, np.zeros(total, dtype=bool)
     for _ in range(cells):
@@ -168,7 +168,7 @@ def ivf_fast_scan(file: File, dim: int, rows: int, subspaces: int) -> None:
 
 
 def _check_cells(file: File, dim: int, rows: int) -> tuple[int, int]:
-    """Check what every index of cells begins with, after its name; return the numbers of rows and of cells."""
+    """Check the common header of cell indexes, after the name; return the numbers of rows and cells."""
     total = file.header(dim, rows)
     cells, probed = file.one("<u8"), file.one("<u8")
     require(1 <= probed <= cells <= total, "it has no cells, or more cells than rows")
@@ -181,7 +181,7 @@ def _check_cells(file: File, dim: int, rows: int) -> tuple[int, int]:
 
 
 def _see(numbers: AnyArray, seen: AnyArray) -> int:
-    """Mark the rows of a cell as seen, and return how many they are."""
+    """Mark the rows of a cell as seen, and return their number."""
     if len(numbers):
         require(
             numbers.min() >= 0 and numbers.max() < len(seen), "its codes belong to rows outside the index"
@@ -191,7 +191,7 @@ def _see(numbers: AnyArray, seen: AnyArray) -> int:
 
 
 def cell_sizes(file: File, cells: int) -> list[tuple[int, int]]:
-    """Return the number and the size of each cell that is not empty; the file lists all cells, or some by number."""
+    """Return the number and the size of each non-empty cell; the file lists all cells, or some by number."""
     full = file.expect(b"full", b"sprs") == b"full"
     sizes = file.vector("<i8")
     numbers = np.arange(len(sizes))

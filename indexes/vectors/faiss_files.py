@@ -18,8 +18,8 @@ from indexes.vectors.faiss_checks import File, WrongError
 if TYPE_CHECKING:
     from indexes.disk.writing import FileRecord
 
-BUFFER = 1 << 20  # bytes that FAISS hands over at a time
-# Checks a file, given the dimension and the number of the vectors; raises WrongError.
+BUFFER = 1 << 20  # bytes that FAISS passes on at a time
+# Checks a file, given the dimension and the number of vectors; raises WrongError.
 Check = Callable[[File, int, int], None]
 
 
@@ -39,7 +39,7 @@ def bitmap(mask: Mask) -> Any:
 def write(index: Any, path: Path, flags: int) -> FileRecord:
     """Write a FAISS index durably and return its file record. Raises IndexesError or OSError if that fails.
 
-    FAISS hands over its bytes, because it only prints a message when the disk is full at the end of its own writing.
+    FAISS passes its bytes to us, because it only prints a message if the disk fills up at the end of its own writing.
     """
     from indexes.disk.writing import DurableFile
 
@@ -53,9 +53,9 @@ def write(index: Any, path: Path, flags: int) -> FileRecord:
 
 
 def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
-    """Return the index in the file at `path`, over the vectors in `flat`, after `check` has passed its bytes.
+    """Return the index in the file at `path`, over the vectors in `flat`, once `check` has accepted its bytes.
 
-    Raises DamagedError if the file cannot be read or is invalid. `dim` is the index's dimension if padded.
+    Raises DamagedError if the file cannot be read or is invalid. `dim` is the index's dimension if it is padded.
     """
     faiss = load_faiss()
     try:
@@ -63,14 +63,14 @@ def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
         check(File(data), dim or flat.d, flat.ntotal)
         give_back(data)
         with no_vector_above(len(data)):
-            # The precomputed table serves L2 distances only.
+            # The precomputed table is for L2 distances only.
             return faiss.read_index(str(path), faiss.IO_FLAG_SKIP_PRECOMPUTE_TABLE)
     except (OSError, RuntimeError, MemoryError, WrongError) as e:
         raise damaged(path, _reason(e)) from e
 
 
 def first_bytes(path: Path) -> bytes:
-    """Return the first four bytes of a file, which name its kind. Raises DamagedError if it cannot be read."""
+    """Return the first four bytes of a file, which identify its kind. Raises DamagedError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(4)
@@ -80,7 +80,7 @@ def first_bytes(path: Path) -> bytes:
 
 @contextlib.contextmanager
 def no_vector_above(size: int) -> Iterator[None]:
-    """Keep FAISS from exhausting the memory where a damaged file declares a vector longer than the file."""
+    """Keep FAISS from exhausting the memory if a damaged file declares a vector longer than the file."""
     faiss = load_faiss()
     if not hasattr(faiss, "set_deserialization_vector_byte_limit"):  # older releases have no such limit
         yield

@@ -1,9 +1,9 @@
 """Vector search over FAISS: exact (`flat`), a graph (`hnsw`), compressed codes (`pq`), or codes in cells (`ivfpq`).
 
-Every kind keeps the raw normalised vectors once, in an IndexFlatIP. Scores always come from one formula over the
-raw vectors, so they depend neither on the batch size nor on the kind, and equal vectors have equal scores. Exact
-answers come from the certified scan (certified.py) where it can run and pays, otherwise from FAISS (flat.py); a
-caller may supply a scan of its own (linker/engine/torch_scan.py).
+Every kind keeps the raw normalised vectors once, in an IndexFlatIP. Scores always come from one formula over the raw
+vectors, so they depend neither on the batch size nor on the kind, and equal vectors have equal scores. Exact answers
+come from the certified scan (certified.py) if it can run and pays off, otherwise from FAISS (flat.py); callers may
+supply their own scan (linker/engine/torch_scan.py).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from indexes.vectors.scores import best, with_reserve
 from indexes.vectors.scores import scores as exact_scores
 from indexes.vectors.stored import StoredVectors
 
-EXACT_BELOW = 10_000  # rows below which approximation is not worth it
+EXACT_BELOW = 10_000  # rows below which approximation does not pay off
 CODED_FROM = 1 << 14  # rows below which a scan by FAISS is as fast
-CODED_AFTER = 8  # single queries by FAISS that cost as much as making the codes …
-BATCHED = 16  # … or 16 times as many in batches
-PICKED = 16  # a filter that allows less than one row in 16 is answered from a copy of those rows
-FEW = 32  # the certified scan pays while k is at most a 32nd of the rows
+CODED_AFTER = 8  # single queries by FAISS that cost as much as computing the codes
+BATCHED = 16  # times as many queries if batched
+PICKED = 16  # filters that allow fewer than one row in 16 are answered from a copy of those rows
+FEW = 32  # the certified scan pays off if k is at most a 32nd of the rows
 
 
 class FaissIndex:
@@ -54,8 +54,8 @@ class FaissIndex:
 
     `hnsw`, `pq` and `ivfpq` answer exactly while they hold fewer than `exact_below` rows, and whenever a filter
     leaves so few rows that comparing each is cheaper. Otherwise they are approximate, but never return fewer hits
-    than exist. Equal scores are in row order; where more rows tie than fit, any of them may be returned. `auto` is
-    flat below 200,000 rows and chooses by size from there on.
+    than exist. Equal scores are in row order; if more rows tie than fit, any of them may be returned. `auto` is flat
+    below 200,000 rows and chooses by size from then on.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class FaissIndex:
     ) -> None:
         """Create an empty index for vectors of dimension `dim`.
 
-        `settings` are the search parameters that `index tune --recall` chose; unknown names are ignored. `scan`
-        creates the exact scan to use instead of the certified one, once that pays; it may return None. Raises
+        `settings` are the search parameters chosen by `index tune --recall`; unknown names are ignored. `scan`
+        creates the exact scan to use instead of the certified one, once that pays off; it may return None. Raises
         IndexesError if `dim` or `kind` is invalid, MissingExtraError if FAISS is not installed.
         """
         check_dim(dim)
@@ -84,7 +84,7 @@ class FaissIndex:
         self._asked = 0
         self._rows = Rows()
         self._generator: CandidateGenerator | None = None
-        self._covered = 0  # rows the generator has taken in
+        self._covered = 0  # rows indexed by the generator
         self._exact_below = exact_below or (AUTO_EXACT if kind == AUTO else EXACT_BELOW)
         self._settings = settings or {}
         self._lock = threading.Lock()
@@ -94,7 +94,7 @@ class FaissIndex:
 
     @property
     def vectors(self) -> Matrix:
-        """All normalised vectors, dead rows included: a read-only view [rows, dim], valid until the next change."""
+        """All normalised vectors, including dead rows: a read-only view [rows, dim], valid until the next change."""
         return self._stored.array
 
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
@@ -113,8 +113,8 @@ class FaissIndex:
     def restore(self, rows: Rows, *blocks: Matrix) -> None:
         """Fill an empty index from storage: its rows and their normalised vectors, in blocks float32 [n, dim].
 
-        A block may be a memory map: a single one is used in place, several are copied once. Raises IndexesError
-        where the blocks do not match the rows.
+        A block may be a memory map: a single one is used in place, several are copied once. Raises IndexesError if
+        the blocks do not match the rows.
         """
         total = sum(len(block) for block in blocks)
         if total != len(rows.ids) or any(block.shape[1:] != (self.dim,) for block in blocks):
@@ -124,7 +124,7 @@ class FaissIndex:
         self._stored.restore(blocks)
 
     def build(self) -> None:
-        """Train the candidate generator and index the rows added since. Searches do this when it is due."""
+        """Train the candidate generator and index the rows added since. Searches do this when due."""
         with self._lock:
             total = len(self._stored)
             if self.kind == "flat" or total < self._exact_below or total == self._covered:
@@ -143,7 +143,7 @@ class FaissIndex:
 
     @property
     def generator(self) -> CandidateGenerator | None:
-        """The candidate generator, built if due; None where every search is exact. Its settings may be changed."""
+        """The candidate generator, built if due; None if every search is exact. Its settings may be changed."""
         self.build()
         return self._generator
 
@@ -153,7 +153,7 @@ class FaissIndex:
         return self._generator.save(path) if self._generator else None
 
     def load_graph(self, path: Path) -> None:
-        """Read what `save_graph` wrote, after `restore`; the last rows may be missing from it.
+        """Read the output of `save_graph`, after `restore`; the last rows may be missing from it.
 
         Raises DamagedError if the file is invalid, IndexesError if the index is flat.
         """
@@ -166,7 +166,7 @@ class FaissIndex:
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
         """Return the min(k, matching) best documents per query; equal scores come in row order.
 
-        `vectors` is float32 [n, dim]. Raises what `search_rows` raises.
+        `vectors` is float32 [n, dim]. Raises the same errors as `search_rows`.
         """
         check_k(k)
         return self._rows.hits(*self.search_rows(vectors, min(k, len(self) or 1), where))
@@ -174,10 +174,10 @@ class FaissIndex:
     def search_rows(
         self, queries: Matrix, k: int, where: Filter | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
+        """Return rows (int64) and scores (float32), both [n, k], padded with −1 and −inf.
 
-        `queries` is float32 [n, dim]. Raises IndexesError if k is below 1, BadVectorError if they are invalid,
-        DamagedError if the file of the vectors was cut off.
+        `queries` is float32 [n, dim]. Raises IndexesError if k is below 1, BadVectorError if the queries are invalid,
+        DamagedError if the file of the vectors was truncated.
         """
         check_k(k)
         check_length(self._stored.file, "the file of the vectors")
@@ -199,7 +199,7 @@ class FaissIndex:
         return all_rows, all_scores
 
     def _generating_pays(self, k: int, allowed: int) -> bool:
-        """Return whether an approximate search, which costs more the fewer rows are allowed, beats an exact one."""
+        """Return whether an approximate search, whose cost grows as fewer rows are allowed, beats an exact search."""
         if self._generator is None:
             return False
         total = len(self._stored)
@@ -233,7 +233,7 @@ class FaissIndex:
         return self._exact(normalised(check_vectors(queries, self.dim)), k, self._rows.mask())
 
     def _exact_scan(self, queries: int, k: int, mask: Mask | None) -> ExactScan:
-        """Return the scan to use: the codes once they pay for themselves, and only where most rows must be compared."""
+        """Return the scan to use: the codes once they pay for themselves, and only if most rows must be compared."""
         total = len(self._stored)
         allowed = total if mask is None else int(np.count_nonzero(mask))
         if total < CODED_FROM or allowed * PICKED < total or k * FEW > total:
@@ -251,7 +251,7 @@ class FaissIndex:
 
 
 def _certified(stored: StoredVectors, scan: FlatScan) -> ExactScan:
-    """Return the certified scan, or FAISS's where FAISS has a GPU or the CPU lacks the instructions."""
+    """Return the certified scan, or FAISS's if FAISS has a GPU or the CPU lacks the instructions."""
     if scan.on_gpu() or not ByteScan.available(stored.dim):
         return scan
     return ByteScan(load_faiss().omp_get_max_threads, stored.release)

@@ -1,6 +1,7 @@
-"""Exact search by FAISS, on the CPU or on GPUs: used where the certified scan cannot run or does not pay.
+"""Exact search by FAISS, on the CPU or on GPUs: used if the certified scan cannot run or does not pay off.
 
-FAISS's float32 or float16 scores only select candidates; every row within rounding of the k-th is scored exactly.
+FAISS's float32 or float16 scores only select candidates; every row within rounding error of the k-th is scored
+exactly.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from indexes.vectors.scores import best, with_reserve
 from indexes.vectors.scores import scores as exact_scores
 from indexes.vectors.stored import StoredVectors, faiss_loaded
 
-BLAS_BATCH = 5  # queries from which a matrix product beats one scan per query (measured, d = 64 … 1024)
+BLAS_BATCH = 5  # minimum queries for a matrix product to beat one scan per query (measured, d = 64 … 1024)
 NEVER = 2**31 - 1
-BLOCK_FLOATS = 1 << 20  # floats copied at a time where a filter selects rows: 4 MiB, about a CPU cache
-SCORED_FLOATS = 1 << 24  # scores held at a time where ties at rank k are resolved: 64 MiB
+BLOCK_FLOATS = 1 << 20  # floats copied at a time if a filter selects rows: 4 MiB, about a CPU cache
+SCORED_FLOATS = 1 << 24  # scores held at a time while ties at rank k are resolved: 64 MiB
 GPU_K = 2048  # FAISS's limit on the GPU
 
 
 class BlasThreshold:
-    """FAISS's `distance_compute_blas_threshold`, a global of the process that threads set in turn.
+    """FAISS's `distance_compute_blas_threshold`, a process-wide global that threads set in turn.
 
     Threads that need the same value run together; the others wait. The last one restores the original value.
     """
@@ -74,8 +75,8 @@ class FlatScan:
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and scores (float32), both [n, k]; see ExactScan.
 
-        FAISS scans first, or numpy a few queries while FAISS is not loaded; queries where their rounding could decide
-        which rows are returned are then scored in full.
+        FAISS scans first, or numpy for a few queries while FAISS is not loaded; queries for which rounding could
+        affect which rows are returned are then scored in full.
         """
         allowed = len(vectors) if mask is None else int(np.count_nonzero(mask))
         fetch = min(with_reserve(k), allowed)
@@ -99,7 +100,7 @@ class FlatScan:
 
     @property
     def pays(self) -> bool:
-        """Always true: there is nothing cheaper."""
+        """Always true: there is no cheaper alternative."""
         return True
 
     def on_gpu(self) -> bool:
@@ -136,7 +137,7 @@ class FlatScan:
 
 
 def _half_rounding(dim: int) -> float:
-    """Return an upper bound on the change of two unit vectors' product by float16 (2⁻²⁵ per small value)."""
+    """Return an upper bound on the float16 error of two unit vectors' dot product (2⁻²⁵ per small value)."""
     lost = 2.0**-11 + math.sqrt(dim) * 2.0**-25
     return 2 * lost + lost * lost
 
@@ -157,7 +158,7 @@ def _scan_by_numpy(
 def _scan_picked(vectors: Matrix, queries: Matrix, k: int, picked: RowArray) -> tuple[ScoreArray, RowArray]:
     """Return the top k scores and rows among `picked` (int64 [m]), both [n, k].
 
-    The rows are copied block by block, because FAISS computes no matrix product under a selector.
+    The rows are copied block by block, because FAISS computes no matrix product with a selector.
     """
     faiss = load_faiss()
     size = max(1024, BLOCK_FLOATS // vectors.shape[1])

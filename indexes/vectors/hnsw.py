@@ -1,6 +1,6 @@
-"""Candidate generation by FAISS's HNSW graph, over the vectors of a flat index, which are not stored a second time.
+"""Candidate generation by FAISS's HNSW graph, over the vectors of a flat index, which are not stored twice.
 
-The graph proposes rows in no guaranteed order; scores come from the raw vectors.
+The graph returns rows in no guaranteed order; scores come from the raw vectors.
 HNSW: Malkov and Yashunin, https://arxiv.org/abs/1603.09320. Compressed codes are in pq.py.
 """
 
@@ -50,8 +50,8 @@ class Hnsw:
         index, self._index = self._index, None  # so that a half-built graph (Ctrl-C) is never used
         total = flat.ntotal
         self._set_levels(index, vectors)
-        # `add` also appends to the storage. The rows are there already, so it writes them onto themselves:
-        # no second copy of the vectors exists at any time.
+        # `add` also appends to the storage. The rows are already there, so it writes them onto themselves: no second
+        # copy of the vectors exists at any time.
         flat.ntotal = index.ntotal
         try:
             index.add(vectors[index.ntotal :])
@@ -60,10 +60,10 @@ class Hnsw:
         self._index = index
 
     def _set_levels(self, index: Any, vectors: Matrix) -> None:
-        """Choose the levels of the new rows: at random as in the paper, but copies on the lowest level only.
+        """Choose the levels of the new rows: at random as in the paper, but copies only on the lowest level.
 
-        Copies (retweets, empty texts) are linked to each other, so a search that meets one on its way down finds
-        nothing else. Where 58 % of the rows were copies, recall of the top ten was .60; with this rule it is .99.
+        Copies (retweets, empty texts) are linked to each other, so a search that reaches one on its way down finds
+        nothing else. With 58 % copies among the rows, recall of the top ten was .60; with this rule it is .99.
         """
         faiss, known = load_faiss(), index.ntotal
         cumulative = np.cumsum(faiss.vector_to_array(index.hnsw.assign_probas))[:-1]
@@ -74,16 +74,16 @@ class Hnsw:
         faiss.copy_array_to_vector(np.concatenate([old_levels, levels]).astype(np.int32), index.hnsw.levels)
 
     def cost(self, fetch: int, rows: int) -> float:
-        """Return the number of vectors compared: of each visited node's links, about half lead to nodes seen before."""
+        """Return the number of vectors compared: about half of a visited node's links lead to seen nodes."""
         return self.LINKS * self._width(fetch)
 
     def _width(self, fetch: int) -> int:
         return max(int(self.settings["ef"]), 2 * fetch)
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        """Return likely rows, int64 [n_queries, fetch], filled with −1.
+        """Return likely rows, int64 [n_queries, fetch], padded with −1.
 
-        Forbidden rows are traversed but not returned, so the search is wider the fewer rows `mask` allows.
+        Forbidden rows are traversed but not returned, so the fewer rows `mask` allows, the wider the search.
         """
         faiss = load_faiss()
         ef = self._width(fetch)
@@ -111,7 +111,7 @@ class _Copies:
     """Detects rows that are copies of earlier ones, by stored signatures of 8 bytes per row.
 
     A signature hashes SIDES random projections of a unit vector, rounded to 1 / GRAIN. It is equal for vectors that
-    differ in their last bits (1e-7), as those of one text from two batches do, for 95 % of those that differ by
+    differ in their last bits (1e-7), like those of one text from two batches, for 95 % of vectors that differ by
     1e-4, and for almost none that differ by .02.
     """
 
@@ -122,7 +122,7 @@ class _Copies:
         self._rows = 0  # the number of rows seen
 
     def among(self, vectors: Matrix, first: int) -> Mask:
-        """Return which of the rows [first:] of `vectors` [n, d] copy an earlier row, bool [n − first]."""
+        """Return which of the rows [first:] of `vectors` [n, d] are copies of an earlier row, bool [n − first]."""
         if self._rows < first:  # after loading
             self._take(vectors[self._rows : first])
         return self._take(vectors[first:])

@@ -8,17 +8,17 @@ from indexes.vectors.faiss_files import damaged, first_bytes
 from indexes.vectors.hnsw import Hnsw
 from indexes.vectors.pq import IvfPq, PqScan
 
-AUTO_EXACT, AUTO_CELLS = 200_000, 1_000_000  # rows from which `auto` approximates, and uses cells
+AUTO_EXACT, AUTO_CELLS = 200_000, 1_000_000  # minimum rows at which `auto` approximates, and uses cells
 GENERATORS: dict[str, type[Hnsw] | type[IvfPq] | type[PqScan]] = {"hnsw": Hnsw, "ivfpq": IvfPq, "pq": PqScan}
 
 
 def kind_by_size(rows: int) -> str:
-    """Return the kind that `auto` builds: codes, made in seconds with good recall; from a million rows on, cells."""
+    """Return the kind that `auto` builds: codes, built in seconds with good recall; cells from a million rows."""
     return "pq" if rows < AUTO_CELLS else "ivfpq"
 
 
 def kind_of(path: Path) -> str:
-    """Return the kind of a saved structure by its first bytes. Raises DamagedError if it is none of ours."""
+    """Return the kind of a saved structure by its first bytes. Raises DamagedError if it is not one of ours."""
     start = first_bytes(path)
     for name, generator in GENERATORS.items():
         if start in generator.FOURCCS:

@@ -1,4 +1,4 @@
-"""Candidate generation by compressed codes of 4 bits: in cells, the nearest of which are scanned, or all scanned.
+"""Candidate generation by compressed 4-bit codes: in cells, scanning only the nearest cells, or scanning all codes.
 
 IVF-PQ: Jégou et al., "Product quantization for nearest neighbor search", TPAMI 2011. Fast scan: André et al.,
 "Accelerated nearest neighbor search with Quick ADC", ICMR 2017.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from indexes.disk.writing import FileRecord
 
 SEED = 1234
-BITS, CENTROIDS = 4, 16  # of a code, and what it chooses from
+BITS, CENTROIDS = 4, 16  # bits per code, and centroids per codebook
 Settings = Mapping[str, float]
 
 
@@ -36,8 +36,8 @@ def _padded(vectors: Matrix, multiple: int) -> Matrix:
 class IvfPq:
     """CandidateGenerator by IVF-PQ with fast scan: about 2√n cells, nearest first, of 4-bit codes of two dimensions.
 
-    Of the files of earlier versions, cells of codes that are looked up one by one (a quarter byte per dimension) are
-    read as they are.
+    In files of earlier versions, cells of codes that are looked up one by one (a quarter byte per dimension) are used
+    unchanged.
     """
 
     FOURCCS: ClassVar[Sequence[bytes]] = (b"IwPf", b"IwPQ")
@@ -45,8 +45,8 @@ class IvfPq:
         {"probed": 1 / p, "refine": r}
         for p, r in itertools.product((256, 128, 64, 32, 16, 12, 8, 4, 2), (1, 2, 4, 8, 16))
     )
-    RESERVE = 256  # rows rescored besides, since many may have one code
-    PROBED_PER_HIT = 40  # rows that a query compares at least per hit, whatever `probed` is
+    RESERVE = 256  # additional rows rescored, since many may share one code
+    PROBED_PER_HIT = 40  # minimum rows compared per hit, whatever `probed` is
     DIMENSIONS_PER_CODE = 2
     LOOKED_UP = 4  # dimensions per byte of a code in files of earlier versions
     CODE_SPEED = 32.0  # codes compared in the time of one full vector
@@ -59,7 +59,7 @@ class IvfPq:
     def extend(self, flat: Any, vectors: Matrix) -> None:
         """Add codes of the new rows of `vectors`, float32 [n, d].
 
-        Trains on the first call, and again when twice the cells are due (four times as many rows).
+        Trains on the first call, and again when twice as many cells are due (four times as many rows).
         """
         if self._index is None or self._cells(len(vectors)) >= 2 * self._index.nlist:
             self._index = None
@@ -181,9 +181,9 @@ class PqScan:
         return int(self.settings["refine"] * fetch) + 64
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        """Return several times `fetch` rows, int64 [n_queries, m], filled with −1.
+        """Return several times `fetch` rows, int64 [n_queries, m], padded with −1.
 
-        FAISS has no selector here, so more rows are fetched in proportion to those that `mask` forbids.
+        FAISS has no selector here, so more rows are fetched in proportion to the rows that `mask` forbids.
         """
         total = self._index.ntotal
         count = self._fetched(fetch)

@@ -1,4 +1,4 @@
-"""Recall of an approximate index against the cost of a search: the curve from which settings are chosen."""
+"""Recall of an approximate index versus search cost: the curve from which settings are chosen."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def held_out(index: FaissIndex, rows: RowArray) -> tuple[Matrix, RowArray]:
 
 
 def measure(index: FaissIndex, queries: Matrix, k: int, own: RowArray | None = None) -> Curve:
-    """Return the curve over `queries`, float32 [n, dim]; `own`, int64 [n], is the row to exclude from each answer.
+    """Return the curve over `queries`, float32 [n, dim]; `own`, int64 [n]: the row to exclude from each answer.
 
     Raises IndexesError if the index has nothing to tune. The index's settings are restored afterwards.
     """
@@ -72,13 +72,13 @@ def measure(index: FaissIndex, queries: Matrix, k: int, own: RowArray | None = N
 
 
 def choose(points: Sequence[SearchCost], target: float) -> SearchCost:
-    """Return the cheapest point whose recall reaches `target`, or the one with the highest recall if none does."""
+    """Return the cheapest point whose recall reaches `target`, or the point with the highest recall if none does."""
     reaching = [p for p in points if p.recall >= target]
     return min(reaching, key=lambda p: p.ms) if reaching else max(points, key=lambda p: p.recall)
 
 
 def _without(rows: RowArray, own: RowArray | None, k: int) -> RowArray:
-    """Return `rows` [n, m] without each query's own row (or the last, where it is absent), cut to k columns."""
+    """Return `rows` [n, m] without each query's own row (or the last, if it is absent), truncated to k columns."""
     if own is None:
         return rows
     drop = rows == own[:, None]

@@ -1,4 +1,4 @@
-"""Inner products of given rows, and the best of them: every kind of vector index answers from these."""
+"""Inner products with given rows, and the best of them, used by every kind of vector index."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from indexes import kernels
 from indexes.interface import Matrix, RowArray, ScoreArray
 
-BUFFER_BYTES = 1 << 25  # of products held at a time
+BUFFER_BYTES = 1 << 25  # bytes of products held at a time
 
 
 def scores(vectors: Matrix, queries: Matrix, rows: RowArray) -> ScoreArray:
@@ -38,6 +38,6 @@ def with_reserve(k: int) -> int:
 
 
 def best(rows: RowArray, scores: ScoreArray, k: int) -> tuple[RowArray, ScoreArray]:
-    """Return the top k of `rows` and `scores` [n, m] per query, [n, k]: by falling score, then by rising row."""
+    """Return the top k of `rows` and `scores` [n, m] per query, [n, k]: by descending score, then ascending row."""
     first = np.arange(len(rows))[:, None], np.lexsort((rows, -scores))[:, :k]
     return rows[first], scores[first]

@@ -1,6 +1,6 @@
 """The vectors of an index in one place: FAISS's flat index, or a mapped block until something needs FAISS.
 
-Importing FAISS takes a seventh of a CPU second, and a lone search of mapped vectors can do without it.
+Importing FAISS takes a seventh of a CPU second, and a single search of mapped vectors can do without it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def lend(flat: Any, block: Matrix) -> bool:
 
 
 def own(flat: Any) -> None:
-    """Copy the block that was lent to the index, if any: FAISS aborts the process when it adds to a view."""
+    """Copy the block that was lent to the index, if any: FAISS aborts the process if it adds to a view."""
     if not getattr(flat, "referenced_objects", None):
         return
     (block,) = flat.referenced_objects
@@ -54,14 +54,14 @@ def lent_file(flat: Any) -> mmap.mmap | None:
 
 
 class StoredVectors:
-    """Normalised vectors of dimension `dim`. Reading may happen in several threads at once, a change may not."""
+    """Normalised vectors of dimension `dim`. Several threads may read at once, but not during a change."""
 
     def __init__(self, dim: int) -> None:
         """Create an empty store. Raises MissingExtraError if FAISS is not installed."""
         if not faiss_loaded() and find_spec("faiss") is None:
             load_faiss()
         self.dim = dim
-        self._block: Matrix | None = None  # what is in no flat index yet
+        self._block: Matrix | None = None  # vectors not yet in a flat index
         self._flat: Any = None
         self._lock = threading.Lock()
         self._scattered = False
@@ -108,13 +108,14 @@ class StoredVectors:
             self.flat.add(np.ascontiguousarray(block, dtype=np.float32))
 
     def own(self) -> None:
-        """Copy what was lent to FAISS, because FAISS writes to it."""
+        """Copy the block lent to FAISS, before FAISS writes to it."""
         own(self.flat)
 
     def expect(self, *, scattered: bool) -> None:
-        """Tell the kernel whether single rows of a mapped file are read next, or all of them one after the other.
+        """Tell the kernel whether single rows of a mapped file are read next, or all of them in sequence.
 
-        For a single row that is not in memory, it would read thirty times as much ahead, and drop other rows for it.
+        For a single row that is not in memory, it would otherwise read thirty times as much ahead, and evict other
+        rows for it.
         """
         if scattered != self._scattered and (mapped := self.file) is not None:
             self._scattered = scattered

@@ -1,3 +1,3 @@
-"""What every room may use: errors, files, lines, settings, progress, and output for terminals and programs."""
+"""Shared by all packages: errors, files, lines, settings, progress, and output for terminals and programs."""
 
 __all__: list[str] = []

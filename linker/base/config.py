@@ -70,7 +70,7 @@ def _override(values: dict[str, Any], text: str) -> None:
 def changed(default: T, values: Mapping[str, Any], where: str, prefix: str, also: Collection[str] = ()) -> T:
     """Return the dataclass `default` with the `values` of a table, checked and converted.
 
-    `also` are known keys of the table that are not fields of the dataclass.
+    `also` lists known keys of the table that are not fields of the dataclass.
     Raises ConfigError naming `where` and the key.
     """
     converted = _converted(type(default), values, where, prefix, also)
@@ -81,7 +81,7 @@ def changed(default: T, values: Mapping[str, Any], where: str, prefix: str, also
 
 
 def _build(cls: type[T], values: Mapping[str, Any], where: str, prefix: str) -> T:
-    if hasattr(cls, "read_table"):  # the class chooses its fields by the table
+    if hasattr(cls, "read_table"):  # the class chooses its fields based on the table
         return typing.cast("T", getattr(cls, "read_table")(values, where, prefix))  # noqa: B009 - for mypy's sake
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # T is a dataclass by contract
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
@@ -90,7 +90,7 @@ def _build(cls: type[T], values: Mapping[str, Any], where: str, prefix: str) -> 
     converted = _converted(cls, values, where, prefix)
     try:
         return cls(**converted)
-    except ValueError as e:  # a dataclass may refuse in __post_init__
+    except ValueError as e:  # a dataclass may reject values in __post_init__
         raise ConfigError(f"{where}: {e}") from None
 
 

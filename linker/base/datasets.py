@@ -1,4 +1,4 @@
-"""Data sets of the package ir_datasets, by `ir_datasets:ID`, as far as they are on this disk. Needs the extra `ir`."""
+"""Data sets of the package ir_datasets, by `ir_datasets:ID`, if they are on this disk. Needs the extra `ir`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linker.base.errors import InputError
 
 PREFIX = "ir_datasets:"
 BATCH = 1000  # rows read at a time
-_guard = threading.RLock()  # what `offline` replaces belongs to the process
+_guard = threading.RLock()  # `offline` replaces process-wide state
 
 
 def is_name(value: object) -> bool:
@@ -23,7 +23,7 @@ def is_name(value: object) -> bool:
 
 
 def open_dataset(name: str | os.PathLike[str]) -> Any:
-    """Return the data set, an `ir_datasets.Dataset`. Raises InputError if there is none of this name."""
+    """Return the data set, an `ir_datasets.Dataset`. Raises InputError if there is no data set of this name."""
     with importing("a data set of ir_datasets", "ir"):
         import ir_datasets
     id_ = os.fspath(name).removeprefix(PREFIX)
@@ -72,7 +72,7 @@ def qrels(name: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
 
 
 def rows(name: str | os.PathLike[str], read: Callable[[], Iterable[Any]]) -> Iterator[Any]:
-    """Yield what ir_datasets reads, some at a time, without downloading. Raises InputError as `offline` does."""
+    """Yield the records that ir_datasets reads, in batches, without downloading. Raises InputError like `offline`."""
     with offline(name):
         iterator = iter(read())
     while True:

@@ -6,7 +6,7 @@ import re
 
 from indexes.errors import DISTRIBUTION
 
-# The distribution of each module whose name is not its distribution's.
+# The distribution of each module whose name differs from its distribution's.
 DISTRIBUTIONS = {
     "faiss": "faiss-cpu",
     "haystack": "haystack-ai",
@@ -16,12 +16,12 @@ DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "starlette": "fastapi",
 }
-OURS = ("bench", "dev", "docs", "peers")  # extras for those who develop linker
+OURS = ("bench", "dev", "docs", "peers")  # extras for linker's developers
 REQUIREMENT = re.compile(r"([\w.-]+)[^;]*(?:;.*\bextra == [\"']([\w-]+)[\"'])?")
 
 
 class LinkerError(Exception):
-    """Base of every error of this package; its text names what was wrong, where, and the remedy."""
+    """Base of every error of this package; its text names the problem, the place, and the remedy."""
 
 
 class InputError(LinkerError):
@@ -37,9 +37,9 @@ class ConfigError(LinkerError):
 
 
 def requirements() -> dict[str, list[str]]:
-    """Return the distributions that each extra installs, and under "" those that are always installed.
+    """Return the distributions that each extra installs and, under "", the ones that are always installed.
 
-    They are those of the package's metadata; a package that is not installed has none.
+    They come from the package's metadata; a package that is not installed has none.
     """
     import importlib.metadata
 

@@ -1,4 +1,4 @@
-"""Read and write the user's files: written whole or not at all, read with errors that name the file."""
+"""Read and write the user's files: written completely or not at all, read with errors that name the file."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from linker.base.printable import print_for_programs
 if TYPE_CHECKING:
     import sqlite3
 
-STDIO = Path("-")  # stands for stdin where a file is read, for stdout where one is written
-# Not replaced where it is redirected to a file, which others write, too.
+STDIO = Path("-")  # stdin for files to read, stdout for files to write
+# Not replaced if it is redirected to a file, to which others write, too.
 STDOUT = (STDIO, Path("/dev/stdout"))
-MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # bytes of a file of settings, and of a tokenizer
+MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # maximum bytes of a settings file, and of a tokenizer
 MAX_NPY_HEAD = 1 << 14
-STEPS = 100_000  # of SQLite's machine between two looks at the clock, some milliseconds
+STEPS = 100_000  # steps of SQLite's virtual machine between two clock checks: a few milliseconds
 
 
 def real(path: Path) -> Path:
-    """Return where a path leads; a loop of links, which nothing can be opened through, stays as it is."""
+    """Return the target of a path; a loop of links, through which nothing can be opened, stays as it is."""
     return Path(os.path.realpath(path))
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a crash leaves the old one or the new one; on return, the new one is on the disk.
+    """Write a file so that a crash leaves either the old or the new one; on return, the new one is on the disk.
 
     Pipes and devices are written directly. Raises InputError if the file cannot be written.
     """
@@ -57,7 +57,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         yield held
         print_for_programs(held.getvalue())
         return
-    # With numpy, for which the start of a command need not wait.
+    # It imports numpy, which should not delay the start of a command.
     from indexes.disk.writing import sync
     from indexes.store.ownership import index_of
 
@@ -93,7 +93,7 @@ def _new_file(path: Path, replaced: Path) -> IO[bytes]:
 
 
 def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
-    """Raise InputError if the file of an option cannot be written, or is an input or another option's file, too.
+    """Raise InputError if an option's file cannot be written, or is also an input or another option's file.
 
     `outputs`: option → file, None if it is not given.
     """
@@ -108,7 +108,7 @@ def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str
 
 
 def check_distinct(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
-    """Raise InputError if the file of an option is an input or the file of another option, too."""
+    """Raise InputError if an option's file is also an input or another option's file."""
     used = {real(Path(path)): "an input, which would be lost" for path in inputs if path is not None}
     for option, name in outputs.items():
         if name is None or Path(name) in STDOUT:
@@ -119,9 +119,9 @@ def check_distinct(outputs: Mapping[str, str | Path | None], inputs: Iterable[st
 
 
 def open_input(path: Path) -> BufferedReader:
-    """Open a file that the user named: a regular file, a pipe (read once), a terminal, or stdin, by the name `-`.
+    """Open a file that the user named: a regular file, a pipe (read once), a terminal, or stdin, under the name `-`.
 
-    Raises InputError for any other device, whose data may never end, and OSError as `open` does.
+    Raises InputError for any other device, whose data may never end, and OSError like `open`.
     """
     if path == STDIO:
         # A copy, so that the caller may close it.
@@ -162,7 +162,7 @@ def map_bytes(path: Path) -> mmap.mmap | bytes:
 
 
 def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
-    """Return the array of numbers in the content of a .npy file, without copying: numpy trusts the shape in its head.
+    """Return the array of numbers in the content of a .npy file, without copying: numpy trusts a header's shape.
 
     Raises InputError if it is damaged or holds anything but numbers.
     """
@@ -182,7 +182,7 @@ def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
             raise ValueError(f"it is shorter than the shape {shape} that it declares")
         array = np.frombuffer(content, dtype, count, head.tell()) if count else np.empty(0, dtype)
         return array.reshape(shape, order="F" if is_fortran else "C")
-    # A header is a Python literal, so that parsing it may raise any of these.
+    # A header is a Python literal, so parsing it may raise any of these.
     except (ValueError, TypeError, OverflowError, SyntaxError, RecursionError, tokenize.TokenError) as e:
         raise InputError(
             f"cannot read {path} as a .npy matrix: {str(e)[:200]}; save its numbers again"
@@ -214,7 +214,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 def read_json(path: Path, limit: int = MAX_JSON) -> Any:
     """Return the value in a JSON file of at most `limit` bytes.
 
-    Raises InputError if it is not JSON, and errors as `read_regular` does.
+    Raises InputError if it is not JSON, and the errors of `read_regular`.
     """
     content = read_regular(path, limit)
     try:
@@ -233,6 +233,6 @@ def nonempty_lines(path: Path) -> list[str]:
 
 
 def limit_queries(connection: sqlite3.Connection, seconds: float, steps: int = STEPS) -> None:
-    """Let SQLite stop a query that exceeds a time limit: a crafted file can make one loop for ever."""
+    """Make SQLite stop a query that exceeds a time limit: a crafted file can make a query loop for ever."""
     deadline = time.monotonic() + seconds
     connection.set_progress_handler(lambda: time.monotonic() > deadline, steps)

@@ -14,14 +14,14 @@ from linker.base.files import open_input
 MAX_LINE = 16 << 20  # bytes; the rest of a longer line is dropped
 BLOCK = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
-UNKNOWN = "linker-unknown"  # the name of the handler of bytes that an encoding does not know
+UNKNOWN = "linker-unknown"  # name of the handler for undecodable bytes
 GZIP = 31  # zlib's window bits for gzip with its checksum
 
-Line = tuple[int, bytes, int]  # number from 1, content cut at the limit, bytes before the cut
+Line = tuple[int, bytes, int]  # number from 1, content truncated to the limit, full size in bytes
 
 
 class DamagedInputError(InputError):
-    """A compressed file is cut or corrupted; `raw` is the unfinished line, number `line`, before the damage."""
+    """A compressed file is truncated or corrupted; `raw` is the unfinished line, number `line`, before the damage."""
 
     def __init__(self, path: Path, line: int, reason: str, raw: bytes) -> None:
         super().__init__(f"{path}:{line}: {reason}")
@@ -35,9 +35,9 @@ class _DamageError(Exception):
 def read_lines(path: Path, limit: int = MAX_LINE, encoding: str | None = None) -> Iterator[Line]:
     r"""Yield a file's lines without their newlines; gzip is detected by content, a UTF-8 BOM is dropped.
 
-    With an `encoding`, the lines are converted to UTF-8; bytes that it does not know become \xff, which is not UTF-8.
-    A line of more than `limit` bytes is cut and comes with its size before the cut; memory stays near `limit`. Raises
-    InputError if the file cannot be read, DamagedInputError after the lines before any damage.
+    With an `encoding`, the lines are converted to UTF-8; bytes that cannot be decoded become \xff, which is not
+    UTF-8. A line of more than `limit` bytes is truncated and comes with its full size; memory stays near `limit`.
+    Raises InputError if the file cannot be read, DamagedInputError after the lines before any damage.
     """
     lines = _split(path, limit, encoding)
     for number, raw, size in itertools.islice(lines, 1):
@@ -51,13 +51,13 @@ def read_lines(path: Path, limit: int = MAX_LINE, encoding: str | None = None) -
 
 
 class Splitter:
-    """Cuts blocks of bytes into lines; what follows the last newline waits for the next block."""
+    """Splits blocks of bytes into lines; bytes after the last newline wait for the next block."""
 
     def __init__(self, limit: int = MAX_LINE, number: int = 1) -> None:
-        """`number` is that of the first line. Of a line of more than `limit` bytes, the rest is dropped."""
+        """`number`: the number of the first line. Lines are truncated to `limit` bytes."""
         self._limit = limit
         self.number, self.head = number, bytearray()
-        self.waiting = 0  # bytes after the last newline, before the cut
+        self.waiting = 0  # bytes after the last newline, before truncation
 
     def feed(self, block: bytes) -> Iterator[Line]:
         """Yield the lines that end in a block."""
@@ -74,7 +74,7 @@ class Splitter:
         self.waiting += len(tail)
 
     def rest(self) -> Iterator[Line]:
-        """Yield the last line where no newline ends it."""
+        """Yield the last line if no newline ends it."""
         if self.waiting:
             yield self.number, bytes(self.head), self.waiting
 
@@ -101,7 +101,7 @@ def _converted(data: Iterable[bytes], encoding: str | None) -> Iterator[bytes]:
 
 
 def _with_newlines(data: Iterator[bytes], encoding: str | None) -> Iterator[bytes]:
-    """Turn CR into newlines where nothing else ends the lines of a table, as Excel's "CSV (Macintosh)" has it."""
+    """Turn CR into newlines if nothing else ends the lines of a table, as in Excel's "CSV (Macintosh)"."""
     first = next(data, b"")
     is_mac = encoding is not None and b"\r" in first[:-1] and b"\n" not in first
     for block in itertools.chain([first] if first else [], data):
@@ -109,7 +109,7 @@ def _with_newlines(data: Iterator[bytes], encoding: str | None) -> Iterator[byte
 
 
 def _unknown(error: UnicodeError) -> tuple[str, int]:
-    """Stand for bytes that cannot be decoded, by what surrogateescape writes as the byte ff."""
+    """Replace bytes that cannot be decoded by the surrogate that surrogateescape writes as the byte ff."""
     assert isinstance(error, UnicodeDecodeError)
     return "\udcff", error.end
 
@@ -118,7 +118,7 @@ codecs.register_error(UNKNOWN, _unknown)
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Yield a file's bytes, decompressed, some at a time. Raises InputError if it cannot be read."""
+    """Yield a file's decompressed bytes block by block. Raises InputError if it cannot be read."""
     try:
         with open_input(path) as file:
             first = file.read(BLOCK)
@@ -134,9 +134,9 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def _inflate(compressed: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompress gzip members; of damaged data, yield everything up to the damage.
+    """Decompress gzip members; if data are damaged, yield everything up to the damage.
 
-    zlib drops the output of a call that fails, so the call is repeated for half as many bytes, down to one.
+    zlib drops the output of a call that fails, so the call is repeated with half as many bytes, down to one.
     """
     inflater, size = zlib.decompressobj(GZIP), BLOCK
     for block in compressed:

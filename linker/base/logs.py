@@ -10,7 +10,7 @@ from linker.base.printable import printable
 
 
 def _shown(record: logging.LogRecord) -> bool:
-    """Make a record printable: names of files may hold what a terminal obeys, or bytes that no encoding takes."""
+    """Make a record printable: file names may contain terminal control characters or undecodable bytes."""
     record.msg, record.args = printable(record.getMessage()), None
     return True
 
@@ -22,7 +22,7 @@ logger.addFilter(_shown)
 
 @contextlib.contextmanager
 def logging_to(handler: logging.Handler, level: int = logging.INFO) -> Iterator[None]:
-    """Send what the package logs from `level` on to `handler`, for as long as the context lasts."""
+    """Send the package's log records of at least `level` to `handler` while the context lasts."""
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(level)

@@ -1,7 +1,7 @@
 """Option records: each option of a command is declared once, as an annotated field of a frozen dataclass.
 
-The command line, Python's signatures, HTTP and MCP are made from the fields. An option's type carries an `Opt`; a field
-that the command line does not have has its type as a string, so that nothing heavy is imported for it.
+The command line, Python's signatures, HTTP and MCP are generated from the fields. An option's type carries an `Opt`;
+a field that is not on the command line has its type as a string, so that nothing heavy is imported for it.
 """
 
 import dataclasses
@@ -21,13 +21,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Opt:
-    """What an option is, apart from its name, its type and its default.
+    """The description of an option, apart from its name, type and default.
 
-    `flag`: how the command line writes it, if not by its name: "-k", "--layout/--no-layout"; "" makes it an argument.
+    `flag`: its form on the command line, if not its name: "-k", "--layout/--no-layout"; "" makes it an argument.
     `group`: its heading in the help. `low`, `high`: bounds of a number. `only`: the methods that use it, if not all.
-    `complete`: the function of `linker.cli.completion` for its values. `required`: the command line needs it, though
-    Python has a default. `read`: what the command line reads, if Python takes more. `off`: the flag of a bool makes it
-    False. `default`: whether the help shows it, or what there.
+    `complete`: the function of `linker.cli.completion` that completes its values. `required`: mandatory on the
+    command line, though Python has a default. `read`: the type on the command line, if Python takes more. `off`: the
+    flag of a bool makes it False. `default`: whether the help shows the default, or the text shown instead.
     """
 
     help: str = ""
@@ -46,7 +46,7 @@ class Opt:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a record: the field's name, type and default (`inspect.Parameter.empty`: none), and what it is."""
+    """An option of a record: the field's name, type and default (`inspect.Parameter.empty`: none), and its `Opt`."""
 
     name: str
     type: Any
@@ -55,7 +55,7 @@ class Option:
 
 
 def option_of(name: str, annotation: Any, default: Any) -> Option | None:
-    """Return the option that an annotation describes, if it does."""
+    """Return the option that an annotation describes, if any."""
     if get_origin(annotation) is not Annotated:
         return None
     kind, *about = get_args(annotation)
@@ -71,13 +71,13 @@ def options(record: type[Any]) -> Iterator[Option]:
 
 
 def described(record: type[Any], name: str) -> tuple[Option, str]:
-    """Return an option of a record, and its help for requests: with `names` of fields instead of flags."""
+    """Return an option of a record, and its help for requests, with the fields' `names` instead of flags."""
     option = next(option for option in options(record) if option.name == name)
     return option, FLAG.sub(lambda match: f"`{match[1].replace('-', '_')}`", option.about.help)
 
 
 def values(record: Any) -> dict[str, Any]:
-    """Return the values of a record by the names of its fields: arguments for a function that `takes` it."""
+    """Return the values of a record by field name: arguments for a function that `takes` it."""
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
 
 
@@ -97,7 +97,7 @@ def takes(record: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]
 
 
 def shown(record: type[T]) -> type[T]:
-    """Give a record that users make a signature that shows the types of its fields, and no more."""
+    """Give a record that users create a signature that shows only the types of its fields."""
     record.__signature__ = _plain(record)  # type: ignore[attr-defined]  # of all classes
     return record
 

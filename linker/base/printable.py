@@ -13,7 +13,7 @@ BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks, embeddings, over
 SEPARATORS = "\u2028\u2029"
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}{SEPARATORS}\ud800-\udfff]")
 _UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}{SEPARATORS}]")  # orjson escapes the others
-# Of a cluster's address, a password may hold any character; a `Path` writes the two slashes of an address as one.
+# The password in a cluster's address may hold any character; a `Path` writes an address's two slashes as one.
 _CREDENTIALS = re.compile(r"((?:elastic|opensearch)\+\w+:/{1,2})\S*@|(\w:/{1,2})[^\s/]*@", re.IGNORECASE)
 _BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -53,7 +53,7 @@ def json_text(value: Any) -> str:
 
 
 def spreadsheet_cell(text: str) -> str:
-    """Return a text as a TSV cell that a spreadsheet shows and never computes: ' is put before = + - @."""
+    """Return a text as a TSV cell that a spreadsheet shows and never evaluates: ' is put before = + - @."""
     flat = on_one_line(text)
     return f"'{flat}" if text.startswith(_FORMULA) or flat.startswith(_FORMULA) else flat
 
@@ -62,7 +62,7 @@ class PrintableStream:
     """A text stream that makes all text printable; everything else is delegated to the stream below."""
 
     def __init__(self, stream: TextIO, *, messages: bool = False) -> None:
-        """`stream` is the stream below, which receives the text; `messages`: it is about the program, not data."""
+        """`stream` is the stream below, which receives the text; `messages`: text about the program, not data."""
         self._stream, self._messages = stream, messages
 
     def write(self, text: str) -> int:

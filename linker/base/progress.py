@@ -1,4 +1,4 @@
-"""Progress: bars on a terminal, log lines elsewhere, and calls of whoever listens (`progress=` of public functions)."""
+"""Progress: bars on a terminal, log lines elsewhere, and calls to listeners (`progress=` of public functions)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 else:
     _Tqdm = tqdm  # takes no parameter at run time
 
-# What is done, how much of it is done, and of how much (None: unknown).
+# Description of the work, amount done, and total (None: unknown).
 Progress = Callable[[str, int, int | None], object]
 EVERY = 10.0  # seconds between the log lines of one bar
-# Of this thread or task alone, so that jobs of one process do not hear each other.
+# Per thread or task, so that jobs in one process do not hear each other's progress.
 _listeners: contextvars.ContextVar[tuple[Progress, ...]] = contextvars.ContextVar("listeners", default=())
 
 
 class _Bar(_Tqdm):
-    """A bar that also tells the listeners; tqdm itself counts nothing where it shows nothing."""
+    """A bar that also notifies the listeners; tqdm itself counts nothing if it shows nothing."""
 
     what: str
     units = 0
@@ -36,7 +36,7 @@ class _Bar(_Tqdm):
     figures = ""
 
     def begin(self, what: str, whole: int | None) -> None:
-        """Remember what is done, and when it began."""
+        """Remember the description and the start time."""
         self.what, self.whole, self.said = what, whole, time.monotonic()
 
     def update(self, n: float | None = 1) -> bool | None:
@@ -60,9 +60,9 @@ class _Bar(_Tqdm):
 
 
 def bar(total: int | None, what: str, unit: str = "") -> tqdm[Never]:
-    """Return a bar to `update(n)`; where stderr is not a terminal, it logs a line every ten seconds instead.
+    """Return a bar to `update(n)`; if stderr is not a terminal, it logs a line every ten seconds instead.
 
-    A `total` of 0 makes one that neither shows, logs nor tells anything.
+    With a `total` of 0, the bar shows, logs and reports nothing.
     """
     name = f" {unit}" if unit else "it"
     shown = _Bar(
@@ -73,14 +73,14 @@ def bar(total: int | None, what: str, unit: str = "") -> tqdm[Never]:
         leave=False,
         file=unguarded(sys.stderr),
     )
-    shown.unit = name  # tqdm sets none where it shows nothing
+    shown.unit = name  # tqdm sets none if it shows nothing
     shown.begin(what, total)
     return shown
 
 
 @contextlib.contextmanager
 def listening(listener: Progress | None) -> Iterator[None]:
-    """Tell `listener`, if there is one, of every step of every bar of this thread or task while the context lasts."""
+    """Notify `listener`, if there is one, of every step of every bar in this thread or task within the context."""
     before = _listeners.set((*_listeners.get(), *([listener] if listener else ())))
     try:
         yield

@@ -1,4 +1,4 @@
-"""What commands of all rooms share: two option types, JSON on stdout, notes and warnings on stderr."""
+"""Shared by all packages' commands: two option types, JSON on stdout, notes and warnings on stderr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def print_json(value: Any) -> None:
 
 
 def print_result(values: Any, line: object, as_json: bool) -> None:
-    """Print a result on stdout: its values as JSON, or its line for people."""
+    """Print a result on stdout: its values as JSON, or a human-readable line."""
     if as_json:
         print_json(values)
     else:

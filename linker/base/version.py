@@ -1,3 +1,3 @@
-"""The version of this package, where every room may read it."""
+"""The version of this package, importable from every subpackage."""
 
 __version__ = "0.2.0"

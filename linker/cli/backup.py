@@ -94,7 +94,7 @@ def checkout(
 ) -> None:
     """Bring back an older generation of an index.
 
-    Commits a new generation with the content of one that --keep kept (`index info` lists them).
+    Commits a new generation with the content of one kept by --keep (`index info` lists them).
 
     Example: linker index checkout news.index 3
     """

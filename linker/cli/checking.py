@@ -74,7 +74,7 @@ def _cpu_features() -> list[str]:
 
 
 def _gpus() -> dict[str, Any]:
-    """Return the GPUs that each installed library sees, None for a missing library."""
+    """Return the GPUs that each installed library sees; None for a missing library."""
     seen: dict[str, Any] = {"faiss": None, "torch": None}
     if importlib.util.find_spec("faiss"):
         import faiss
@@ -86,7 +86,7 @@ def _gpus() -> dict[str, Any]:
 
 
 def _asked_torch() -> list[str]:
-    """Return the names of the GPUs that PyTorch sees: loading it takes seconds, and is worth it where there is one."""
+    """Return the names of the GPUs that PyTorch sees; loading it takes seconds, so only do so if there is a GPU."""
     import torch
 
     return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]

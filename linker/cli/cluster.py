@@ -1,4 +1,4 @@
-"""Commands on an index that an address names, where they differ from those on a directory."""
+"""Commands on an index at an address, if they differ from the commands on a directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linker.base.terminal import note, print_json
 
 
 def refuse(directory: Path, what: str) -> None:
-    """Raise IndexesError, with the remedy, where an address is given for a directory to do `what` with."""
+    """Raise IndexesError, with the remedy, if `what` needs a directory and an address is given."""
     if address := Address.of(directory):
         from indexes.cluster import refused
 
@@ -46,7 +46,7 @@ def compact(address: Address, keep: int | None, as_json: bool) -> None:
 
 
 def verify(address: Address, documents: int | None, as_json: bool) -> None:
-    """Check an index on a cluster by counts and a random sample. Raises typer.Exit where it is damaged."""
+    """Check an index on a cluster by counts and a random sample. Raises typer.Exit if it is damaged."""
     from indexes.cluster import check
 
     checked = check(address, documents=documents)

@@ -1,4 +1,4 @@
-"""The options that say how tables of documents and queries are to be read; an index remembers its columns."""
+"""The options for reading tables of documents and queries; an index remembers its columns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TABLES = "Tables"
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Which columns of a table hold what."""
+    """The columns of a table and their roles."""
 
     id_column: Annotated[str | None, Opt(
         "Name of the id column of a table [default: as the index was built, else id].", group=TABLES,
@@ -29,9 +29,9 @@ class Names:
         "Name of the title column, if there is one.", group=TABLES, metavar="NAME")] = None
 
     def columns(self, index: Path | Sequence[Path] | None = None, *, adding: bool = False) -> "Columns":
-        """Return how files are to be read: as the options say, else as the corpus of `index` was.
+        """Return how files are to be read: as the options say, otherwise like the corpus of `index`.
 
-        With `adding`, they are documents, read exactly so; otherwise queries, in which the usual names count, too.
+        With `adding`, they are documents, read exactly so; otherwise queries, for which the usual names count, too.
         """
         from linker.corpora import Columns
 
@@ -43,7 +43,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Tables(Names):
-    """How tables are written, too."""
+    """Columns, and the format of tables."""
 
     make_ids: Annotated[bool, Opt("Make ids from the content, for files that have none.", group=TABLES)] = False
     encoding: Annotated[str | None, Opt(
@@ -88,7 +88,7 @@ def remembered(index: Path | Sequence[Path]) -> "Columns":
 
 
 def describe(paths: Sequence[Path], columns: "Columns | None") -> None:
-    """Say on stderr how tables are written that are not plain UTF-8 with commas."""
+    """Report on stderr the format of tables other than comma-separated UTF-8."""
     from linker.corpora.previews import describe as described
 
     for path in paths:

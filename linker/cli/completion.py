@@ -1,6 +1,6 @@
-"""What the shell completes: names of configurations and encoders, fields of an index, and paths.
+"""Shell completion: names of configurations and encoders, fields of an index, and paths.
 
-An error here would end up in the middle of a command that is being typed, so whatever fails completes nothing.
+An error here would appear in the middle of a command being typed, so on failure nothing is completed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-MOST = 100_000  # documents of an index whose fields are read while somebody waits
+MOST = 100_000  # maximum documents of an index for which fields are read while the user waits
 ENCODERS = {
     "star": "128 dimensions, English; comes with linker",
     "minilm": "384 dimensions, English",
@@ -42,11 +42,11 @@ def rerankers(incomplete: str) -> Iterator[tuple[str, str]]:
 
 
 def conditions(context: typer.Context, incomplete: str) -> Iterator[str]:
-    """Yield `field=` for each metadata field of the index that the command names, unless reading them takes long."""
+    """Yield `field=` for each metadata field of the command's index, unless reading them takes long."""
     from indexes.errors import IndexesError
     from linker.engine.engine import Engine
 
-    # Without its value, the option that is being typed keeps the arguments before it from being assigned.
+    # Without its value, the option being typed keeps the arguments before it from being assigned.
     first = context.params.get("directory") or ()
     for directory in map(Path, (*(first if isinstance(first, (list, tuple)) else (first,)), *context.args)):
         with contextlib.suppress(IndexesError, OSError):
@@ -57,7 +57,7 @@ def conditions(context: typer.Context, incomplete: str) -> Iterator[str]:
 
 
 def paths(incomplete: str) -> Iterator[str]:
-    """Yield the files and folders that begin so; the shell leaves this to whoever completes something else, too."""
+    """Yield the matching files and folders; the shell leaves this to functions that also complete other things."""
     folder, _, start = incomplete.rpartition("/")
     with contextlib.suppress(OSError, ValueError):
         for path in sorted(Path(folder or ("/" if incomplete.startswith("/") else ".")).iterdir()):

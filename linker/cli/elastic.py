@@ -28,7 +28,7 @@ Replicas = Annotated[int | None, Opt("Replicas per shard; default 0.", group=ELA
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Where BM25 runs."""
+    """The options for where BM25 runs."""
 
     backend: Annotated[
         Literal["embedded", "elastic"],
@@ -43,9 +43,9 @@ class Servers:
     replicas: Replicas = None
 
     def settings(self, vectors: str, out: Path) -> "ElasticSettings | None":
-        """Return the settings of the server, or None for the embedded backend; `out` may be an address on a cluster.
+        """Return the server's settings, or None for the embedded backend; `out` may be an address on a cluster.
 
-        Raises typer.BadParameter where options contradict the backend.
+        Raises typer.BadParameter if options contradict the backend.
         """
         shape = self.shards or 1, self.replicas or 0
         if address := Address.of(out):
@@ -92,9 +92,10 @@ def rebuild(
         print(f"{directory}: {manifest.documents} documents on {', '.join(manifest.elastic['urls'])}")
 
 
-@functools.cache  # a command that connects twice asks once
+@functools.cache  # so a command that connects twice asks once
 def confirm_host(hosts: str) -> bool:
-    """Ask on the terminal whether credentials may be sent to a host that only the index names; without one, refuse."""
+    """Ask on the terminal whether to send credentials to a host named only by the index; without a terminal,
+    refuse."""
     question = f"the index names {hosts}: send the credentials there?"
     return sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm(question, err=True)
 
@@ -110,7 +111,7 @@ def differences(directory: Path) -> list[str]:
 
     compared = compare(directory, manifest)
     if compared.damage and manifests.load(directory).generation != manifest.generation:
-        return differences(directory)  # a writer committed meanwhile
+        return differences(directory)  # a writer has committed meanwhile
     for line in compared.notes:
         note(line)
     return compared.damage

@@ -1,4 +1,4 @@
-"""All commands in their groups, and what becomes of errors that reach the top."""
+"""All commands in their groups, and the handling of errors that reach the top level."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from linker.cli.options import flagged
 
 __all__ = ["app", "main"]
 
-WIDEST = 120  # columns of a help text, in a terminal that has them
+WIDEST = 120  # maximum columns of a help text, if the terminal is wide enough
 
 app = typer.Typer(
     name="linker",
@@ -108,7 +108,7 @@ def _version(
 
 
 class _Notes(logging.Handler):
-    """Shows what the package logs: remarks as they are, warnings as warnings."""
+    """Shows the package's log messages: notes as they are, warnings as warnings."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a message on stderr."""
@@ -122,7 +122,7 @@ def main() -> None:
     guard_output()
     try:
         with logging_to(_Notes()):
-            app(prog_name="linker")  # by which the shell asks for completions
+            app(prog_name="linker")  # the shell requests completions by this name
     except (LinkerError, IndexesError) as e:
         _fail(flagged(str(e)))
     except ModuleNotFoundError as e:
@@ -147,9 +147,9 @@ def main() -> None:
 
 
 def _spare_cores() -> None:
-    """Keep the threads of other libraries from waiting in a loop, and from outnumbering the cores."""
-    # OpenBLAS's threads loop for 2**26 cycles from numpy's import on (a quarter of a lone search), OpenMP's after each
-    # parallel part. OpenMP does not know a container's quota.
+    """Keep other libraries' threads from busy-waiting and from outnumbering the cores."""
+    # OpenBLAS's threads spin for 2**26 cycles after numpy's import (a quarter of a single search), OpenMP's after
+    # each parallel region. OpenMP does not know a container's quota.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("OMP_NUM_THREADS", str(cores()))

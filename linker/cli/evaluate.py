@@ -1,4 +1,4 @@
-"""`linker evaluate` and `linker compare`: results on stdout, remarks on stderr."""
+"""`linker evaluate` and `linker compare`: results on stdout, notes on stderr."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def evaluate(
 ) -> None:
     """Evaluate one run as trec_eval does, or several in a table.
 
-    Of one run, stdout is byte for byte that of `trec_eval -c` (with --answered-only, that of `trec_eval`). Several
-    runs, --latex or --markdown give a table with a row per run: the best values in bold, † and ‡ where a run differs
+    For one run, stdout is byte for byte that of `trec_eval -c` (with --answered-only, that of `trec_eval`). Several
+    runs, --latex or --markdown give a table with a row per run: the best values in bold, † and ‡ if a run differs
     significantly from the first one.
 
     Example: linker evaluate links.qrels links.run -m nDCG@10

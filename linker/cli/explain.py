@@ -13,7 +13,7 @@ from linker.base.terminal import AsJson, note, print_json
 if TYPE_CHECKING:
     from linker.scoring.pairs.explaining import Attention, PairExplanation, TextExplanation
 
-WIDTH = 18  # of the token column
+WIDTH = 18  # width of the token column
 REMARK = "Attention is no proof: a weight says what was read, the change in the cosine what that did."
 
 
@@ -39,7 +39,7 @@ def explain(
 ) -> None:
     """Explain the cosine of two texts.
 
-    Each token is left out in turn; for a star encoder, its sparse attention is shown too.
+    Each token is left out in turn; for a star encoder, its sparse attention is also shown.
 
     Example: linker explain model --text "floods in Valencia"
     """
@@ -102,7 +102,7 @@ def _tokens(part: TextExplanation, positions: list[int]) -> Iterator[str]:
 
 
 def _heads(attention: Attention) -> Iterator[str]:
-    """Yield a row per head: α, how far it moved, exact zeros; of a ring, also the mean weight per place."""
+    """Yield a row per head: α, how far it moved, exact zeros; for a ring, also the mean weight per position."""
     ring = attention.name.endswith("ring")
     places = "".join(f"{place:>6}" for place in attention.places) if ring else ""
     yield f"{attention.name:{WIDTH}}   α    moved  exact zeros{'   ' if ring else ''}{places}"

@@ -1,4 +1,4 @@
-"""`linker index export`: the vectors of an index as a file of NumPy, FAISS or hnswlib."""
+"""`linker index export`: the vectors of an index as a file for NumPy, FAISS or hnswlib."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def export(
 ) -> None:
     """Export an index's normalised vectors for NumPy or FAISS.
 
-    OUT.ids.txt holds the ids: line n is that of row (or label) n, from 0.
+    OUT.ids.txt holds the ids: line n is the id of row (or label) n, from 0.
 
     Example: linker index export news.index --npy vectors.npy
     """

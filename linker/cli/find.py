@@ -26,7 +26,7 @@ KEYS = "y: relevant, n: not relevant, m: maybe, s: skip, u: undo the last one, q
 def find(options: FindOptions, tables: Tables, as_json: AsJson = False) -> None:
     """Find documents for seed texts and learn from each verdict.
 
-    All seeds describe one story; with --static, each has links of its own. It stops when the stopping rule estimates
+    All seeds describe one story; with --static, each has its own links. It stops when the stopping rule estimates
     that the target recall is reached, or after --until or --max-read. On a terminal, answer y (relevant), n (not), m
     (maybe), s (skip, comes back last), u (undo) or q (quit). A second call with the same ledger continues.
 
@@ -49,7 +49,7 @@ def find(options: FindOptions, tables: Tables, as_json: AsJson = False) -> None:
 
 
 def _from_terminal() -> Callable[[Question], Answer]:
-    """Return a judge that asks on the terminal, on stderr, so that stdout holds only results."""
+    """Return a judge that asks on the terminal via stderr, so that stdout holds only results."""
     shown = ""
     answers: dict[str, Answer] = {
         "y": "relevant", "n": "not", "m": "maybe", "s": "skip", "u": "undo", "q": "quit",

@@ -1,8 +1,8 @@
-"""Commands that other rooms and other packages bring, by the entry points of the group `linker.commands`.
+"""Commands provided by other rooms and packages, by the entry points of the group `linker.commands`.
 
-Each names a function with Typer's annotations, a pair of a help text and the functions of a group, or a `typer.Typer`.
-They are looked for only where the command line names none of linker's own: reading the entry points of all packages
-takes longer than a short search.
+Each names a function with Typer's annotations, a pair of a help text and the functions of a group, or a
+`typer.Typer`. They are looked for only if the command line names none of linker's own commands: reading the entry
+points of all packages takes longer than a short search.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GROUP = "linker.commands"
 
 
 class Commands(TyperGroup):
-    """The commands of the command line, with those of entry points behind them."""
+    """The command line's own commands, followed by those from entry points."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
@@ -33,7 +33,7 @@ class Commands(TyperGroup):
 
 
 def grouped(help_text: str, commands: Iterable[Any]) -> typer.Typer:
-    """Return functions as the commands of a group; a pair (name, function) has another name than the function's."""
+    """Return functions as the commands of a group; a pair (name, function) overrides the function's name."""
     group = typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
     for command in commands:
         name, function = command if isinstance(command, tuple) else (None, command)
@@ -48,7 +48,7 @@ def register(app: typer.Typer, function: Any, name: str | None = None) -> None:
 
 
 def every(app: typer.Typer) -> dict[str, Any]:
-    """Return all commands of a command line by their words, such as "index build"."""
+    """Return all commands of a command line by their full names, such as "index build"."""
     return dict(_walked(typer.main.get_command(app), ""))
 
 

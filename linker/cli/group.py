@@ -12,9 +12,9 @@ from linker.engine.options import GroupOptions
 
 
 def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> None:
-    """Put documents about one story together, and near copies.
+    """Group documents about one story, and near copies.
 
-    Posts, articles and claims of one corpus or several. Every document is in one group; most are alone in theirs.
+    Groups posts, articles and claims from one or more corpora. Every document is in one group; most are alone in it.
 
     Example: linker group posts.jsonl articles.csv --out groups.csv
     """

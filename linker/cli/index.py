@@ -31,7 +31,7 @@ Corpora = Annotated[
 Wait = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another writer to end.")
 ]
-WAIT = 30.0  # as Engine's
+WAIT = 30.0  # the same as Engine's
 
 
 def build(
@@ -115,7 +115,7 @@ def add(
 
 
 def _report(report: BuildReport, directory: Path, as_json: bool, kept: str) -> None:
-    """Print what was added; of an interrupted command say what is `kept`, and raise typer.Exit."""
+    """Print what was added; if the command was interrupted, say what is `kept` and raise typer.Exit."""
     for message in report.notes:
         note(message)
     line = f"{shown(directory)}: {report.added} documents added, {report.documents} in all"
@@ -279,7 +279,7 @@ def verify(
     """Check every file of an index for damage.
 
     Files are compared with their checksums and with each other. On a cluster, documents are counted, and a sample of
-    them is read and found again. Damage means exit status 1.
+    them is read and searched for. Damage means exit status 1.
 
     Example: linker index verify news.index
     """

@@ -1,4 +1,4 @@
-"""`linker index join`: a directory that stands for several indexes; and how commands name several."""
+"""`linker index join`: a directory that stands for several indexes; and how commands take several indexes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linker.base.terminal import AsJson, print_json
 
 
 def leading_indexes(words: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """Return the words before the first that is not a directory of an index, as paths, and the others."""
+    """Return the leading words that are index directories, as paths, and the remaining words."""
     from indexes.sharded import is_index
 
     count = next((n for n, word in enumerate(words) if not is_index(Path(word))), len(words))

@@ -14,7 +14,7 @@ from linker.crosslingual.options import LinkOptions
 def link(options: LinkOptions, tables: Tables, as_json: AsJson = False) -> None:
     """Link two collections, in one language or two.
 
-    Posts to articles, claims to fact checks, pages to translations: all texts are decided about together. The run has
+    Links posts to articles, claims to fact checks, pages to translations: all texts are decided together. The run has
     lines `id1 X id2 rank score name`, best first.
 
     Example: linker link posts.jsonl articles.jsonl --out links.csv

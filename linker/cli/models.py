@@ -102,7 +102,7 @@ def plot(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plot a training as SVG.
+    """Plot a training run as SVG.
 
     The plots show loss, dev figures, each head's α and exact zeros, and t-SNE maps of documents and of posts.
 
@@ -140,7 +140,7 @@ def encode(
 ) -> None:
     """Encode a corpus into a matrix.
 
-    It has one row per document; the ids go to FILE.npy.ids.txt, one per line.
+    The matrix has one row per document; the ids go to FILE.npy.ids.txt, one per line.
 
     Example: linker encode minilm texts.jsonl --out texts.npy
     """
@@ -183,7 +183,7 @@ def export(
 ) -> None:
     """Export an encoder, to encode queries without PyTorch.
 
-    The graph goes to MODEL/model.onnx, for ONNX Runtime (extra onnx). After another training, export again.
+    The graph goes to MODEL/model.onnx, for ONNX Runtime (extra onnx). After further training, export again.
 
     Example: linker export model
     """

@@ -1,4 +1,4 @@
-"""`linker search --server`: the answer comes from a running server, and nothing is loaded here."""
+"""`linker search --server`: the answer comes from a running server, and nothing is loaded locally."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ TAKEN = {"k", "mode", "where", "stored_ranker", "phrases", "threshold", "score"}
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class At:
-    """A running server that answers in place of an index here."""
+    """A running server that answers instead of a local index."""
 
     server: Annotated[str | None, Opt(
         "Ask the `linker serve --api` that runs there; the token is in --token-file, or in LINKER_TOKEN.",
@@ -41,7 +41,7 @@ class At:
 
 
 def refuse_here(*records: Any, **others: object) -> None:
-    """Raise BadParameter naming the options that are given: a server's answers are as it was configured."""
+    """Raise BadParameter naming the given options: a server's configuration determines its answers."""
     given = [name for name, value in others.items() if value]
     given += [
         option.name
@@ -57,7 +57,7 @@ def refuse_here(*records: Any, **others: object) -> None:
 def on_server(
     at: At, directory: Path, search: SearchOptions, rerank: Path | None, least: Least
 ) -> "Callable[[Sequence[str]], Answer]":
-    """Return the search by a server, of whose hits the least is kept here.
+    """Return the search by a server; its hits are cut by `least` here.
 
     Raises InputError if the address or the token cannot be used.
     """

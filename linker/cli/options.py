@@ -1,4 +1,4 @@
-"""Typer's signatures, made from option records, and flags in the place of the arguments that a message names."""
+"""Typer signatures made from option records, and flags in place of argument names in messages."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from linker.cli import completion
 EMPTY, BY_NAME = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
 ARGUMENT = re.compile(r"`([a-z][a-z0-9_]*)`")
 OF_TABLES = {"id_column", "text_column", "title_column", "make_ids", "header_row"}
-FLAGS: dict[str, str] = {}  # of the command that runs, by the names of its parameters
+FLAGS: dict[str, str] = {}  # flags of the running command, by parameter name
 
 
 def spread(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command whose records stand in its signature as their fields; without records, the command itself.
+    """Return a command with its records' fields as parameters; without records, the command itself.
 
     Typer calls it with the options, and it calls the command with the records.
     """
@@ -53,12 +53,12 @@ def _spread(parameter: inspect.Parameter, hints: dict[str, Any]) -> Iterator[ins
 
 
 def _filled(record: Any, given: dict[str, Any]) -> Any:
-    """Return the record of the options that were given, which are taken out of `given`. Raises BadParameter."""
+    """Return the record of the given options, which are removed from `given`. Raises BadParameter."""
     taken = {option.name: (option, given.pop(option.name)) for option in options(record)}
     fields = {
         name: not value if option.about.off else value
         for name, (option, value) in taken.items()
-        if value is not None and value != []  # else the record's own default
+        if value is not None and value != []  # otherwise the record's own default
     }
     try:
         return record(**fields)
@@ -88,7 +88,7 @@ def _typed(option: Option) -> inspect.Parameter:
 
 
 def _read(kind: Any) -> Any:
-    """Return what the command line reads for a type: a path for `str | Path`, a list for a sequence of them."""
+    """Return the command line's type for a type: a path for `str | Path`, a list for a sequence of them."""
     origin, kinds = get_origin(kind), [_read(one) for one in get_args(kind) if one is not types.NoneType]
     if origin is Sequence:
         return types.GenericAlias(list, (kinds[0],))
@@ -99,7 +99,7 @@ def _read(kind: Any) -> Any:
 
 
 def flags(command: Any) -> dict[str, str]:
-    """Return how the options of a command are given, by name: of a pair of flags, the one that changes something."""
+    """Return a command's flags by parameter name: of a pair of flags, the one that changes something."""
     return {
         p.name: (p.secondary_opts if p.default is True and p.secondary_opts else p.opts)[0]
         for p in command.params
@@ -108,9 +108,9 @@ def flags(command: Any) -> dict[str, str]:
 
 
 def flagged(text: str) -> str:
-    """Return a message of the library as the command line says it: with flags for the `arguments` that it names.
+    """Return a message of the library for the command line: with flags in place of `arguments`.
 
-    Advice, after a semicolon, on options of tables is left out where the command that runs has none.
+    Advice on table options, after a semicolon, is left out if the running command has none.
     """
     if FLAGS and not FLAGS.keys() & OF_TABLES:
         first, *advice = text.split("; ")

@@ -1,4 +1,4 @@
-"""Before a command runs: no file that it writes may be one that it reads, or another one that it writes."""
+"""A check before a command runs: no output file may also be an input file or another output file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from linker.base.files import check_distinct
 from linker.cli.options import FLAGS, flags
 
 WRITTEN = {"out", "uncertain", "sample", "quarantine", "plot", "curve", "npy", "faiss", "hnswlib"}
-PATHS = ("path", "file", "directory")  # types of options
+PATHS = ("path", "file", "directory")  # option types for paths
 
 
 class Command(TyperCommand):
-    """A command that refuses to replace its own inputs. Folders are left to the command: each has rules of its own."""
+    """A command that refuses to replace its own inputs. Folders are left to the command: each has its own rules."""
 
     def headings(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-        """Return what the help says of each argument and option, by heading: those that have none come first."""
+        """Return the help entries of arguments and options by heading: those without one come first."""
         found: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             is_argument = parameter.param_type_name == "argument"
@@ -57,7 +57,7 @@ class Command(TyperCommand):
 
 
 def _files(parameter: Any, value: Any) -> Iterator[str]:
-    """Yield what a parameter names that may be a file: paths, and arguments that are paths or names."""
+    """Yield a parameter's values that may be files: paths, and arguments that are paths or names."""
     if parameter.param_type_name != "argument" and parameter.type.name not in PATHS:
         return
     for path in value if isinstance(value, (list, tuple)) else (value,):

@@ -1,4 +1,4 @@
-"""`linker calibrate`, and the options of other commands that cut by P(link), by a promised precision, or by score."""
+"""`linker calibrate`, and other commands' options that cut by P(link), by a promised precision, or by score."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from linker.engine.options import Least
     from linker.scoring.probability.calibration import Calibration
 
-PRECISIONS = (0.8, 0.9, 0.95)  # whose thresholds are shown
+PRECISIONS = (0.8, 0.9, 0.95)  # precisions whose thresholds are shown
 
 
 def cut(engine: Engine, answer: Answer, least: Least) -> Answer:
-    """Return what these options keep of an answer, and say what a promise rests on.
+    """Return the hits that these options keep, and report the evidence for a promise.
 
-    Raises InputError if there are no probabilities, or the ranker's, for which nothing was held out.
+    Raises InputError if there are no probabilities, or only the ranker's, for which nothing was held out.
     """
     from linker.base.errors import InputError
     from linker.scoring.probability import cutting
@@ -48,10 +48,11 @@ def _nothing_certified(precision: float, calibration: Calibration | None) -> str
 
 
 def calibrate(options: CalibrateOptions, as_json: AsJson = False) -> None:
-    """Learn from judged links how probable a link each hit is.
+    """Learn from judged links the probability that a hit is a link.
 
-    Searches then show P(link), and --precision keeps what a statistical test promises. Documents that the judgements
-    of a query do not name count as not relevant. Include queries without a relevant document, if there will be such.
+    Searches then show P(link), and --precision keeps the links that a statistical test certifies. Documents not named
+    in a query's judgements count as not relevant. Include queries without a relevant document, if you expect such
+    queries.
 
     Example: linker calibrate news.index --queries posts.jsonl --qrels links.qrels
     """

@@ -67,7 +67,7 @@ def train(
 ) -> None:
     """Train a ranker for an index on judged queries.
 
-    It learns how to order the best candidates of BM25 and of the encoder, and how probable each link is.
+    It learns to rerank the best candidates of BM25 and the encoder, and estimates the probability of each link.
 
     Example: linker rank train news.index --queries posts.jsonl --qrels links.qrels --into
     """
@@ -118,7 +118,7 @@ def train(
 
 
 def _check_leads(trained: Training) -> None:
-    """Raise InputError if a ranker is behind the order that it would replace."""
+    """Raise InputError if a ranker is worse than the order that it would replace."""
     from linker.base.errors import InputError
 
     if trained.mrr < trained.mrr_before:
@@ -152,7 +152,7 @@ def explain(
     """Show why a ranker orders the candidates of a query as it does.
 
     For each candidate: the probability of a link, and the features that moved its score most, with their values. The
-    contributions are Shapley values: signed, and together with the rest and the start they add up to the score.
+    contributions are signed Shapley values; together with the rest and the base value they add up to the score.
 
     Example: linker rank explain news.index --query "floods in Valencia"
     """

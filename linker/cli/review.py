@@ -1,4 +1,4 @@
-"""`linker review …`: look into a ledger, export and import its judgements, compare two reviewers."""
+"""`linker review …`: inspect a ledger, export and import its judgements, compare two reviewers."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def export(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Export the judgements that stand.
+    """Export the current judgements.
 
-    The texts and metadata of seeds and documents are exported with them. With --asreview, CSV, XLSX and RIS hold what
-    ASReview's own exports hold; a project file (.asreview) always does.
+    The texts and metadata of seeds and documents are exported with them. With --asreview, CSV, XLSX and RIS have the
+    content of ASReview's own exports; a project file (.asreview) always does.
 
     Example: linker review export review.sqlite judged.xlsx --index posts.index
     """
@@ -134,9 +134,9 @@ def import_(
 ) -> None:
     """Add the judgements of a file to a ledger.
 
-    If there is no ledger yet, one is made. The judgements are prior knowledge: they count as read and found, and their
-    order says nothing about when to stop; but those of a random screening (--random) count for the certificate.
-    Judgements that the ledger already holds are not added again. Records that are not judgements go to a quarantine
+    If there is no ledger yet, one is created. The judgements are prior knowledge: they count as read and found, and
+    their order says nothing about when to stop; but judgements from a random screening (--random) count for the
+    certificate. Judgements that the ledger already holds are not added again. Invalid records go to a quarantine
     file.
 
     Example: linker review import review.sqlite judged.xlsx
@@ -145,7 +145,7 @@ def import_(
     from linker.review.importing.readers import read_records
     from linker.review.ledger import Ledger
 
-    read_records(source)  # before a ledger is made, for a file of an unknown kind
+    read_records(source)  # checked before a ledger is created, in case the file's kind is unknown
     report = import_judgements(
         source, Ledger(ledger), reviewer=reviewer, seed=seed, label=label, random=random
     )
@@ -259,7 +259,7 @@ def _review(ledger: Ledger, index: Path) -> Review:
 
 
 def _print_note(ledger: Ledger, index: Path, language: str, as_json: bool) -> None:
-    """Print the text on stdout, and on stderr what may not be claimed. Raises InputError if nothing was read."""
+    """Print the note on stdout and the cautions on stderr. Raises InputError if nothing was read."""
     from linker.base.errors import InputError
     from linker.review.session import note_of
 

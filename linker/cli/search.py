@@ -101,10 +101,9 @@ def search(
 ) -> None:
     """Search indexes with a text or a file of queries.
 
-    Several indexes are searched as one.
-    A text prints documents, --queries writes a run, in TREC's six-column format unless --format or --out says another.
-    With --server, a running `linker serve --api` answers: nothing is loaded here, and DIR is the index's name there
-    (- where it serves one).
+    Several indexes are searched as one. A text prints documents, --queries writes a run, in TREC's six-column format
+    unless --format or --out says otherwise. With --server, a running `linker serve --api` answers: nothing is loaded
+    locally, and DIR is the index's name there (- if it serves only one).
 
     Example: linker search news.index "floods in Valencia" -k 3
     """

@@ -1,4 +1,4 @@
-"""What `linker search` prints: documents for a text, a run for queries."""
+"""The output of `linker search`: documents for a text, a run for queries."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def show(
     as_json: bool,
     whole: bool,
 ) -> None:
-    """Ask for one text and print its documents, or for records and write their run: its name, file and format.
+    """Search for one text and print its documents, or for records and write their run: name, file and format.
 
-    Raises BackendUnavailableError if the answer shall be `whole` and is degraded, as one of a server can be.
+    Raises BackendUnavailableError if the answer must be `whole` but is degraded, as a server's can be.
     """
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
@@ -43,7 +43,7 @@ def show(
 
 
 def queries_in(path: Path | None, columns: Columns) -> list[Record] | None:
-    """Return the queries of a file, if one is given; how it is written is printed on stderr."""
+    """Return the queries of a file, if given; the file's format is printed on stderr."""
     if path is None:
         return None
     from linker.cli.columns import describe
@@ -54,9 +54,9 @@ def queries_in(path: Path | None, columns: Columns) -> list[Record] | None:
 
 
 def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[str]] | None:
-    """Return query vectors, float32 [n, dim], and their ids: those of a file, or their numbers from 0.
+    """Return query vectors, float32 [n, dim], and their ids: from a file, or numbers from 0.
 
-    Raises InputError if there are not as many ids, or one repeats.
+    Raises InputError if the number of ids differs, or an id repeats.
     """
     if path is None:
         return None
@@ -74,7 +74,7 @@ def query_rows(path: Path | None, ids_file: Path | None) -> tuple[Matrix, list[s
 
 
 def _checked(answer: Answer, whole: bool) -> Answer:
-    """Return an answer after saying what is odd in it. Raises BackendUnavailableError if it is not `whole`."""
+    """Return an answer after reporting anything unusual. Raises BackendUnavailableError if it is not `whole`."""
     if answer.degraded and whole:
         from indexes.interface import BackendUnavailableError
 

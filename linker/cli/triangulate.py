@@ -40,9 +40,9 @@ def triangulate(
 ) -> None:
     """Join links through a third language (de-en, fr-en: de-fr).
 
-    Links through a third language raise the probability of a direct link that they
-    confirm, and lower one that they contradict. DIR then has a run for each pair of
-    languages, and clusters.jsonl: at most one page per language in each cluster.
+    Links through a third language raise the probability of a direct link that they confirm, and lower it if they
+    contradict the link. DIR then has a run for each pair of languages, and clusters.jsonl: at most one page per
+    language in each cluster.
 
     Example: linker triangulate de-en=a.run en-fr=b.run --out triangles
     """

@@ -64,8 +64,8 @@ def tune(
 ) -> None:
     """Choose how an index is searched, and store the choice.
 
-    Chooses search mode and fusion weights on judged queries, by cross-validation: what is chosen has to beat the
-    untuned index. With --recall, chooses how many candidates approximate vector search examines.
+    Chooses search mode and fusion weights on judged queries, by cross-validation: a choice has to beat the untuned
+    index. With --recall, chooses how many candidates approximate vector search examines.
 
     Example: linker index tune news.index --queries posts.jsonl --qrels links.qrels
     """
@@ -142,7 +142,7 @@ def _tune_mode(
 
 
 def _report(tuning: Tuning) -> None:
-    """Print the best settings, those that the choice is compared with, and what each of these would cost."""
+    """Print the best settings, those with which the choice is compared, and the cost of each."""
     best = sorted(tuning.candidates, key=lambda c: -c.means[tuning.measure])[:SHOWN]
     more = [c for c in tuning.candidates if (c.fusion is None or c == tuning.default) and c not in best]
     print(f"{'':32}" + "".join(f"{name:>11}" for name in tuning.chosen.means))

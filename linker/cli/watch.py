@@ -35,8 +35,8 @@ def watch(
 ) -> None:
     """Match posts against standing seed texts as they arrive.
 
-    SEEDS is an index of articles or claims with a calibration (`linker calibrate`); seeds that are added or deleted
-    meanwhile count from then on. With --out, an interrupted watch of a file continues with --resume: no link is lost or
+    SEEDS is an index of articles or claims with a calibration (`linker calibrate`); seeds added or deleted meanwhile
+    take effect from then on. With --out, an interrupted watch of a file continues with --resume: no link is lost or
     written twice. Malformed lines go to the quarantine file.
 
     Example: linker watch claims.index posts.jsonl --follow --out links.jsonl
@@ -70,7 +70,7 @@ def watch(
 
 
 def _printer(as_json: bool) -> Callable[[PostMatch], None]:
-    """Return what prints a match, so that a pipe gets it at once."""
+    """Return a function that prints a match and flushes, so that a pipe gets it at once."""
 
     def shown(match: PostMatch) -> None:
         if as_json:

@@ -1,4 +1,4 @@
-"""Read corpora and queries from files; every unusable record becomes a `BadLine` that says why."""
+"""Read corpora and queries from files; every unusable record becomes a `BadLine` with the reason."""
 
 from linker.corpora.previews import Preview, columns_of, preview
 from linker.corpora.reading import Query, read_corpus, read_queries

@@ -1,6 +1,6 @@
-"""Read ASReview's project files (.asreview): a zip of the dataset as it was uploaded and a database of labels.
+"""Read ASReview's project files (.asreview): a zip of the dataset as uploaded and a database of labels.
 
-Only version 3 of the format, which ASReview 3 writes; it upgrades older projects when it opens them.
+Only version 3 of the format, which ASReview 3 writes, is supported; it upgrades older projects on opening.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LABELS = """SELECT dataset_row, label, time, note, tags, user_id FROM record JOI
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a project holds of the record in a row of its dataset (from 0); `label` is None where nobody has judged.
+    """A project's data on the record in a row of its dataset (from 0); `label` is None if nobody has judged it.
 
     `time` is in seconds since 1970.
     """
@@ -46,7 +46,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class AsreviewProject:
-    """An unpacked project: the files of its dataset and of its database, which exist as long as it is open."""
+    """An unpacked project: the files of its dataset and of its database, which exist while it is open."""
 
     path: Path
     dataset: Path
@@ -67,7 +67,7 @@ class AsreviewProject:
 
     @contextlib.contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection that only reads, within LONGEST. Raises InputError, also for what goes wrong inside."""
+        """Give a read-only connection, limited to LONGEST. Raises InputError, also for SQLite's errors inside."""
         try:
             with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")
@@ -78,7 +78,7 @@ class AsreviewProject:
 
 
 def _checked(tags: str | None) -> tuple[str, ...]:
-    """Return the labels of the tags that are set, from ASReview's groups of tags, or a plain list of texts."""
+    """Return the labels of the set tags, from ASReview's groups of tags, or a plain list of texts."""
     found: list[str] = []
     for group in orjson.loads(tags or "[]") or ():
         if isinstance(group, str):
@@ -90,7 +90,7 @@ def _checked(tags: str | None) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[AsreviewProject]:
-    """Unpack a project into a temporary folder. Raises InputError if it is none, or of another version."""
+    """Unpack a project into a temporary folder. Raises InputError if it is not a project, or of another version."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             with zipfile.ZipFile(path) as archive:
@@ -116,7 +116,7 @@ def _dataset(path: Path, config: Any) -> str:
 
 
 def _unpacked(path: Path, archive: zipfile.ZipFile, name: str, folder: Path) -> Path:
-    """Unpack one file under its last name. Raises KeyError if it is missing, InputError if it is too large."""
+    """Unpack one file under its base name. Raises KeyError if it is missing, InputError if it is too large."""
     if archive.getinfo(name).file_size > MOST:
         raise InputError(f"{path}: {name} has more than {MOST:,} bytes")
     out = folder / PurePosixPath(name).name
@@ -128,10 +128,10 @@ def _unpacked(path: Path, archive: zipfile.ZipFile, name: str, folder: Path) -> 
 def read_project(path: Path, columns: Columns, read: Callable[[Path, Columns], Records]) -> Records:
     """Yield the documents of a project's dataset, each with its row from 0; `read` reads a file.
 
-    A record of a table without an id is known by its row, which is ASReview's record_id.
+    A table record without an id is identified by its row, which is ASReview's record_id.
     """
     with opened(path) as project:
-        named = project.dataset.suffix.lower() in (".ris", ".nbib")  # whose reader gives every record an id
+        named = project.dataset.suffix.lower() in (".ris", ".nbib")  # their readers give every record an id
         records = read(project.dataset, columns if named else replace(columns, id=None))
         for row, (_, record) in enumerate(records):
             if isinstance(record, BadLine):

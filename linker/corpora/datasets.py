@@ -1,4 +1,4 @@
-"""Documents and queries of the package ir_datasets, by `ir_datasets:ID`, as far as they are on this disk."""
+"""Documents and queries of the package ir_datasets, by `ir_datasets:ID`, if they are on this disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["documents", "is_name", "queries"]
 
 
 def documents(name: Path) -> Records:
-    """Yield the documents of a data set: its title and text, or all its text fields; the others become metadata.
+    """Yield the documents of a data set: title and text, or all text fields; other fields become metadata.
 
     Raises InputError if there is no such data set, it has no documents, or they are not on this disk.
     """
@@ -32,7 +32,7 @@ def documents(name: Path) -> Records:
 
 
 def queries(name: Path) -> Records:
-    """Yield the queries of a data set. Raises InputError as `documents` does."""
+    """Yield the queries of a data set. Raises InputError like `documents`."""
     dataset = open_dataset(name)
     if not dataset.has_queries():
         raise InputError(f"{name} has no queries: name a split of it, such as …/test")

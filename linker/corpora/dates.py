@@ -1,6 +1,7 @@
-"""Read dates as spreadsheets and exports write them, and write them in ISO 8601.
+"""Read dates in the formats of spreadsheets and exports, and convert them to ISO 8601.
 
-A format is one of `strptime`, ISO, UNIX or UNIX_MS; several with | between them stand for a column that mixes them.
+A format is one of `strptime`, ISO, UNIX or UNIX_MS; several formats, separated by |, describe a column that mixes
+them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-# Beside the formats of `strptime`: any form of ISO 8601, and seconds or milliseconds since 1970.
+# In addition to `strptime` formats: any form of ISO 8601, and seconds or milliseconds since 1970.
 ISO, UNIX, UNIX_MS = "iso", "unix", "unix-ms"
 DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y")
 TIMES = ("", " %H:%M", " %H:%M:%S", ", %H:%M", " %I:%M %p", " %I:%M:%S %p")
@@ -18,7 +19,7 @@ FORMATS = (
     ISO,
     *(day + time for day in DAYS for time in TIMES),
     "%d. %B %Y",  # German: 2. März 2022
-    "%a %b %d %H:%M:%S %z %Y",  # of posts: Wed Oct 10 20:19:24 +0000 2018
+    "%a %b %d %H:%M:%S %z %Y",  # in posts: Wed Oct 10 20:19:24 +0000 2018
     "%a, %d %b %Y %H:%M:%S %z",  # RFC 2822
     "%a, %d %b %Y %H:%M:%S %Z",
     "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y",
@@ -26,8 +27,8 @@ FORMATS = (
     UNIX_MS,
 )  # fmt: skip
 YEARS = range(1900, 2101)
-EITHER = "|"  # between the formats of a column that mixes them
-MOST_MIXED, SAMPLE = 6, 100  # formats of one column, and texts from which they are recognised
+EITHER = "|"  # separates the formats of a mixed column
+MOST_MIXED, SAMPLE = 6, 100  # maximum formats of a column; texts used to recognise them
 LIKE_A_DATE = re.compile(r"(?=.*\d)[\w.,:/+ -]{6,40}")
 WORD = re.compile(r"[^\W\d_]{3,}")
 MONTHS = {
@@ -41,11 +42,11 @@ MONTHS = {
     )
     for number, name in enumerate(names.split(), start=1)
 }
-PLAIN_NUMBER = re.compile(r"\d{1,9}(?:[.,]\d+)?")  # 20240131 is a date, 7 and 1999 are none
+PLAIN_NUMBER = re.compile(r"\d{1,9}(?:[.,]\d+)?")  # 20240131 is a date, 7 and 1999 are not
 
 
 def iso_date(text: str, form: str) -> str | None:
-    """Return a date in ISO 8601, with the time of day where the format has one; None if it is not in that format."""
+    """Return a date in ISO 8601, with the time of day if the format has one; None if it is not in that format."""
     if EITHER in form:
         return next((date for one in form.split(EITHER) if (date := iso_date(text, one))), None)
     text = text.strip()
@@ -65,10 +66,10 @@ def iso_date(text: str, form: str) -> str | None:
 
 
 def date_formats(texts: Sequence[str], share: float = 0.9) -> list[str]:
-    """Return the formats in which at least a share of the texts are dates of 1900 to 2100, the likeliest first.
+    """Return the formats in which at least a share of the texts are dates from 1900 to 2100, likeliest first.
 
-    More than one where days and months cannot be told apart: then the first is the one with the day first. Where no
-    format alone reads enough of them, each is several with | between them.
+    There are several if days and months cannot be distinguished: then the day-first format comes first. If no single
+    format reads enough of them, each result is several formats separated by |.
     """
     if not texts or all(PLAIN_NUMBER.fullmatch(t.strip()) and not _compact(t) for t in texts):
         return []
@@ -76,13 +77,13 @@ def date_formats(texts: Sequence[str], share: float = 0.9) -> list[str]:
 
 
 def _english(word: re.Match[str]) -> str:
-    """Return the English name of a month that is named in another language; any other word stays."""
+    """Return the English name of a month named in another language; any other word stays."""
     number = MONTHS.get(word[0].lower())
     return datetime(2000, number, 1).strftime("%B") if number else word[0]
 
 
 def _mixed(texts: Sequence[str], share: float) -> list[str]:
-    """Return the few formats that together read enough of the texts, with the day first and with the month first."""
+    """Return the few formats that together read enough of the texts, in a day-first and a month-first version."""
     if sum(bool(LIKE_A_DATE.fullmatch(t.strip())) for t in texts) < share * len(texts):
         return []
     fits = {form: {t for t in texts if _fits([t], form, 1.0)} for form in FORMATS[:-2]}

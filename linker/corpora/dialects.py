@@ -1,4 +1,4 @@
-"""Tell how a table is written: its encoding, and what separates its columns. Both are guessed from the file's bytes."""
+"""Detect the format of a table: its encoding and its column delimiter, both guessed from the file's bytes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from linker.corpora.records import is_utf8
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # a first line that names the delimiter for Excel
-SAMPLE, SAMPLE_BYTES = 200, 1 << 20  # lines, at most, and bytes from which the delimiter is guessed
-RARE = 10  # lines that are not UTF-8 for one that is, up to which a file counts as damaged UTF-8
-ENOUGH = 10  # lines that are not UTF-8, from which on a file counts as one of another encoding
-# Letters and marks of Western encodings as texts use them. Beside ASCII letters, the former speak for an encoding;
-# those left out (ÿ þ ð × ÷) are rare, and what other encodings' bytes become. A capital after a small letter (MŠrz)
-# speaks against it, as does a mark between letters, but for the apostrophe.
+SAMPLE, SAMPLE_BYTES = 200, 1 << 20  # maximum lines and bytes used to guess the delimiter
+RARE = 10  # invalid lines per valid UTF-8 line, up to which a file counts as damaged UTF-8
+ENOUGH = 10  # lines that are not UTF-8 from which a file counts as being in another encoding
+# Letters and marks of Western encodings as texts use them. Next to ASCII letters, these letters favour an encoding;
+# omitted ones (ÿ þ ð × ÷) are rare, and often misread bytes of other encodings. A capital after a small letter (MŠrz)
+# is evidence against it, as is a mark between letters, except the apostrophe.
 LETTERS = re.compile("[A-Za-z][À-ÖØ-öø-üŠšŒœŽžŸßÝý]|[À-ÖØ-öø-üŠšŒœŽžŸßÝý][A-Za-z]")
 MARKS = re.compile("[€‚„…†‡‰‹›‘’“”•–—™¡£§©«®°²³·»¼½¾¿]")
 ODD = re.compile("[a-zß-öø-ü][À-ÖØ-ÞŠŒŽŸ]|[a-z][€‚„†‡‰‹›“•–™¡£§©«®°²³»¼½¾¿¸ˆ](?=[a-z])|[a-zà-ü]§")
@@ -32,25 +32,25 @@ ENCODINGS = (
     "utf-8", "utf-16", *WESTERN, "cp1250", "cp1251", "koi8-r", "cp1253", "cp1254", "cp1255", "cp1256",
     "gb18030", "big5", "shift_jis", "euc_kr",
 )  # fmt: skip
-OLD_WORKBOOK, ARCHIVE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"PK\x03\x04"  # of .xls, and of .xlsx
+OLD_WORKBOOK, ARCHIVE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"PK\x03\x04"  # signatures of .xls and .xlsx
 BINARY = re.compile(rb"[\0-\x08\x0e-\x1f]")
 
 
 class UnknownEncodingError(InputError):
-    """A table is in no encoding that can be told from its bytes."""
+    """The encoding of a table cannot be determined from its bytes."""
 
 
 def guess_encoding(path: Path) -> str:
-    """Return "utf-8", "utf-16", or what Excel saves CSV in, "cp1252" or on old Macs "mac_roman", from all its bytes.
+    """Return "utf-8", "utf-16", or Excel's encoding for CSV, "cp1252" or on old Macs "mac_roman", from all its bytes.
 
-    Lines that are not UTF-8 in a file that otherwise is are left to the quarantine. Raises InputError for a file in no
-    encoding that can be told, with the remedy: losing most of its rows would help nobody.
+    Invalid lines in a file that is otherwise UTF-8 are left to the quarantine. Raises InputError, with the remedy,
+    for a file whose encoding cannot be determined: losing most of its rows would help nobody.
     """
-    valid = wrong = 0  # lines beyond ASCII that are UTF-8, and those that are not
+    valid = wrong = 0  # non-ASCII lines that are valid UTF-8, and invalid lines
     western, points = (
         dict.fromkeys(WESTERN, 0),
         dict.fromkeys(WESTERN, 0),
-    )  # the latter, where they are plausible
+    )  # plausible invalid lines, their points
     with contextlib.suppress(DamagedInputError):  # the reader of the file reports it
         if wide := _utf16(path):
             return wide
@@ -78,7 +78,8 @@ def guess_encoding(path: Path) -> str:
 
 
 def _utf16(path: Path) -> str:
-    """Return the kind of UTF-16 that a file begins with, by its mark or since every other byte is zero; else empty."""
+    """Return the kind of UTF-16 at the start of a file, by its BOM or because every other byte is zero; else
+    empty."""
     line = next(read_lines(path, 400, "iso-8859-1"), (1, b"", 0))[1]
     first = line.decode(errors="ignore").encode("iso-8859-1")
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -90,7 +91,7 @@ def _utf16(path: Path) -> str:
 
 
 def _western(raw: bytes, encoding: str) -> tuple[int, int]:
-    """Return how many characters beyond ASCII a line has in an encoding, and how many of them speak for it."""
+    """Return how many non-ASCII characters a line has in an encoding, and how many are evidence for it."""
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError:
@@ -100,7 +101,7 @@ def _western(raw: bytes, encoding: str) -> tuple[int, int]:
 
 
 def check_encoding(name: str) -> str:
-    """Return the name of an encoding. Raises InputError if there is none of that name that decodes text."""
+    """Return the name of an encoding. Raises InputError if no text encoding has that name."""
     try:
         codecs.lookup(name)
         b"a".decode(name, "ignore").encode()
@@ -120,11 +121,12 @@ def check_delimiter(text: str) -> str:
 
 
 def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
-    """Return what separates the columns in the first lines of a table: comma, semicolon, tab or bar.
+    """Return the column delimiter in the first lines of a table: comma, semicolon, tab or bar.
 
-    The one by which most records have as many fields as the header, then the one that gives more columns; a comma where
-    none gives two. `header_row` is the header's line. If it is not known and fewer than half of the records are like
-    the first line, that may be a title: then the one by which most records have the same number of fields.
+    The delimiter with which most records have as many fields as the header, then the one that gives more columns; a
+    comma if none gives two. `header_row` is the header's line. If it is not known and fewer than half of the records
+    are like the first line, that may be a title: then the delimiter with which most records have the same number of
+    fields.
     """
     found = SEPARATOR.fullmatch(lines[0]) if lines else None
     if found:
@@ -144,9 +146,9 @@ def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
 
 
 def real_kind(path: Path, kind: str) -> str:
-    """Return the kind of a table, "csv", "tsv" or "xlsx", by its first bytes where its name says otherwise.
+    """Return the kind of a table, "csv", "tsv" or "xlsx", by its first bytes if they contradict its name.
 
-    Raises InputError for a workbook of old Excel, which cannot be read, whatever its name.
+    Raises InputError for an old Excel workbook (.xls), which is not supported, whatever its name.
     """
     if kind not in ("csv", "tsv", "xlsx") or not path.is_file():
         return kind
@@ -169,6 +171,6 @@ def _parsed(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
 
 
 def head(path: Path, encoding: str | None, count: int = SAMPLE) -> list[str]:
-    """Return the first lines of a file, decoded; what cannot be is shown as U+FFFD."""
+    """Return the first lines of a file, decoded; undecodable bytes become U+FFFD."""
     lines = islice(read_lines(path, encoding=encoding), count)
     return [raw.decode(errors="replace") for _, raw, _ in lines]

@@ -12,7 +12,7 @@ from linker.base.errors import InputError
 from linker.base.lines import DamagedInputError, Line, read_lines
 from linker.corpora import BadLine
 
-LOOKED_AT = 50  # lines that the format is detected from
+LOOKED_AT = 50  # lines used to detect the format
 LONGEST_GLOSS = 3  # words; longer glosses explain rather than translate
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 CEDICT = re.compile(r"(\S+) (\S+) \[[^\]]*\]+ +/(.+)/\s*")
@@ -29,7 +29,7 @@ Pair = tuple[str, str]
 class Dictionary:
     """Pairs (foreign, English), the name of the file's format, and the lines that were skipped.
 
-    `turned`: whether the file has the words in the other order.
+    `turned`: whether the file has the words in reverse order.
     """
 
     path: Path
@@ -70,7 +70,7 @@ def read_dictionary(path: Path) -> Dictionary:
 
 
 class _UnusableError(Exception):
-    """The reason why a line contains no pair."""
+    """A line contains no pair; the text says why."""
 
 
 def _until_damage(path: Path) -> Iterator[Line | BadLine]:

@@ -1,4 +1,4 @@
-"""Identify a corpus by its content alone, never by times, to notice when it has changed."""
+"""Identify a corpus by its content, not by file times, to detect when it has changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from linker.corpora import BadLine, Columns, datasets, read_corpus
 def identity(path: Path, columns: Columns | None, out: Path) -> str:
     """Return a hash of a corpus: its files' names, sizes and checksums, and the columns read.
 
-    Raises InputError, before anything is written, where the corpus cannot be read or used, or it overlaps `out`.
+    Raises InputError, before anything is written, if the corpus cannot be read or used, or overlaps `out`.
     """
     if datasets.is_name(path):
         return _of_dataset(path, columns)
@@ -39,7 +39,7 @@ def identity(path: Path, columns: Columns | None, out: Path) -> str:
 
 
 def _of_dataset(name: Path, columns: Columns | None) -> str:
-    """Return a hash of the documents of ir_datasets. Raises InputError if none of them can be used."""
+    """Return a hash of the documents from ir_datasets. Raises InputError if none of them can be used."""
     _check_usable(name, columns)
     state = xxhash.xxh3_128(str(name).encode())
     for record in read_corpus(name, columns):
@@ -56,7 +56,7 @@ def _check_outside(path: Path, out: Path) -> None:
 
 
 def _check_usable(path: Path, columns: Columns | None) -> None:
-    """Raise InputError unless a corpus holds at least one document; read only up to the first."""
+    """Raise InputError unless a corpus holds at least one document; it is read only up to the first."""
     first: BadLine | None = None
     for record in read_corpus(path, columns):
         if isinstance(record, Document):

@@ -1,4 +1,4 @@
-"""Tell the language of texts by their script and their commonest words, for the analysis of an index."""
+"""Detect the language of texts by their script and most frequent words, for the analysis of an index."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ WORDS = {
     "turkish": "ve bir bu da de için ile çok ne daha olarak gibi ama var mi kadar olan sonra ise değil her",
 }
 LISTS = {language: frozenset(words.split()) for language, words in WORDS.items()}
-SHARED = Counter(word for words in LISTS.values() for word in words)  # a word of many languages says little
+SHARED = Counter(word for words in LISTS.values() for word in words)  # words of many languages tell little
 TOKEN = re.compile(r"[^\W\d_]+")
-MOST = 20_000  # words that are looked at
-OTHER = 0.2  # of the letters, that must be of a script other than Latin: names and code are Latin everywhere
-KANA = 0.2  # as many kana as Chinese characters, from which on a text is Japanese
-LEAST = 0.05  # of the words, weighted, that must be a language's commonest
+MOST = 20_000  # maximum words examined
+OTHER = 0.2  # minimum share of non-Latin letters: names and code are Latin everywhere
+KANA = 0.2  # ratio of kana to Chinese characters above which a text is Japanese
+LEAST = 0.05  # minimum weighted share of a language's most frequent words
 
 
 def guess_language(texts: Iterable[str]) -> str | None:
-    """Return the language of most texts, by its name as an index has it; None where it cannot be told."""
+    """Return the language of most texts, by its name in an index; None if it cannot be determined."""
     words: list[str] = []
     for text in texts:
         words += TOKEN.findall(text[:2000].lower())
@@ -62,7 +62,7 @@ def guess_language(texts: Iterable[str]) -> str | None:
 
 
 def script_language(text: str) -> str:
-    """Return the language that the script of a text stands for; "" if nearly all letters are Latin or of no SCRIPTS."""
+    """Return the language implied by a text's script; "" if nearly all letters are Latin or not in SCRIPTS."""
     letters: Counter[str] = Counter()
     for character, count in Counter(text).items():
         if character.isalpha():

@@ -1,4 +1,4 @@
-"""The rows of a file as they stand, each next to the id of the document that was made of it."""
+"""The original rows of a file, each with the id of the document made from it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Rows = Iterator[tuple[int, Sequence[Any]]]
 
 
 def originals(path: Path, columns: Columns, limit: int = MAX_LINE) -> Iterator[tuple[Sequence[Any], str]]:
-    """Yield the header of a table, then its rows with their ids, empty where a row could not be used.
+    """Yield the header of a table, then its rows with their ids; the id is empty if a row could not be used.
 
-    Of JSON lines, the header holds the fields of all lines, in the order in which they first appear. Raises InputError
-    as `read_corpus` does.
+    For JSON lines, the header holds the fields of all lines, in order of first appearance. Raises InputError like
+    `read_corpus`.
     """
     start = columns.header_row or 1
     rows = ((number, cells) for number, cells in _rows(path, columns, limit) if number >= start or not number)

@@ -1,4 +1,4 @@
-"""Look into a file before it is indexed: its columns, what they seem to be for, its first rows, how it is written."""
+"""Look into a file before it is indexed: its columns, their apparent roles, its first rows, its format."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from linker.corpora.roles import Role, guess_roles
 from linker.corpora.tables import csv_rows, tsv_rows, unique_names
 from linker.corpora.workbooks import sheet_names, sheet_rows
 
-SAMPLE = 1000  # rows from which roles are guessed
+SAMPLE = 1000  # rows used to guess roles
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a file seems to hold.
+    """The apparent content of a file.
 
-    `roles` gives columns their role; those without one become metadata. `rows` are the first records, texts by column.
-    `date_formats` are the formats in which the date column can be read, the likeliest first: more than one where days
-    and months cannot be told apart. `encoding` and `delimiter` are None where the kind of file has none. `header_row`
-    is the row that names the columns, as a spreadsheet counts; None for JSON lines.
+    `roles` gives columns their role; those without one become metadata. `rows` are the first records, texts by
+    column. `date_formats` are the formats in which the date column can be read, the likeliest first: more than one if
+    days and months cannot be distinguished. `encoding` and `delimiter` are None if the kind of file has none.
+    `header_row` is the row that names the columns, as a spreadsheet counts; None for JSON lines.
     """
 
     path: Path
@@ -61,7 +61,7 @@ class Preview:
         return next((name for name, known in self.roles.items() if known == role), None)
 
     def guess(self) -> Columns:
-        """Return how to read the file if every guess is right; without an id column, ids are made from the content."""
+        """Return how to read the file if every guess is right; without an id column, ids come from the content."""
         return columns_of(
             self.roles,
             self.date_formats[0] if self.date_formats else None,
@@ -101,10 +101,10 @@ def columns_of(
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What reading a file gives: the first documents, and the records that cannot be used, with reasons.
+    """The result of reading a file: the first documents, and the unusable records, with reasons.
 
-    `is_whole`: whether this is all of the file. `undated`: values in the column of dates that are not dates as the
-    format has it; they stay as they are.
+    `is_whole`: whether this is all of the file. `undated`: values in the date column that do not match the format;
+    they stay as they are.
     """
 
     documents: Sequence[Document]
@@ -114,7 +114,7 @@ class Trial:
 
 
 def trial(path: Path, columns: Columns, most: int = 5000) -> Trial:
-    """Read a file as an index would, up to `most` records. Raises InputError as `read_corpus` does."""
+    """Read a file as an index would, up to `most` records. Raises InputError like `read_corpus`."""
     records = read_corpus(path, columns)
     found = list(itertools.islice(records, most))
     documents = [record for record in found if isinstance(record, Document)]
@@ -134,10 +134,10 @@ def preview(
     sheet: str | None = None,
     header_row: int | None = None,
 ) -> Preview:
-    """Return what a CSV, TSV, XLSX, JSONL, RIS or NBIB file seems to hold, from its first thousand records.
+    """Return the apparent content of a CSV, TSV, XLSX, JSONL, RIS or NBIB file, from its first thousand records.
 
-    What is given is not guessed. Of an ASReview project, it is its dataset. Raises InputError if the file cannot be
-    read, or is of another kind.
+    Given arguments are not guessed. For an ASReview project, its dataset is used. Raises InputError if the file
+    cannot be read, or is of another kind.
     """
     kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if kind == "references":
@@ -182,7 +182,7 @@ def preview(
 
 
 def _of_references(path: Path, rows: int) -> Preview:
-    """Return what a RIS or NBIB file holds: its tags say what is what, so that nothing is to be chosen."""
+    """Return the content of a RIS or NBIB file: its tags determine the roles, so there is nothing to choose."""
     read = itertools.islice(read_corpus(path), SAMPLE)
     documents = [record for record in read if isinstance(record, Document)]
     if not documents:
@@ -195,7 +195,7 @@ def _of_references(path: Path, rows: int) -> Preview:
 
 
 def describe(path: Path) -> str:
-    """Return how a CSV file is written where it is not plain UTF-8 with commas, for a note; else an empty text."""
+    """Return a CSV file's format, for a note, if it is not plain UTF-8 with commas; else an empty string."""
     kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if kind not in ("csv", "tsv") or not path.is_file() or real_kind(path, kind) not in ("csv", "tsv"):
         return ""
@@ -209,7 +209,7 @@ def describe(path: Path) -> str:
 
 
 def _objects(path: Path, encoding: str | None) -> Iterator[dict[str, str]]:
-    """Yield the objects of JSON lines that can be read, texts by field; bad lines are for the quarantine to tell of."""
+    """Yield the readable objects of JSON lines, texts by field; the quarantine reports bad lines."""
     for _, raw, _ in read_lines(path, encoding=encoding):
         try:
             value = orjson.loads(raw)
@@ -222,7 +222,7 @@ def _objects(path: Path, encoding: str | None) -> Iterator[dict[str, str]]:
 
 
 def _table(rows: Sequence[tuple[int, list[str]]], header_row: int | None) -> tuple[int, list[dict[str, str]]]:
-    """Return the row that names the columns, guessed where none is given, and the records below it."""
+    """Return the row that names the columns, guessed if not given, and the records below it."""
     if not rows:
         return header_row or 1, []
     place = 0 if header_row else guess_header([fields for _, fields in rows])
@@ -239,7 +239,7 @@ def _table(rows: Sequence[tuple[int, list[str]]], header_row: int | None) -> tup
 def guess_header(rows: Sequence[Sequence[str]]) -> int:
     """Return which of the first rows of a table names its columns: the first that is about as full as most rows are.
 
-    Titles, sources and notes above a table fill a cell or two of them.
+    Titles, sources and notes above a table fill only a cell or two.
     """
     filled = [sum(bool(field.strip()) for field in fields) for fields in rows[:50]]
     usual = statistics.median(filled)
@@ -249,7 +249,7 @@ def guess_header(rows: Sequence[Sequence[str]]) -> int:
 def _rows(
     path: Path, kind: str, encoding: str | None, delimiter: str | None, sheet: str | None, start: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a table that can be parsed, from the row `start` on, each with its number."""
+    """Yield the parsable rows of a table, from the row `start` on, each with its number."""
     if kind == "xlsx":
         for number, values in sheet_rows(path, sheet):
             while values and values[-1] is None:

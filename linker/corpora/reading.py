@@ -1,7 +1,8 @@
 """Read corpora and queries: JSONL, BEIR folders, CSV, TSV, XLSX, RIS, NBIB, ASReview projects, folders of text files.
 
 A record that cannot be used becomes a `BadLine` in its place: nothing is dropped silently, and the same files always
-give the same sequence of records. All but XLSX and ASReview projects may be gzipped. A record has at most 16 MiB.
+give the same sequence of records. All formats except XLSX and ASReview projects may be gzipped. A record has at most
+16 MiB.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ READABLE = "*.jsonl, *.csv, *.tsv, *.ris, *.nbib or *.txt, each also as .gz, or 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A text to search with; where it comes from a document, its title and text."""
+    """A text to search with; if it comes from a document, its title and text."""
 
     id: str
     text: str
@@ -60,17 +61,17 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
     """Yield the documents of a file or folder, and a BadLine in the place of each unusable record.
 
     - JSON lines: one object per line; `Columns` names the fields, all others become metadata.
-    - CSV (quoted) and TSV (never quoted) with a header; encoding and delimiter are guessed where `columns` names none.
+    - CSV (quoted) and TSV (never quoted) with a header; encoding and delimiter are guessed if `columns` names none.
     - XLSX: the sheet that `columns` names, or the first one, with a header.
-    - RIS and NBIB: the abstract is the text; a record without an id is known by its DOI or else by its content.
-    - An ASReview project: its dataset; a record without an id is known by its number, which ASReview calls record_id.
+    - RIS and NBIB: the abstract is the text; a record without an id is identified by its DOI or else its content. -
+      An ASReview project: its dataset; a record without an id is identified by its number, ASReview's record_id.
     - A text file is one document; its id is the path inside the folder without .txt, with white space and %
       percent-encoded ("My page.txt" becomes My%20page), so that urllib.parse.unquote restores the name.
     - A folder with corpus.jsonl is read as BEIR; in any other, all files, which must be of one kind, are read in
       order, including subfolders (but not hidden files, queries.* and qrels/).
-    - `ir_datasets:ID` names a data set of that package, as far as it is on this disk.
+    - `ir_datasets:ID` names a data set of that package, if it is on this disk.
 
-    Raises InputError, which names the remedy, where there is nothing to read.
+    Raises InputError, which names the remedy, if there is nothing to read.
     """
     records = (record for _, record in _read(path, columns or Columns(), limit))
     with _readable(path):
@@ -82,9 +83,9 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
 
 
 def read_queries(path: Path, columns: Columns | None = None, *, limit: int = MAX_LINE) -> list[Query]:
-    """Read queries: what `read_corpus` reads, queries.jsonl of a BEIR folder, or lines `id TAB text`.
+    """Read queries: any source for `read_corpus`, queries.jsonl of a BEIR folder, or lines `id TAB text`.
 
-    A TSV file has a header where `columns` names a column that is in its first line.
+    A TSV file has a header if `columns` names a column that is in its first line.
 
     Raises InputError naming file and line of the first unusable or repeated query: leaving one out silently
     would bias an evaluation.
@@ -146,12 +147,12 @@ def _read(path: Path, columns: Columns, limit: int) -> Records:
 
 
 def numbered_records(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
-    """Yield what `read_corpus` yields of a file, each with the number of its line or row."""
+    """Yield the same as `read_corpus` for a file, each with the number of its line or row."""
     return _read(path, columns, limit)
 
 
 def recognised(path: Path, columns: Columns, limit: int = MAX_LINE) -> tuple[Kind, Iterator[Line]]:
-    """Return a file's kind and its lines. Raises InputError if it cannot be told."""
+    """Return a file's kind and its lines. Raises InputError if the kind cannot be determined."""
     return _detect(path, columns, limit)
 
 
@@ -186,7 +187,7 @@ def _kind(name: str) -> Kind | None:
 
 
 def _lines(path: Path, kind: Kind | None, columns: Columns, limit: int) -> Iterator[Line]:
-    """Return a file's lines in UTF-8; the encoding of JSON is never guessed, since there is only one."""
+    """Return a file's lines in UTF-8; the encoding of JSON is never guessed, since JSON is always UTF-8."""
     if columns.encoding:
         return read_lines(path, limit, check_encoding(columns.encoding))
     guessed = guess_encoding(path) if kind in ("csv", "tsv", "references") and path.is_file() else None
@@ -196,7 +197,7 @@ def _lines(path: Path, kind: Kind | None, columns: Columns, limit: int) -> Itera
 def _detect(
     path: Path, columns: Columns, limit: int, otherwise: Kind | None = None
 ) -> tuple[Kind, Iterator[Line]]:
-    """Return a file's kind, by its name or, where that says nothing (a pipe), by its first line; and its lines."""
+    """Return a file's kind, by its name or, if that is not informative (a pipe), by its first line; and its lines."""
     if path != STDIO and not path.exists():
         raise InputError(f"no such file or folder: {path}")
     empty = InputError(Reason(f"{path} is empty", "empty-file", name=path.name))
@@ -233,7 +234,7 @@ def _read_file(
 
 
 def _until_damage(records: Records) -> Records:
-    """Yield the records; damage of a compressed file becomes the last one."""
+    """Yield the records; damage to a compressed file becomes the last record."""
     try:
         yield from records
     except DamagedInputError as e:

@@ -20,23 +20,23 @@ from linker.corpora.dates import iso_date
 
 IDS = ("_id", "id")
 TEXTS = ("text", "contents", "content", "body", "abstract")
-KEPT = 1 << 16  # bytes of a bad line that are kept
+KEPT = 1 << 16  # bytes kept from a bad line
 MAX_REASON = 400  # characters
 NOT_UTF8 = Reason("invalid UTF-8", "not-utf8")
-MAX_DEPTH = 64  # levels of lists and objects inside a metadata value; the store's JSON writer ends at 254
+MAX_DEPTH = 64  # levels of lists and objects inside a metadata value; the store's JSON writer supports 254
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Columns:
     """The fields of a table or of JSON objects that hold id, text and title, and how the file is written.
 
-    The defaults stand for the usual names: `_id` or `id`; `text`, `contents`, `content`, `body` or `abstract`; `title`
-    if there is one.
-    `id` may be None: ids are then made from the content of each record (see `ContentIds`). `names` renames fields that
-    become metadata, (field, name); one renamed to "date" is converted to ISO 8601 from `date_format` (of `strptime`).
-    With `usual`, the usual names count after the named ones, as for queries next to an index of named columns.
-    `encoding`, `delimiter` (of CSV) and `sheet` (of XLSX) are guessed, or the first, where they are None.
-    `header_row` is the number of the row that names the columns, as a spreadsheet counts; rows above it are not read.
+    The defaults are the usual names: `_id` or `id`; `text`, `contents`, `content`, `body` or `abstract`; `title` if
+    there is one. `id` may be None: ids are then made from the content of each record (see `ContentIds`). `names`
+    renames fields that become metadata, (field, name); one renamed to "date" is converted to ISO 8601 from
+    `date_format` (of `strptime`). With `usual`, the usual names are accepted after the named ones, as for queries to
+    an index with named columns. `encoding`, `delimiter` (of CSV) and `sheet` (of XLSX) are guessed, or the first, if
+    None. `header_row` is the number of the row that names the columns, as a spreadsheet counts; rows above it are not
+    read.
     """
 
     id: str | None = "id"
@@ -51,7 +51,7 @@ class Columns:
     header_row: int | None = None
 
     def __repr__(self) -> str:
-        """Return what identifies how a corpus is read: fields that came later count only where they are set."""
+        """Return a text that identifies how a corpus is read: newer fields count only if they are set."""
         later = [
             f", {f.name}={value!r}"
             for f in dataclasses.fields(self)[3:]
@@ -70,7 +70,7 @@ class Columns:
         return _named(self.text, "text", TEXTS, self.usual)
 
     def to_remember(self) -> dict[str, str | None]:
-        """Return what an index remembers of them: the names that are not the usual ones."""
+        """Return the names for an index to remember: those that are not the usual ones."""
         names = {"id": self.id, "text": self.text, "title": self.title}
         return {name: value for name, value in names.items() if value != getattr(Columns(), name)}
 
@@ -88,7 +88,7 @@ def _named(name: str, default: str, usual: tuple[str, ...], also: bool) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A record that cannot be used: where (line number from 1), why, and its first 64 KiB."""
+    """An unusable record: its line number (from 1), the reason, and its first 64 KiB."""
 
     path: Path
     line: int
@@ -98,7 +98,7 @@ class BadLine:
 
     @classmethod
     def of(cls, path: Path, line: int, reason: str, raw: bytes, size: int | None = None) -> Self:
-        """Return a BadLine with the beginning of `raw`, which had `size` bytes before an earlier cut."""
+        """Return a BadLine with the beginning of `raw`, which had `size` bytes before any truncation."""
         if len(reason) > MAX_REASON:
             facts = {name: _cut(value) for name, value in getattr(reason, "facts", {}).items()}
             reason = Reason(_cut(reason), getattr(reason, "cause", ""), **facts)
@@ -134,27 +134,27 @@ class UnusableError(Exception):
 
 
 class ContentIds:
-    """Ids for records that have none: a hash of the content, so that a record keeps its id wherever it stands.
+    """Ids for records without one: a hash of the content, so that a record keeps its id wherever it is.
 
-    A row number would change, and every judgement with it, as soon as a row is put in above. Of equal records, the
-    second gets "-2", the third "-3": which of them does not matter, and none is lost.
+    A row number would change, and invalidate every judgement, as soon as a row is inserted above. Of equal records,
+    the second gets "-2", the third "-3": their order does not matter, and none is lost.
     """
 
     def __init__(self) -> None:
         self._count = Counter[str]()
 
     def make(self, content: Sequence[str] | dict[str, Any]) -> str:
-        """Return the id of the next record: 16 hexadecimal digits, with the number of a repeated one."""
+        """Return the id of the next record: 16 hexadecimal digits, with a number if repeated."""
         id_ = xxhash.xxh3_64_hexdigest(orjson.dumps(content, option=orjson.OPT_SORT_KEYS))
         self._count[id_] += 1
         return id_ if self._count[id_] == 1 else f"{id_}-{self._count[id_]}"
 
 
 def make_document(fields: dict[str, Any], columns: Columns, id_: Any = None) -> Document:
-    """Return a document made of `fields`, which are changed; all but id, text and title become metadata.
+    """Return a document made from `fields`, which are modified; all but id, text and title become metadata.
 
-    `id_` is that of a record whose columns name none. Keys of an object under "metadata" override fields of the same
-    name. Raises UnusableError if the id or text is missing or cannot be stored.
+    `id_` is the id of a record whose columns name none. Keys of an object under "metadata" override fields of the
+    same name. Raises UnusableError if the id or text is missing or cannot be stored.
     """
     id_ = _take(fields, names, "id") if (names := columns.ids) else id_
     text = _take(fields, columns.texts, "text")
@@ -177,7 +177,7 @@ def make_document(fields: dict[str, Any], columns: Columns, id_: Any = None) -> 
 
 
 def _renamed(fields: dict[str, Any], columns: Columns) -> dict[str, Any]:
-    """Return the fields by the names that the columns give them; a field of that name becomes NAME_2."""
+    """Return the fields renamed as the columns say; an existing field of that name becomes NAME_2."""
     for field, name in columns.names:
         if field in fields:
             value = fields.pop(field)

@@ -1,7 +1,7 @@
 """Read the files of reference managers: RIS (Zotero, EndNote, Scopus, ASReview) and NBIB (PubMed's MEDLINE).
 
 Both write one `TAG - value` per line, the tag padded to four characters, and continue long values on further lines.
-A record of RIS runs from TY to ER; one of NBIB from PMID to the next.
+A RIS record runs from TY to ER, an NBIB record from PMID to the next PMID.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from linker.corpora.records import (
 )
 
 Fields = Sequence[tuple[str, str]]  # tag and value, in their order
-Tagged = tuple[int, bytes, Fields | str]  # number of the first line, the lines, fields or why there are none
+Tagged = tuple[int, bytes, Fields | str]  # number of the first line, the lines, fields or a reason why not
 
 RIS = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*))?")
 NBIB = re.compile(r"(?=.{4}-)([A-Z]{2,4}) *- (.*)")
-STARTS = {"TY": RIS, "PMID": NBIB}  # the tag that begins a record, and how its lines are written
+STARTS = {"TY": RIS, "PMID": NBIB}  # the tag that begins a record → the format of its lines
 LAST = "ER"
 IDS = ("PMID", "ID", "AN", "DO")
 TITLES, TEXTS = ("TI", "T1", "BTI", "CT", "TT"), ("AB", "N2")
@@ -92,7 +92,7 @@ def _whole(fields: Fields, raws: Sequence[bytes], size: int, limit: int) -> Fiel
 def read_references(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
     """Yield the documents of a RIS or NBIB file, each with its line number; an unusable one as a BadLine.
 
-    The text is the abstract. A record without an id of its own is known by its DOI, else by its content, as all are if
+    The text is the abstract. A record without its own id is identified by its DOI, else by its content, as all are if
     `columns.id` is None.
     """
     ids = ContentIds()
@@ -110,9 +110,9 @@ def read_references(path: Path, lines: Iterable[Line], columns: Columns, limit: 
 
 
 def known_as(fields: Fields, ids: ContentIds | None = None, *, own: bool = True) -> str:
-    """Return a record's id: its own or its DOI, else one made of its title and abstract; that one if `own` is False.
+    """Return a record's id: its own or its DOI, else (always if not `own`) one made from its title and abstract.
 
-    `ids` makes those of equal records differ. Empty for a record without any of these.
+    `ids` makes the ids of equal records differ. Empty for a record without any of these.
     """
     named = next((value for tag in IDS for name, value in fields if own and name == tag and value), "")
     if named and " " not in named and named.isprintable():
@@ -123,7 +123,7 @@ def known_as(fields: Fields, ids: ContentIds | None = None, *, own: bool = True)
 
 
 def document_fields(fields: Fields) -> dict[str, Any]:
-    """Return title, text and metadata of a record by name; what ASReview or linker noted is not metadata."""
+    """Return title, text and metadata of a record by name; notes by ASReview or linker are not metadata."""
     values: dict[str, list[str]] = {}
     for tag, value in fields:
         if value:

@@ -1,4 +1,4 @@
-"""Guess what each column of a table is for: by its content, and by its name where the content does not contradict."""
+"""Guess the role of each column of a table: by its content, and by its name unless the content contradicts it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
 URL = re.compile(r"https?://\S+|www\.\S+")
 NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 MACHINE_ID = re.compile(r"\d{5,}|[0-9a-fA-F-]{8,}|[A-Za-z]{1,8}[-_:]?\d+")
-EXACT = {"id", "_id"}  # goes before user_id and the like
-SHARE = 0.9  # of the values that are not empty, which must look like what the column is for
+EXACT = {"id", "_id"}  # takes precedence over user_id and the like
+SHARE = 0.9  # minimum share of the non-empty values that must match the role
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's name, the values of a sample (all of them, empty ones too), and those that are not empty."""
+    """A column's name, its values in a sample (including empty ones), and the non-empty values."""
 
     name: str
     values: Sequence[str]
@@ -43,11 +43,11 @@ class Column:
         return [value for value in self.values if value.strip()]
 
     def named(self, role: Role) -> bool:
-        """Return whether the name is one that such columns have."""
+        """Return whether the name is typical of such columns."""
         return bool(re.fullmatch(NAMES[role], self.name.strip().lower()))
 
     def mostly(self, looks: Callable[[str], object]) -> bool:
-        """Return whether most of the values look so; False where all are empty."""
+        """Return whether most of the values match; False if all are empty."""
         filled = self.filled
         return bool(filled) and sum(bool(looks(value.strip())) for value in filled) >= SHARE * len(filled)
 
@@ -60,7 +60,7 @@ class Column:
 def guess_roles(table: Mapping[str, Sequence[str]]) -> dict[str, Role]:
     """Return the role of each column that has one, given samples of values by column; each role is given once at most.
 
-    A column that bears a role's name gets it only if its values allow it, and goes before others whose values do.
+    A column with a role's name gets it only if its values allow it, and takes precedence over others whose values do.
     """
     columns = [Column(name, values) for name, values in table.items()]
     roles: dict[str, Role] = {}
@@ -68,7 +68,7 @@ def guess_roles(table: Mapping[str, Sequence[str]]) -> dict[str, Role]:
         free = [c for c in columns if c.name not in roles and fits(c)]
         sure = [] if needs_name else [c for c in free if SURE[role](c)]
         named = [c for c in free if c.named(role)]
-        if role == "text" and sure:  # beside sentences, a column of codes is not text whatever its name
+        if role == "text" and sure:  # next to sentences, a column of codes is not text, whatever its name
             named = [c for c in named if c in sure]
         if chosen := named or sure:
             best = max(chosen, key=lambda c: c.words if role == "text" else c.name.lower() in EXACT)
@@ -96,7 +96,7 @@ def _is_author(column: Column) -> bool:
     return column.mostly(lambda v: len(v) <= 80 and not NUMBER.fullmatch(v) and not URL.fullmatch(v))
 
 
-# In this order: what is known by its content alone goes first, so that the texts are what is left.
+# In this order: roles recognised by content alone come first, so that the texts are left over.
 RULES: tuple[tuple[Role, Callable[[Column], bool], bool], ...] = (
     ("url", lambda c: c.mostly(URL.fullmatch), False),
     ("date", _is_date, False),
@@ -106,7 +106,7 @@ RULES: tuple[tuple[Role, Callable[[Column], bool], bool], ...] = (
     ("author", _is_author, True),
     ("title", _is_text, True),
 )
-# What the content of a column without a telling name must be, beyond what the role allows.
+# Requirements on the content of a column without a typical name, beyond the role's own.
 SURE: dict[Role, Callable[[Column], bool]] = {
     "url": lambda _: True,
     "date": lambda c: not c.mostly(NUMBER.fullmatch),

@@ -24,10 +24,10 @@ from linker.corpora.records import (
     wrong_width,
 )
 
-Row = tuple[int, bytes, list[str] | str]  # number of the first line, bytes, fields or why there are none
+Row = tuple[int, bytes, list[str] | str]  # number of the first line, bytes, fields or a reason why not
 
 MAX_RECORD_LINES = 1 << 16
-# While lines are read again: with more, stray quotes in every line would take quadratic time.
+# Limit while lines are reread: with more, stray quotes in every line would take quadratic time.
 MAX_REREAD_LINES = 100
 
 QUERY_IDS = {"id", "_id", "qid", "query_id", "query-id", "queryid"}
@@ -35,11 +35,11 @@ QUERY_TEXTS = {"text", "query", "query_text", "contents", "content", "body", "qu
 
 
 def read_csv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
-    """Read RFC 4180 (quoted fields may hold commas, quotes and newlines); the first record names the columns.
+    """Read CSV (RFC 4180: quoted fields may contain commas, quotes and newlines); the first record names the columns.
 
-    What separates them is guessed from the first lines, unless `columns` names it. Where a record cannot be parsed (a
-    quote that never closes), its first line becomes a BadLine and reading continues with the next one. Raises
-    InputError if the header is unreadable or lacks a column.
+    The delimiter is guessed from the first lines, unless `columns` names it. If a record cannot be parsed (a quote
+    that never closes), its first line becomes a BadLine and reading continues with the next line. Raises InputError
+    if the header is unreadable or lacks a column.
     """
     return documents(path, csv_rows(lines, limit, columns.delimiter, columns.header_row), columns)
 
@@ -57,7 +57,7 @@ def read_query_tsv(
 ) -> Records:
     """Read `id TAB text` lines; a first line such as `qid TAB query` is a header if both names are known.
 
-    It is also one if it holds the names of `columns` that are not the usual ones.
+    It is also a header if it holds the names in `columns` that are not the usual ones.
     """
     rows = tsv_rows(lines, limit)
     for number, raw, fields in rows:
@@ -76,7 +76,7 @@ def read_query_tsv(
 
 
 def documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
-    """Make a document of each row below the one that names the columns. Raises InputError as `read_csv` does."""
+    """Make a document from each row below the one that names the columns. Raises InputError like `read_csv`."""
     for number, _, fields in rows:
         if number < (columns.header_row or 1):
             continue
@@ -90,7 +90,7 @@ def documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
 def unique_names(header: Sequence[str | None]) -> list[str]:
     """Return the names of the columns: "text" twice gives text_1 and text_2, a third column without a name column_3.
 
-    Neither of two columns keeps the name, so that nothing is read from one of them by accident.
+    Neither of the two columns keeps the name, so that none of them is read by accident.
     """
     names = [(name or "").strip() or f"column_{number}" for number, name in enumerate(header, start=1)]
     count, taken = Counter(names), set(names)
@@ -151,7 +151,7 @@ def csv_rows(
     delimiter = delimiter or guess_delimiter(first, header_row)
     if first and SEPARATOR.fullmatch(first[0]):
         next(lines)
-    # The setting is the process's: it only ever grows, and the tape keeps to the limit.
+    # The setting is process-wide: it only ever grows, and the tape enforces the limit.
     csv.field_size_limit(max(csv.field_size_limit(), limit))
     tape = _Tape(lines, limit)
     reader = csv.reader(tape, strict=True, delimiter=delimiter)
@@ -170,14 +170,14 @@ def csv_rows(
         raw = b"\n".join(line for _, line, _ in tape.taken)
         if not is_utf8(raw):
             yield tape.taken[0][0], raw, NOT_UTF8
-        elif any(field.strip() for field in fields):  # a spreadsheet's empty row is ";;;" here
+        elif any(field.strip() for field in fields):  # a spreadsheet's empty row becomes ";;;"
             yield tape.taken[0][0], raw, fields
     if tape.damage:
         raise tape.damage
 
 
 def _with_head(lines: Iterable[Line]) -> tuple[Iterator[Line], list[str]]:
-    """Return the lines, all of them, and the first ones as text; damage is left to whoever reads them."""
+    """Return all lines, and the first ones as text; damage is left to the reader of the lines."""
     lines, first, size = iter(lines), list[Line](), 0
     damage: DamagedInputError | None = None
     try:
@@ -197,7 +197,7 @@ def _again(first: list[Line], rest: Iterator[Line], damage: DamagedInputError | 
 
 
 class _Tape:
-    """Lines for csv.reader; it keeps those of the current record, so that they can be read again."""
+    """Lines for csv.reader; it keeps the lines of the current record, so that they can be read again."""
 
     def __init__(self, lines: Iterable[Line], limit: int) -> None:
         self._lines, self._limit, self._size = iter(lines), limit, 0
@@ -212,7 +212,7 @@ class _Tape:
         self._most = MAX_REREAD_LINES if self._again else MAX_RECORD_LINES
 
     def give_back(self) -> tuple[int, bytes]:
-        """Put back all lines of the record except the first; return that one's number and bytes."""
+        """Put back all lines of the record except the first; return the first one's number and bytes."""
         (number, raw, _), *others = self.taken
         self._again.extendleft(reversed(others))
         return number, raw

@@ -1,4 +1,4 @@
-"""Read a sheet of an XLSX workbook; the first row that is not empty names the columns."""
+"""Read a sheet of an XLSX workbook; the first non-empty row names the columns."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def _document(
 
 
 def sheet_rows(path: Path, sheet: str | None = None) -> Iterator[tuple[int, list[Value]]]:
-    """Yield the rows that are not empty, each with its number from 1. Raises InputError as `read_xlsx` does."""
+    """Yield the non-empty rows, each with its number from 1. Raises InputError like `read_xlsx`."""
     with _opened(path) as book:
         chosen = book[_sheet(path, book.sheetnames, sheet)]
-        chosen.reset_dimensions()  # what a file says of its size may be wrong
+        chosen.reset_dimensions()  # the dimensions stated in a file may be wrong
         for number, cells in enumerate(chosen.iter_rows(values_only=True), start=1):
             values = [_value(cell) for cell in cells]
             if _trimmed(values):
@@ -86,7 +86,7 @@ def sheet_rows(path: Path, sheet: str | None = None) -> Iterator[tuple[int, list
 
 
 def sheet_names(path: Path) -> list[str]:
-    """Return the names of a workbook's sheets of cells. Raises InputError if the file is not a workbook."""
+    """Return the names of a workbook's worksheets. Raises InputError if the file is not a workbook."""
     with _opened(path) as book:
         return [sheet.title for sheet in book.worksheets]
 
@@ -97,7 +97,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
     try:
         with open_input(path) as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of styles and extensions that do not matter here
+            warnings.simplefilter("ignore")  # about styles and extensions that do not matter here
             _check_sizes(path, file)
             book = load_workbook(file, read_only=True, data_only=True)
             try:
@@ -110,7 +110,7 @@ def _opened(path: Path) -> Iterator[Any]:
         raise
     except (
         Exception
-    ) as e:  # what a damaged file makes of the packages that unpack and parse it has no end of names
+    ) as e:  # the unpacking and parsing packages raise too many kinds of errors for damaged files
         text = f"{path} is not an XLSX workbook that can be read ({e}): save it again as .xlsx, or as .csv"
         raise InputError(Reason(text, "damaged-workbook", name=path.name)) from e
 

@@ -1,4 +1,4 @@
-"""Linking by an encoder's vectors of passages: near passages propose pages, all of whose passages are compared."""
+"""Linking by an encoder's vectors of passages: near passages nominate pages, all of whose passages are compared."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from linker.crosslingual.scoring.passage_vectors import PassageVectors, encode_p
 from linker.crosslingual.task import Task, encoded
 
 NEAREST = 16  # target passages that a source passage votes for
-PROPOSED = 25  # pages proposed by votes, and as many by pooled vectors
-SHARPNESS = 8  # power of a passage's margin that it votes with
+PROPOSED = 25  # candidate pages from votes, and as many from pooled vectors
+SHARPNESS = 8  # a passage's vote is its margin to this power
 
 
 def ranked_by_passages(task: Task, name: str, part: str) -> Candidates:
     """Return the target pages of each source page, ranked by one of `PARTS` of the encoder `name`'s passages.
 
-    Each passage is encoded once. The pages of its nearest passages are candidates, and those with the nearest means.
+    Each passage is encoded once. Candidates are the pages of its nearest passages and the pages with the nearest
+    means.
     """
     proposed, scores = propose(task, *encoded(task, name, encode_passages))
     values = np.zeros(proposed.shape, np.float32)
@@ -38,7 +39,7 @@ def ranked_by_passages(task: Task, name: str, part: str) -> Candidates:
 
 
 def propose(task: Task, source: PassageVectors, target: PassageVectors) -> tuple[Int64Array, PassageScores]:
-    """Return up to 50 candidates of each source page, int64 [n, c] padded with −1, and what scores them."""
+    """Return up to 50 candidates of each source page, int64 [n, c] padded with −1, and their scorer."""
     near = _nearest_passages(task, source, target)
     if task.options.margin is False:
         near = replace(near, forward=np.ones_like(near.forward), backward=np.ones_like(near.backward))
@@ -52,8 +53,8 @@ def by_votes(
 ) -> Candidates:
     """Return the pages with the most votes for each page: the sums of its passages' margins, to the eighth power.
 
-    `near` holds the nearest passages. A passage votes for a page once, with its greatest margin there. `ids`: of the
-    source and the target pages, for ties.
+    `near` holds the nearest passages. A passage votes for a page once, with its greatest margin there. `ids`: those
+    of the source and the target pages, for ties.
     """
     n, m = len(source.begin) - 1, len(target.begin) - 1
     passages, others, cosines = near.candidates.pairs()
@@ -68,7 +69,7 @@ def by_votes(
 
 
 def united(first: Candidates, second: Candidates) -> Int64Array:
-    """Return the targets of both, each once: int64 [n, k], −1 if there are fewer."""
+    """Return the union of both lists of targets: int64 [n, k], −1 if there are fewer."""
     new = (second.targets[:, :, None] != first.targets[:, None, :]).all(axis=2)
     return np.concatenate((first.targets, np.where(new, second.targets, -1)), axis=1)
 

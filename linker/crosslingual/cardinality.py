@@ -1,4 +1,4 @@
-"""How many targets a page may have, and how many pages a target: which of the candidates become links."""
+"""How many targets a page may have, and how many pages a target may have: which candidates become links."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ LEARNED = ("auto", "cascade")
 
 
 def cardinality_of(task: Task, method: str) -> Cardinality:
-    """Return how many partners the pages of a task may have: as its options say, or else by the method.
+    """Return how many partners the pages of a task may have: from its options, or else from the method.
 
-    Raises InputError if the options contradict each other, or the method cannot do it.
+    Raises InputError if the options contradict each other, or the method does not support it.
     """
     asked, learns = task.options.links, method in LEARNED
     if task.one_to_one and asked not in (None, "one-to-one"):
@@ -49,10 +49,10 @@ def lists_several(cardinality: Cardinality) -> bool:
 def chances(answer: Solution, cardinality: Cardinality) -> Float64Array:
     """Return the probabilities of the candidates of n pages, float64 [n, c].
 
-    With one counterpart per page they are those of being it, and sum to at most one. With several, each candidate is
-    compared with "no link" alone, as if there were no others: the ranker learned from lists without the page's other
-    targets, and from lists without any. These odds are scaled so that the best one has the probability that the page
-    has a counterpart at all.
+    With one counterpart per page, each is the probability of being it, and they sum to at most one. With several,
+    each candidate is compared only with "no link", as if there were no others: the ranker learned from lists without
+    the page's other targets, and from lists without any target. These odds are scaled so that the best candidate gets
+    the probability that the page has a counterpart at all.
     """
     if not lists_several(cardinality):
         return np.asarray(answer.probabilities[:, :-1])
@@ -73,7 +73,7 @@ def linked(
 
 
 def _each_target_once(ranking: Candidates, source: Pages, target: Pages) -> Candidates:
-    """Return the candidates with each target kept by its best page only; ties are broken by a hash of the contents."""
+    """Return the candidates, each target kept only for its best page; ties are broken by a hash of the contents."""
     rows, columns, scores = ranking.pairs()
     names = hashes(source.keys), hashes(target.keys)
     ties = tie_breaks(names[0][rows], names[1][columns])

@@ -19,7 +19,7 @@ from linker.crosslingual.ranking.unsupervised import AGREEMENT, aligned_words
 class LearnedDictionary:
     """A dictionary of `pairs` pairs of words, written to `file`.
 
-    `agreement` is the share of held-out words spelt alike in both languages that the mapping found again.
+    `agreement` is the share of held-out words spelt alike in both languages that the mapping recovered.
     """
 
     file: Path
@@ -36,12 +36,12 @@ def learn_dictionary(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LearnedDictionary:
-    """Learn which words translate each other from two collections of pages, and write them as `source TAB target`.
+    """Learn word translations from two collections of pages, and write them as `source TAB target`.
 
-    Word vectors of both collections are mapped onto each other, starting from words that are spelt alike, which are not
-    written. The others are written as stems, which `link` takes as a dictionary. Raises InputError if a file cannot
-    be read or written, and where the mapping finds fewer than a fifth of the held-out words again, as it does in small
-    collections.
+    Word vectors of both collections are mapped onto each other, starting from words that are spelt alike, which are
+    not written. The other pairs are written as stems, which `link` accepts as a dictionary. Raises InputError if a
+    file cannot be read or written, or if the mapping recovers fewer than a fifth of the held-out words, as happens in
+    small collections.
     """
     check_outputs({"`out`": out}, (source, target))
     with listening(progress):
@@ -55,7 +55,7 @@ def learn_dictionary(
             f"that are spelt alike, {agreement:.0%} were found again, and {AGREEMENT:.0%} are needed; pass more pages, "
             "or use a dictionary"
         )
-    # `link` knows words that are spelt alike by itself.
+    # `link` matches words that are spelt alike by itself.
     new = sorted((foreign, word) for foreign, word in pairs if foreign != word)
     lines = "".join(f"{foreign}\t{word}\n" for foreign, word in new)
     write_atomically(Path(out), lines.encode())

@@ -32,9 +32,9 @@ from linker.scoring.ranking.fitting import FEWEST
 
 NOTHING_GIVEN = "no `dictionary`, `train` or `encoder`: linking by shared strings"
 SELF_TRAINING = "learning from the surest links, as long as it helps (--no-self-train leaves this step out)"
-LARGE = 1 << 27  # pairs of pages, from which on a task with something given does not train itself unless told
+LARGE = 1 << 27  # minimum pairs of pages at which a task with given evidence does not self-train by default
 KEPT = 20  # candidates per source page in the result
-# What the answer for one unlinked page owes to the others.
+# How the answer for one unlinked page depends on the others.
 FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targets")
 
 
@@ -42,7 +42,8 @@ def by_auto(task: Task) -> LinkingResult:
     """Link by a ranker learned over all available evidence, with calibrated probabilities.
 
     The source pages of the training links get no answer. A task without a dictionary, links and an encoder starts
-    from strings that the languages share. Self-training improves it, and others (`_self_trains`), if its test says so.
+    from strings that the languages share. Self-training refines it, and other tasks (`_self_trains`), if its test
+    shows a gain.
     """
     return with_model(task, "auto", _auto)
 
@@ -61,13 +62,13 @@ def _auto(task: Task) -> LinkingResult:
         )
         about = _transductive("training") | {"self_training": rounds}
     result = _links(task, answer, evidence, {"evidence": _used(task), **about})
-    # A model holds what was given, not what these pages taught each other, unless there is nothing else.
+    # A model stores the given evidence, not what was learned among these pages, unless there is nothing else.
     lessons = answer if options.self_train or not _given(task) else first
     return with_lessons(result, task, "auto", evidence, lessons)
 
 
 def by_cascade(task: Task) -> LinkingResult:
-    """Link by AUT's cascade, calibrated as `by_auto` is. Raises InputError if there are too few training links."""
+    """Link by AUT's cascade, calibrated like `by_auto`. Raises InputError if there are too few training links."""
     return with_model(task, "cascade", _cascade)
 
 
@@ -82,7 +83,7 @@ def _cascade(task: Task) -> LinkingResult:
 
 
 def _transductive(*more: str) -> dict[str, Any]:
-    """Return what the metadata say about the use of unlinked pages: a page linked alone could get another answer."""
+    """Return the metadata on the use of unlinked pages: a page linked alone could get a different answer."""
     return {"transductive": True, "uses_unlinked_pages": [*FROM_OTHERS, *more]}
 
 
@@ -104,12 +105,12 @@ def _evidence(task: Task) -> AllEvidence:
 
 
 def _given(task: Task) -> bool:
-    """Return whether the task has anything to learn words from but its own pages."""
+    """Return whether the task has anything besides its own pages to learn words from."""
     return bool(task.dictionaries or len(task.train) or task.encoder or model_of_pair(task))
 
 
 def _self_trains(task: Task) -> bool:
-    """Return the default: a model is applied as it is, and the rounds of a large task take hours."""
+    """Return the default: no for a model, which is applied as it is, and for large tasks, whose rounds take hours."""
     large = len(task.source) * len(task.target) >= LARGE
     return not _given(task) or not (task.model or large)
 
@@ -192,7 +193,7 @@ def _links(task: Task, answer: Solution, evidence: AllEvidence, about: dict[str,
 def _groups(
     task: Task, candidates: Candidates, answer: Solution, evidence: AllEvidence
 ) -> dict[int, dict[str, Any]]:
-    """Return the near copies of the best targets and their probability together, by source row, as records."""
+    """Return the near copies of the best targets and their joint probability, by source row, as records."""
     linked = candidates.targets[answer.lists.rows, 0]
     found = groups_of(evidence.target_terms.present, answer.lists, answer.fitted, linked)
     return {
@@ -219,7 +220,7 @@ def _explanations(
     answer: Solution,
     explainer: Explainer,
 ) -> Iterator[dict[str, Any]]:
-    """Yield one record per unlinked page: its link or null, the probabilities, near copies, and what matched."""
+    """Yield one record per unlinked page: its link or null, the probabilities, near copies, and matches."""
     none = dict(zip(answer.lists.rows.tolist(), answer.probabilities[:, -1].tolist(), strict=True))
     for row in answer.lists.rows.tolist():
         column = int(candidates.targets[row, 0])

@@ -1,4 +1,4 @@
-"""Linking the texts of two sides, in one language or two: what `link` does between reading and writing tables."""
+"""Linking the texts of two sides, in one language or two: the steps of `link` between reading and writing tables."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Pairs = Sequence[tuple[str, str]]
 class Links:
     """The links of texts: `run` holds the targets of each linked text with their scores, best first.
 
-    `texts` and `targets` count the texts on both sides, `metadata` says how the links were made. In one language,
-    the scores are P(link), `none` holds P(none) of each text that was to be linked, and `copies` the near copies of its
-    first target among the others; `passages`, where the sentence that a text is about begins and ends in its first
-    target, linked or not. `evaluate` takes `run`.
+    `texts` and `targets` count the texts on both sides, `metadata` describes how the links were made. In one
+    language, the scores are P(link), `none` holds P(none) for each text to be linked, and `copies` the near copies of
+    its first target among the others; `passages`, where the sentence that a text is about begins and ends in its
+    first target, linked or not. `evaluate` takes `run`.
     """
 
     run: Mapping[str, Mapping[str, float]]
@@ -65,7 +65,7 @@ class Links:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LinkOutcome:
-    """Links; the best document of each text with its probability, linked or not; and what was learned, if it was."""
+    """Links; the best document of each text with its probability, linked or not; and any learned model."""
 
     links: Links
     proposed: Sequence[tuple[str, str, float]]
@@ -73,7 +73,7 @@ class LinkOutcome:
 
 
 def sides_of(options: LinkOptions) -> tuple[Side, Side]:
-    """Read both sides. Raises InputError as `side_of` does."""
+    """Read both sides. Raises the same InputErrors as `side_of`."""
     codes = split_languages(options.languages) if options.languages else (None, None)
     source = side_of(Path(options.source), codes[0], options.columns)
     return source, side_of(Path(options.target), codes[1], options.columns, options.encoder)
@@ -84,7 +84,7 @@ def link_sides(
 ) -> LinkOutcome:
     """Link the texts of `source` to documents of `target`, given known links (`pairs`), and write the run to `path`.
 
-    Of the options, the files of sides and of known links are not read. Raises InputError if a file cannot be read or
+    The options that name files of sides or of known links are ignored. Raises InputError if a file cannot be read or
     written, or the method lacks an input that it needs.
     """
     o = options
@@ -117,7 +117,7 @@ def link_sides(
 def _together(
     source: Side, target: Side, pairs: Pairs, options: LinkOptions, path: Path | None
 ) -> LinkOutcome:
-    """Link two collections of one language, and write the run."""
+    """Link two collections in one language, and write the run."""
     if options.explain and (path is None or not holds_files_beside(path)):
         raise InputError(f"`explain` writes a file next to the run, and {path} is not a regular file")
     answer = link_together(source, target, pairs, options)
@@ -135,7 +135,7 @@ def _together(
 
 
 def _decreasing(run: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield a run with scores lowered as little as necessary to decrease: an evaluator orders equal ones by id."""
+    """Yield a run whose scores are lowered just enough to be strictly decreasing: evaluators order ties by id."""
     for id_, of in run.items():
         last, lower = math.inf, {}
         for name, score in of.items():
@@ -163,7 +163,7 @@ def _warn_of_unused(options: LinkOptions) -> None:
 
 
 def _warn_in_one_language(options: LinkOptions) -> None:
-    """Warn of options that two collections of one language have no use for."""
+    """Warn of options that have no effect on two collections in one language."""
     used = {"min_probability", "precision", "explain", "seed", "links"}
     scoring = {field.name for field in fields(Options)}
     if unused := [name for name in _changed(options) if name in scoring - used]:

@@ -43,7 +43,7 @@ def link(task: Task, method: str) -> LinkingResult:
 
 
 def _knowing(pages: Pages, task: Task) -> Pages:
-    """Return pages in a language that knows the words of the task's dictionaries, whichever way round these are."""
+    """Return pages whose language knows the words of the task's dictionaries, whichever way round these are."""
     pairs = [*(task.model.pairs if task.model else ()), *(p for d in task.dictionaries for p in d.pairs)]
     return replace(pages, language=pages.language.knowing(word for pair in pairs for word in pair))
 
@@ -69,7 +69,7 @@ def by_pivot(task: Task) -> LinkingResult:
 
 
 def by_dictionary(task: Task) -> LinkingResult:
-    """Link by comparability over dictionaries, identical strings and words learned from links, then margin (CCNUNLP).
+    """Link by comparability from dictionaries, identical strings and words learned from links, then margin (CCNUNLP).
 
     Raises InputError if there is neither a dictionary nor a training link.
     """

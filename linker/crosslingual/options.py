@@ -26,11 +26,11 @@ Languages = Annotated[str | None, Opt(
 # fmt: off
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options that the scores of a method depend on.
+    """The options that affect a method's scores.
 
     A `margin` of None stands for the method's default. `whole_dictionary`: every word of the dictionary counts in the
     denominator, as in Li & Gaussier; otherwise only words with a translation on some page of the other language do,
-    which was better. `self_train`: None stands for "except with a model, or in a large task with something given".
+    which worked better. `self_train`: None means "except with a model, or in a large task with given evidence".
     """
 
     weighting: Annotated[Literal["idf", "binary", "tfidf-cosine"], Opt(
@@ -88,7 +88,7 @@ class Options:
         return HapaxRules(strip=not self.keep_edges, transliterate=self.transliterate, ngrams=self.ngrams)
 
     def recorded(self) -> dict[str, Any]:
-        """Return these options, of a record that may have more, as the metadata of a run name them."""
+        """Return these options of a record, which may have more, under their names in a run's metadata."""
         record: dict[str, Any] = {}
         for field in fields(Options):
             if field.name == "transliterate":
@@ -100,7 +100,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class LinkOptions(Options):
-    """All options of `link`. `columns` says how tables are read; `progress` is called with how far it is."""
+    """All options of `link`. `columns` says how tables are read; `progress` is called with the progress made."""
 
     source: Annotated[str | Path, Opt("Texts to link: a file, a folder or an index.", "", metavar="SOURCE")]
     target: Annotated[str | Path, Opt(
@@ -146,5 +146,5 @@ class LinkOptions(Options):
 
     @property
     def cardinality(self) -> Cardinality | None:
-        """How many links a page and a target may have, by either option."""
+        """How many links a page and a target may have, set by either option."""
         return "one-to-one" if self.one_to_one else self.links

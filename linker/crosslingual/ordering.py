@@ -1,8 +1,8 @@
-"""A task with its pages in the order of their content, so that neither their ids nor the order of input matter.
+"""A task with its pages in order of content, so that neither their ids nor the input order matters.
 
-Sums of floating-point numbers depend on their order, and so do folds, random permutations and ties. A method therefore
-sees every task in one order. Only pages with identical texts and links, which no method can tell apart, stay in the
-order of input.
+Sums of floating-point numbers depend on their order, and so do folds, random permutations and ties. A method
+therefore sees every task in a fixed order. Only pages with identical texts and links, which no method can tell apart,
+stay in the order of input.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class OrderedTask:
 def in_content_order(task: Task) -> OrderedTask:
     """Return the task with its pages, and then its links, in the order of the pages' content.
 
-    Pages with identical texts come in the order of the pages that they are linked to, and only then of the input: which
-    of them is linked to which page matters.
+    Pages with identical texts come in the order of the pages that they are linked to, and only then in input order:
+    it matters which of them is linked to which page.
     """
     links, through = task.train, task.pivot_links
     pivot = task.pivot or task.source

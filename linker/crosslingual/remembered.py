@@ -1,4 +1,4 @@
-"""Linking with a saved model: what it brings to a task, and what is left out because it knows it already."""
+"""Linking with a saved model: what it adds to a task, and which links are left out as already known."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.candidates import Candidates
 from linker.crosslingual.task import LinkingResult, Task
 
-FEW = 100  # pages; the scores of fewer are compared with too few others
+FEW = 100  # minimum pages; with fewer, scores are compared with too few others
 
 
 @dataclass(frozen=True, eq=False)
 class TaskPart:
-    """A task without some of its pages: the rows of the pages that are left, int64 [n'] and [m'], in the whole one."""
+    """A task without some of its pages: the remaining pages' rows in the whole task, int64 [n'] and [m']."""
 
     task: Task
     source: Int64Array
     target: Int64Array
 
     def whole(self, result: LinkingResult, n: int) -> LinkingResult:
-        """Return the result of the part as one of `n` source pages, in the rows of the whole task."""
+        """Return the part's result as a result for `n` source pages, in the rows of the whole task."""
         k = result.candidates.targets.shape[1]
         candidates = Candidates(np.full((n, k), -1, np.int64), np.full((n, k), -np.inf, np.float32))
         found = result.candidates.targets
@@ -40,7 +40,7 @@ class TaskPart:
 
 
 def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) -> LinkingResult:
-    """Return what `solve` makes of a task that has a model: stems as in the model, links that it knows left out.
+    """Return the result of `solve` for a task with a model: stems as in the model, links that it knows left out.
 
     Raises InputError if the model belongs to another method.
     """
@@ -92,9 +92,9 @@ def encoder_of(task: Task) -> str | None:
 
 
 def layout_of(task: Task) -> bool:
-    """Return whether punctuation and line breaks are evidence: as the options say, and as they were for the model.
+    """Return whether punctuation and line breaks are evidence: as set in the options, and as for the model.
 
-    Raises InputError if the model uses them and the options forbid it.
+    Raises InputError if the model uses them but the options forbid it.
     """
     if task.model is None:
         return task.options.layout
@@ -108,7 +108,7 @@ def layout_of(task: Task) -> bool:
 def with_lessons(
     result: LinkingResult, task: Task, method: str, evidence: AllEvidence | CascadeEvidence, answer: Solution
 ) -> LinkingResult:
-    """Return the result with a function that makes a model of what was learned."""
+    """Return the result with a function that makes a model from what was learned."""
 
     def model() -> LinkModel:
         knowledge = evidence.study(np.concatenate([task.train, answer.extra]), answer.learned.induced)

@@ -1,4 +1,4 @@
-"""Writing runs in BUCC's six columns, `id1 X id2 Y score run.name`, with a metadata file beside each."""
+"""Writing runs in BUCC's six columns, `id1 X id2 Y score run.name`, with a metadata file next to each."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def linked(
 ) -> LinkingResult:
     """Link a task's pages to at most `k` targets each, and write the run to `path`, if there is one.
 
-    The pass over all pairs then writes a checkpoint to RUN.part once a minute, and the learned methods keep the results
-    of their stages in a folder of that name; `resume` continues from it. Raises
-    InputError if `link` does, where the checkpoint belongs to another task or is damaged, and where explanations
-    are requested but there is no regular file that they can lie beside.
+    The pass over all pairs then writes a checkpoint to RUN.part once a minute, and the learned methods keep the
+    results of their stages in a folder of that name; `resume` continues from it. Raises InputError if `link` does, if
+    the checkpoint belongs to another task or is damaged, or if explanations are requested but the run is not a
+    regular file that they can be stored next to.
     """
     if path is None:
         result = link(task, method)
@@ -82,7 +82,7 @@ def _about_model(model: LinkModel) -> dict[str, Any]:
 def write_links(
     path: Path, source: Pages, target: Pages, candidates: Candidates, name: str, metadata: Mapping[str, Any]
 ) -> None:
-    """Write candidates as a run, and `metadata` as RUN.json; a page without candidates gets no line.
+    """Write candidates as a run, and `metadata` as RUN.json; pages without candidates get no line.
 
     The scores of each row must be strictly decreasing (`descending`). Each file is written atomically.
     """
@@ -98,7 +98,7 @@ def write_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
 
 
 def holds_files_beside(path: Path) -> bool:
-    """Return whether other files can lie next to a run: not where it is written to stdout, a pipe or a device."""
+    """Return whether files can be stored next to a run: not if it goes to stdout, a pipe or a device."""
     return path not in STDOUT and (path.is_file() or not path.exists())
 
 

@@ -21,18 +21,16 @@ from linker.engine.engine import Engine
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 UNKNOWN = "und"
-TEXTS, CHARACTERS = 500, 2000  # of a side, that are looked at
-FREQUENT, KNOWN = 50, 500  # words of one side, and of the other
-SHARED = (
-    0.5  # share of the running frequent words that two collections of one language have in common, at least
-)
-# Running words below which a side shows only its script, and below which it says nothing of what the other side knows.
+TEXTS, CHARACTERS = 500, 2000  # texts of a side and characters per text that are examined
+FREQUENT, KNOWN = 50, 500  # most frequent words of one side, and of the other
+SHARED = 0.5  # minimum share of running frequent words that two collections in one language have in common
+# Minimum running words for comparing words, not only scripts, and for judging the other side's words too.
 TOLD_BY_SCRIPT, ONE_WAY = 10, 500
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One side: its documents by id, the code of its language ("und" if unknown), and its index, if it is one."""
+    """One side: its documents by id, the code of its language ("und" if unknown), and its index, if any."""
 
     path: Path
     documents: Mapping[str, Document]
@@ -47,12 +45,12 @@ class Side:
 
 
 def is_index(path: Path) -> bool:
-    """Return whether a path names an index: a directory of one, or an address of one on a cluster."""
+    """Return whether a path names an index: its directory, or its address on a cluster."""
     return Address.of(path) is not None or (path / manifests.NAME).is_file()
 
 
 def side_of(path: Path, code: str | None, columns: Columns | None, encoder: str | None = None) -> Side:
-    """Read a side. Raises InputError as `read_documents` does, IndexesError if an index cannot be opened."""
+    """Read a side. Raises the same InputErrors as `read_documents`, IndexesError if an index cannot be opened."""
     if is_index(path):
         engine = Engine.open(path, encoder=encoder if not has_encoder(path) else None)
         documents = {d.id: d for d in engine.documents()}
@@ -75,10 +73,10 @@ def has_encoder(path: Path) -> bool:
 
 
 def same_language(source: Side, target: Side) -> bool:
-    """Return whether both sides are in one language: by their codes or, where one is unknown, by their words.
+    """Return whether both sides are in one language: by their codes or, if one is unknown, by their words.
 
-    Two collections of one language share most of their frequent words, whatever they are about. Of a few words, only
-    the script tells something.
+    Two collections in one language share most of their frequent words, whatever their subject. With few words, only
+    the script is informative.
     """
     if UNKNOWN not in (source.code, target.code):
         return source.code == target.code
@@ -96,14 +94,14 @@ def _frequencies(documents: Iterable[Document]) -> Counter[str]:
 
 
 def _shared(words: Counter[str], others: Counter[str]) -> float:
-    """Return which share of the running frequent words is frequent among others, too."""
+    """Return the share of the running frequent words that are also frequent in the other texts."""
     known = {word for word, _ in others.most_common(KNOWN)}
     frequent = words.most_common(FREQUENT)
     return sum(count for word, count in frequent if word in known) / max(1, sum(c for _, c in frequent))
 
 
 def analysis_of(source: Side, target: Side) -> str:
-    """Return the name of the sides' language for an index: by a code, else by its commonest words, else "none"."""
+    """Return the name of the sides' language for an index: by a code, else by the commonest words, else "none"."""
     names = {code: name for name, code in CODES.items()}
     for side in (target, source):
         if side.code in names:
@@ -117,9 +115,9 @@ def links_between(
     source: Mapping[str, object],
     target: Mapping[str, object],
 ) -> list[tuple[str, str]]:
-    """Return the known links between ids that are on both sides, each once; the log says how many are left out.
+    """Return the known links whose ids are on both sides, without duplicates; the log says how many are left out.
 
-    `where`: what holds them. Raises InputError if none is between these texts.
+    `where`: their source. Raises InputError if no link is between these texts.
     """
     good = [(a, b) for a, b in links if a in source and b in target]
     if not good:
@@ -135,7 +133,7 @@ def links_between(
 def judged_between(
     where: str | Path, judged: Mapping[tuple[str, str], bool], documents: Mapping[str, object]
 ) -> dict[tuple[str, str], bool]:
-    """Return the judged pairs between ids of one corpus. Raises InputError if there are none; `where` has them."""
+    """Return the judged pairs between ids of one corpus. Raises InputError if there are none; `where`: the source."""
     here = {
         pair: together for pair, together in judged.items() if pair[0] in documents and pair[1] in documents
     }

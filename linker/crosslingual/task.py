@@ -78,9 +78,9 @@ class Task:
 class LinkingResult:
     """A method's result: the final ranking, metadata on how it was made and, if requested, explanations.
 
-    `proposed`: each page's best target and its probability, also where this is below the least one (auto, cascade).
-    `model` makes what was learned a model that can be saved; None if the method learns nothing. `passage` finds where
-    the sentence that a page is about begins and ends in its best target, by the page's id (auto, cascade).
+    `proposed`: each page's best target and its probability, even if this is below the minimum (auto, cascade).
+    `model` turns what was learned into a model that can be saved; None if the method learns nothing. `passage` finds
+    where the sentence that a page is about begins and ends in its best target, by the page's id (auto, cascade).
     """
 
     candidates: Candidates
@@ -109,7 +109,7 @@ def encoded(task: Task, name: str, encode: Callable[..., V]) -> tuple[V, V]:
 def read_links(path: Path, source: Pages, target: Pages) -> Int64Array:
     """Read links from qrels: rows of source and target pages, int64 [l, 2].
 
-    Links with a page that is missing here are left out, which the log says. Raises InputError if none remains.
+    Links with a page that is missing here are left out and logged. Raises InputError if no link remains.
     """
     from linker.evaluation.reading.judgements import merged_qrels
 

@@ -1,4 +1,4 @@
-"""Linking two collections of one language: candidates of an index, a ranker, and a decision about all texts at once."""
+"""Linking two collections in one language: candidates from an index, a ranker, and a joint decision on all texts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from linker.scoring.ranking.ranker import BATCH, Ranker
 from linker.scoring.ranking.training import FEWEST, Training, train
 
 Words = tuple[tuple[str, float], ...]
-SETTINGS = PoolSettings(bm25=30, dense=15)  # of a ranker that is trained here; `bm25`: at least
+SETTINGS = PoolSettings(bm25=30, dense=15)  # pool for a ranker trained here; `bm25` is a minimum
 KINDS: Mapping[Cardinality | None, Kind | None] = {
     None: None, "one-to-one": "one-to-one", "many-to-one": "none"
 }  # fmt: skip
@@ -43,7 +43,7 @@ KINDS: Mapping[Cardinality | None, Kind | None] = {
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """The texts that were linked, by id: documents with P(link), best first; P(none); near copies of the first.
+    """The linked texts, by id: documents with P(link), best first; P(none); near copies of the first document.
 
     `evidence`: the words that each text shares with its first document, linked or not, and their weights, and the
     passage that it is about.
@@ -110,7 +110,7 @@ def candidate_lists(
     seed: int,
     expected: float | None = None,
 ) -> tuple[Lists, Known | None, dict[str, Any]]:
-    """Return the lists of the texts to link, those of the known links, and what the metadata say of the ranker.
+    """Return the lists of the texts to link, those of the known links, and the metadata on the ranker.
 
     `expected`: the share of the texts that have a document, if it is known.
     """
@@ -134,7 +134,7 @@ def candidate_lists(
     if ranker is None:
         training = _trained(pool.part(slice(split)), relevant, engine, settings, seed)
         ranker = training.ranker if training else pooled.load()
-        if training is None:  # too few, or without LightGBM
+        if training is None:  # too few links, or no LightGBM
             pool = _gathered(Gatherer(engine.collection, ranker.pool, None), texts)
             relevant = relevant_of(pool.rows[:split], pairs)
     about = {
@@ -185,7 +185,7 @@ def _trained(
 
 
 def _scored(ranker: Ranker, pool: Pool, held: Float64Array | None = None) -> Lists:
-    """Return the lists of a pool by a ranker, or by the scores `held` of others that did not see its texts."""
+    """Return the lists of a pool by a ranker, or by the scores `held` of rankers that did not see its texts."""
     scores = ranker.scores(pool) if held is None else held
     finite = np.where(pool.valid, scores, 0)
     features = pool.features[:, :, [pool.names.index(name) for name in ranker.names]]
@@ -255,7 +255,7 @@ def _share_said(share: float | None, expected: float | None) -> dict[str, Any]:
 
 
 def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[str]) -> Candidates:
-    """Return the candidates by P(link), equal ones in the ranker's order; one to one, each document first once."""
+    """Return the candidates by P(link), ties in the ranker's order; in one-to-one mode, each document first once."""
     order = np.lexsort((-lists.scores, -decision.links), axis=1)
     rows = np.take_along_axis(lists.documents, order, 1)
     scores = np.take_along_axis(decision.links, order, 1).astype(np.float32)
@@ -266,7 +266,7 @@ def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[
 
 
 def _said(decision: Decision) -> str:
-    """Return what the log says of the competition."""
+    """Return the log message on the competition."""
     choice = decision.choice
     leads = "; ".join(
         f"{kind} {lead:+.4f} [{low:+.4f}, {high:+.4f}]" for kind, (lead, low, high) in choice.leads.items()
@@ -288,7 +288,7 @@ def _evidence(
 
 
 def _copies(run: Mapping[str, Mapping[str, float]], target: Side) -> dict[str, list[str]]:
-    """Return the near copies of each text's first document among its other ones."""
+    """Return the near copies of each text's first document among its other documents."""
     found = {}
     for id_, of in run.items():
         names = list(of)

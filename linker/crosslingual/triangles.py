@@ -1,8 +1,8 @@
 """More than two languages: links through a third language are evidence for direct ones, and pages form clusters.
 
-Each run is a mass function over the counterparts of a page: what its probabilities leave over is ignorance. A path
-de – en – fr has the product of its two probabilities. Dempster's (1968) rule of combination joins direct links and
-paths: without a conflict it is the noisy-or 1 − (1 − p)(1 − q), and evidence for another counterpart lowers both.
+Each run is a mass function over the counterparts of a page: the probability left over is ignorance. The probability
+of a path de – en – fr is the product of its two links'. Dempster's (1968) rule of combination joins direct links and
+paths: without conflict, this is the noisy-or 1 − (1 − p)(1 − q); evidence for another counterpart lowers both.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from indexes.dtypes import Float64Array
 from linker.crosslingual.scoring.candidates import DECIMALS, hashes
 
-EDGE = 1e-4  # that every page leaves to ignorance, so that no evidence is beyond doubt
-LEAST = 1e-3  # probability of a link that is kept
+EDGE = 1e-4  # minimum ignorance per page, so that no evidence is certain
+LEAST = 1e-3  # minimum probability of a link that is kept
 Pair = tuple[str, str]
 Page = tuple[str, str]  # language and id
 Scores = Mapping[str, Mapping[str, float]]  # source page → target page → probability
@@ -26,16 +26,16 @@ Scores = Mapping[str, Mapping[str, float]]  # source page → target page → pr
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Pages of several languages, and probabilities of links: `ids` by language, `links` CSR [n, m] by two languages.
+    """Pages of several languages, and probabilities of links: `ids` by language, `links` CSR [n, m] by language pair.
 
-    Only one direction of two languages is present.
+    Only one direction of each language pair is present.
     """
 
     ids: Mapping[str, tuple[str, ...]]
     links: Mapping[Pair, sp.csr_array]
 
     def between(self, source: str, target: str) -> sp.csr_array | None:
-        """Return the probabilities of links between two languages, [n, m], or None where they were never linked."""
+        """Return the probabilities of links between two languages, [n, m], or None if they were never linked."""
         if (source, target) in self.links:
             return self.links[source, target]
         return sp.csr_array(self.links[target, source].T) if (target, source) in self.links else None
@@ -43,7 +43,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Counterparts:
-    """Pages that are counterparts of one another, at most one per language; `probability` is that of its weakest link.
+    """Pages that are counterparts of one another, at most one per language; `probability`: its weakest link's.
 
     `pages`: language → id.
     """
@@ -53,9 +53,9 @@ class Counterparts:
 
 
 def network(runs: Iterable[tuple[Pair, Scores]], known: Iterable[tuple[Pair, Scores]] = ()) -> Network:
-    """Return the network of runs; of two runs of the same languages the higher probability counts.
+    """Return the network of runs; if two runs have the same languages, the higher probability counts.
 
-    A link in `known` is certain, and rules out all others of its two pages in these languages.
+    A link in `known` is certain, and rules out all other links of its two pages in these languages.
     """
     entries: dict[Pair, dict[Pair, float]] = {}
     for pair, scores in runs:
@@ -90,7 +90,7 @@ def triangulated(given: Network) -> Network:
         pair = (target, source) if (target, source) in given.links else (source, target)
         forward, backward = _joined(given, *pair), _joined(given, *pair[::-1])
         if forward is not None and backward is not None:
-            # A link has to hold from both of its pages.
+            # A link has to hold in both directions.
             both = sp.csr_array(forward.minimum(sp.csr_array(backward.T)))
             both.data[both.data < LEAST] = 0
             both.eliminate_zeros()
@@ -99,9 +99,9 @@ def triangulated(given: Network) -> Network:
 
 
 def clusters(found: Network, least: float) -> list[Counterparts]:
-    """Return the pages that links of a probability of at least `least` hold together, surest cluster first.
+    """Return the clusters formed by links with a probability of at least `least`, most certain cluster first.
 
-    Links are taken in order of probability, ties by a hash of the ids; a link that would give a cluster two pages of
+    Links are taken in order of probability, ties by a hash of the ids; a link that would give a cluster two pages in
     one language is left out.
     """
     member: dict[Page, int] = {}
@@ -125,7 +125,7 @@ def clusters(found: Network, least: float) -> list[Counterparts]:
 
 
 def _in_order(found: Network, least: float) -> Iterable[tuple[float, Page, Page]]:
-    """Return the links of a probability of at least `least`, surest first."""
+    """Return the links with a probability of at least `least`, most certain first."""
     entries = []
     for (source, target), matrix in found.links.items():
         links = sp.coo_array(matrix)
@@ -138,7 +138,7 @@ def _in_order(found: Network, least: float) -> Iterable[tuple[float, Page, Page]
 
 
 def masses(probabilities: sp.csr_array) -> sp.csr_array:
-    """Return each row [n, m] with a sum below 1: the best keep their probability, and the others what these leave."""
+    """Return each row [n, m] with a sum below 1: the best keep their probability, the others get the remainder."""
     matrix = sp.csr_array(probabilities, copy=True).astype(np.float64)
     for begin, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
         values = matrix.data[begin:end]
@@ -150,7 +150,7 @@ def masses(probabilities: sp.csr_array) -> sp.csr_array:
 
 
 def combined(first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:
-    """Return two mass functions joined by Dempster's rule: [n, m], sums of rows below 1, like the arguments'.
+    """Return two mass functions joined by Dempster's rule: [n, m], row sums below 1, like the arguments'.
 
     m(b) ∝ p(b) q(b) + p(b) (1 − Σq) + (1 − Σp) q(b), divided by one minus the mass of pairs that contradict each other.
     """
@@ -179,7 +179,7 @@ def _joined(given: Network, source: str, target: str) -> sp.csr_array | None:
 
 
 def _scaled(matrix: sp.csr_array, factors: Float64Array) -> sp.csr_array:
-    """Return the matrix [n, m] with every row multiplied by its factor in `factors` [n]."""
+    """Return the matrix [n, m] with each row multiplied by its factor in `factors` [n]."""
     data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
     return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 

@@ -15,12 +15,12 @@ from indexes.errors import IndexesError
 from linker.base.files import write_atomically
 from linker.demo.training import SplitStory, lee_stories, split_stories
 
-DEV = 60  # few settings are chosen, and systems are hard to tell apart: most queries go to the test
-ABOUT = ("b1", "b9", "b34")  # the stories of the spreadsheet of articles: the bushfires of Christmas 2001
+DEV = 60  # dev chooses few settings, and systems are hard to tell apart: most queries go to the test set
+ABOUT = ("b1", "b9", "b34")  # stories in articles.csv: the bushfires of Christmas 2001
 
 
 def main() -> None:
-    """Write the files into the folder that the command line names."""
+    """Write the files to the folder named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder to write into")
     arguments = parser.parse_args()
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def write_files(folder: Path) -> dict[str, int]:
-    """Write the Lee news corpus (Lee et al., 2005) as spreadsheets and as a BEIR folder; return each file's rows.
+    """Write the Lee news corpus (Lee et al., 2005) as spreadsheets and as a BEIR folder; return the row counts.
 
     Each story is split: its opening sentence is the post, the rest is the article. `posts.csv` has all posts,
     `articles.csv` three articles about bushfires; `beir/` has all articles as its corpus, all posts as its queries,

@@ -37,7 +37,7 @@ NAMES = {"bm25": "BM25", "dense": "dense (star)", "hybrid": "hybrid, untuned"}
 
 
 def main() -> None:
-    """Run the demo with its output in a folder; a second run reuses the trained model."""
+    """Run the demo, with its output in a folder; a second run reuses the trained model."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, default=Path("demo-out"), help="folder for all output")
     parser.add_argument("--retrain", action="store_true", help="train the encoder again")
@@ -83,7 +83,7 @@ Task = tuple[dict[str, str], dict[str, dict[str, int]]]  # queries, by id, and t
 
 
 def _task(stories: Sequence[SplitStory], source: str, target: str) -> Task:
-    """Return the task from posts ("p") to articles ("a") or back."""
+    """Return the task from posts ("p") to articles ("a"), or the reverse."""
     queries = {f"{source}-{s.id}": s.opening if source == "p" else s.rest for s in stories}
     return queries, {f"{source}-{s.id}": {f"{target}-{s.id}": 1} for s in stories}
 
@@ -101,7 +101,7 @@ def _index(out: Path, name: str, texts: Mapping[str, str], model: Path) -> Engin
 def _tune(tasks: Sequence[tuple[Engine, Task]], seed: int) -> Tuning:
     """Choose one way to search both indexes, as `linker index tune` does for one, and store it in both.
 
-    Together, the tasks have twice the links: with half of them, chance decides.
+    Together, the tasks have twice as many links; with half of them, chance would decide.
     """
     bm25, dense, relevant = [], [], []
     for engine, (queries, links) in tasks:
@@ -150,7 +150,7 @@ def _compare(out: Path, task: str, untuned: Engine, tuning: Tuning, test: Task) 
 
 
 def _why(tuning: Tuning, found: Mapping[str, float]) -> str:
-    """Return one line on the last row: why dev chose it, and whether it is the best here, too."""
+    """Return a line about the last row: why dev chose it, and whether it is also the best here."""
     *others, last = found
     best = max(others, key=found.__getitem__)
     here = "and is the best here, too"
@@ -162,7 +162,7 @@ def _why(tuning: Tuning, found: Mapping[str, float]) -> str:
 
 
 def _review(out: Path, stories: Sequence[SplitStory]) -> None:
-    """Store the articles of `stories` as seeds next to the index of posts, so that the page is ready to judge."""
+    """Store the articles of `stories` as seeds next to the index of posts, so that the review page is ready."""
     project = Workspace(out / "posts.index").projects[0]
     with Ledger(project.ledger) as ledger:
         ledger.put_seeds(Seed(f"a-{s.id}", s.rest) for s in stories)

@@ -13,8 +13,8 @@ import numpy as np
 from indexes.errors import MissingExtraError, importing
 
 FILES = ("lee_background.cor", "lee.cor")
-SHARE = 0.355  # of the stories, for dev and for test
-MIN_WORDS = 6  # of an opening sentence: earlier full stops mostly belong to initials
+SHARE = 0.355  # share of the stories for dev, and for test
+MIN_WORDS = 6  # words in an opening sentence: earlier full stops mostly follow initials
 _END = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(]*[A-Z0-9])")
 _ABBREVIATIONS = frozenset(
     [
@@ -64,9 +64,10 @@ def split_opening(text: str) -> tuple[str, str]:
 
 
 def lee_stories() -> tuple[list[SplitStory], list[SplitStory]]:
-    """Return the 300 background stories and the 50 test stories, without duplicates and stories of one sentence.
+    """Return the 300 background stories and the 50 test stories, without duplicates or stories of one sentence.
 
-    Ids are "b" or "t" and the line number from 1. Raises MissingExtraError if gensim or its files are missing.
+    Ids are "b" or "t" followed by the line number from 1. Raises MissingExtraError if gensim or its files are
+    missing.
     """
     spec = importlib.util.find_spec("gensim")  # importing it would take seconds
     folder = Path(spec.origin).parent / "test/test_data" if spec and spec.origin else Path()
@@ -78,10 +79,10 @@ def lee_stories() -> tuple[list[SplitStory], list[SplitStory]]:
 
 
 def split_stories(seed: int) -> tuple[list[SplitStory], list[SplitStory], list[SplitStory]]:
-    """Return all stories in three random parts: those that are trained on, dev, which only chooses, and test.
+    """Return all stories in three random parts: training, dev (for choosing settings only) and test.
 
-    Dev and test are drawn alike, so that what dev chooses is meant for stories like test's. They are large, since a
-    choice needs links, and training few: the model learns mostly from windows of the documents.
+    Dev and test are drawn alike, so that settings chosen on dev suit stories like those in test. They are large,
+    since a choice needs many links; training needs few: the model learns mostly from windows of the documents.
     """
     background, test = lee_stories()
     stories = [*background, *test]
@@ -95,9 +96,9 @@ def split_stories(seed: int) -> tuple[list[SplitStory], list[SplitStory], list[S
 def train_demo_encoder(out: Path, seed: int = 0) -> Path:
     """Train a small star encoder on some of the stories, within a minute, and save it to the folder `out`.
 
-    As in `linker train ast`, the word vectors first learn as a mean, and documents also learn from windows of their
-    own. Links come from 98 stories, and 120 more are the dev set. Word vectors come from latent semantic analysis of
-    the collection to be indexed, which includes the rests of the test stories; the opening sentences of the test
+    As in `linker train ast`, the word vectors are first trained as a mean, and documents also learn from their own
+    windows. Links come from 98 stories, and 120 more are the dev set. Word vectors come from latent semantic analysis
+    of the collection to be indexed, which includes the bodies of the test stories; the opening sentences of the test
     stories, which are the queries, are never seen. Raises MissingExtraError if a package of the demo is missing.
     """
     with importing("training an encoder", "demo"):

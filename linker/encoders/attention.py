@@ -59,7 +59,7 @@ def sparsity(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> dict[str, li
 
 
 def zeros_and_places(weights: Tensor, inside: Tensor) -> tuple[Tensor, int]:
-    """Return each head's number of weights that are exactly zero, int64 [h], and the number of weights per head.
+    """Return the number of each head's weights that are exactly zero, int64 [h], and the number of weights per head.
 
     `weights` [..., h]; `inside`, bool, broadcastable to `weights`, is False at positions that do not count.
     """

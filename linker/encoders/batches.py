@@ -1,4 +1,4 @@
-"""Texts as token ids, put together into batches of similar length."""
+"""Texts as token ids, grouped into batches of similar length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def filled(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return the ids padded with PAD, int64 [n, longest], and their mask, bool [n, longest], True at a token.
 
-    There are at least `least` places, however short the texts are.
+    There are at least `least` positions, however short the texts are.
     """
     lengths = np.array([len(text) for text in ids], dtype=np.int64)
     mask = np.arange(lengths.max(initial=least)) < lengths[:, None]
@@ -27,7 +27,7 @@ def filled(
 
 
 def by_length(ids: Sequence[Sequence[int]], batch_size: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the rows of one batch after the other: at most `batch_size`, and fewer where texts are long."""
+    """Yield the rows of one batch after the other: at most `batch_size`, and fewer if texts are long."""
     lengths = np.array([len(text) for text in ids], dtype=np.int64)
     order = np.argsort(lengths, kind="stable")[::-1]  # the longest first, so that memory peaks at the start
     start = 0

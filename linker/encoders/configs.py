@@ -18,18 +18,18 @@ class StarConfig:
     head_dim: int = 30
     window: int = 2  # c: tokens on either side
     layers: int = 1  # T
-    alpha: float = 1.5  # every head's α at the start, between 1 and 2
+    alpha: float = 1.5  # every head's initial α, between 1 and 2
     # "sigmoid" keeps α between 1 and 2. "clamped" is Danovitch's: α starts anywhere between them and stops at either.
     alpha_form: Literal["sigmoid", "clamped"] = "sigmoid"
     token_key: bool = True  # from the second layer on, a token also attends to its own word vector
-    first_token_key: bool = False  # and in the first layer too, where that is the token itself once more
+    first_token_key: bool = False  # in the first layer too, where it repeats the token itself
     # Attention adds to its input, through a zero-initialised output: training starts at the mean of the vectors.
     residual: bool = False
-    # Queries and keys are made from normalised vectors: the mean of many vectors is too short to discriminate.
+    # Queries and keys come from normalised vectors: the mean of many vectors is too short to discriminate.
     pre_norm: bool = False
     layer_norm: bool = False
     leaky_relu: bool = False
-    # κ: the relay starts by weighting what the mean does not say; its heads divide `dim` among them. None: it does not.
+    # κ: the relay starts by weighting information missing from the mean; its heads share `dim`. None: it does not.
     contrast: float | None = None
     max_weight: float | None = None  # learned weight of the max pool at the start; None: the paper's fixed 1
     key_inputs: bool = (
@@ -59,7 +59,7 @@ class StarConfig:
             )
 
 
-# Options that config.json names only where they differ from these values, which older models have.
+# Options that config.json lists only if they differ from these values, which older models have.
 LATER_OPTIONS = {
     "key_inputs": False,
     "score": "dot",
@@ -79,7 +79,7 @@ PRESETS: dict[str, StarConfig] = {
 
 @dataclass(frozen=True, slots=True)
 class BagConfig:
-    """Hyperparameters of the mean of word vectors; `dim` is theirs, `projection` the embedding's dimension, if any.
+    """Hyperparameters of the mean of word vectors; `dim` is their dimension, `projection` the embedding's, if any.
 
     Raises ValueError if a value is out of range.
     """
@@ -132,8 +132,8 @@ class GruConfig:
     """Hyperparameters of the GRU; `dim` is the word vectors' dimension.
 
     `projection` is the embedding's dimension, by default `dim`; with 0, the embedding is the pooled states. `pooling`
-    takes the last state or the mean of all states. Gradients reach every state of the mean directly, so that it learns
-    from few links, and it keeps the beginning of a long text. Raises ValueError if a value is out of range.
+    takes the last state or the mean of all states. With the mean, gradients reach every state directly, so it learns
+    from few links, and keeps the beginning of a long text. Raises ValueError if a value is out of range.
     """
 
     bidirectional: ClassVar[bool] = False
@@ -160,7 +160,7 @@ class GruConfig:
 
 @dataclass(frozen=True, slots=True)
 class BiGruConfig(GruConfig):
-    """Hyperparameters of the bidirectional GRU; the defaults give about as many parameters as those of the GRU."""
+    """Hyperparameters of the bidirectional GRU; the defaults give about as many parameters as the GRU's."""
 
     bidirectional: ClassVar[bool] = True
     hidden: int = 160

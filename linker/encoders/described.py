@@ -1,4 +1,4 @@
-"""What a model's config.json says, read and written without PyTorch."""
+"""A model's config.json, read and written without PyTorch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMAT = "linker-encoder-1"
 def describe(config: ModelConfig, max_length: int) -> dict[str, Any]:
     """Return a model's part of config.json."""
     model = dataclasses.asdict(config)
-    for name, default in LATER_OPTIONS.items():  # models from before them keep their fingerprint
+    for name, default in LATER_OPTIONS.items():  # older models keep their fingerprint
         if model.get(name) == default:
             del model[name]
     return {"kind": kind_of(config), "max_length": max_length, "model": model}
@@ -31,7 +31,7 @@ def hashed_first(config: ModelConfig, max_length: int, tokenizer: Tokenizer) -> 
 
 
 def read_described(folder: Path) -> tuple[ModelConfig, int]:
-    """Return the hyperparameters of the model in a folder and the number of tokens after which it cuts texts.
+    """Return the hyperparameters of the model in a folder and the number of tokens at which it truncates texts.
 
     Raises InputError if its config.json is missing, damaged or of another format.
     """

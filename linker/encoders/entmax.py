@@ -29,9 +29,9 @@ Entmax = Callable[[Tensor, Tensor | float, int, Tensor | None], Tensor]
 def entmax(scores: Tensor, alpha: Tensor | float, dim: int = -1, mask: Tensor | None = None) -> Tensor:
     """Return probabilities of the shape and dtype of `scores`, with exact zeros; differentiable in scores and alpha.
 
-    `alpha` in (1, 2] is a number, or broadcasts to `scores` with size 1 along `dim` (one α per head). `mask` broadcasts
-    to `scores` and is True where a score counts: other positions get 0, and a row without any that counts is all zeros.
-    float16 and bfloat16 are computed in float32.
+    `alpha` in (1, 2] is a number, or broadcasts to `scores` with size 1 along `dim` (one α per head). `mask`
+    broadcasts to `scores` and is True where a score counts: other positions get 0, and a row without a True is all
+    zeros. float16 and bfloat16 are computed in float32.
     """
     exact = _exact(scores)
     if mask is not None:
@@ -48,7 +48,7 @@ def _exact(scores: Tensor) -> Tensor:
 
 
 def backend(name: str) -> Entmax:
-    """Return the function by the name of an encoder's option `entmax`: "own" is `entmax`, "package" the package's.
+    """Return the function for an encoder's option `entmax`: "own" is `entmax`, "package" the package's.
 
     Raises MissingExtraError if the package is not installed.
     """
@@ -63,7 +63,7 @@ def backend(name: str) -> Entmax:
         exact = _exact(scores)
         if mask is None:
             return torch.as_tensor(entmax_bisect(exact, alpha, dim)).to(scores.dtype)
-        # The package returns NaN for a row of −inf, so that a row without any position that counts keeps its scores.
+        # The package returns NaN for a row of −inf, so a row without any position that counts keeps its scores.
         found = entmax_bisect(exact.masked_fill(~mask & mask.any(dim, keepdim=True), -torch.inf), alpha, dim)
         return torch.as_tensor(found * mask).to(scores.dtype)
 
@@ -92,7 +92,7 @@ class _Entmax(torch.autograd.Function):
         centred = grads[0] - (skewed * grads[0]).sum(dim, keepdim=True) / total
         for_alpha = None
         if ctx.needs_input_grad[1]:
-            # ∂p/∂α at fixed λ is −p log²p · (eᵗ − 1 − t)/t²; the change of λ centres it, as `centred` already is.
+            # ∂p/∂α at fixed λ is −p log²p · (eᵗ − 1 − t)/t²; the change in λ centres it, as `centred` already is.
             for_alpha = -(p * log_p.square() * _exp_remainder(t) * centred).sum(dim, keepdim=True)
         return skewed * centred, for_alpha, None
 
@@ -116,7 +116,7 @@ def _solve(scores: Tensor, epsilon: Tensor, dim: int) -> Tensor:
         if not compiled and bool(((mass <= 1 + tolerance) | (moved == shift)).all()):
             break  # converged, or the step is below the rounding error
         shift = moved
-    # λ is no more exact than rounding, which adds up over a row: subtract the excess mass as a change of λ would.
+    # λ has rounding errors, which add up over a row: subtract the excess mass as a change in λ would.
     return (p - fall * ((mass - 1) / total)).clamp_(min=0)
 
 

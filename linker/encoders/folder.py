@@ -24,14 +24,14 @@ from linker.encoders.shapes import without_values
 from linker.encoders.text import TextEncoder
 from linker.encoders.weights import check_shapes, load_state, shapes_of, to_bytes
 
-# What sentence-transformers reads first: which class, by its path, loads what lies in which subfolder.
+# The file that sentence-transformers reads first: the class (by path) that loads each subfolder.
 SENTENCE_TRANSFORMERS = [
     {"idx": 0, "name": "0", "path": "", "type": "linker.integrations.sentence_transformers.LinkerModule"}
 ]
 
 
 def save(encoder: TextEncoder, folder: Path, notes: str = "") -> None:
-    """Write a model, which replaces an earlier one as a whole; `notes` go into its card.
+    """Write a model, completely replacing an earlier one; `notes` go into its card.
 
     The header of the weights holds the fingerprint of all parts, so that changes to the folder are detected.
     Raises InputError if the folder holds anything but an encoder, or cannot be written.
@@ -56,14 +56,14 @@ def save_weights(encoder: TextEncoder, folder: Path) -> None:
 
 
 def is_saved(folder: Path) -> bool:
-    """Return whether a folder's config.json is that of an encoder, of this or another version."""
+    """Return whether a folder's config.json belongs to an encoder, of this or another version."""
     return format_of(folder).startswith("linker-encoder-")
 
 
 def load(folder: Path) -> TextEncoder:
     """Read a model written by `save`. Raises InputError naming the file that is missing, damaged or too new.
 
-    No weights are allocated before their file is known to fit.
+    No weights are allocated before their file is known to match.
     """
     config, max_length = read_described(folder)
     tokenizer = read_tokenizer(folder)

@@ -1,7 +1,7 @@
 """Checks of model folders before transformers or sentence-transformers opens them: they may hold data, never code.
 
-Both libraries are also called with code untrusted and safetensors only; with the checks here, no file can make them
-import a class, unpickle anything or allocate a large amount of memory.
+Both libraries are also called with remote code disabled and safetensors only; with the checks here, no file can make
+them import a class, unpickle anything or allocate a large amount of memory.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ EXECUTABLE = {
     ".npy",
     ".npz",
 }
-READ = {".json", ".txt", ".model", ".md", ".jinja"}  # files that the libraries read as a whole
+READ = {".json", ".txt", ".model", ".md", ".jinja"}  # files that the libraries read completely
 UNPARSED = {"tokenizer.json", "vocab.json", "added_tokens.json"}
 MAX_FILE, MAX_FILES, MAX_MODULES = 256 << 20, 10_000, 16
 MAX_NUMBER = 1 << 30
-# The limits of numbers in a config.json, by a part of the key; the first match applies.
+# Limits of numbers in a config.json, by part of the key; the first match applies.
 LIMITS = (
     ("vocab", MAX_TOKENS), ("hidden_size", MAX_SIZE), ("position", 1 << 20), ("length", 1 << 20), ("size", 1 << 16),
     ("dim", 1 << 16), ("d_model", MAX_SIZE), ("embd", MAX_SIZE), ("layer", 256), ("block", 256), ("expert", 1024),
@@ -174,7 +174,7 @@ def _check_settings(path: Path, content: Any) -> None:
 
 
 def _objection(file: str, key: str, value: Any) -> str | None:
-    """Return what is wrong with an entry of a file, if anything is."""
+    """Return the problem with an entry of a file, if there is one."""
     if key in CODE and value:
         return "names code to be run, and linker runs none: remove the entry, or name another model"
     if key in ARGUMENTS and value:

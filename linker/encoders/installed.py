@@ -1,4 +1,4 @@
-"""The models for search by meaning that are on this machine, with what they cost and the languages that they know."""
+"""The models for semantic search on this machine, with their speed and the languages they support."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ MODELS = (
 
 
 def installed() -> list[KnownModel]:
-    """Return the models that can be used at once, without a network."""
+    """Return the models that can be used immediately, without a network."""
     return [model for model in MODELS if all(find_spec(package) for package in model.packages)]
 
 
 def advised(language: str) -> str:
-    """Return the name of the installed model that suits texts in a language best, or an empty text."""
+    """Return the name of the installed model that suits texts in a language best, or an empty string."""
     return next((model.name for model in installed() if model.knows(language)), "")
 
 

@@ -13,7 +13,7 @@ Precision = Literal["float32", "bfloat16"]
 
 @runtime_checkable
 class Encoder(Protocol):
-    """What the engine requires of a model."""
+    """The interface that the engine requires of a model."""
 
     @property
     def dim(self) -> int:
@@ -34,15 +34,15 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class QueryEncoder(Encoder, Protocol):
-    """A model that reads queries otherwise than documents, for which `encode` stands."""
+    """A model that encodes queries differently from documents, for which `encode` is used."""
 
     def encode_queries(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return the vectors of queries as `encode` returns those of documents."""
+        """Return the vectors of queries, in the form of `encode` for documents."""
         ...
 
 
 def encode_queries(encoder: Encoder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-    """Return the vectors of queries, float32 [n, dim], by a model of one side or two."""
+    """Return the vectors of queries, float32 [n, dim], from a symmetric or asymmetric model."""
     return (encoder.encode_queries if isinstance(encoder, QueryEncoder) else encoder.encode)(texts)

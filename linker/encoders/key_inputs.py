@@ -1,4 +1,4 @@
-"""What a relay's keys know of a token besides its vector: how rare, how frequent in the text and how early it is.
+"""Inputs to a relay's keys in addition to a token's vector: its rarity, its frequency in the text, how early it is.
 
 Shapes: B texts, L tokens, h heads.
 """
@@ -14,7 +14,7 @@ NAMES = ("idf", "count", "first")
 
 
 class KeyInputs(nn.Module):
-    """Weights of a token's idf, log count and log first position, which add to its scores; they start at zero.
+    """Weights of a token's idf, log count and log first position, which are added to its scores; they start at zero.
 
     `idf`, float32 [tokens], is saved with the model; until `set_idf`, it is zero.
     """
@@ -28,12 +28,12 @@ class KeyInputs(nn.Module):
         self.weight = nn.Parameter(torch.zeros(len(NAMES), heads))
 
     def set_idf(self, found: npt.NDArray[np.int64], documents: int) -> None:
-        """Set idf from the number of documents in which each token is `found`, [tokens], of `documents` in all."""
+        """Set idf from the number of documents in which each token is `found`, [tokens], of `documents` in total."""
         idf = np.log(1 + (documents - found + 0.5) / (found + 0.5))
         self.idf.copy_(torch.from_numpy(idf / idf.max()))
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Return what to add to the scores of tokens, [B, h, L], from ids, int64 [B, L], and their mask."""
+        """Return the terms to add to the scores of tokens, [B, h, L], from ids, int64 [B, L], and their mask."""
         return torch.einsum("bfl,fh->bhl", self.features(ids, mask), self.weight)
 
     def features(self, ids: Tensor, mask: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ class KeyInputs(nn.Module):
         counts, first = self.find(ids, mask)
         length = mask.sum(1, keepdim=True).clamp(min=1)
         found = torch.stack([self.idf[ids], counts.log(), (1 + 10 * first / length).log()], 1)
-        share = (mask / counts)[:, None]  # the occurrences of a token count once together
+        share = (mask / counts)[:, None]  # all occurrences of a token together count once
         mean = (found * share).sum(2, keepdim=True) / share.sum(2, keepdim=True).clamp(min=1)
         return (found - mean) * mask[:, None]
 
@@ -52,11 +52,11 @@ class KeyInputs(nn.Module):
 def occurrences(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Return how often each token occurs in its text and the position of its first occurrence, float32 [B, L].
 
-    Both are 1 and 0 where `mask` is False.
+    They are 1 and 0 where `mask` is False.
     """
     values, order = ids.masked_fill(~mask, -1).sort(dim=1, stable=True)
     new = _changes(values)
-    runs = new.cumsum(1) - 1  # the number of a token's run in the sorted text
+    runs = new.cumsum(1) - 1  # index of a token's run in the sorted text
     counts = torch.zeros_like(mask, dtype=torch.float32).scatter_add_(1, runs, torch.ones_like(runs).float())
     starts = torch.zeros_like(counts).scatter_reduce_(1, runs, order.float(), "amin", include_self=False)
     back = order.argsort(dim=1)
@@ -66,7 +66,7 @@ def occurrences(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def occurrences_by_pairs(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what `occurrences` does, in time and memory quadratic in L and in operators that ONNX has."""
+    """Return the same as `occurrences`, in time and memory quadratic in L, with operators that ONNX has."""
     same = (ids[:, :, None] == ids[:, None]) & mask[:, None]  # [B, L, L]
     places = torch.arange(ids.shape[1], dtype=torch.float32, device=ids.device)
     first = torch.where(same, places, torch.inf).amin(2)
@@ -74,7 +74,7 @@ def occurrences_by_pairs(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _changes(values: Tensor) -> Tensor:
-    """Return where a sorted row has another value than before, int64 [B, L]; its first place is such a one."""
+    """Return where a sorted row's value differs from the previous one, int64 [B, L]; 1 at the first position."""
     new = torch.ones_like(values)
     new[:, 1:] = (values[:, 1:] != values[:, :-1]).long()
     return new

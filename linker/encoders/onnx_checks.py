@@ -15,8 +15,8 @@ from linker.encoders.model_folder import WEIGHTS
 
 MAX_GRAPH = 16 << 20  # bytes; the weights are not in the graph's file, and 64 layers take 7 MiB
 MAX_NODES = 1 << 17
-# Those that `linker export` writes, and others of their kind, which another release of PyTorch may choose: each takes
-# time and memory in proportion to its inputs and its output.
+# Operators that `linker export` writes, and similar ones that another PyTorch release may choose: each takes time and
+# memory proportional to its inputs and output.
 OPERATORS = frozenset(
     b"Abs Add And Cast CastLike Ceil Clip Concat Constant ConstantOfShape Conv Div Einsum Equal Erf Exp Expand Flatten "
     b"Floor Gather GatherElements GatherND Gelu Gemm Greater GreaterOrEqual Identity IsInf IsNaN LayerNormalization "
@@ -26,11 +26,11 @@ OPERATORS = frozenset(
 )
 DOMAINS = (b"", b"ai.onnx")
 Check = Callable[[bytes], None]
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # protobuf's ways to write a value
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # protobuf's wire types
 
 
 class GraphError(ValueError):
-    """Raised where a graph holds what an exported encoder's does not; the message says what."""
+    """Raised if a graph holds something that an exported encoder's does not; the message says what."""
 
 
 def read_graph(path: Path) -> bytes:
@@ -49,7 +49,7 @@ def read_graph(path: Path) -> bytes:
 
 
 def check_graph(content: bytes) -> None:
-    """Raise GraphError unless the bytes are a model of listed operators whose weights are in the file beside it."""
+    """Raise GraphError unless the bytes are a model of listed operators whose weights are in the file next to it."""
     nodes = 0
 
     def node(data: bytes) -> None:
@@ -97,7 +97,7 @@ def _fields(data: bytes, known: dict[int, Check | None]) -> Iterator[tuple[int, 
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number that begins at a place, and the place after it."""
+    """Return the number that begins at a position, and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
@@ -134,13 +134,13 @@ def _external(data: bytes) -> None:
     )
 
 
-# The fields of each message by number; what is not here (functions, subgraphs, sparse and nested tensors, segments,
-# strings, references) is refused.
+# The fields of each message by number; all others (functions, subgraphs, sparse and nested tensors, segments,
+# strings, references) are refused.
 ENTRY: dict[int, Check | None] = dict.fromkeys((1, 2))  # key, value
 TENSOR: dict[int, Check | None] = dict.fromkeys((1, 2, 4, 5, 7, 8, 9, 10, 11, 12, 14)) | {13: _external}
 ATTRIBUTE: dict[int, Check | None] = dict.fromkeys((1, 2, 3, 4, 7, 8, 13, 20)) | {5: _tensor}
 NODE: dict[int, Check | None] = dict.fromkeys((1, 2, 3, 6)) | {4: _operator, 5: _attribute, 7: _domain}
-GRAPH = 7  # the number of a model's graph
+GRAPH = 7  # field number of a model's graph
 GRAPH_FIELDS: dict[int, Check | None] = dict.fromkeys((2, 10, 11, 12, 13)) | {5: _tensor}
 MODEL: dict[int, Check | None] = dict.fromkeys((1, 2, 3, 4, 5, 6, 14)) | {
     GRAPH: lambda _: None,  # its operators are counted

@@ -1,7 +1,7 @@
-"""Export of a model of `linker train` to ONNX: the graph of its forward pass, with the weights left where they are.
+"""Export of a model from `linker train` to ONNX: the graph of its forward pass; the weights stay where they are.
 
-The graph is traced from the PyTorch module, so that both compute the same; Newton's method for α-entmax takes a fixed
-number of steps in it. Its file refers to the tensors of model.safetensors next to it by their offsets.
+The graph is traced from the PyTorch module, so that both compute the same; in it, Newton's method for α-entmax takes
+a fixed number of steps. Its file refers to the tensors in model.safetensors next to it by offset.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from linker.encoders.onnx_model import FINGERPRINT, LEAST
 from linker.encoders.star import StarTransformer, masked_mean
 
 OPSET = 18
-MODULE = "module."  # what the names of the weights begin with in the traced module
+MODULE = "module."  # prefix of the weights' names in the traced module
 
 
 def export(folder: Path) -> Path:
     """Write the graph of the model in `folder` next to its weights, and return its path.
 
-    Raises InputError if the folder holds no model of `linker train`, or one with recurrent layers; MissingExtraError
-    without the packages that the export needs.
+    Raises InputError if the folder holds no model from `linker train`, or one with recurrent layers;
+    MissingExtraError without the packages that the export needs.
     """
     with importing("exporting to ONNX", "export"):
         import onnx_ir
@@ -59,7 +59,7 @@ def export(folder: Path) -> Path:
 
 
 def _make_traceable(star: StarTransformer) -> None:
-    """Give a star the functions of the same values that can be written as a graph."""
+    """Give a star equivalent functions that can be written as a graph."""
     if star.key_inputs is not None:
         star.key_inputs.find = occurrences_by_pairs
     for attention in star.attentions().values():
@@ -67,7 +67,7 @@ def _make_traceable(star: StarTransformer) -> None:
 
 
 class _Normalised(nn.Module):
-    """A model with L2-normalised vectors; the mean of word vectors is written in operators that ONNX has."""
+    """A model with L2-normalised vectors; the mean of word vectors uses operators that ONNX has."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class _Normalised(nn.Module):
 
 
 def _trace(module: nn.Module) -> Any:
-    """Return the onnx_ir.Model of a module, for any number of texts and of tokens."""
+    """Return the onnx_ir.Model of a module, for any number of texts and tokens."""
     texts, tokens = torch.export.Dim("texts", min=1), torch.export.Dim("tokens", min=LEAST)
     example = tuple(torch.from_numpy(x) for x in filled([[1] * (LEAST + 3), [1] * 5, [1]]))
     logger = logging.getLogger("torch.onnx")
@@ -90,7 +90,7 @@ def _trace(module: nn.Module) -> Any:
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # about the names of axes, and the libraries' own future
+            warnings.simplefilter("ignore")  # about axis names, and the libraries' deprecations
             program = torch.onnx.export(
                 _Normalised(module),
                 example,
@@ -109,7 +109,7 @@ def _trace(module: nn.Module) -> Any:
 
 
 def _refer(graph: Any, weights: Path) -> None:
-    """Let the tensors of a graph that are in a file of weights refer to it."""
+    """Make the graph's tensors that are in a weights file refer to it."""
     import onnx_ir
 
     with weights.open("rb") as file:
@@ -125,7 +125,7 @@ def _refer(graph: Any, weights: Path) -> None:
 
 
 def _strip(model: Any) -> None:
-    """Remove what the exporter notes about the source code, which is most of the file and names its paths."""
+    """Remove the exporter's notes on the source code, which are most of the file and contain paths."""
     from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 
     ClearMetadataAndDocStringPass()(model)

@@ -1,4 +1,4 @@
-"""Encoding without PyTorch: a model's graph, which `linker export` wrote, run by ONNX Runtime."""
+"""Encoding without PyTorch: a model's graph, written by `linker export`, run by ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ from linker.encoders.onnx_checks import read_graph
 from linker.encoders.tokens import Tokenizer
 from linker.encoders.weights import hash_file
 
-FINGERPRINT = (
-    "fingerprint"  # the key under which a graph's metadata names the model that it was exported from
-)
-LEAST = 8  # the graph was traced for texts of at least this many places; padding changes no vector
-SECONDS = 30.0  # for a batch, which takes one at most, and for loading the graph
-MEMORY = 4 << 30  # bytes that all graphs of this process may take for their values
-ROUNDING = 1e-3  # by which the length of a vector may differ from 1
+FINGERPRINT = "fingerprint"  # metadata key of the model that a graph was exported from
+LEAST = 8  # the graph was traced for texts of at least this many positions; padding changes no vector
+SECONDS = 30.0  # time limit for a batch, which takes at most one, and for loading the graph
+MEMORY = 4 << 30  # bytes that all graphs in this process may use for their values
+ROUNDING = 1e-3  # maximum deviation of a vector's length from 1
 T = TypeVar("T")
 
 
@@ -50,7 +48,7 @@ class OnnxEncoder:
     ) -> npt.NDArray[np.float32]:
         """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text.
 
-        Raises InputError if the graph cannot be run, takes too long or gives anything but such vectors.
+        Raises InputError if the graph cannot be run, takes too long or returns anything but such vectors.
         """
         ids = self.tokenizer.encode_batch(texts, self.max_length)
         vectors = np.zeros((len(ids), self.dim), dtype=np.float32)
@@ -73,7 +71,7 @@ class OnnxEncoder:
                 raise TimeoutError
             (vectors,) = _in_time(lambda: self.session.run(["vectors"], {"ids": ids, "mask": mask}, options))
         except TimeoutError:
-            options.terminate, self._late = True, True  # it ends after the operator that is running
+            options.terminate, self._late = True, True  # it ends after the current operator
             raise _unusable(self.path, f"it takes more than {SECONDS:g} seconds for a batch") from None
         except Exception as e:  # the library's exceptions have no common base
             raise _unusable(self.path, str(e)) from None
@@ -88,9 +86,9 @@ class OnnxEncoder:
 
 
 def _in_time(work: Callable[[], T]) -> T:
-    """Return what `work` returns, in a thread that is left behind after `SECONDS`: an operator cannot be interrupted.
+    """Return the result of `work`, run in a thread abandoned after `SECONDS`: an operator cannot be interrupted.
 
-    Raises TimeoutError then, and what `work` raises.
+    Raises TimeoutError then, and the errors of `work`.
     """
     future = Future[T]()
 
@@ -111,15 +109,15 @@ def _unusable(path: Path, reason: str) -> InputError:
 
 
 def _bar(texts: int) -> Any:
-    from linker.base.progress import bar  # a lone query does not wait for its import
+    from linker.base.progress import bar  # a single query need not wait for this import
 
     return bar(texts, "encoding", "texts")
 
 
 def load_onnx(folder: Path) -> OnnxEncoder | None:
-    """Return the model in a folder as ONNX Runtime runs it; None where its graph is of other weights or another model.
+    """Return the model in a folder, run by ONNX Runtime; None if its graph is for other weights or another model.
 
-    Raises InputError if a file of the model is missing or damaged. The graph holds listed operators only, and reads
+    Raises InputError if a file of the model is missing or damaged. The graph holds only listed operators, and reads
     no file but the weights.
     """
     (config, max_length), tokenizer = read_described(folder), read_tokenizer(folder)
@@ -138,12 +136,10 @@ def _session(folder: Path) -> tuple[Any, str | None]:
 
     content = read_graph(folder / GRAPH)
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = (
-        1  # a query is too small to be shared out, and a server has its own threads
-    )
+    options.intra_op_num_threads = 1  # a query is too small to parallelise, and a server has its own threads
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     options.add_session_config_entry("session.use_env_allocators", "1")
-    options.log_severity_level = 4  # what it has to say is in the error
+    options.log_severity_level = 4  # its messages are in the error
     try:
         _limit_memory()
         session = _in_time(
@@ -151,7 +147,7 @@ def _session(folder: Path) -> tuple[Any, str | None]:
                 content,
                 options,
                 providers=["CPUExecutionProvider"],
-                disabled_optimizers=["ConstantFolding"],  # it computes without a limit of memory
+                disabled_optimizers=["ConstantFolding"],  # it computes without a memory limit
                 enable_fallback=0,  # it prints to stdout and tries again
             )
         )
@@ -164,7 +160,7 @@ def _session(folder: Path) -> tuple[Any, str | None]:
 
 @functools.cache
 def _limit_memory() -> None:
-    """Have all sessions of this process take the memory for their values from one pool of `MEMORY` bytes."""
+    """Make all sessions in this process allocate their values from one pool of `MEMORY` bytes."""
     import onnxruntime as library
 
     kind = library.OrtAllocatorType.ORT_ARENA_ALLOCATOR

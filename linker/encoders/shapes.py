@@ -1,4 +1,4 @@
-"""Modules that have the shapes of a model but no weights: what a file is compared with before it is read."""
+"""Modules with the shapes of a model but no weights, to compare with a file before it is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class _WithoutValues(TorchFunctionMode):
-    """Leave out what fills new weights: on the device "meta" they have no values, and imports of seconds are saved."""
+    """Skips filling new weights: on the device "meta" they have no values, and this saves seconds of imports."""
 
     FILLS = frozenset({"normal_", "uniform_", "trunc_normal_", "fill_", "zero_"})
 
@@ -21,12 +21,12 @@ class _WithoutValues(TorchFunctionMode):
         """Return the weights as they are for a function that would fill them; call any other."""
         kwargs = kwargs or {}
         if getattr(func, "__name__", "") in self.FILLS:
-            return args[0] if args else kwargs["tensor"]  # so torch.nn.init hands it on
+            return args[0] if args else kwargs["tensor"]  # so that torch.nn.init passes it on
         return func(*args, **kwargs)
 
 
 @contextmanager
 def without_values() -> Iterator[None]:
-    """Build modules that have shapes and types but take no memory, in this thread alone."""
+    """Build modules with shapes and types but without memory, in this thread only."""
     with torch.device("meta"), _WithoutValues():
         yield

@@ -77,9 +77,10 @@ class _Layer(nn.Module):
         return ring, relay
 
     def _ring_is_needed(self) -> bool:
-        """Return False where the ring would add zeros to its input, as it does until it has been trained.
+        """Return False if the ring would add zeros to its input, as it does until it has been trained.
 
-        Its weights then matter to nobody: no gradient, and no hook that looks at them. Half of the encoding is saved.
+        Its weights are then not needed: there is no gradient, and no hook inspects them. This saves half of the
+        encoding time.
         """
         if not self.config.residual or self.ring.hook is not None or torch.is_grad_enabled():
             return True
@@ -91,10 +92,10 @@ class _Layer(nn.Module):
 
 
 class _Attention(nn.Module):
-    """Projections and one α per head. Keys need no bias: entmax ignores what all scores have in common.
+    """Projections and one α per head. Keys need no bias: entmax ignores a constant added to all scores.
 
-    `hook`, if set, takes the weights and a broadcastable mask of the places that count, and returns the weights to use.
-    The ring's are [places, B, L, h]; its places are −c … c, the relay and, where attended to, the token's own word
+    `hook`, if set, takes the weights and a broadcastable mask of the positions that count, and returns the weights to
+    use. The ring's are [places, B, L, h]; its places are −c … c, the relay and, if attended to, the token's own word
     vector. The relay's are [B, 1 + L, h], with itself first. `linker.scoring.pairs.explaining` uses it.
     """
 
@@ -125,12 +126,12 @@ class _Attention(nn.Module):
         """α of each head, [h], between 1 and 2."""
         if not self.clamped:
             return 1 + torch.sigmoid(self.raw_alpha)
-        # As the author does: it can leave the bound again, where a clamp in the forward pass has no gradient.
+        # As in the author's code: α can leave the bound again, whereas a clamp in the forward pass has no gradient.
         self.raw_alpha.data.clamp_(1 + MIN_EPSILON, 2)
         return self.raw_alpha
 
     def _weights(self, scores: Tensor, dim: int, inside: Tensor) -> Tensor:
-        """Return weights [..., L, h] for scores [..., h, L]; with h last, the inner loops of entmax would be short."""
+        """Return weights [..., L, h] for scores [..., h, L]; with h last, entmax's inner loops would be short."""
         weights = self.entmax(scores, self.alpha[:, None], dim, inside).mT
         return weights if self.hook is None else self.hook(weights, inside.mT)
 
@@ -179,11 +180,11 @@ class _Ring(_Attention):
 class _Relay(_Attention):
     """The relay attends to itself, unless `relay_key` is false, and to all tokens.
 
-    The query and the mix are projected instead of keys and values; a cosine needs the keys themselves.
+    The query and the mix are projected instead of keys and values; a cosine needs the actual keys.
 
     With a `contrast` κ, the weights start as entmax(−κ · cosine with the mean), each head over its own share of the
-    dimensions, and the values are passed on unchanged: the more similar a token is to the mean, the less it counts.
-    κ = 0 gives the mean.
+    dimensions, and the values are unchanged: the more similar a token is to the mean, the less it counts. κ = 0 gives
+    the mean.
     """
 
     def __init__(self, config: StarConfig) -> None:
@@ -204,7 +205,7 @@ class _Relay(_Attention):
                 projection.bias.zero_()
 
     def forward(self, ring: Tensor, relay: Tensor, mask: Tensor, added: Tensor | None = None) -> Tensor:
-        """Return the mix [B, d]; `added` to the scores of tokens, [B, h, L], is what `KeyInputs` found."""
+        """Return the mix [B, d]; `added`, from `KeyInputs`, is added to the tokens' scores, [B, h, L]."""
         seen = torch.cat([relay[:, None], ring], dim=1)  # [B, 1+L, d]
         inside = functional.pad(mask, (1, 0), value=self.own_key)[:, None]
         query = self._scaled(self._split(self.query(self._seen(relay))))  # [B, h, e]
@@ -220,7 +221,7 @@ class _Relay(_Attention):
         return out
 
     def _scores(self, query: Tensor, seen: Tensor) -> Tensor:
-        """Return the scores [B, h, 1+L] of queries [B, h, e] and what is seen, [B, 1+L, d]."""
+        """Return the scores [B, h, 1+L] of queries [B, h, e] against the inputs `seen`, [B, 1+L, d]."""
         if self.cosine:
             return torch.einsum("bhe,blhe->bhl", query, self._keys(seen))
         probe = torch.einsum("bhe,hed->bhd", query, self._matrices(self.key))
@@ -228,10 +229,10 @@ class _Relay(_Attention):
 
 
 def length_free(scores: Tensor, inside: Tensor, alpha: Tensor) -> Tensor:
-    """Return scores [B, h, L] scaled by n^(1 − α): n places are `inside`, bool [B, 1, L]; α, [h], is that of each head.
+    """Return scores [B, h, L] scaled by n^(1 − α): n positions are `inside`, bool [B, 1, L]; α, [h], is each head's.
 
-    If every key is repeated k times, each then has 1/k of its weight. Unscaled, entmax keeps fewer places the longer a
-    text is, and a model trained on windows would see other weights in whole documents.
+    If every key is repeated k times, each then has 1/k of its weight. Unscaled, entmax keeps fewer positions the
+    longer a text is, and a model trained on windows would get different weights on whole documents.
     """
     return scores * inside.sum(2, keepdim=True).to(scores.dtype) ** (1 - alpha)[:, None]
 
@@ -251,6 +252,6 @@ def masked_max(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def _shifts(x: Tensor, window: int) -> list[Tensor]:
-    """Return 2c + 1 views of x [B, L, …], each [B, L, …], shifted by −c … c places; 0 (False) outside."""
+    """Return 2c + 1 views of x [B, L, …], each [B, L, …], shifted by −c … c positions; 0 (False) outside."""
     padded = functional.pad(x, (0, 0) * (x.dim() - 2) + (window, window))
     return [padded[:, o : o + x.shape[1]] for o in range(2 * window + 1)]

@@ -49,10 +49,10 @@ MODELS: dict[str, tuple[type[ModelConfig], Callable[[Any, int], nn.Module]]] = {
 
 @dataclass
 class TextEncoder:
-    """An Encoder made of a tokenizer and a module; texts are cut after `max_length` tokens.
+    """An Encoder made of a tokenizer and a module; texts are truncated to `max_length` tokens.
 
-    `precision` is that of the matrix products in `encode`. It is not part of the fingerprint: the two vectors of a text
-    have a cosine above .999, so that an index and its queries may differ in precision.
+    `precision` is the precision of the matrix products in `encode`. It is not part of the fingerprint: a text's
+    vectors in both precisions have a cosine above .999, so an index and its queries may differ in precision.
     """
 
     config: ModelConfig
@@ -89,7 +89,7 @@ class TextEncoder:
         return describe(self.config, self.max_length)
 
     def to_gpu(self) -> None:
-        """Move the module to the GPU that PyTorch finds, if there is one, where `encode` runs from then on."""
+        """Move the module to the GPU that PyTorch finds, if any; `encode` runs there from then on."""
         if torch.cuda.is_available():
             self.module.to("cuda")
 
@@ -111,7 +111,7 @@ class TextEncoder:
     ) -> npt.NDArray[np.float32]:
         """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text.
 
-        A batch holds at most `batch_size` texts, and fewer where they are long.
+        A batch holds at most `batch_size` texts, and fewer if they are long.
         """
         ids = self.tokenizer.encode_batch(texts, self.max_length)
         return self.encode_ids(ids, batch_size=batch_size, progress=progress)

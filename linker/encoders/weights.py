@@ -69,7 +69,7 @@ def shapes_of(module: nn.Module) -> Shapes:
 def load_state(module: nn.Module, path: Path) -> str | None:
     """Read a file's weights into a module and return the fingerprint in its header, if any.
 
-    Raises InputError, before any tensor is read, where the header does not fit the module, and where a weight is NaN or
+    Raises InputError, before any tensor is read, if the header does not match the module, and if a weight is NaN or
     infinite.
     """
     import torch
@@ -108,9 +108,9 @@ def hash_state(state: Mapping[str, Tensor], start: bytes = b"") -> str:
 
 
 def hash_file(path: Path, start: bytes = b"") -> str:
-    """Return what `hash_state` returns of the tensors in a file, without PyTorch.
+    """Return the same as `hash_state` for the tensors in a file, without PyTorch.
 
-    Raises InputError if the file is missing, damaged, or of types that numpy does not have.
+    Raises InputError if the file is missing or damaged, or has types that numpy lacks.
     """
     names, digest = {short: name for name, short in DTYPES.items()}, xxhash.xxh3_128(start)
     with opened(path) as file:

@@ -1,4 +1,4 @@
-"""An index with its encoder and rankers, as one thing to build, to change and to ask."""
+"""An index with its encoder and rankers, as one object to build, change and search."""
 
 from __future__ import annotations
 

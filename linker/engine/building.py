@@ -42,7 +42,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     """Index corpora into the directory `out`; with `resume`, continue from the last commit of an interrupted build.
 
     Records that cannot be used go to the index's quarantine files. Raises InputError if a corpus cannot be read,
-    IndexesError if `out` cannot take the index or, with `resume`, holds the build of another one.
+    IndexesError if `out` cannot take the index or, with `resume`, holds a different build.
     """
     address = Address.of(out)
     if options.engine == "ray" and options.encoder == "none" and not address:
@@ -62,7 +62,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     if resume and (out / manifests.NAME).exists():
         existing = manifests.load(out)
         check_same_build(existing, requested, out)
-        if existing.build.complete:  # it was interrupted after its last commit
+        if existing.build.complete:  # interrupted after its last commit
             return BuildReport(existing.documents, 0, 0, existing.generation)
         opened = Writer.open(out, options.keep, resume=True)
     else:
@@ -111,7 +111,7 @@ def _build_by_many(
 
     load = _loader(options)
     with by_many(writer, load if encoder else None, options.worker_gpus) as sender:
-        every = options.commit_every or COMMIT_DOCUMENTS * sender.workers  # which wait for each other then
+        every = options.commit_every or COMMIT_DOCUMENTS * sender.workers  # they wait for each other then
         options = dataclasses.replace(options, commit_every=every)
         return Intake(writer, None, options, load).run(corpora, interrupted)
 
@@ -158,7 +158,7 @@ def create(
 
 
 def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | None:
-    """Return the vectors computed elsewhere, if there are some. Raises InputError unless they are the documents'."""
+    """Return the vectors computed elsewhere, if any. Raises InputError unless they match the documents."""
     if options.vectors_file is None:
         if options.ids_file is not None:
             raise InputError("`ids_file` names the rows of `vectors_file`: give both, or neither")
@@ -171,13 +171,13 @@ def _given(corpora: Sequence[Path], options: BuildOptions) -> GivenVectors | Non
 
 
 def _check_target(out: Path) -> None:
-    """Raise IndexesError, before an encoder is loaded, where the directory cannot take an index."""
+    """Raise IndexesError, before an encoder is loaded, if the directory cannot take an index."""
     if out.is_dir():
         check_vacant(out)
 
 
 def _reach(settings: ElasticSettings | None) -> None:
-    """Raise BackendUnavailableError, before anything is written, where a server is named and does not answer."""
+    """Raise BackendUnavailableError, before anything is written, if a server is named but does not answer."""
     if settings is None:
         return
     from indexes.cluster import ClusterIndex
@@ -198,9 +198,9 @@ def add(
 ) -> BuildReport:
     """Add corpora to a finished index in one commit; `wait` is how many seconds to wait for another writer.
 
-    Without `options.columns`, files are read by the columns of the build. A document whose id is already in the index
-    replaces it with `replace` and is quarantined without. Raises InputError if a corpus cannot be read, IndexesError
-    where the index cannot be changed.
+    Without `options.columns`, files are read by the columns of the build. With `replace`, a document replaces one
+    with the same id; without, it is quarantined. Raises InputError if a corpus cannot be read, IndexesError if the
+    index cannot be changed.
     """
     if options.columns is None:
         options = dataclasses.replace(options, columns=Columns.remembered(manifest_of(out).build.columns))
@@ -240,7 +240,7 @@ def _loader(options: BuildOptions) -> Callable[[], Encoder]:
 
 
 def _own_model(folder: Path) -> Path | None:
-    """Return the folder if it holds a model of this package, which is small enough to be copied into the index."""
+    """Return the folder if it holds a model of this package, small enough to be copied into the index."""
     if not (folder / "config.json").is_file():
         return None
     from linker.encoders.folder import is_saved

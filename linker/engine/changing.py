@@ -1,4 +1,4 @@
-"""What changes an index: documents, its ranker and its calibration, each in one commit."""
+"""Changes to an index: documents, its ranker and its calibration, each in one commit."""
 
 from __future__ import annotations
 
@@ -53,12 +53,11 @@ class Changing(Following):
         replace: bool = False,
         wait: float = WAIT,
     ) -> None:
-        """Add documents in one commit, all or nothing; with `replace`, they replace documents of the same ids.
+        """Add documents in one commit, all or nothing; with `replace`, they replace documents with the same ids.
 
-        `vectors` [n, dim], computed elsewhere, are taken instead of those that the index's encoder makes.
-        Another writer has `wait` seconds to end. Raises LockedError if it has not, DuplicateIdError if an id is
-        in the index or repeated, BadIdError if one cannot be used, IndexesError if the build of the index was
-        interrupted.
+        `vectors` [n, dim], computed elsewhere, are used instead of the index's encoder. Another writer has `wait`
+        seconds to finish. Raises LockedError if it has not, DuplicateIdError if an id is in the index or repeated,
+        BadIdError if an id cannot be used, IndexesError if the build of the index was interrupted.
         """
         documents = list(documents)
         matrix = None if vectors is None else check_vectors(vectors, None, [d.id for d in documents])
@@ -70,7 +69,7 @@ class Changing(Following):
         self._merger.start()
 
     def _take(self, writer: AnyWriter, documents: Sequence[Document], matrix: Matrix | None = None) -> None:
-        """Add documents with their vectors, which are encoded where none are given."""
+        """Add documents with their vectors, which are encoded if none are given."""
         record = writer.manifest.encoder
         for start in range(0, len(documents), BATCH):
             batch = documents[start : start + BATCH]
@@ -83,10 +82,10 @@ class Changing(Following):
                 writer.add(batch, None)
 
     def apply(self, changes: Sequence[Document | str], *, wait: float = WAIT) -> list[bool]:
-        """Put documents, in place of those of the same ids, and remove ids, in order; all or nothing, in one commit.
+        """Put documents, replacing those with the same ids, and remove ids, in order; all or nothing, in one commit.
 
-        Returns for each change whether there was a document of that id just before it; to remove one that is not there
-        changes nothing. Raises as `add`.
+        Returns for each change whether a document with that id existed just before it; removing a missing id changes
+        nothing. Raises the errors of `add`.
         """
         ids = [change if isinstance(change, str) else change.id for change in changes]
         with self._writer(wait) as writer:
@@ -95,7 +94,7 @@ class Changing(Following):
             for id_, change in zip(ids, changes, strict=True):
                 had.append(id_ in untouched or id_ in new)
                 untouched.discard(id_)
-                new.pop(id_, None)  # so that it comes after those that were put meanwhile
+                new.pop(id_, None)  # so that it comes after documents put meanwhile
                 if isinstance(change, Document):
                     new[id_] = change
             if before or new:
@@ -127,7 +126,7 @@ class Changing(Following):
     def store_ranker(self, folder: Path) -> None:
         """Store the ranker in `folder` in the index, in one commit; searches use it from now on.
 
-        Raises InputError if it does not fit the index.
+        Raises InputError if it does not match the index.
         """
         from linker.scoring.ranking.folder import load
         from linker.scoring.ranking.searching import RankedSearch, folder_name
@@ -139,13 +138,13 @@ class Changing(Following):
 
     @property
     def lexicons(self) -> tuple[QueryLexicon, ...]:
-        """The lexicons in the index, by which it is searched in other languages. Raises InputError if damaged."""
+        """The lexicons in the index, for searching it in other languages. Raises InputError if damaged."""
         return self._current().lexicons
 
     def store_lexicon(self, lexicon: QueryLexicon) -> None:
-        """Store a lexicon in the index, in one commit, in place of an earlier one of its language.
+        """Store a lexicon in the index, in one commit, replacing an earlier one for its language.
 
-        Searches then take queries in this language, too.
+        Searches then also accept queries in this language.
         """
         from linker.scoring.ranking.searching import folder_name
 

@@ -19,13 +19,13 @@ from linker.base.errors import InputError
 
 TOKEN = "LINKER_TOKEN"  # the environment variable
 TIMEOUT = 120.0  # seconds
-MOST_TEXTS, MOST_HITS = 256, 50_000  # of one request
+MOST_TEXTS, MOST_HITS = 256, 50_000  # limits per request
 PREFIX = "http://"
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server's address, and the token that it asks for (empty: none)."""
+    """A server's address, and the token that it requires (empty: none)."""
 
     url: SplitResult
     token: str = ""
@@ -34,7 +34,7 @@ class Server:
     def of(cls, url: str, token_file: Path | None = None) -> Self:
         """Return a server by its address; the token is the one in the file, or in the environment.
 
-        Raises InputError if the address is none, or the file holds no token.
+        Raises InputError if the address is invalid, or the file holds no token.
         """
         try:
             parsed = urlsplit(url if "://" in url else PREFIX + url)
@@ -59,8 +59,8 @@ class Server:
     ) -> Answer:
         """Return the top k documents for each text, as `Engine.search` does on the server.
 
-        `index`: its name there, which may be left out where one is served. Without `documents`, hits have ids and
-        scores only. Raises InputError if the server does not answer, or refuses, with the reason that it gives.
+        `index`: its name there, which may be left out if only one is served. Without `documents`, hits have only ids
+        and scores. Raises InputError if the server does not answer, or refuses, with its reason.
         """
         options = {
             "index": index, "k": k, "mode": mode, "where": list(where) or None, "rerank": rerank, "phrases": phrases,
@@ -124,7 +124,7 @@ def _reason(error: Exception) -> str:
 
 
 def _refusal(status: int, answer: Any) -> str:
-    """Return what a server says of a request that it refuses, and the remedy where it is ours to know."""
+    """Return a server's message about a refused request, and the remedy if we know it."""
     detail = answer.get("detail") if isinstance(answer, dict) else None
     if not isinstance(detail, str):
         return f"this is not the API of `linker serve --api` (HTTP status {status})"
@@ -134,7 +134,7 @@ def _refusal(status: int, answer: Any) -> str:
 
 
 def _answer(body: dict[str, Any]) -> Answer:
-    """Return the answer in the body of a response. Raises KeyError, TypeError or ValueError if it is none."""
+    """Return the answer in a response body. Raises KeyError, TypeError or ValueError if it is malformed."""
     return Answer(
         [
             replace(_hits(result["hits"], bool(body["calibration"])), no_match=result.get("no_match"))

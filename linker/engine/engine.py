@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 class Engine(Changing):
     """An index with its encoder; one engine serves any number of threads.
 
-    Each search sees one committed generation from beginning to end. Before it begins, the last commit of any process is
-    opened, which costs one `stat` where there is none; the generation before stays valid for the searches that began
-    with it, and for their hits. Everything else reads the generation of the last search, change or `refresh`. Changes
-    wait for other writers. `close`, or the end of a `with` block, lets go of the index's files.
+    Each search sees one committed generation from beginning to end. Before it begins, the last commit of any process
+    is opened, which costs one `stat` if there is none; the previous generation stays valid for the searches that
+    began with it, and for their hits. Everything else reads the generation of the last search, change or `refresh`.
+    Changes wait for other writers. `close`, or the end of a `with` block, releases the index's files.
     """
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class Engine(Changing):
         return self.collection.document(id_)
 
     def documents(self, where: Filter | Where | None = None, after: str = "") -> Iterator[Document]:
-        """Yield the documents that fit `where` in the order in which they were added; only those after this id.
+        """Yield the documents that match `where` in the order in which they were added; only those after this id.
 
         Raises BadFilterError, UnknownIdError if there is no document `after`.
         """
@@ -86,17 +86,16 @@ class Engine(Changing):
     ) -> Answer:
         """Return the top k documents for each text: `Answer.hits` holds one Hits per text, best first.
 
-        `vectors` (one [dim], or [n, dim]) are searched with instead of the texts' own; alone, without texts, by cosine.
-        The stored ranker and calibration, fitted on the index's own search, take no part then.
-        `mode` defaults to the one `index tune` chose; `where` is a Filter or what `Filter.parse` reads, such as
-        "lang=en|de", ["date>=2021-01-31", "likes>100"] or {"lang": ["en", "de"]}; `bm25` replaces
-        the index's parameters of BM25. A `reranker` reorders the top `depth` (at least k); a `weight` below 1 mixes its
-        scores with the retrieval scores. A learned ranker finds its own candidates; the one stored in the index is used
-        unless `mode`, `bm25` or `reranker` is given or `stored_ranker` is False. With `phrases`, documents must have
-        the words that a text puts in quotes one after the other; a quote without its partner is plain text. With
-        `probabilities`, the answer has P(link) of each hit where the index has a calibration or a ranker. Raises
-        BackendUnavailableError if no retriever can answer, IndexesError for an argument that cannot be used,
-        InputError if the ranker does not fit the index.
+        `vectors` (one [dim], or [n, dim]) are used instead of the texts' own; without texts, rank by cosine only. The
+        stored ranker and calibration, fitted on the index's own search, are not used then. `mode` defaults to the one
+        `index tune` chose; `where` is a Filter or an argument of `Filter.parse`, such as "lang=en|de",
+        ["date>=2021-01-31", "likes>100"] or {"lang": ["en", "de"]}; `bm25` replaces the index's BM25 parameters. A
+        `reranker` reorders the top `depth` (at least k); a `weight` below 1 mixes its scores with the retrieval
+        scores. A learned ranker finds its own candidates; the one stored in the index is used unless `mode`, `bm25`
+        or `reranker` is given or `stored_ranker` is False. With `phrases`, documents must contain a text's quoted
+        words consecutively; an unpaired quote is plain text. With `probabilities`, the answer has P(link) of each hit
+        if the index has a calibration or a ranker. Raises BackendUnavailableError if no retriever can answer,
+        IndexesError for an argument that cannot be used, InputError if the ranker does not match the index.
         """
         texts = [texts] if isinstance(texts, str) else texts
         options = SearchOptions(
@@ -129,10 +128,10 @@ class Engine(Changing):
     ) -> Groups:
         """Return the groups of the index's documents: near copies, and documents about one story.
 
-        `judged`: pairs of ids that are one story or not; of pairs that all are, those that no chain of them joins count
-        as different stories. Documents further apart than `days` are not linked. With a `precision`, groups are kept
-        while their pairs are certain to be right to this share, with 95 % confidence; `seed` draws the judged pairs
-        that test it. Raises InputError if the index is empty, or an option lacks dates or judged pairs,
+        `judged`: pairs of ids that are one story or not; if all are, documents that no chain of pairs joins count as
+        different stories. Documents further apart than `days` are not linked. With a `precision`, groups are kept
+        while at least this share of their pairs is right, with 95 % confidence; `seed` draws the judged pairs that
+        test it. Raises InputError if the index is empty, or an option lacks dates or judged pairs,
         BackendUnavailableError if a retriever cannot answer.
         """
         from linker.engine.grouping import group
@@ -164,9 +163,9 @@ class Engine(Changing):
         held_share: float = 0.5,
         seed: int = 0,
     ) -> Calibration:
-        """Fit P(link) on judged queries, and hold a share of them out for measures and promises; store nothing.
+        """Fit P(link) on judged queries, holding out a share of them for measures and promises; store nothing.
 
-        `complete`: documents that a query's judgements do not name count as not relevant; otherwise they are left out.
+        `complete`: documents not named in a query's judgements count as not relevant; otherwise they are left out.
         Raises InputError if too few hits are relevant, or too few are not.
         """
         from linker.scoring.probability.fitting import calibrate
@@ -185,7 +184,7 @@ class Engine(Changing):
     def filter(self, where: Filter | Where | None) -> Filter | None:
         """Return the filter that `where` describes; None if it has no conditions.
 
-        Raises BadFilterError if it cannot be read, or names a field that no document has (with the near miss).
+        Raises BadFilterError if it cannot be read, or names a field that no document has (suggesting the closest).
         """
         parsed = Filter.parse(where)
         if parsed is not None:
@@ -196,7 +195,7 @@ class Engine(Changing):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The metadata fields of the documents, sorted: what a filter can name. Reads all metadata once."""
+        """The metadata fields of the documents, sorted: the names for filters. Reads all metadata once."""
         return self.collection.fields
 
     @property
@@ -238,8 +237,8 @@ class Engine(Changing):
     ) -> Tuning:
         """Choose mode, fusion and BM25's parameters on judged queries, store and return the choice.
 
-        The choice has to beat the untuned default in cross-validation over the queries, which `seed` deals to folds.
-        Queries without a relevant document are left out. Raises InputError if none is left.
+        The choice has to beat the untuned default in cross-validation over the queries, which `seed` divides into
+        folds. Queries without a relevant document are left out. Raises InputError if none remain.
         """
         from linker.engine.tuning import Bm25Search, tune
 
@@ -266,11 +265,12 @@ class Engine(Changing):
     def tune_recall(
         self, target: float, k: int = 10, texts: Sequence[str] | None = None, *, sample: int = 500
     ) -> RecallTuning:
-        """Choose how many candidates approximate vector search examines, to find the share `target` of the exact top k.
+        """Choose how many candidates approximate vector search examines to find the share `target` of the exact top
+        k.
 
         Queries are `texts`, or `sample` documents held out. The choice is stored in the index. Raises InputError if
-        `target` or the queries cannot be used, IndexesError if the index searches exactly, BackendUnavailableError
-        where its directory holds no vectors.
+        `target` or the queries cannot be used, IndexesError if the index searches exactly, BackendUnavailableError if
+        its directory holds no vectors.
         """
         from linker.engine.recall import tune_recall
 

@@ -1,4 +1,4 @@
-"""What in a document speaks for a link with a seed: the terms that BM25 finds in both, and the sentence with most."""
+"""Evidence in a document for a link with a seed: the terms that BM25 finds in both, and the sentence with most."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from indexes.text.vocabulary import term_hash
 if TYPE_CHECKING:
     from indexes.anywhere import AnyCollection
 
-RAREST = 24  # words of a query for copies
-MARKED = 12  # terms, at most, that are marked and named: with all of them, the weightiest would drown
+RAREST = 24  # words in a query for copies
+MARKED = 12  # maximum terms marked and listed: with all of them, the weightiest would be lost
 # Chosen on development sets by `benchmarks.passages`: of a neighbour's words, this share counts for a sentence, and of
 # its length, this share lowers what it weighs.
 AROUND, BY_LENGTH = 0.5, 0.15
@@ -37,11 +37,11 @@ Place = tuple[int, int, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class SharedWords:
-    """`words`: the weightiest shared words as the document writes them, each with its share of the weight of all.
+    """`words`: the weightiest shared words as written in the document, each with its share of the total weight.
 
-    `pieces`: the document's text, cut into pieces, each with whether it is one of these words; joined, they are the
-    text. `title`: the same of the title. `passage`: where the sentence that the seed is about most begins and ends in
-    the text; None if no word of the text is shared.
+    `pieces`: the document's text, split into pieces, each marked whether it is one of these words; joined, they are
+    the text. `title`: the same of the title. `passage`: where the sentence that the seed is about most begins and
+    ends in the text; None if no word of the text is shared.
     """
 
     words: tuple[tuple[str, float], ...]
@@ -68,10 +68,10 @@ class SharedWords:
 
 
 def evidence(collection: AnyCollection, seed: str, text: str, title: str = "") -> SharedWords:
-    """Return what the texts of a seed and of a document share in the terms of the index, without stop words.
+    """Return the evidence shared by the texts of a seed and a document, in index terms without stop words.
 
     A term that occurs f times in the document weighs idf · f / (f + k1), BM25's weight without the document's length,
-    which is the same for all terms. Where BM25 is on a server, every shared term weighs the same.
+    which is the same for all terms. If BM25 is on a server, every shared term weighs the same.
     """
     analysis = Analysis(collection.manifest.analysis)
     wanted = set(analysis.query_terms(seed))
@@ -150,10 +150,10 @@ def sentences(text: str) -> Iterator[Span]:
 
 
 def rarest_words(collection: AnyCollection, text: str, count: int = RAREST) -> str:
-    """Return the text's rarest words that another document has, too: a query for its copies, and a cheap one.
+    """Return the text's rarest words that another document also has: a cheap query for its copies.
 
-    A whole text as a query costs as much as its commonest words' posting lists. The text itself is returned where BM25
-    is on a server, or no word is in another document.
+    The cost of a whole text as a query is dominated by the posting lists of its commonest words. The text itself is
+    returned if BM25 is on a server, or no word is in another document.
     """
     analysis = Analysis(collection.manifest.analysis)
     written: dict[str, str] = {}
@@ -168,7 +168,7 @@ def rarest_words(collection: AnyCollection, text: str, count: int = RAREST) -> s
 
 
 def _idf(collection: AnyCollection, terms: list[str]) -> dict[str, float]:
-    """Return Lucene's idf (see `indexes.text.scoring`) of terms; 1 where the counts are not here."""
+    """Return Lucene's idf (see `indexes.text.scoring`) of terms; 1 if the counts are not local."""
     index = collection.text
     if not isinstance(index, Bm25Index | FieldsIndex) or not terms:
         return dict.fromkeys(terms, 1.0)
@@ -179,6 +179,6 @@ def _idf(collection: AnyCollection, terms: list[str]) -> dict[str, float]:
         frequency = np.sum([stop - start for start, stop, _ in places], axis=0)
     else:
         frequency = np.array([len(index.holding([h])) for h in hashes])
-    # Removed documents count among those that have a term until the index is compacted: never below 0.
+    # Removed documents count towards document frequencies until the index is compacted: never below 0.
     idf = np.maximum(lucene_idf(frequency, len(collection.rows.ids)), 0)
     return dict(zip(terms, idf.tolist(), strict=True))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from indexes.interface import Document, Filter
     from linker.engine.engine import Engine
 
-COPIES = 32  # hits that are examined first for copies of one document
+COPIES = 32  # hits examined at first for copies of a document
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Folded:
 def fold(texts: Sequence[str], threshold: float = THRESHOLD) -> list[Folded]:
     """Group the texts of a result list, best first; each text is in exactly one group.
 
-    A text joins the first group whose leader it equals in its words, or whose shingles have a Jaccard similarity
-    (Broder, 1997: |A ∩ B| / |A ∪ B|) of at least `threshold` with its own. Only leaders are compared, so that no
-    chain of small changes joins two different texts. All intersections come from one sparse product, exactly: a result
-    list is short enough to need no MinHash. Texts without a word are never folded.
+    A text joins the first group whose leader has the same words, or whose shingles have a Jaccard similarity (Broder,
+    1997: |A ∩ B| / |A ∪ B|) of at least `threshold` with its own. Only leaders are compared, so that no chain of
+    small changes joins two different texts. All intersections come from one exact sparse product: a result list is
+    too short to need MinHash. Texts without a word are never folded.
     """
     words = [normalised_words(text) for text in texts]
-    first: dict[str, int] = {}  # the first text with these words: all others share its fate
+    first: dict[str, int] = {}  # the first text with these words; the others follow it
     same = [first.setdefault(" ".join(w), i) if w else i for i, w in enumerate(words)]
     distinct = sorted(set(same))
     similar = _similarity([shingles(words[i]) for i in distinct])
@@ -53,7 +53,7 @@ def fold(texts: Sequence[str], threshold: float = THRESHOLD) -> list[Folded]:
 
 
 def _similarity(sets: Sequence[set[str]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Return the Jaccard similarity of each pair of sets [n, n]; that of two empty sets is 0."""
+    """Return the Jaccard similarity of each pair of sets [n, n]; 0 for two empty sets."""
     columns: dict[str, int] = {}
     indices = [columns.setdefault(s, len(columns)) for members in sets for s in members]
     sizes = np.array([len(members) for members in sets], dtype=np.float64)
@@ -75,9 +75,9 @@ def copies(
 ) -> tuple[str, ...]:
     """Return the ids of the documents that are copies of `document`, in the order of a search for it.
 
-    A copy is what `fold` would join with the document: it equals it in its words, or their shingles are similar enough.
-    Copies rank first when the text itself is the query, or its rarest words (`query`), which is faster; so only the top
-    hits are compared, and the list is doubled as long as its end still holds a copy. Raises IndexesError if the
+    A copy is a text that `fold` would join with the document: it has the same words, or similar enough shingles.
+    Copies rank first if the query is the text itself or, which is faster, its rarest words (`query`); so only the top
+    hits are compared, and the list is doubled as long as its end still contains a copy. Raises IndexesError if the
     index cannot be searched.
     """
     text = query or document.full_text

@@ -1,4 +1,4 @@
-"""What follows the commits of an index: one generation is open at a time, and each search sees one of them."""
+"""Following the commits of an index: one generation is open at a time, and each search sees one generation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from linker.engine.snapshot import Snapshot
 
 
 class Following:
-    """An index whose last commit is open; see `Engine`."""
+    """An index with its last commit open; see `Engine`."""
 
     def __init__(
         self,
@@ -34,10 +34,10 @@ class Following:
         follow: bool = True,
         verify: bool = True,
     ) -> None:
-        """Open `directory`; `encoder` is taken instead of the one the index names, and must have its fingerprint.
+        """Open `directory`; `encoder` replaces the one that the index names, and must have its fingerprint.
 
-        Several directories are searched as one index, and cannot be changed. Without `follow`, the commits of others
-        are seen after `refresh` only. Without `verify`, files are not read to be compared with their checksums.
+        Several directories are searched as one index, and cannot be changed. Without `follow`, commits by others are
+        seen only after `refresh`. Without `verify`, files are not compared with their checksums.
         """
         self.directory, self.directories = sharding.directories_of(directory)
         self._on_failure, self._follow, self._verify = on_failure, follow, verify
@@ -56,13 +56,13 @@ class Following:
         follow: bool = True,
         verify: bool = True,
     ) -> Self:
-        """Open an index, or several as one; `encoder` (name or path) says where its encoder is now, if it has moved.
+        """Open an index, or several as one; `encoder` (name or path) is the encoder's new place, if it has moved.
 
-        Without `follow`, the commits of others are seen after `refresh` only. Of several, one that cannot be opened is
-        left out and named in `Answer.degraded`, unless `on_failure` is "fail". Without `verify`, the sizes of files are
-        compared, but not their checksums: large indexes that are opened often can be verified now and then (`linker
-        index verify`), and opened in a fraction of the time. Raises IndexesError if there is no
-        index or several do not fit together, DamagedError naming a damaged file.
+        Without `follow`, commits by others are seen only after `refresh`. If there are several, an index that cannot
+        be opened is left out and named in `Answer.degraded`, unless `on_failure` is "fail". Without `verify`, file
+        sizes are compared, but not checksums: large indexes that are opened often can be verified from time to time
+        (`linker index verify`), and opened in a fraction of the time. Raises IndexesError if there is no index or
+        several are incompatible, DamagedError naming a damaged file.
         """
         given = load_encoder(encoder, light=True) if encoder else None
         where: Path | list[Path]
@@ -75,12 +75,12 @@ class Following:
         return sharding.opened(self.directories, self._encoder, self._on_failure, before, self._verify)
 
     def _checked(self) -> Collection | None:
-        """Return the generation that is open, if its files have been checked."""
+        """Return the open generation, if its files have been checked."""
         opened = self._snapshot.collection if self._snapshot else None
         return opened if self._verify and isinstance(opened, Collection) else None
 
     def _published(self, commit: Callable[[], Collection | None]) -> None:
-        """Commit a merge and go on with the generation that it returns; searches keep the one before it meanwhile."""
+        """Commit a merge and continue with the generation that it returns; searches keep the old one meanwhile."""
         with self._opening:
             merged = commit()
             if merged is not None and self._snapshot is not None:
@@ -100,7 +100,7 @@ class Following:
         return table(self._facts().items() or [("closed", "")], caption=str(self.directory))
 
     def _facts(self) -> dict[str, str]:
-        """Return what the engine says of itself in a session; nothing if it is closed."""
+        """Return the facts that the engine shows in a session; nothing if it is closed."""
         snapshot = self._snapshot
         if snapshot is None:
             return {}
@@ -115,9 +115,9 @@ class Following:
         }
 
     def close(self) -> None:
-        """Let go of the index's files and the encoder, once segments are merged that are being merged.
+        """Release the index's files and the encoder, once a running merge has finished.
 
-        Running searches end as they began. May be repeated.
+        Searches in progress finish. Idempotent.
         """
         self._merger.wait()
         with self._opening:
@@ -125,9 +125,9 @@ class Following:
         self._encoder.forget()
 
     def refresh(self) -> bool:
-        """Open the last committed generation; return whether it is another one than before.
+        """Open the last committed generation; return whether it differs from the previous one.
 
-        Only files that are new are read to be checked. Raises IndexesError if the index is gone or the engine is
+        Only new files are read and checked. Raises IndexesError if the index is gone or the engine is
         closed, DamagedError naming a damaged file.
         """
         with self._opening:
@@ -147,7 +147,7 @@ class Following:
         return snapshot
 
     def _followed(self) -> Snapshot:
-        """Return the last committed generation, or the one before it while another thread opens that."""
+        """Return the last committed generation, or the previous one while another thread opens it."""
         snapshot = self._current()
         if self._follow and snapshot.is_old() and self._opening.acquire(blocking=False):
             try:
@@ -158,14 +158,14 @@ class Following:
 
     @property
     def collection(self) -> AnyCollection:
-        """The generation that is open now. Raises IndexesError if the engine is closed."""
+        """The generation currently open. Raises IndexesError if the engine is closed."""
         return self._current().collection
 
     @property
     def encoder(self) -> Encoder:
         """The index's encoder, loaded on first use and checked against the index's fingerprint.
 
-        Raises BackendUnavailableError if the index has none, and errors as `open_encoder` does.
+        Raises BackendUnavailableError if the index has none, and the errors of `open_encoder`.
         """
         return self._current().encoder
 

@@ -1,4 +1,4 @@
-"""A committed generation of an index: whether a later commit came, and the encoder that its vectors are of."""
+"""A committed generation of an index: whether there is a later commit, and the encoder of its vectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Stamp = tuple[int, int, int, int]
 
 
 def stamp(directory: Path) -> Stamp | None:
-    """Return what tells one commit's manifest from the next without reading it; None if there is none."""
+    """Return a stamp that distinguishes manifests of commits without reading them; None if there is none."""
     try:
         status = os.stat(f"{directory}/{manifests.NAME}")  # noqa: PTH116 # before every search: half the time
     except OSError:
@@ -50,25 +50,25 @@ class Generation:
         verify: bool = True,
     ) -> Self:
         """Open the last commit; files of `before` are not read and checked again. See `Collection.open`."""
-        seen = stamp(directory)  # first, so that a commit that comes meanwhile is noticed later
+        seen = stamp(directory)  # first, so that a concurrent commit is noticed later
         old = before.collection if before else None
         assert old is None or isinstance(old, Collection)
         found = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), before=old, verify=verify)
         return cls(found, seen, encoder, on_failure)
 
     def with_merged(self, collection: Collection) -> Self:
-        """Return the same generation after a merge, whose commit nobody else has followed yet."""
+        """Return the same generation after a merge whose commit nobody else has followed yet."""
         return type(self)(collection, stamp(collection.directory), self._encoder, self._on_failure)
 
     def is_old(self) -> bool:
-        """Return whether a commit came later, which costs one `stat`.
+        """Return whether there is a later commit, which costs one `stat`.
 
-        An index without a manifest is being dropped: what is open stays valid.
+        An index without a manifest is being dropped: the open generation stays valid.
         """
         return stamp(self.collection.directory) not in (None, self._seen)
 
     def is_last(self) -> bool:
-        """Return whether no commit came later, by what the manifest says. Raises IndexesError if it is gone."""
+        """Return whether there is no later commit, according to the manifest. Raises IndexesError if it is gone."""
         now = stamp(self.collection.directory)
         if now != self._seen and manifests.load(self.collection.directory) == self.collection.manifest:
             self._seen = now
@@ -83,7 +83,7 @@ class Generation:
 
     @property
     def encoder(self) -> Encoder:
-        """The index's encoder, loaded on first use. Raises as `OwnEncoder.of`."""
+        """The index's encoder, loaded on first use. Raises the errors of `OwnEncoder.of`."""
         return self._encoder.of(self.collection.directory, self.collection.manifest.encoder)
 
     def embed(self, texts: Sequence[str]) -> Matrix:

@@ -30,15 +30,15 @@ from linker.scoring.groups.stories import ScoredStory, Stories, stories_of
 from linker.scoring.probability.promise import Promise, promise
 from linker.scoring.ranking.candidates import document_day
 
-ALIKE = 0.5  # cosine from which a pair can be near copies
-LOOKED_AT = 1000  # documents, to find the field of dates
-DATED = 0.5  # share of them that have a date in it
-TITLE, WORDS = 100, 8  # characters, and words of a group
+ALIKE = 0.5  # minimum cosine of near copies
+LOOKED_AT = 1000  # documents examined to find the date field
+DATED = 0.5  # minimum share of them with a date in it
+TITLE, WORDS = 100, 8  # maximum characters of a title, words of a group
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A document in its group: P(it belongs to the other members), None if it is alone; what it is a copy of; its day.
+    """A document in its group: P(it belongs to the other members), None if alone; the document it copies; its day.
 
     `date` is in ISO 8601, None if the document has none. `passage`: where the sentence that is about the story begins
     and ends in the document's text, by the words that it shares with the group's representative.
@@ -54,13 +54,13 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group of two documents or more, and what holds it together.
+    """A group of two or more documents, and what holds it together.
 
-    `ids`: the members in the corpus' order. `representative`: the member that belongs to the others most (the medoid),
-    and `title` is its title or how it begins. `probability`: the expected share of right pairs. `words`: the
-    weightiest that most members have; `names`: those of them that are written with a capital or a digit. `weakest`: the
-    link whose loss would split the group, and its probability; `leaving`: the members that would go with its second
-    document. `dates`: the first and the last day, in ISO 8601.
+    `ids`: the members in the corpus' order. `representative`: the member closest to the others (the medoid), and
+    `title` is its title or beginning. `probability`: the expected share of right pairs. `words`: the weightiest words
+    in most members; `names`: those written with a capital or a digit. `weakest`: the link whose loss would split the
+    group, and its probability; `leaving`: the members that would leave with its second document. `dates`: the first
+    and the last day, in ISO 8601.
     """
 
     number: int
@@ -79,8 +79,8 @@ class Group:
 class Groups:
     """The groups of a corpus: every document once in `members`, in the corpus' order, and the `groups` of two or more.
 
-    Groups are numbered from 1 in the order of their first documents. `promise`: the precision that the pairs within
-    groups keep, if one was asked for and certified. `metadata` says how the groups were made. `strata`: pairs whose
+    Groups are numbered from 1 in the order of their first documents. `promise`: the guaranteed precision of pairs
+    within groups, if requested and certified. `metadata` says how the groups were made. `strata`: pairs whose
     verdicts estimate how many pairs are missed (`linker.scoring.groups.asking.recall`).
     """
 
@@ -91,7 +91,7 @@ class Groups:
     strata: tuple[Stratum, ...] = field(default=(), repr=False)
 
     def numbered(self, number: Mapping[int, int]) -> Groups:
-        """Return the same groups with other numbers."""
+        """Return the same groups with different numbers."""
         members = tuple(replace(member, group=number[member.group]) for member in self.members)
         groups = sorted((replace(g, number=number[g.number]) for g in self.groups), key=lambda g: g.number)
         return replace(self, members=members, groups=tuple(groups))
@@ -150,7 +150,7 @@ def group(
 
 
 def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, int]:
-    """Return P(same story) of the pairs, float64 [m], and from how many judged ones it learned."""
+    """Return P(same story) of the pairs, float64 [m], and the number of judged pairs learned from."""
     at, same = known.labels(found.pairs)
     if len(at):
         model = SHIPPED.with_vectors(found) if pairs_of.BY_VECTORS[0] in found.names else SHIPPED
@@ -178,7 +178,7 @@ def _report(certified: Promise | None, precision: float, tested: int) -> None:
 
 
 def _ordered(documents: list[Document]) -> tuple[list[Document], Float64Array]:
-    """Return documents and their dates by date and id, so that groups do not depend on the order of the corpus.
+    """Return documents and dates sorted by date and id, so that groups do not depend on the corpus' order.
 
     The first of near copies is then the earliest.
     """
@@ -191,7 +191,7 @@ def _ordered(documents: list[Document]) -> tuple[list[Document], Float64Array]:
 def _days(documents: Sequence[Document]) -> Float64Array:
     """Return the date of each document as days since year 1, float64 [n], NaN if it has none.
 
-    The field of dates is the first of the metadata that has one in half of the documents that are looked at, or more.
+    The date field is the first metadata field with a date in at least half of the examined documents.
     """
     some = documents[:: max(1, len(documents) // LOOKED_AT)]
     names = dict.fromkeys(name for document in some for name in document.metadata)
@@ -203,7 +203,7 @@ def _days(documents: Sequence[Document]) -> Float64Array:
 
 
 def _near_in_time(pairs: Int64Array, dates: Float64Array, days: float) -> BoolArray:
-    """Return which pairs lie within that many days of each other, bool [m]. Raises InputError without dates."""
+    """Return whether the pairs lie within that many days of each other, bool [m]. Raises InputError without dates."""
     if not np.isfinite(dates).any():
         raise InputError("`days` needs dates: no metadata field has an ISO date in half of the documents")
     return ~(np.abs(dates[pairs[:, 0]] - dates[pairs[:, 1]]) > days)
@@ -276,7 +276,7 @@ def _passages(
 def _words(
     analysis: Analysis, text: str, found: PairEvidence, members: Int64Array
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the weightiest words that most members have, as the representative's `text` writes them; and names."""
+    """Return the weightiest words in most members, as written in the representative's `text`, and the names."""
     part = found.texts[members]
     shared = np.bincount(part.indices, minlength=part.shape[1]) > len(members) / 2
     weight = np.bincount(part.indices, part.data, part.shape[1]) * shared

@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 COMMIT_SECONDS = 60.0
 COMMIT_DOCUMENTS = 20_000
-COMMIT_CHARACTERS = 1 << 26  # uncommitted documents are held in memory
+COMMIT_CHARACTERS = 1 << 26  # because uncommitted documents are held in memory
 
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """Counts of documents after a build or addition; `interrupted` where Ctrl-C ended it after its last commit.
+    """Counts of documents after a build or addition; `interrupted` if Ctrl-C ended it after its last commit.
 
-    `notes` say what of a file of vectors was not taken over.
+    `notes` say which parts of a vector file were not used.
     """
 
     documents: int
@@ -63,20 +63,20 @@ class Intake:
         replace: bool = False,
         given: GivenVectors | None = None,
     ):
-        """`load` loads the encoder again, in another process; with `replace`, present documents are replaced.
+        """`load` loads the encoder again, in another process; with `replace`, existing documents are replaced.
 
-        Documents have the vectors that are `given`, otherwise those that the encoder computes.
+        Documents have the `given` vectors, otherwise those that the encoder computes.
         """
         self._given = given
         self._writer, self._encoder, self._options, self._replace = writer, encoder, options, replace
         self._load = load
         self._build = writer.manifest.build
         self._added = self._quarantined = self._characters = 0
-        self._taken: set[str] = set()  # ids added by this run, where it replaces documents
+        self._taken: set[str] = set()  # ids added by this run, if it replaces documents
         self._committed_at = time.monotonic()
 
     def run(self, corpora: Sequence[Path], interrupted: Interruption) -> BuildReport:
-        """Take all records; an interrupted build keeps what it has taken, an interrupted addition keeps nothing."""
+        """Take all records; an interrupted build keeps the records taken so far, an interrupted addition none."""
         before = self._writer.manifest
         building = not self._build.complete
         records = _records(corpora, self._options.columns)
@@ -106,7 +106,7 @@ class Intake:
         )
 
     def _remote(self, corpora: Sequence[Path]) -> Generator[Matrix]:
-        """Yield each batch's vectors [n, dim] from Ray's workers; nothing where they are computed in this process."""
+        """Yield each batch's vectors [n, dim] from Ray's workers; nothing if they are computed in this process."""
         if self._encoder is None or self._options.engine != "ray":
             return
         from linker.engine.scaleout import encoded
@@ -133,7 +133,7 @@ class Intake:
         documents: dict[str, Document] = {}
         outdated: list[str] = []
         present = self._writer.present([r.id for _, _, r in batch if isinstance(r, Document)])
-        positions: list[int] = []  # of the accepted documents, among all of the batch
+        positions: list[int] = []  # positions of the accepted documents in the batch
         position = -1
         for path, number, record in batch:
             position += isinstance(record, Document)
@@ -176,7 +176,7 @@ class Intake:
 
 
 def check_given(given: GivenVectors, corpora: Sequence[Path], columns: Columns | None) -> None:
-    """Raise InputError unless the documents of the corpora are those that have vectors; reads them all."""
+    """Raise InputError unless exactly the corpora's documents have vectors; reads them all."""
     ids, unusable = list[str](), 0
     for _, _, record in _records(corpora, columns):
         if isinstance(record, Document):
@@ -195,7 +195,7 @@ def _records(
 
 
 def _texts(corpora: Sequence[Path], options: BuildOptions, position: int) -> Iterator[list[str]]:
-    """Yield the texts of each batch's documents, from `position` on, in the batches of a local build."""
+    """Yield the texts of each batch's documents, starting at `position`, in the batches of a local build."""
     records = itertools.islice(_records(corpora, options.columns), position, None)
     while batch := list(itertools.islice(records, options.batch_size)):
         yield [record.full_text for _, _, record in batch if isinstance(record, Document)]
@@ -214,7 +214,7 @@ def _duplicate(path: Path, number: int, document: Document) -> bytes:
 
 
 class Interruption(threading.Event):
-    """An event that the first Ctrl-C sets; it also ends a waiting read, which Python would otherwise begin again."""
+    """An event set by the first Ctrl-C; it also ends a waiting read, which Python would otherwise restart."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -242,7 +242,7 @@ class Interruption(threading.Event):
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Let the first Ctrl-C request an orderly end; the second one interrupts at once."""
+    """Let the first Ctrl-C request an orderly end; the second interrupts at once."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption

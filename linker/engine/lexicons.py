@@ -1,10 +1,10 @@
-"""Queries in another language than the index: what linked texts taught tells the language and translates the words.
+"""Queries in a language other than the index's: linked texts reveal the language and translate the words.
 
-A lexicon is stored in the index, one per language. A query is in the language whose texts have its words more often
-than those of the index do (naive Bayes over the shares of texts that have a word). It is then searched for by the best
-translation of each word (query translation, Darwish & Oard 2003, reduced to one word each); a word without one stays as
-it is, as names and numbers should. A text whose language is not SURE, such as a few names, is searched for by its own
-words and by the translations.
+A lexicon is stored in the index, one per language. A query is assigned to the language whose texts contain its words
+more often than the index's texts (naive Bayes over the shares of texts that contain a word). It is then searched for
+with the best translation of each word (query translation, Darwish & Oard 2003, reduced to one translation each); a
+word without a translation stays as it is, as names and numbers should. A text whose language is not SURE, such as a
+few names, is searched for by its own words and by the translations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORMAT = "linker-lexicon-1"
 MOST_BYTES, MOST_WORDS = 64 << 20, 1_000_000
 BEGINNING, SHARED = 5, 0.6  # least letters, and share of a term, of which another form must have the same
 SURE = 5.0  # log odds of a language, 150 to 1
-LONGEST_NOTE = 200  # characters of a translation that an answer repeats
+LONGEST_NOTE = 200  # maximum characters of a translation shown in an answer
 VALUES = record(
     {
         "format": one_of((FORMAT,)),
@@ -44,13 +44,13 @@ VALUES = record(
 
 
 class Translated(str):
-    """A text in the language of the index, and the text that was `asked`, which a multilingual encoder reads itself."""
+    """A text in the language of the index, and the `asked` text, which a multilingual encoder reads itself."""
 
     asked: str
 
     @classmethod
     def of(cls, text: str, asked: str) -> Self:
-        """Return a translation with what was asked."""
+        """Return a translation with the original query."""
         out = cls(text)
         out.asked = asked
         return out
@@ -58,10 +58,10 @@ class Translated(str):
 
 @dataclass(frozen=True, eq=False)
 class QueryLexicon:
-    """Translations of the `words` (stems) of a language, whose queries have words with positive `leaning` on the whole.
+    """Translations of a language's `words` (stems); its queries have a positive total `leaning`.
 
-    `leaning`: natural logarithm of how much more often the language's texts have a word than those of the index.
-    `language` names the analysis; `reads`: whether the index's encoder finds more by the query itself.
+    `leaning`: log ratio of a word's frequency in the language's texts to that in the index's texts (natural log).
+    `language` names the analysis; `reads`: whether the index's encoder finds more with the query itself.
     """
 
     code: str
@@ -76,11 +76,11 @@ class QueryLexicon:
 
     @property
     def name(self) -> str:
-        """The language as a reader knows it."""
+        """The language's name for readers."""
         return self.code if self.language == "none" else self.language.capitalize()
 
     def leans(self, text: str) -> float:
-        """Return the log odds that a text is in this language rather than in that of the index."""
+        """Return the log odds that a text is in this language rather than in the index's."""
         return sum(self.leaning.get(word, 0.0) for word in CHARACTER_OR_WORD.findall(text.lower()))
 
     def translated(self, text: str) -> str:
@@ -117,7 +117,7 @@ class QueryLexicon:
         return " ".join(word for word in self.translated(text).split() if word.lower() not in own)
 
     def write(self, folder: Path) -> None:
-        """Write the lexicon into a folder, which holds those of other languages, too."""
+        """Write the lexicon into a folder, which may also hold those of other languages."""
         values = {
             "format": FORMAT, "code": self.code, "language": self.language, "words": dict(self.words),
             "leaning": dict(self.leaning), "reads": self.reads,
@@ -126,7 +126,7 @@ class QueryLexicon:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read the lexicon of a language. Raises InputError if it is damaged or of another version."""
+        """Read the lexicon of a language. Raises InputError if it is damaged or from another version."""
         try:
             values: dict[str, Any] = schema.parse(read_regular(path, MOST_BYTES))
             VALUES(values, "it")
@@ -138,7 +138,7 @@ class QueryLexicon:
 
 
 def understood(texts: Sequence[str], lexicons: Iterable[QueryLexicon]) -> tuple[list[str], tuple[str, ...]]:
-    """Return the texts with those in other languages translated, and notes that say so, one per language.
+    """Return the texts, translated if in another language, and a note on this for each language.
 
     Texts that may be in another language keep their words and get the translations in addition.
     """

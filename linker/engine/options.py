@@ -1,4 +1,4 @@
-"""The options of searches and builds, declared once for all ways to call them. Imports nothing heavy."""
+"""The options of searches and builds, declared once for all interfaces. Imports nothing heavy."""
 
 import math
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ EncoderCompiled = Annotated[bool, Opt(
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How texts are searched; the fields are the arguments of `Engine.search`, which says more.
+    """Options of a search; the fields are the arguments of `Engine.search`, which describes them.
 
     `reranker` reorders the best `depth` candidates; requests with equal options may be answered together.
     """
@@ -81,7 +81,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Bm25Options:
-    """The parameters of BM25 as they are given one by one; what is left out stays as it is."""
+    """The BM25 parameters, given one by one; omitted ones stay as they are."""
 
     k1: Annotated[float | None, Opt(
         "BM25's k1: saturation of counts in documents.", group=BM25, metavar="NUMBER")] = None
@@ -100,12 +100,12 @@ class Bm25Options:
         _numbers("field_weight", self.field_weight), _numbers("field_b", self.field_b)
 
     def changed(self, stored: Bm25Parameters) -> Bm25Parameters:
-        """Return parameters with these in place of theirs. Raises IndexesError if a value is out of range."""
+        """Return the parameters with these values replaced. Raises IndexesError if a value is out of range."""
         weights, bs = _numbers("field_weight", self.field_weight), _numbers("field_b", self.field_b)
         return stored.changed(self.k1, self.b, self.k3).weighted(weights, bs)
 @dataclass(frozen=True, slots=True)
 class Least:
-    """What a hit needs to be kept: a P(link) or a score, or for the first one, to be promised a precision."""
+    """Conditions for keeping a hit: a minimum P(link) or score, or, for the first hit, a promised precision."""
 
     precision: Annotated[float | None, Opt(
         "Keep the first document of a query where P(link) promises this precision, else nothing. Needs `linker "
@@ -125,7 +125,7 @@ class Least:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeOptions:
-    """How documents get into an index. `columns` says how tables are read; None: as those of the build were."""
+    """How documents get into an index. `columns` says how tables are read; None: as in the build."""
 
     batch_size: Annotated[int, Opt("Documents encoded and added per batch.", low=1)] = 256
     columns: "Columns | None" = None
@@ -176,7 +176,7 @@ class BuildOptions(IntakeOptions):
         group=VECTORS, metavar="N", low=0)] = 0.0
 
     def __post_init__(self) -> None:
-        """Raise InputError if workers shall have GPUs that they cannot have, or have no use for."""
+        """Raise InputError if GPUs are requested that workers cannot have or cannot use."""
         gpus = self.worker_gpus
         if gpus and (self.engine != "ray" or self.encoder == "none"):
             raise InputError(
@@ -193,7 +193,7 @@ class BuildOptions(IntakeOptions):
 
 @dataclass(frozen=True, slots=True)
 class GroupOptions:
-    """All options of `group`. `columns` says how tables are read; `progress` is called with how far it is."""
+    """All options of `group`. `columns` says how tables are read; `progress` is called with the progress."""
 
     corpora: Annotated[str | Path | Sequence[str | Path], Opt(
         "Documents to group: files, folders or an index.", "", metavar="CORPUS...", read=list[Path])]
@@ -224,7 +224,7 @@ class GroupOptions:
 
 
 def _numbers(option: str, values: Sequence[str]) -> dict[str, float]:
-    """Return the numbers by name of FIELD=NUMBER."""
+    """Return the numbers of FIELD=NUMBER arguments by name."""
     numbers = {}
     for value in values:
         name, _, number = value.rpartition("=")

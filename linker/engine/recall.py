@@ -53,8 +53,8 @@ def tune_recall(
 ) -> RecallTuning:
     """Measure recall at k of every setting and choose the cheapest that reaches the target.
 
-    `queries` are float32 [n, dim]; without them, `sample` documents are held out: each is a query whose own row does
-    not count. Raises InputError if the target is not in (0, 1] or there are no queries, IndexesError if the
+    `queries` are float32 [n, dim]; without them, `sample` documents are held out: each is a query, and its own row
+    does not count. Raises InputError if the target is not in (0, 1] or there are no queries, IndexesError if the
     index has nothing to tune.
     """
     if not 0 < target <= 1:

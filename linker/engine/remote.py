@@ -20,11 +20,11 @@ from linker.scoring.ranking.ranker import Ranker
 if TYPE_CHECKING:
     from linker.scoring.ranking.searching import RankedSearch
 
-FOLLOW = 5.0  # seconds after which the name is looked up again
+FOLLOW = 5.0  # seconds until the name is looked up again
 
 
 class RemoteSnapshot(Snapshot):
-    """A generation of an index on a cluster: its documents as they are now, its settings as they were opened."""
+    """A generation of an index on a cluster: its current documents, and its settings as of opening."""
 
     collection: RemoteCollection
 
@@ -32,15 +32,15 @@ class RemoteSnapshot(Snapshot):
         super().__init__(collection, None, encoder, on_failure)
         self._looked, self._answered = time.monotonic(), True
         self._read = 0.0  # when the documents were last compared for the ranker
-        self._mark = (0, 0.0)  # what they were then
+        self._mark = (0, 0.0)  # their state at that time
 
     @classmethod
     def of(cls, address: Address, encoder: OwnEncoder, on_failure: OnFailure) -> Self:
-        """Open what is at an address now. Raises as `open_remote`."""
+        """Open the index now at an address. Raises the errors of `open_remote`."""
         return cls(open_remote(address, on_failure), encoder, on_failure)
 
     def ranked_search(self, ranker: Ranker) -> RankedSearch:
-        """Return the search with a ranker, over the documents as they are now or were FOLLOW seconds ago.
+        """Return the search with a ranker, over the documents as of at most FOLLOW seconds ago.
 
         It reads all of them into memory, and again when they have changed. Raises BackendUnavailableError if they
         are too many, InputError if it was trained with another encoder.
@@ -62,21 +62,22 @@ class RemoteSnapshot(Snapshot):
             return search
 
     def is_old(self) -> bool:
-        """Return whether the name leads elsewhere or the settings have changed, at most every FOLLOW seconds.
+        """Return whether the name points elsewhere or the settings have changed, checked at most every FOLLOW
+        seconds.
 
-        A server that does not answer says nothing of that: the search will say so. Raises BackendUnavailableError if
+        If a server does not answer, this is unknown: the search will report it. Raises BackendUnavailableError if
         the node that answers has no master.
         """
         return time.monotonic() - self._looked >= FOLLOW and self._look()
 
     def is_last(self) -> bool:
-        """Return whether the name leads here and the settings are the same. Raises IndexesError if it is gone."""
+        """Return whether the name points here and the settings are the same. Raises IndexesError if it is gone."""
         return self.collection.is_last()
 
     def has_moved(self) -> bool:
-        """Return whether the name leads elsewhere now, or the settings have changed. Raises as `is_old`.
+        """Return whether the name now points elsewhere, or the settings have changed. Raises the errors of `is_old`.
 
-        A server that did not answer is not asked again for FOLLOW seconds.
+        A server that did not answer is not contacted again for FOLLOW seconds.
         """
         return (self._answered or time.monotonic() - self._looked >= FOLLOW) and self._look()
 
@@ -84,14 +85,14 @@ class RemoteSnapshot(Snapshot):
         try:
             moved, self._answered = self.collection.has_moved(), True
         except NoMasterError:
-            raise  # each search asks again
+            raise  # each search tries again
         except IndexesError:
             moved = self._answered = False
         self._looked = time.monotonic()
         return moved
 
     def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
-        """Return an answer whose documents are read together, the hits of a query at once, when the first is asked."""
+        """Return an answer whose documents are read per query, all hits at once, when the first is requested."""
         answer = super()._readable(answer, texts)
         hits = [dataclasses.replace(one, read=_together(self.collection, one)) for one in answer.hits]
         return dataclasses.replace(answer, hits=hits)

@@ -1,4 +1,4 @@
-"""Which directories an engine opens, and several of them as one generation: a `Snapshot` over shards."""
+"""The directories that an engine opens, and several of them as one generation: a `Snapshot` over shards."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ Stamps = Mapping[Path, Stamp | None]
 
 
 def directories_of(given: Path | Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
-    """Return the directory by which an index is known, and those that make it up.
+    """Return the directory that identifies an index, and the directories that make it up.
 
-    Raises IndexesError if none is given or one is named twice, DamagedError if a list of shards cannot be read.
+    Raises IndexesError if none is given or a directory is named twice, DamagedError if a list of shards cannot be
+    read.
     """
     if isinstance(given, Path):
         return given, tuple(shards_of(given))
@@ -51,10 +52,9 @@ def opened(
 
 
 class ShardedSnapshot(Snapshot):
-    """Committed generations of several directories, searched as one; the answers say which could not be opened.
+    """Committed generations of several directories, searched as one; answers name those that could not be opened.
 
-    A file that is found cut off during a search has all shards opened and checked again, so that the one that it
-    belongs to is left out.
+    If a file is found truncated during a search, all shards are reopened and checked, so that its shard is left out.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ShardedSnapshot(Snapshot):
         before: Snapshot | None = None,
         verify: bool = True,
     ) -> Self:
-        """Open the last commit of each directory. Raises as `open_shards`."""
+        """Open the last commit of each directory. Raises the errors of `open_shards`."""
         seen = {directory: stamp(directory) for directory in directories}
         opened = before.opened if isinstance(before, ShardedSnapshot) else {}
         collection = open_shards(
@@ -82,11 +82,11 @@ class ShardedSnapshot(Snapshot):
 
     @property
     def opened(self) -> Mapping[Path, Collection]:
-        """The shards whose files need no check when they are opened again, by directory; none after damage."""
+        """The shards whose files need no check when reopened, by directory; none after damage."""
         return {} if self._damaged else {shard.directory: shard for shard in self._shards.shards}
 
     def is_old(self) -> bool:
-        """Return whether a commit came later, or a directory is back; this costs one `stat` per shard."""
+        """Return whether there is a later commit, or a directory is back; this costs one `stat` per shard."""
         return any(now not in (None, self._stamps[d]) for d, now in self._now().items())
 
     def is_last(self) -> bool:
@@ -94,14 +94,14 @@ class ShardedSnapshot(Snapshot):
         return not self._damaged and self._now() == self._stamps
 
     def has_moved(self) -> bool:
-        """Return whether a file was found damaged: opening the shards again leaves its shard out."""
+        """Return whether a file was found damaged: reopening the shards leaves its shard out."""
         return self._damaged
 
     def _now(self) -> Stamps:
         return {directory: stamp(directory) for directory in self._stamps}
 
     def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Return the answer to `Engine.search`. Raises DamagedError if a shard's file was cut off."""
+        """Return the answer to `Engine.search`. Raises DamagedError if a shard's file was truncated."""
         try:
             return super().search(texts, options)
         except DamagedError:
@@ -109,7 +109,7 @@ class ShardedSnapshot(Snapshot):
             raise
 
     def by_vectors(self, vectors: Matrix, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Return the answer to query vectors, float32 [n, dim]. Raises as `search`."""
+        """Return the answer to query vectors, float32 [n, dim]. Raises the errors of `search`."""
         try:
             return super().by_vectors(vectors, texts, options)
         except DamagedError:

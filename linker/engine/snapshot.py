@@ -1,4 +1,4 @@
-"""One generation of an index as an `Engine` has it open: searches that began with it end with it."""
+"""One generation of an index, opened by an `Engine`: searches that began with it finish with it."""
 
 from __future__ import annotations
 
@@ -91,16 +91,16 @@ class Snapshot(Generation):
         return self._readable(_noted(answer, (*notes, *remarks)), read)
 
     def _checked(self, where: Filter | None) -> tuple[str, ...]:
-        """Return remarks about a filter. Raises BadFilterError if it cannot be meant for these documents."""
+        """Return notes about a filter. Raises BadFilterError if it cannot apply to these documents."""
         if where is None:
             return ()
         self.collection.check_fields(where)
         return self.collection.misfits(where)
 
     def by_vectors(self, vectors: Matrix, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Return the answer to query vectors, float32 [n, dim], and the texts that they stand for, or none.
+        """Return the answer to query vectors, float32 [n, dim], with the texts that they represent, if any.
 
-        Nothing that was fitted on the index's own search takes part: no stored ranker and no probabilities.
+        Nothing fitted on the index's own search is used: no stored ranker and no probabilities.
         """
         where = options.filter
         notes = self._checked(where)
@@ -141,14 +141,14 @@ class Snapshot(Generation):
         return self._told(answer, texts, where) if options.probabilities else answer
 
     def _first(self, texts: Sequence[str], k: int, where: Filter | None, options: SearchOptions) -> Answer:
-        """Return what a scorer of pairs is to order again: the stored ranker's answer, unless `options` say another."""
+        """Return the answer for a pair scorer to rerank: the stored ranker's, unless `options` say otherwise."""
         ranker = self.ranker if options.reranker and options.stored_ranker else None
         if ranker is None or options.mode is not None or options.bm25 is not None:
             return self._ask(texts, k, where, options.mode, options.bm25)
         return self._ranked(texts, k, where, ranker)
 
     def _told(self, answer: Answer, texts: Sequence[str], where: Filter | None) -> Answer:
-        """Return an answer with P(link) of each hit; if there are none to have, with the reason among its notes."""
+        """Return an answer with P(link) of each hit; if it is not available, with the reason in its notes."""
         from linker.scoring.probability.answering import of_ranker, refused
 
         if answer.ranker:
@@ -165,7 +165,7 @@ class Snapshot(Generation):
     ) -> list[Float64Array]:
         """Return P(link) of each hit of an answer to `texts`, one array per text; NaN if it is not known.
 
-        Raises what `calibrated` raises, and BackendUnavailableError if a retriever cannot answer.
+        Raises the errors of `calibrated`, and BackendUnavailableError if a retriever cannot answer.
         """
         if answer.probabilities is None:
             answer = self.calibrated().told(answer, texts, where)
@@ -217,7 +217,7 @@ class Snapshot(Generation):
     ) -> Answer:
         manifest = self.collection.manifest
         if mode is None and "mode" not in manifest.search and manifest.encoder and self._encoder.is_given:
-            mode = "hybrid"  # the encoder of vectors from elsewhere was named now
+            mode = "hybrid"  # vectors from elsewhere, and the encoder is now named
         return self.collection.hybrid.search(texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25)
 
 
@@ -227,7 +227,7 @@ def _noted(answer: Answer, notes: Sequence[str]) -> Answer:
 
 
 def query_vectors(vectors: npt.ArrayLike, texts: Sequence[str], options: SearchOptions) -> Matrix:
-    """Return query vectors, float32 [n, dim]. Raises IndexesError if they and the other arguments do not fit."""
+    """Return query vectors, float32 [n, dim]. Raises IndexesError if they do not match the other arguments."""
     matrix = check_vectors(np.atleast_2d(np.asarray(vectors)), None)
     if texts and len(texts) != len(matrix):
         raise IndexesError(f"{len(texts)} texts but {len(matrix)} vectors: give one vector per text")

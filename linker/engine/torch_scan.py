@@ -1,8 +1,8 @@
-"""The certified scan in torch, for a GPU: float16 products with a proven bound, then exact scores of what is left.
+"""The certified scan in torch, for a GPU: float16 products with a proven bound, then exact scores of the rest.
 
 It implements indexes.vectors.certified.ExactScan. `indexes` never imports torch, so the engine passes the scan to it.
-The bound is that of certified.py with x̂ = x rounded to float16 (rows of an index are unit vectors, which fit), plus
-the error of the product itself, which is summed in float32 and rounded to float16 once.
+The bound is that of certified.py with x̂ = x rounded to float16 (an index's rows are unit vectors, so within range),
+plus the error of the product itself, which is summed in float32 and rounded to float16 once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DRIVERS = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"))
 BLOCK, QUERIES = 1 << 16, 1024  # rows and queries multiplied at once
 HELD, SCORED = 1 << 23, 1 << 17  # candidates held before they are scored; how many are scored at once
-HALF, SINGLE = 2.0**-11, 2.0**-22  # relative roundings: of one value, of one step of a sum on tensor cores
+HALF, SINGLE = 2.0**-11, 2.0**-22  # relative rounding errors: per value, per step of a sum on tensor cores
 REDUCTION = threading.Lock()
 SUMMING = ("allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")  # either breaks the bound
 
@@ -44,7 +44,7 @@ def _on_gpu() -> TorchScan | None:
 
 @contextlib.contextmanager
 def _sums_in_float32() -> Iterator[None]:
-    """Forbid torch to sum float16 products in float16: two settings of the process, restored afterwards."""
+    """Forbid torch from summing float16 products in float16: two process-wide settings, restored afterwards."""
     import torch
 
     matmul = torch.backends.cuda.matmul
@@ -73,7 +73,7 @@ class TorchScan:
 
     @property
     def pays(self) -> bool:
-        """Always true: a GPU scores all that it must."""
+        """Always true: a GPU scores all rows that it must."""
         return True
 
     def _cover(self, vectors: Matrix) -> None:
@@ -118,7 +118,7 @@ class TorchScan:
         steps = HALF * 1.01 + (queries.shape[1] + 16) * SINGLE
         shared = ((lost + length * steps) * self._longest * (1 + 1e-6)).float()[:, None] + 1e-7
         for number, (_, coarse, errors) in enumerate(self._blocks):
-            # On a processor, where this is for tests, the product is summed in float32 explicitly.
+            # On a CPU (used only in tests), the product is summed in float32 explicitly.
             on_gpu = self.device.type != "cpu"
             value = rounded @ coarse.T if on_gpu else (rounded.float() @ coarse.float().T).half()
             value = value.float()
@@ -131,7 +131,7 @@ class TorchScan:
     def _score(self, queries: torch.Tensor, owners: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Return the products of the queries [m, dim] of `owners` [n] and `rows` [n], float32 [n], summed in float64.
 
-        The vectors of a part are gathered at a time: those of all pairs may be more than a GPU holds.
+        The vectors are gathered in parts: those of all pairs may exceed a GPU's memory.
         """
         import torch
 
@@ -149,18 +149,18 @@ class TorchScan:
 
 
 class _Pool:
-    """Pairs of query and row that may be in the top k. Only proof, a bound or score, removes one."""
+    """Pairs of query and row that may be in the top k. Only proof (a bound or score) removes a pair."""
 
     def __init__(self, queries: torch.Tensor, k: int, score: Callable[..., Any]) -> None:
         self._queries, self._k, self._score = queries, k, score
         self._pairs: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []  # query, row, upper
         self._lower = queries.new_full((len(queries), k), float("-inf"))  # the best lower bounds so far
-        self._floor = self._lower[:, -1].clone()  # the k-th score, where k rows are scored
+        self._floor = self._lower[:, -1].clone()  # the k-th score, if k rows are scored
         self._held = 0
 
     @property
     def _threshold(self) -> torch.Tensor:
-        """The score [queries] that k rows of each query reach for certain."""
+        """The score [queries] that k rows are certain to reach for each query."""
         import torch
 
         return torch.maximum(self._lower[:, -1], self._floor)
@@ -182,7 +182,7 @@ class _Pool:
             self._settle()
 
     def _settle(self) -> RowArray:
-        """Score all pairs that still count, keep each query's top k and return the rank of each pair, from 0."""
+        """Score all remaining pairs, keep each query's top k and return the rank of each pair, from 0."""
         import torch
 
         query, row, upper = (torch.cat(part) for part in zip(*self._pairs, strict=True))
@@ -201,7 +201,7 @@ class _Pool:
         return np.asarray(rank[first])
 
     def best(self) -> tuple[RowArray, ScoreArray]:
-        """Score what is left and return rows int64 and scores float32, [queries, k] each."""
+        """Score the remaining pairs and return rows int64 and scores float32, [queries, k] each."""
         rank = self._settle()
         query, row, scores = (part.cpu().numpy() for part in self._pairs[0])
         rows, values = padding(len(self._queries), self._k)

@@ -13,13 +13,13 @@ from linker.base.errors import InputError
 from linker.evaluation.metrics import sums
 from linker.evaluation.ranking import Ranking, nth
 
-MOST_GAIN = 4  # the highest relevance of gdeval, by which the chance to be satisfied is normalised
+MOST_GAIN = 4  # gdeval's highest relevance, used to normalise the probability of satisfaction
 
 
 def rank_biased_precision(r: Ranking, persistence: float) -> Float64Array:
     """Return (1 − p) · Σ p^(rank − 1) over the relevant documents retrieved, float64 [t].
 
-    `persistence` is p, the probability to go on to the next rank (Moffat and Zobel, ACM TOIS 27, 2008).
+    `persistence` is p, the probability of going on to the next rank (Moffat and Zobel, ACM TOIS 27, 2008).
     """
     hit = r.relevant
     return (1 - persistence) * sums(r, hit, np.power(persistence, r.rank[hit] - 1.0))
@@ -28,8 +28,8 @@ def rank_biased_precision(r: Ranking, persistence: float) -> Float64Array:
 def expected_reciprocal_rank(r: Ranking, cutoff: float) -> Float64Array:
     """Return Σ 1/rank · P(the reader stops there) to rank `cutoff`, float64 [t], as gdeval computes it.
 
-    A document of relevance g satisfies with the probability (2^g − 1) / 2^4 (Chapelle et al., CIKM 2009). The relevance
-    level has no effect. Raises InputError if a relevance is above 4.
+    A document of relevance g satisfies the reader with probability (2^g − 1) / 2^4 (Chapelle et al., CIKM 2009). The
+    relevance level has no effect. Raises InputError if a relevance is above 4.
     """
     if r.rel.max(initial=0) > MOST_GAIN:
         raise InputError(
@@ -41,7 +41,7 @@ def expected_reciprocal_rank(r: Ranking, cutoff: float) -> Float64Array:
     chance = (2.0 ** r.rel[gains] - 1) / 2.0**MOST_GAIN
     place = nth(topic)
     result, unsatisfied = np.zeros(len(r.topics)), np.ones(len(r.topics))
-    for step in range(1, int(place.max(initial=0)) + 1):  # one document of every topic at a time, by rank
+    for step in range(1, int(place.max(initial=0)) + 1):  # one document per topic at a time, by rank
         at = place == step
         result[topic[at]] += chance[at] * unsatisfied[topic[at]] / rank[at]
         unsatisfied[topic[at]] *= 1 - chance[at]

@@ -89,7 +89,7 @@ class Comparison:
         }
 
     def remarks(self) -> list[str]:
-        """Return lines on what the table is based on: topics, baseline, test, and each run's coverage."""
+        """Return lines on the basis of the table: topics, baseline, test, and each run's coverage."""
         test = "Fisher randomisation" if self.test == "randomisation" else "paired t-test"
         lines = [f"{self.num_topics} topics; baseline {self.baseline}; {test}, two-sided, Holm over all rows"]
         return lines + [f"{label}: {e.coverage()}" for label, e in self.evaluations.items()]
@@ -113,9 +113,9 @@ def compare(
 ) -> Comparison:
     """Compare runs (anything `evaluate` accepts) with `baseline`, by default the first of them.
 
-    With `complete`, a topic that a run does not answer counts as 0; otherwise only the topics that all runs answer are
-    compared. `resampling` defaults to 10,000 samples. Raises InputError if `evaluate` does, for fewer than two runs,
-    a run given twice, topics without a common answer, and a measure that cannot be compared topic by topic.
+    With `complete`, a topic that a run does not answer counts as 0; otherwise only the topics that all runs answer
+    are compared. `resampling` defaults to 10,000 samples. Raises InputError if `evaluate` does, for fewer than two
+    runs, a run given twice, no topic answered by all runs, and a measure that cannot be compared topic by topic.
     """
     how = resampling or Resampling(10_000)
     everything: list[RunLike] = list(runs)

@@ -1,4 +1,4 @@
-"""Agreement of predicted scores with human ones: Pearson, Spearman with average ranks, mean squared error."""
+"""Agreement of predicted scores with human scores: Pearson, Spearman with average ranks, mean squared error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linker.evaluation.significance import TestResult, williams
 
 
 def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Pearson's r of two sequences [n]; NaN where either is constant or n < 2.
+    """Return Pearson's r of two sequences [n]; NaN if either is constant or n < 2.
 
     Raises InputError if their shapes differ or a value is not finite.
     """

@@ -43,14 +43,13 @@ def evaluate(
     """Evaluate a run against judgements; each is a path, a mapping, triples, or a pandas or polars data frame.
 
     A path names a file in TREC's format, JSON of ranx or pytrec_eval, JSON lines or Parquet, or stdin (`-`); for
-    judgements, also a BEIR folder or `ir_datasets:ID`. A mapping leads from topics to documents and their numbers; in a
-    run, also to the Hits of a search, or to ids alone, best first. Triples are (topic, document, number), or objects
-    such as ir_measures' Qrel and ScoredDoc.
-    `complete`: average over all judged topics (trec_eval's -c), not only over the answered ones. `level` (-l): the
-    lowest relevance that counts as relevant. `judged_only` (-J), `most` (-M) and `compat` are those of `TrecOptions`.
-    `ties`: also count tied documents and bound every measure over all orders of tied scores. `intervals`: also
-    compute a bootstrap interval of each mean.
-    Raises InputError if the input is malformed, a measure is unknown, or no topic of the run is judged.
+    judgements, also a BEIR folder or `ir_datasets:ID`. A mapping is from topics to documents and their numbers; for a
+    run, also to the Hits of a search, or to bare ids, best first. Triples are (topic, document, number), or objects
+    such as ir_measures' Qrel and ScoredDoc. `complete`: average over all judged topics (trec_eval's -c), not only
+    those answered. `level` (-l): the lowest relevance that counts as relevant. `judged_only` (-J), `most` (-M) and
+    `compat` are those of `TrecOptions`. `ties`: also count tied documents and bound every measure over all orders of
+    tied scores. `intervals`: also compute a bootstrap interval of each mean. Raises InputError if the input is
+    malformed, a measure is unknown, or no topic of the run is judged.
     """
     requested = parse(measures)
     numeric = [m for m in requested if m.definition.summary != "name"]

@@ -1,7 +1,7 @@
 """MRR and Success@k from the rank of each query's first relevant document, for rankings other than TREC runs.
 
 The caller breaks ties. A search keeps its own order, which is what users see; training counts ties against the model,
-so that a model that gives every document the same score does not look good; TREC runs follow trec_eval (metrics.py).
+so that giving every document the same score is not rewarded; TREC runs follow trec_eval (metrics.py).
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from linker.evaluation import browsing, metrics, pool, roc
 from linker.evaluation.ranking import Ranking
 
 # How the topics' values become one figure. "count": their sum. "geometric": exp of the mean of their logarithms.
-# "defined": the mean over the topics whose value is not NaN. "pooled": computed from the documents of all topics in one
-# list. "name": no figure, but the run's name.
+# "defined": the mean over the topics whose value is not NaN. "pooled": computed from the documents of all topics in
+# one list. "name": not a figure but the run's name.
 Summary = Literal["mean", "count", "geometric", "defined", "pooled", "name"]
 RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 RECALLS = tuple(tenth / 10 for tenth in range(11))
@@ -28,10 +28,10 @@ RECALLS = tuple(tenth / 10 for tenth in range(11))
 class Definition:
     """A measure. `function` takes a Ranking (and a cutoff, if there are `cutoffs`) and returns float64 [topics].
 
-    `cutoffs`: the cutoffs that the bare name stands for; None if the measure takes none. `with_cutoff`: the measure
+    `cutoffs`: the cutoffs implied by the bare name; None if the measure takes none. `with_cutoff`: the measure
     that this one becomes when a cutoff is given. `aliases`: other spellings, in lower case. `by_topic`: whether it is
-    printed per topic. `unit`: what its cutoffs are; a persistence is RBP's p. `of_pool`: whether it uses the documents
-    that are in the pool but unjudged, those with a negative relevance.
+    printed per topic. `unit`: the meaning of its cutoffs; a persistence is RBP's p. `of_pool`: whether it uses
+    documents in the pool that are unjudged, i.e. have a negative relevance.
     """
 
     name: str

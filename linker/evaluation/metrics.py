@@ -84,7 +84,7 @@ def reciprocal_rank(r: Ranking, cutoff: float = math.inf) -> Float64Array:
 def interpolated_precision(r: Ranking, recall: float) -> Float64Array:
     """Return the highest precision at or after the rank where `recall` is reached, float64 [t].
 
-    The number of relevant documents that this takes is floor(recall · R + 0.9) in trec_eval 9; 10 rounds half up.
+    The required number of relevant documents is floor(recall · R + 0.9) in trec_eval 9; version 10 rounds half up.
     """
     hit = r.relevant
     hits_so_far = nth(r.topic[hit])
@@ -115,7 +115,7 @@ def recall(r: Ranking, cutoff: float) -> Float64Array:
 
 
 def success(r: Ranking, cutoff: float) -> Float64Array:
-    """Return 1 where a relevant document is in the top `cutoff`, otherwise 0, float64 [t]."""
+    """Return 1 if a relevant document is in the top `cutoff`, otherwise 0, float64 [t]."""
     return (_first_rank(r) <= cutoff).astype(np.float64)
 
 
@@ -156,7 +156,7 @@ def unjudged(r: Ranking, cutoff: float) -> Float64Array:
 
 
 def over(above: Float64Array | Int64Array, below: Float64Array | Int64Array) -> Float64Array:
-    """Return `above` / `below`, 0 where the divisor is 0."""
+    """Return `above` / `below`, 0 if the divisor is 0."""
     result = np.zeros(len(above))
     np.divide(above, below, out=result, where=below != 0)
     return result

@@ -1,7 +1,7 @@
-"""Precision, recall and F1 of the links that a run states, as in the shared tasks BUCC 2017 and 2018.
+"""Precision, recall and F1 of the links stated by a run, as in the shared tasks BUCC 2017 and 2018.
 
-Zweigenbaum, Sharoff and Rapp (2017): Overview of the second BUCC shared task. Every link counts, so that linking a page
-that has no counterpart costs precision.
+Zweigenbaum, Sharoff and Rapp (2017): Overview of the second BUCC shared task. Every link counts, so linking a page
+without a counterpart costs precision.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Link = tuple[str, float]  # a target and the link's score
 
 @dataclass(frozen=True, eq=False)
 class MinedLinks:
-    """What each page adds to the counts, int64 [n, 3]: correct links, stated links and gold links.
+    """Each page's contribution to the counts, int64 [n, 3]: correct links, stated links and gold links.
 
-    `pages`: those with a gold link, then other pages of the run. `threshold`: only links with at least this score are
+    `pages`: pages with a gold link, then other pages of the run. `threshold`: only links with at least this score are
     stated; `unjudged`: stated links of pages without a gold link.
     """
 
@@ -69,7 +69,7 @@ class MinedLinks:
 
 
 def precision(sums: Float64Array) -> Float64Array:
-    """Return correct / stated of sums [b, 3]; 0 where nothing is stated."""
+    """Return correct / stated of sums [b, 3]; 0 if nothing is stated."""
     return sums[:, 0] / np.maximum(sums[:, 1], 1)
 
 
@@ -91,8 +91,8 @@ def mined_links(
 ) -> MinedLinks:
     """Return the counts of the links that a run states: the first target of each page, if it reaches `threshold`.
 
-    A page of the run without a gold link has no counterpart, so that its link is false; pages in `known` are left out.
-    Of equal scores, the target with the greatest id is first, as in trec_eval.
+    A page of the run without a gold link has no counterpart, so its link is wrong; pages in `known` are left out.
+    With equal scores, the target with the greatest id is first, as in trec_eval.
     """
     gold = {page: {t for t, relevance in judged.items() if relevance > 0} for page, judged in qrels.items()}
     stated = first_links(run, known)
@@ -121,7 +121,7 @@ def first_links(run: Run, known: Collection[str] = ()) -> dict[str, Link]:
 
 
 def best_threshold(qrels: Qrels, run: Run, known: Collection[str] = ()) -> float:
-    """Return the threshold with the highest F1 on these gold links, the highest of equal ones.
+    """Return the threshold with the highest F1 on these gold links; if tied, the highest.
 
     It is an oracle: a system that has not seen the gold links cannot know it.
     """
@@ -135,7 +135,7 @@ def best_threshold(qrels: Qrels, run: Run, known: Collection[str] = ()) -> float
     correct = np.cumsum([right for _, right in linked])
     stated = np.arange(1, len(linked) + 1)
     measure = 2 * correct / (stated + mined.counts[:, 2].sum())
-    measure[:-1][values[:-1] == values[1:]] = -1.0  # a threshold takes all links of one score
+    measure[:-1][values[:-1] == values[1:]] = -1.0  # a threshold accepts all links of equal score
     return float(values[int(np.argmax(measure))])
 
 
@@ -157,7 +157,7 @@ def compare_f1(baseline: MinedLinks, other: MinedLinks, how: Resampling) -> tupl
 
 
 def _aligned(a: MinedLinks, b: MinedLinks) -> tuple[Int64Array, Int64Array]:
-    """Return the counts of both runs over the pages of either, int64 [n, 3] each."""
+    """Return the counts of both runs over the union of their pages, int64 [n, 3] each."""
     row = {page: i for i, page in enumerate(dict.fromkeys((*a.pages, *b.pages)))}
     counts = np.zeros((2, len(row), 3), np.int64)
     for which, mined in enumerate((a, b)):

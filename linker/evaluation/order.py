@@ -22,7 +22,7 @@ RowIndex = Int64Array | slice
 
 @dataclass(frozen=True)
 class Ordered:
-    """Rows of judged topics, grouped by topic, scores descending; ties are not broken yet.
+    """Rows of judged topics, grouped by topic, by descending score, with ties not yet broken.
 
     `rows`: their row numbers in the run, int64 [n] or a slice; `topic`: their topic in the judgements, int64 [n];
     `score` [n]; `begin`: the first position of each topic, int64 [t].
@@ -37,7 +37,7 @@ class Ordered:
 def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
     """Return the rows of judged topics in order; `place`: each run topic's judged topic or −1, int64 [run topics].
 
-    Most files are in order already, which this checks first.
+    Most files are already in order, which is checked first.
     """
     topic, score = place[run.topic], _compared(run.numbers, compat)
     rows: RowIndex = slice(None)
@@ -68,7 +68,7 @@ def _argsort(topic: Int64Array, score: FloatArray) -> Int64Array:
     """Return the order by topic, then descending score; a float32 and the topic fit into one integer key."""
     if score.dtype != np.float32:
         return np.lexsort((-score, topic))
-    bits = score.view(np.uint32)  # −0 comes after 0, and before everything else: ties are found by value
+    bits = score.view(np.uint32)  # −0 sorts after 0 and before the rest: ties are found by value
     falling = np.where(bits >> np.uint32(31), bits, ~(bits | np.uint32(1 << 31)))
     return np.argsort(topic.astype(np.uint64) << np.uint64(32) | falling)
 

@@ -1,4 +1,4 @@
-"""Measures of incomplete judgements: documents of the pool that nobody judged have a negative relevance.
+"""Measures of incomplete judgements: unjudged documents in the pool have a negative relevance.
 
 Every function of a Ranking returns float64 [t], one value per judged topic, 0 for a topic without an answer. Negative
 relevances count only in a ranking that `restrict` has not shortened. Definitions: docs/evaluation.md.
@@ -20,7 +20,7 @@ EPSILON = 0.00001  # trec_eval's smoothing of infAP
 def inferred_average_precision(r: Ranking) -> Float64Array:
     """Return infAP, float64 [t], as trec_eval computes it (Yilmaz and Aslam, CIKM 2006).
 
-    Of the documents above a relevant one, the unjudged ones of the pool count as relevant as often as the judged ones.
+    Among the documents above a relevant one, unjudged pool documents count as relevant as often as judged ones.
     """
     hit = _counted(r) & r.relevant
     pooled = _counted(r) & (r.rel < 0)
@@ -36,7 +36,7 @@ def inferred_average_precision(r: Ranking) -> Float64Array:
 def judged(r: Ranking, cutoff: float = math.inf) -> Float64Array:
     """Return the share of the top `cutoff` that has a judgement of any relevance, float64 [t].
 
-    Where fewer documents were retrieved, it is the share of those.
+    If fewer documents were retrieved, it is the share of those.
     """
     return over(r.count(_counted(r) & (r.rank <= cutoff)), np.minimum(_retrieved(r), cutoff))
 
@@ -46,5 +46,5 @@ def _retrieved(r: Ranking) -> Float64Array:
 
 
 def _counted(r: Ranking) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Return which rows are not beyond -M, flags [m]."""
+    """Return which rows are within -M, flags [m]."""
     return np.asarray(r.rank <= (r.options.most or math.inf), np.bool_)

@@ -25,7 +25,7 @@ class Evaluation(Mapping[str, float]):
     strings); `answered`: flags [t]; `per_topic`: measure → float64 [t]; `run_name`: the sixth column of the run's last
     line. `complete`: whether means are over all judged topics; `ignored`: number of topics of the run without
     judgements. Filled on request only: `bounds` and `intervals`, measure → (low, high), and `tied`, (documents,
-    topics). `undefined`: AUC → number of topics without a value. Raises InputError for the name of an unknown measure.
+    topics). `undefined`: AUC → number of topics without a value. Raises InputError for an unknown measure name.
     """
 
     measures: tuple[Measure, ...]

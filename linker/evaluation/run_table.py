@@ -1,4 +1,5 @@
-"""Several runs in one table: means by measure, the best marked, and what differs significantly from the first run."""
+"""Several runs in one table: means by measure, with the best and significant differences from the first run
+marked."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ COMMANDS = {"†": "$^{\\dagger}$", "‡": "$^{\\ddagger}$"}
 class RunTable:
     """Evaluations by the runs' labels, the first of which is the baseline, and p-values by (label, measure).
 
-    `p`: two-sided, Fisher's randomisation test against the baseline, adjusted by Holm over the whole table; for the
-    measures that have a value for each topic.
+    `p`: two-sided, Fisher's randomisation test against the baseline, Holm-adjusted over the whole table; for measures
+    with a value for each topic.
     """
 
     evaluations: Mapping[str, Evaluation]
@@ -70,7 +71,7 @@ class RunTable:
         return {"baseline": next(iter(self.evaluations)), **how, "runs": runs}
 
     def remarks(self) -> list[str]:
-        """Return lines on what the marks mean and on each run's coverage."""
+        """Return lines on the meaning of the marks and on each run's coverage."""
         baseline = next(iter(self.evaluations))
         lines = [f"{label}: {e.coverage()}" for label, e in self.evaluations.items()]
         if not self.p:
@@ -92,7 +93,7 @@ class RunTable:
         return (f"{value:.0f}" if measure.definition.summary == "count" else f"{value:.4f}") + mark
 
     def _best(self) -> set[tuple[int, int]]:
-        """Return (row, column) of the best values of each measure, of which a higher one is better."""
+        """Return (row, column) of the best values of each measure; higher is better."""
         best = set[tuple[int, int]]()
         for column, m in enumerate(self.measures, start=1):
             if m.definition.summary == "count" or m.base == "unj" or len(self.evaluations) < 2:
@@ -116,9 +117,9 @@ def tabulate(
     compat: Compat = "trec_eval-9",
     resampling: Resampling | None = None,
 ) -> RunTable:
-    """Evaluate runs and test each against the first of them; arguments are those of `evaluate` and `compare`.
+    """Evaluate runs and test each against the first; arguments are as for `evaluate` and `compare`.
 
-    Without `complete`, a test takes the topics that both runs answer. Raises InputError if `evaluate` does, for no
+    Without `complete`, a test uses the topics that both runs answer. Raises InputError if `evaluate` does, for no
     run, and for a run given twice.
     """
     if not runs:
@@ -147,7 +148,7 @@ def _adjusted(
 
 
 def labels_of(runs: Sequence[Any], results: Sequence[Evaluation]) -> list[str]:
-    """Name runs by their sixth column, or by their paths or numbers where those names repeat.
+    """Name runs by their sixth column, or by their paths or numbers if those names repeat.
 
     Raises InputError if a run is given twice.
     """

@@ -16,7 +16,7 @@ _CELLS = 1 << 23  # random numbers in memory at a time: 64 MiB
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """A statistic, its degrees of freedom and p-value; NaN with a `reason` where the test is not defined."""
+    """A statistic, its degrees of freedom and p-value; NaN with a `reason` if the test is not defined."""
 
     statistic: float
     df: int
@@ -27,7 +27,7 @@ class TestResult:
 
 
 def fold_numbers(count: int, folds: int, seed: int = 0) -> Int64Array:
-    """Return the fold of each of `count` queries, int64 [count]: 0 to `folds` − 1, in random order and equally often.
+    """Return the fold of each of `count` queries, int64 [count]: 0 to `folds` − 1, in random order and of equal size.
 
     The folds' sizes differ by at most one.
     """
@@ -55,7 +55,7 @@ def randomisation(a: npt.ArrayLike, b: npt.ArrayLike, *, samples: int = 10_000, 
     """
     difference = _difference(a, b)
     difference = difference[difference != 0]  # exchanging equal values changes nothing
-    observed = abs(difference.sum()) * (1 - 1e-12)  # a sum in another order may differ in the last digit
+    observed = abs(difference.sum()) * (1 - 1e-12)  # summing in another order may change the last digit
     rng = np.random.default_rng(seed)
 
     def sums(count: int) -> Float64Array:
@@ -75,8 +75,8 @@ def bootstrap_of(
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of a statistic of sums, such as F1; NaN when empty.
 
-    `counts` [n, c]: what each topic adds to the sums. `statistic` gets sums, float64 [samples, c], and returns one
-    value for each sample.
+    `counts` [n, c]: each topic's contribution to the sums. `statistic` gets sums, float64 [samples, c], and returns
+    one value for each sample.
     """
     data = np.asarray(counts, np.float64)
     n = len(data)
@@ -99,8 +99,8 @@ def randomisation_of(
 ) -> float:
     """Return the two-sided p-value of Fisher's paired randomisation test on a statistic of sums, such as F1.
 
-    `a`, `b` [n, c]: what each topic adds to the sums of the two systems, which are exchanged at random, topic by topic.
-    `statistic` is that of `bootstrap_of`; the p-value is computed as in `randomisation`.
+    `a`, `b` [n, c]: each topic's contribution to the sums of the two systems, which are exchanged at random, topic by
+    topic. `statistic` is as for `bootstrap_of`; the p-value is computed as in `randomisation`.
     """
     first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
     sums = np.stack((first.sum(axis=0), second.sum(axis=0)))
@@ -171,7 +171,7 @@ def _t_above(t: float, df: int) -> float:
 
 
 def _middle(values: Float64Array, confidence: float) -> tuple[float, float]:
-    """Return the quantiles that enclose the share `confidence` of `values` [samples]."""
+    """Return the quantiles that enclose a share `confidence` of `values` [samples]."""
     tail = (1 - confidence) / 2
     low, high = np.quantile(values, [tail, 1 - tail])
     return float(low), float(high)
@@ -183,6 +183,6 @@ def _p_value(differences: Float64Array, observed: float) -> float:
 
 
 def _in_parts(samples: int, width: int, draw: Callable[[int], Float64Array]) -> Float64Array:
-    """Return `draw` of `samples` rows of `width` random numbers each, in parts that fit into memory."""
+    """Return `draw` applied to `samples` rows of `width` random numbers each, in parts that fit in memory."""
     size = max(1, _CELLS // width)
     return np.concatenate([draw(min(size, samples - done)) for done in range(0, samples, size)])

@@ -19,11 +19,11 @@ _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "<": "\\textless{}",
     ">": "\\textgreater{}",
     "|": "\\textbar{}",
-    # At the beginning of a row, these would be read as arguments of the preceding \\.
+    # At the beginning of a row, these would be parsed as arguments of the preceding \\.
     "[": "{[}",
     "*": "{*}",
 }
-# Markdown takes an underscore inside a word literally, and names of measures have them.
+# Markdown treats underscores inside words literally, and measure names have them.
 _MARKDOWN = re.compile(r"[\\`*~$|\[\]]|(?<![^\W_])_|_(?![^\W_])")
 
 

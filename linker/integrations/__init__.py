@@ -1,3 +1,3 @@
-"""linker inside other frameworks, one module each; importing one needs the extra of its name."""
+"""linker inside other frameworks, one module each; each module needs the extra of the same name."""
 
 __all__: list[str] = []

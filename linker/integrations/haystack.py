@@ -1,7 +1,7 @@
 """Haystack: a document store and a retriever over an index (extra `haystack`).
 
-Filters are Haystack's nested dictionaries, decided by Haystack's own code, or linker's conditions as a string or list.
-The index's encoder makes the vectors; an embedding that a document brings is kept with it and not searched.
+Filters are Haystack's nested dictionaries, evaluated by Haystack's own code, or linker's conditions as a string or
+list. The index's encoder computes the vectors; a document's own embedding is stored but not searched.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ with importing("Haystack", "haystack"):
     from haystack.utils.filters import document_matches_filter
 
 Filters = dict[str, Any] | str | Sequence[str]
-# The metadata field of what linker's documents have no place for: an object, so that no filter sees it.
+# The metadata field for values without a place in linker's documents: an object, so that no filter sees it.
 KEPT = "haystack"
 
 
 def from_haystack(document: HaystackDocument) -> Document:
-    """Return a document of Haystack as linker's."""
+    """Return a Haystack document as a linker document."""
     content, values = document.content, document.to_dict(flatten=False)
     more = {
         name: values[name] for name in ("blob", "embedding", "sparse_embedding") if values[name] is not None
@@ -45,7 +45,7 @@ def from_haystack(document: HaystackDocument) -> Document:
 
 
 def to_haystack(document: Document, score: float | None = None) -> HaystackDocument:
-    """Return a document of an index as Haystack's; its content is title and text."""
+    """Return an indexed document as a Haystack document; its content is title and text."""
     meta = dict(document.metadata)
     more = meta.pop(KEPT, None) or {}
     values = {"id": document.id, "content": document.full_text, "meta": meta, "score": score} | more
@@ -53,7 +53,7 @@ def to_haystack(document: Document, score: float | None = None) -> HaystackDocum
 
 
 class LinkerDocumentStore:
-    """An index as a Haystack document store; one that does not exist is made, with the encoder `encoder`."""
+    """An index as a Haystack document store; a missing index is created, with the encoder `encoder`."""
 
     def __init__(self, directory: str | Path, encoder: str = "none") -> None:
         self.directory, self.encoder = Path(directory), encoder
@@ -62,7 +62,7 @@ class LinkerDocumentStore:
         self.engine = Engine.open(self.directory)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a pipeline's file holds of this store."""
+        """Return this store as a pipeline's file describes it."""
         values: dict[str, Any] = default_to_dict(self, directory=str(self.directory), encoder=self.encoder)
         return values
 
@@ -78,7 +78,7 @@ class LinkerDocumentStore:
         return len(self.engine)
 
     def filter_documents(self, filters: Filters | None = None) -> list[HaystackDocument]:
-        """Return the documents that fit `filters`, in the order in which they were written. Raises FilterError."""
+        """Return the documents that match `filters`, in the order in which they were written. Raises FilterError."""
         self.engine.refresh()
         if isinstance(filters, dict):
             documents = map(to_haystack, self.engine.documents())
@@ -109,7 +109,7 @@ class LinkerDocumentStore:
         return written
 
     def delete_documents(self, document_ids: list[str]) -> None:
-        """Delete documents in one commit; ids that are not there are no error."""
+        """Delete documents in one commit; unknown ids are ignored."""
         self.engine.refresh()
         known = [id_ for id_ in dict.fromkeys(document_ids) if id_ in self.engine]
         if known:
@@ -125,7 +125,7 @@ class LinkerDocumentStore:
         return [to_haystack(document, score) for _, score, document in hits if document]
 
     def _rows(self, filters: dict[str, Any]) -> Filter | None:
-        """Return the filter of the rows whose documents fit Haystack's filters; this reads all documents."""
+        """Return a filter for the rows whose documents match Haystack's filters; this reads all documents."""
         if not filters:
             return None
         rows = self.engine.collection.rows
@@ -143,7 +143,7 @@ def _fits(document: HaystackDocument, filters: dict[str, Any]) -> bool:
 
 @component
 class LinkerRetriever:
-    """The search of an index as a component of a pipeline; `mode` is hybrid, dense or bm25 (default: the index's)."""
+    """Search in an index as a pipeline component; `mode` is hybrid, dense or bm25 (default: the index's)."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class LinkerRetriever:
         self.document_store, self.filters, self.top_k, self.mode = document_store, filters, top_k, mode
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a pipeline's file holds of this component."""
+        """Return this component as a pipeline's file describes it."""
         values: dict[str, Any] = default_to_dict(
             self,
             document_store=self.document_store.to_dict(),

@@ -20,7 +20,7 @@ with importing("ir_measures", "ir"):
     from ir_measures.providers.base import NOT_PROVIDED, Choices
     from ir_measures.providers.base import Any as Anything
 
-# The names of ours that ir_measures' stand for; a cutoff, recall or p follows.
+# ir_measures' names → our names; a cutoff, recall or p follows.
 NAMES = {
     "P": "P", "RR": "recip_rank", "Rprec": "Rprec", "AP": "map", "nDCG": "ndcg", "R": "recall", "Bpref": "bpref",
     "NumQ": "num_q", "NumRel": "num_rel", "SetP": "set_P", "SetR": "set_recall", "SetF": "set_F", "infAP": "infAP",
@@ -62,10 +62,10 @@ class LinkerProvider(Provider):  # type: ignore[misc] # ir_measures' classes are
 
 
 class LinkerEvaluator(Evaluator):  # type: ignore[misc] # ir_measures' classes are untyped
-    """Judgements that are read once, for any number of runs."""
+    """Judgements that are read once and used for any number of runs."""
 
     def __init__(self, measures: Iterable[Any], qrels: Any) -> None:
-        """`qrels` is anything that ir_measures takes: rows, a mapping, or a data frame."""
+        """`qrels` is anything that ir_measures accepts: rows, a mapping, or a data frame."""
         judged = ir_measures.util.QrelsConverter(qrels).as_dict_of_dict()
         super().__init__(list(measures), set(judged))
         self._qrels: Entries[int] = load_qrels(judged)
@@ -96,7 +96,7 @@ def _parsed(name: str) -> Any:
 
 
 def _translated(measure: Any) -> tuple[Group, str]:
-    """Return the relevance level, whether judged documents alone count, and our name of a measure."""
+    """Return a measure's relevance level, whether only judged documents count, and our name for it."""
 
     def given(name: str) -> Any:
         value = measure[name] if name in measure.SUPPORTED_PARAMS else NOT_PROVIDED

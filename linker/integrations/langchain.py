@@ -32,14 +32,14 @@ with importing("LangChain", "langchain"):
     from pydantic import ConfigDict, Field
 
 Conditions = Filter | Where | None
-SCORE, PROBABILITY = "_score", "_probability"  # what a retriever adds to the metadata of its documents
+SCORE, PROBABILITY = "_score", "_probability"  # keys that a retriever adds to its documents' metadata
 
 
 class EmbeddingsEncoder:
     """An encoder over LangChain's `Embeddings`; its vectors are L2-normalised, so that a score is a cosine."""
 
     def __init__(self, embeddings: Embeddings, name: str = "") -> None:
-        """`name` tells this model from others: an index refuses another one. By default, a vector of it does."""
+        """`name` identifies the model: an index refuses a different one. By default, a vector of it does."""
         self.embeddings = embeddings
         probe = embeddings.embed_query("linker")
         self.dim = len(probe)
@@ -59,14 +59,14 @@ class EmbeddingsEncoder:
 
 
 def to_langchain(document: Document, **more: Any) -> LangChainDocument:
-    """Return a document of an index as LangChain's; its page content is title and text."""
+    """Return an indexed document as a LangChain document; its page content is title and text."""
     return LangChainDocument(
         page_content=document.full_text, metadata={**document.metadata, **more}, id=document.id
     )
 
 
 class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is optional, so its classes are Any
-    """An index as a LangChain vector store; searches are hybrid where the index is, and higher scores are better."""
+    """An index as a LangChain vector store; searches are hybrid if the index is, and higher scores are better."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         name: str = "",
         mode: Mode | None = None,
     ) -> None:
-        """Open an index; `embedding` and `name` are those of `from_texts`, `mode` defaults to the index's."""
+        """Open an index; `embedding` and `name` are as in `from_texts`, `mode` defaults to the index's."""
         encoder = EmbeddingsEncoder(embedding, name) if embedding else None
         self.engine = index if isinstance(index, Engine) else Engine(Path(index), encoder=encoder)
         self.mode, self._embedding = mode, embedding
@@ -94,9 +94,9 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         mode: Mode | None = None,
         **_: Any,
     ) -> Self:
-        """Make an index in the new directory `directory` with the vectors of `embedding`, and add texts.
+        """Create an index in the new directory `directory` with the vectors of `embedding`, and add texts.
 
-        `name` tells the model of `embedding` from others. Raises IndexesError if there is an index already.
+        `name` identifies the model of `embedding`. Raises IndexesError if there is an index already.
         """
         encoder = EmbeddingsEncoder(embedding, name)
         record = EncoderRecord(name or type(embedding).__name__, encoder.fingerprint, encoder.dim)
@@ -108,7 +108,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
 
     @property
     def embeddings(self) -> Embeddings | None:
-        """What `from_texts` was given; None where the index has an encoder of linker."""
+        """The embeddings given to `from_texts`; None if the index has a linker encoder."""
         return self._embedding
 
     def add_texts(
@@ -121,7 +121,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
     ) -> list[str]:
         """Add texts in one commit and return their ids; a text whose id is in the index replaces that document.
 
-        Ids are made where they are not given. Raises InputError if the numbers differ, BadIdError, LockedError.
+        Ids are generated if they are not given. Raises InputError if the numbers differ, BadIdError, LockedError.
         """
         given = list(texts)
         if any(values is not None and len(values) != len(given) for values in (metadatas, ids)):
@@ -136,7 +136,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         return named
 
     def delete(self, ids: list[str] | None = None, **_: Any) -> bool:
-        """Delete documents in one commit; ids that are not there are no error. Raises InputError without ids."""
+        """Delete documents in one commit; unknown ids are ignored. Raises InputError without ids."""
         if ids is None:
             raise InputError("name the ids to delete; `linker index drop` deletes a whole index")
         self.engine.refresh()
@@ -146,7 +146,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[LangChainDocument]:
-        """Return the documents with these ids; those that are not there are left out."""
+        """Return the documents with these ids; unknown ids are left out."""
         self.engine.refresh()
         return [to_langchain(self.engine.document(id_)) for id_ in ids if id_ in self.engine]
 
@@ -158,21 +158,21 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         return [(to_langchain(document), score) for _, score, document in hits if document]
 
     def similarity_search(self, query: str, k: int = 4, **options: Any) -> list[LangChainDocument]:
-        """Return the top k documents; `filter` and `mode` are those of `similarity_search_with_score`."""
+        """Return the top k documents; `filter` and `mode` are as in `similarity_search_with_score`."""
         return [document for document, _ in self.similarity_search_with_score(query, k, **options)]
 
     def _answer(self, query: str, k: int, where: Conditions, mode: Mode | None) -> Answer:
-        # Before the first document, no field is known and no search needs one.
+        # Before the first document, no field is known and no search needs any.
         return self.engine.search(query, k, mode=mode, where=where if len(self.engine) else None)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
-        """Return how a cosine becomes a relevance: one below 0 is 0."""
+        """Return the function from cosine to relevance; negative cosines become 0."""
         return lambda cosine: min(1.0, max(0.0, cosine))
 
     def _similarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **options: Any
     ) -> list[tuple[LangChainDocument, float]]:
-        """Return the top k documents with P(link) where the index knows it, else by cosine; both from 0 to 1.
+        """Return the top k documents with P(link) if the index is calibrated, else with the cosine; both from 0 to 1.
 
         Raises BackendUnavailableError if the index has neither a calibration nor vectors.
         """
@@ -192,7 +192,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **options: Any
     ) -> list[LangChainDocument]:
-        """Return k of the top `fetch_k` documents that differ from each other (lambda_mult 0) or not (1), by cosine."""
+        """Return k of the top `fetch_k` documents by cosine, from diverse (lambda_mult 0) to most similar (1)."""
         found = self.similarity_search(query, fetch_k, **options)
         if not found:
             return []
@@ -202,9 +202,9 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
 
 
 class LinkerRetriever(BaseRetriever):  # type: ignore[misc]  # as above
-    """The search of an index as a LangChain retriever; `LinkerRetriever(index="news.index", k=5).invoke("flood")`.
+    """Search in an index as a LangChain retriever; `LinkerRetriever(index="news.index", k=5).invoke("flood")`.
 
-    The metadata of its documents have `_score` and, where the index knows it, P(link) as `_probability`.
+    Its documents' metadata have `_score` and, if the index is calibrated, P(link) as `_probability`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)

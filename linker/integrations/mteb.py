@@ -1,7 +1,7 @@
 """MTEB: an encoder, or a whole search with BM25, vectors and their fusion, as a model of the benchmark (extra `mteb`).
 
-`mteb.evaluate(LinkerSearch("model"), tasks)` measures retrieval as `linker search` answers it, and
-`mteb.evaluate(LinkerEncoder("model"), tasks)` every task that takes vectors.
+`mteb.evaluate(LinkerSearch("model"), tasks)` measures retrieval as in `linker search`, and
+`mteb.evaluate(LinkerEncoder("model"), tasks)` every task based on vectors.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LinkerEncoder(AbsEncoder):  # type: ignore[misc]  # the library has no typ
     def __init__(
         self, model_name: str | Path, revision: str | None = None, *, device: str | None = None, **_: Any
     ) -> None:
-        """Load what `linker.load_encoder` loads, and raise what it raises; MTEB's `device` is not used."""
+        """Load an encoder as `linker.load_encoder` does, with the same errors; MTEB's `device` is not used."""
         self.model: Encoder = load_encoder(model_name)
         self.mteb_model_meta = _described(Path(model_name).name, self.model, "dense")
 
@@ -64,7 +64,7 @@ class LinkerSearch:
     ) -> None:
         """`encoder` is a name or path for `linker.load_encoder`; "none" searches by BM25 alone.
 
-        `mode` is that of `Engine.search`, the `options` are those of `linker.create`; `name` is the model's in results.
+        `mode` is as in `Engine.search`, the `options` as in `linker.create`; `name` is the model's name in results.
         """
         self._encoder, self._mode, self._options = str(encoder), mode, options
         self._loaded = None if self._encoder == "none" else load_encoder(encoder)
@@ -76,7 +76,7 @@ class LinkerSearch:
         self._ids: list[str] = []
 
     def index(self, corpus: Dataset, **_: Any) -> None:
-        """Build the index of a corpus with the columns id, text and, where there are titles, title."""
+        """Build the index of a corpus with the columns id, text and, if there are titles, title."""
         self.close()
         folder = tempfile.mkdtemp(prefix="linker-mteb-")
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -94,9 +94,9 @@ class LinkerSearch:
         top_ranked: Mapping[str, Sequence[str]] | None = None,
         **_: Any,
     ) -> dict[str, dict[str, float]]:
-        """Return the scores of the best `top_k` documents by query; in reranking, of those that `top_ranked` names.
+        """Return the scores of the best `top_k` documents by query; in reranking, only of those in `top_ranked`.
 
-        Raises BackendUnavailableError before `index`.
+        Raises BackendUnavailableError if called before `index`.
         """
         if self._engine is None:
             raise BackendUnavailableError("nothing is indexed yet: MTEB calls `index` first")
@@ -112,7 +112,7 @@ class LinkerSearch:
         return found
 
     def close(self) -> None:
-        """Remove the index; the next corpus makes another. The end of the object or of the process does the same."""
+        """Remove the index; the next corpus creates another. It is also removed with the object or the process."""
         if self._engine is not None:
             self._engine.close()
         if self._remove is not None:
@@ -144,14 +144,14 @@ def _query(row: Mapping[str, Any]) -> str:
 
 
 def _joined(text: Any) -> str:
-    """Return a text as it is, and the turns of a conversation, one line each."""
+    """Return a text unchanged, or a conversation with one line per turn."""
     if isinstance(text, str):
         return text
     return "\n".join(turn if isinstance(turn, str) else str(turn.get("content", "")) for turn in text or ())
 
 
 def _kept(scores: Mapping[str, float], candidates: Sequence[str], k: int) -> dict[str, float]:
-    """Return the best k of the candidates with their scores; those that were not found come last."""
+    """Return the best k candidates with their scores; candidates that were not found come last."""
     worst = min(scores.values(), default=0.0) - 1
     ranked = sorted(((id_, scores.get(id_, worst)) for id_ in candidates), key=lambda pair: -pair[1])
     return dict(ranked[:k])

@@ -1,4 +1,4 @@
-"""sentence-transformers: models of `linker train` to use, compare and train further there (extra `pretrained`)."""
+"""sentence-transformers: use, compare and fine-tune models of `linker train` there (extra `pretrained`)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LinkerModule(InputModule):  # type: ignore[misc]  # the library has no typ
 
     @property
     def max_seq_length(self) -> int:
-        """The number of tokens after which a text is cut."""
+        """The number of tokens after which a text is truncated."""
         return self._parts.max_length
 
     @max_seq_length.setter
@@ -59,21 +59,21 @@ class LinkerModule(InputModule):  # type: ignore[misc]  # the library has no typ
         return self._parts.dim
 
     def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write the model into a folder, from which both libraries load it. Raises InputError for pickles."""
+        """Write the model to a folder that both libraries can load. Raises InputError for pickles."""
         if not safe_serialization:
             raise InputError("linker writes no pickles: leave safe_serialization as it is")
         save_parts(self._parts, Path(output_path))
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **kwargs: Any) -> Self:
-        """Read a folder that `linker train` or `save` wrote. Raises InputError as `linker.load_encoder` does."""
+        """Read a folder that `linker train` or `save` wrote. Raises the same InputErrors as `linker.load_encoder`."""
         return cls(load(Path(model_name_or_path, subfolder)))
 
 
 def open_model(folder: str | Path) -> SentenceTransformer:
     """Return a model of `linker train` as a SentenceTransformer.
 
-    `SentenceTransformer(folder, trust_remote_code=True)` does the same: the library wants to be told so before it
+    `SentenceTransformer(folder, trust_remote_code=True)` does the same: the library requires this flag before it
     imports a module that is not its own. Raises InputError if the folder holds no such model.
     """
     model = SentenceTransformer(modules=[LinkerModule.load(str(folder))], similarity_fn_name="cosine")

@@ -1,4 +1,4 @@
-"""How far two reviewers agree (Cohen's κ), where they do not, and what was decided of it by a third entry."""
+"""How far two reviewers agree (Cohen's κ), their conflicts, and the decisions, which are separate entries."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from linker.base.errors import InputError
 from linker.review.interface import Judgement, Verdict
 from linker.review.ledger import Ledger, Pair
 
-CONSENSUS = "consensus"  # the reviewer under whose name a conflict is resolved: no person, so that κ stays what it was
+CONSENSUS = "consensus"  # reviewer name of resolved conflicts: not a person, so that κ does not change
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A document of which two reviewers said different things, and what was decided, if anything was."""
+    """A document on which two reviewers disagree, and the decision, if there is one."""
 
     first: Judgement
     second: Judgement
@@ -33,10 +33,10 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How two reviewers agree on the `both` documents that both have judged ("skip" is no judgement).
+    """The agreement of two reviewers on the `both` documents that both judged ("skip" does not count).
 
-    `kappa` is Cohen's κ over the verdicts relevant, not and maybe; None where chance alone would agree on everything
-    (one verdict throughout) or nothing was judged by both. `table` counts by (first's verdict, second's verdict).
+    `kappa` is Cohen's κ over the verdicts relevant, not and maybe; None if the expected agreement is 1 (one verdict
+    throughout) or nothing was judged by both. `table` holds counts by (first's verdict, second's verdict).
     """
 
     reviewers: tuple[str, str]
@@ -58,7 +58,7 @@ class Agreement:
 def agreement(
     judgements: Iterable[Judgement], first: str, second: str, *, by_document: bool = False
 ) -> Agreement:
-    """Compare what two reviewers have said of the same seed and document, as it stands.
+    """Compare two reviewers' current verdicts on the same seed and document.
 
     `by_document`: whatever the seed, for a review whose seeds all describe one topic.
     """
@@ -73,9 +73,9 @@ def agreement(
 
 
 def resolve(ledger: Ledger, conflict: Conflict, verdict: Verdict, by: str, note: str = "") -> Judgement:
-    """Record what was decided of a conflict, as an entry of its own: both judgements stay as they are.
+    """Record the decision on a conflict, as an entry of its own: both judgements stay as they are.
 
-    It stands under the reviewer CONSENSUS; the tag "by:NAME" says who decided.
+    Its reviewer is CONSENSUS; the tag "by:NAME" says who decided.
     """
     decision = dataclasses.replace(
         conflict.first, verdict=verdict, reviewer=CONSENSUS, note=note, tags=(f"by:{by}",), time=""
@@ -84,9 +84,9 @@ def resolve(ledger: Ledger, conflict: Conflict, verdict: Verdict, by: str, note:
 
 
 def decided(judgements: Iterable[Judgement], *, by_document: bool = False) -> tuple[Judgement, ...]:
-    """Return one judgement of each seed and document: the consensus, or the first where all reviewers say the same.
+    """Return one judgement per seed and document: the consensus, or the first if all reviewers agree.
 
-    Left out are those of which reviewers say different things without a consensus, and those that were only skipped.
+    Pairs on which reviewers disagree without a consensus, and pairs that were only skipped, are left out.
     """
     said: dict[Pair, list[Judgement]] = {}
     for judgement in judgements:
@@ -101,7 +101,7 @@ def decided(judgements: Iterable[Judgement], *, by_document: bool = False) -> tu
 
 
 def two_reviewers(names: Sequence[str], first: str = "", second: str = "") -> tuple[str, str]:
-    """Return the reviewers to compare: those given, or the only two. Raises InputError naming those that there are."""
+    """Return the reviewers to compare: those given, or the only two. Raises InputError that names the known ones."""
     people = [name for name in names if name != CONSENSUS]
     chosen = [first, second] if first and second else people
     if len(chosen) != 2 or not set(chosen) <= set(names):

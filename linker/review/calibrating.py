@@ -16,7 +16,7 @@ GRADES = {"relevant": 1.0, "not": 0.0}
 
 
 class CalibrationData(Protocol):
-    """What a calibration needs of a ledger."""
+    """The part of a ledger that a calibration needs."""
 
     @property
     def seeds(self) -> Sequence[Seed]:
@@ -33,7 +33,7 @@ def calibrated(
 ) -> Calibration:
     """Return a calibration fitted on the judgements of a review; `Engine.store_calibration` takes it once it is saved.
 
-    Only pairs that somebody judged count, so the probabilities are those of documents such as the review showed. Raises
+    Only judged pairs count, so the probabilities apply to documents like those that the review showed. Raises
     InputError if fewer than 20 judged documents are relevant, or fewer than 20 are not.
     """
     queries = [Query(s.id, s.full_text) for s in ledger.seeds]

@@ -1,4 +1,4 @@
-"""Precision and recall of a ranking by what reviewers decided, at every threshold."""
+"""Precision and recall of a ranking by reviewers' decisions, at every threshold."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from linker.engine.engine import Engine
     from linker.review.interface import Seed
 
-DEPTH, LEAST = 10_000, 200  # hits of a seed that are looked at: at most, and with many seeds
-TOTAL = 200_000  # hits of all seeds together, until each has the least
-BATCH = 16  # seeds of a search
+DEPTH, LEAST = 10_000, 200  # hits examined per seed: at most, and with many seeds
+TOTAL = 200_000  # hits of all seeds together, unless that is less than LEAST each
+BATCH = 16  # seeds per search
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What the documents of at least `threshold` hold: how many were judged, and their precision and recall."""
+    """The documents scoring at least `threshold`: how many were judged, and their precision and recall."""
 
     threshold: float
     judged: int
@@ -33,7 +33,7 @@ class Point:
 def points(scores: Sequence[float], relevant: Sequence[bool]) -> list[Point]:
     """Return one point per distinct score, the highest first; documents without a score (NaN) are below all.
 
-    Recall counts all relevant documents, also those without a score. Empty where none is relevant.
+    Recall counts all relevant documents, including those without a score. Empty if none is relevant.
     """
     values, hits = np.asarray(scores, np.float64), np.asarray(relevant, bool)
     whole = int(hits.sum())
@@ -55,8 +55,8 @@ def scores(
 ) -> tuple[Float64Array, bool]:
     """Return the score of each decided pair [n] in a search with its seed, and whether it is P(link).
 
-    `by_document`: the best score with any of the seeds, for a topic. Only seeds beside which something was decided are
-    searched, `DEPTH` hits deep, less with many seeds. NaN where the search does not find the document.
+    `by_document`: the best score with any of the seeds, for a topic. Only seeds with decisions are searched, `DEPTH`
+    hits deep, less with many seeds. NaN where the search does not find the document.
     """
     beside = {seed for seed, _ in decided}
     seeds = [seed for seed in seeds if seed.id in beside]

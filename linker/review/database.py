@@ -1,4 +1,4 @@
-"""The SQLite file of a ledger: made in one transaction, opened only where it is ours, every error with its remedy."""
+"""The SQLite file of a ledger: created in one transaction, opened only if it is ours, errors with their remedies."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from linker.review.schema import DamageError
 
 MAGIC = b"SQLite format 3\0"
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-NEW_SIZES = {4096, 8192}  # bytes: of a file whose first pages SQLite has just made
+NEW_SIZES = {4096, 8192}  # bytes of a file whose first pages SQLite has just created
 WAIT = 30.0  # seconds for another process to finish its write
-PAUSE = 0.02  # seconds between attempts at what SQLite itself does not wait for
-LONGEST = 60.0  # seconds that a transaction may take, with what it waits for
+PAUSE = 0.02  # seconds between retries of statements for which SQLite does not wait
+LONGEST = 60.0  # seconds that a transaction may take, including waits
 RESTORE = "restore a copy of it, or save what is left with: sqlite3 FILE .recover"
 DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
 # Files that this process has open, by `_place`. Closing any descriptor of such a file drops all of SQLite's locks on it
-# (POSIX); another process would then take away the log that holds the last judgements.
+# (POSIX); another process would then remove the log that holds the last judgements.
 _HELD: Counter[tuple[int, int]] = Counter()
 _OPENING = threading.RLock()  # the garbage collector may release within
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON")
@@ -59,7 +59,7 @@ class Database:
             self._place = _place(path)
 
     def reading(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
-        """Give a connection that sees one state of the file. Raises InputError, also for what goes wrong inside."""
+        """Give a connection that sees one state of the file. Raises InputError, also for SQLite's errors inside."""
         return self._transaction("BEGIN")
 
     def writing(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
@@ -78,7 +78,7 @@ class Database:
             try:
                 limit_queries(connection, LONGEST, STEPS)
                 connection.execute(begin)
-                self._check_place()  # it may have been deleted while this one waited
+                self._check_place()  # the file may have been deleted while this waited
                 schema.check(connection)  # another program may have changed it since
                 yield connection
                 connection.execute("COMMIT")
@@ -131,21 +131,21 @@ class Database:
         return connection
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
-        """Make the tables of a new file, or upgrade those of an older version, unless another process was faster."""
+        """Make the tables of a new file, or upgrade those of an older version, unless another process has done so."""
         connection.execute("BEGIN IMMEDIATE")
         version = self._check_ours(connection)
         if version == 0:
             schema.create(connection)
         elif version < schema.VERSION:
             schema.upgrade(connection)
-            if not self._path.stat().st_mode & 0o022:  # nobody else was meant to write
+            if not self._path.stat().st_mode & 0o022:  # nobody else is meant to write
                 self._path.chmod(0o600)
         connection.execute("COMMIT")
         self._check_ours(connection)
 
     def _check_ours(self, connection: sqlite3.Connection) -> int:
-        """Return the version of the file, 0 for an empty one. Raises InputError if it is not ours to the letter."""
-        if not connection.in_transaction:  # else another process might make the tables between two questions
+        """Return the version of the file, 0 for an empty one. Raises InputError if it is not exactly ours."""
+        if not connection.in_transaction:  # else another process might make the tables between two queries
             connection.execute("BEGIN")
             try:
                 return self._check_ours(connection)
@@ -165,14 +165,14 @@ class Database:
         return version
 
     def _check_place(self) -> None:
-        """Raise InputError if the file was deleted or replaced: what is written would be lost with it."""
+        """Raise InputError if the file was deleted or replaced: writes would be lost with it."""
         if _place(self._path) != self._place:
             text = "was deleted or replaced while it was open, and nothing was stored: open the review again"
             raise InputError(Reason(f"the ledger {self._path} {text}", "replaced"))
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn SQLite's errors into InputError with file and remedy; it cannot decode all messages of its own."""
+        """Turn SQLite's errors into InputError with file and remedy; sqlite3 cannot decode all of its messages."""
         try:
             yield
         except (sqlite3.Error, UnicodeError, DamageError) as e:
@@ -181,7 +181,7 @@ class Database:
 
 
 def is_held(path: Path) -> bool:
-    """Return whether this process has the file open as a ledger, which nothing else may then open and close."""
+    """Return whether this process has the file open as a ledger; nothing else may then open and close it."""
     return _HELD[_place(path) or (0, 0)] > 0
 
 
@@ -193,7 +193,7 @@ def _release(connections: deque[sqlite3.Connection], place: tuple[int, int] | No
 
 
 def _place(path: Path) -> tuple[int, int] | None:
-    """Return by what a file is known, whatever its name leads to later; None if there is none."""
+    """Return the identity of a file, whatever its name refers to later; None if there is no file."""
     try:
         status = path.stat()
     except OSError:
@@ -229,7 +229,7 @@ def _refuse_foreign(path: Path) -> None:
         with path.open("rb") as file:
             head = file.read(max(NEW_SIZES) + 1)
         if len(head) in NEW_SIZES and not head.strip(b"\0"):
-            # A power loss while it was created left the size of its first pages, and no byte.
+            # A power loss during creation left the size of its first pages, but no content.
             os.truncate(path, 0)
             head = b""
     except OSError as e:
@@ -244,7 +244,7 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
-    """Return whether the file holds nothing yet, be it that its creation was interrupted."""
+    """Return whether the file holds nothing yet, perhaps because its creation was interrupted."""
     return not connection.execute("SELECT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()[0]
 
 
@@ -253,7 +253,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _patiently(connection: sqlite3.Connection, statement: str) -> None:
-    """Execute a statement for which SQLite does not wait where another process holds the file."""
+    """Execute a statement for which SQLite does not wait while another process holds the file."""
     deadline = time.monotonic() + WAIT
     while True:
         try:

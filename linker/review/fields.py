@@ -1,4 +1,4 @@
-"""What the metadata of an index holds, so that a page can offer filters for it."""
+"""The metadata fields of an index, so that a page can offer filters for them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
 Kind = Literal["choice", "number", "date", "text", "undated"]
-SAMPLE = 2000  # documents that are looked at, spread evenly over the index
-CHOICES = 30  # distinct values of a field that are offered as a list
-MOST = 12  # fields that are offered
+SAMPLE = 2000  # documents examined, spread evenly over the index
+CHOICES = 30  # maximum distinct values of a field offered as a list
+MOST = 12  # maximum fields offered
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataField:
-    """A metadata field: numbers and dates take a range, few values are a choice with the commonest first.
+    """A metadata field: numbers and dates take a range; a few values are a choice, the most frequent first.
 
-    "undated": most values are dates, but not all, so that no range can be asked for; `values` holds one that is none.
+    "undated": most values are dates, but not all, so no range is possible; `values` holds one that is not a date.
     """
 
     name: str
@@ -34,7 +34,7 @@ class MetadataField:
 
 
 def fields(engine: Engine) -> list[MetadataField]:
-    """Return the fields by which documents can be filtered, the fullest first, as a sample of the documents shows."""
+    """Return the fields by which documents can be filtered, the fullest first, estimated from a sample."""
     rows = engine.collection.rows
     live = rows.mask()
     numbers = np.arange(len(rows.ids)) if live is None else np.flatnonzero(live)
@@ -43,7 +43,7 @@ def fields(engine: Engine) -> list[MetadataField]:
 
 
 def of_metadata(sample: Iterable[Metadata]) -> list[MetadataField]:
-    """Return the fields of documents with this metadata; those whose values all differ are left out, unless ordered."""
+    """Return the fields of documents with this metadata, without unordered fields whose values all differ."""
     counts: dict[str, Counter[str]] = {}
     for metadata in sample:
         for name, value in metadata.items():

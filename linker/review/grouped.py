@@ -1,8 +1,9 @@
-"""The groups of a review's documents: as a job made them, and as people changed them since.
+"""The groups of a review's documents: as made by a job, and as people have changed them since.
 
-What people say of groups is kept in a ledger of its own, `groups.sqlite`, as judgements on pairs of documents, so that
-it outlives the next grouping: TOGETHER joins the groups of both, MOVED moves `id` to the group of `seed`, APART takes
-the documents that it names out of the group of `seed`. Judgements without one of these tags answer a sample of pairs.
+People's changes to groups are kept in a separate ledger, `groups.sqlite`, as judgements on pairs of documents, so
+that they outlive the next grouping: TOGETHER joins the groups of both, MOVED moves `id` to the group of `seed`, APART
+removes the documents that it names from the group of `seed`. Judgements without one of these tags belong to a sample
+of pairs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TOGETHER, MOVED, APART = EDITS = "together", "moved", "apart"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A document of a group: P(it belongs to the others), what it is a copy of, its day, language and source, or ""."""
+    """A document of a group: P(it belongs to the others), the document it copies, day, language and source, or ""."""
 
     id: str
     probability: float | None = None
@@ -37,7 +38,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A group; `probability` is None, and `weakest` too, once people have changed it."""
+    """A group; `probability` and `weakest` are None once people have changed it."""
 
     number: int
     title: str
@@ -67,7 +68,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """What a job made: `documents` is how many were grouped, `stamp` changes with each run.
+    """The result of a job: `documents` is how many were grouped, `stamp` changes with each run.
 
     `strata`: pairs to judge, by which the recall is estimated; none in files of earlier versions.
     """
@@ -85,7 +86,7 @@ def save(path: Path, grouped: Grouped) -> None:
 
 
 def load(path: Path) -> Grouped:
-    """Return what `save` wrote. Raises InputError if the file is damaged."""
+    """Return the groups that `save` wrote. Raises InputError if the file is damaged."""
     try:
         values = orjson.loads(read_bytes(path))
         stories = tuple(_story(story) for story in values["stories"])
@@ -123,9 +124,9 @@ def is_edit(judgement: Judgement) -> bool:
 
 
 def edited(stories: Sequence[Story], judgements: Iterable[Judgement]) -> list[Story]:
-    """Return the groups as people changed them, in the order of the judgements; those of one document too.
+    """Return the groups after people's changes, applied in the order of the judgements; singletons included.
 
-    What names a document of no group is left out. A new group gets the next number.
+    Judgements on documents in no group are ignored. A new group gets the next number.
     """
     items = {item.id: item for story in stories for item in story.items}
     inside = {story.number: [item.id for item in story.items] for story in stories}
@@ -160,7 +161,7 @@ def edited(stories: Sequence[Story], judgements: Iterable[Judgement]) -> list[St
 
 
 def _remade(known: dict[int, Story], number: int, items: Sequence[Item]) -> Story:
-    """Return a group that people changed: its title is that of the group from which most of its documents come."""
+    """Return a group that people changed, with the title of the group from which most of its documents come."""
     origin = {item.id: story for story in known.values() for item in story.items}
     counts: dict[int, int] = {}
     for item in items:

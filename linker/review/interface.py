@@ -1,4 +1,4 @@
-"""What the parts of a review agree on: verdicts, judgements, candidates, orders, stopping rules, progress."""
+"""The interface of a review's parts: verdicts, judgements, candidates, orders, stopping rules, progress."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from linker.base.errors import InputError
 
 Verdict = Literal["relevant", "not", "maybe", "skip"]
 VERDICTS: tuple[Verdict, ...] = ("relevant", "not", "maybe", "skip")
-# How a document was reached: it was next in the order, drawn at random from the unread for the audit, found by a search
-# next to the queue, drawn at random outside audits (controls, imported random screenings), or judged elsewhere
-# and imported (prior knowledge).
-# Two say nothing of a document that was read: "row" is about a seed as a whole (without id: no match, or later), and
-# "accepted" is a link that nobody has read, taken at a promised precision.
+# How a document was reached: it was next in the order, drawn at random from the unread for the audit, found by a
+# search outside the queue, drawn at random outside audits (controls, imported random screenings), or judged elsewhere
+# and imported (prior knowledge). Two are not about a document that was read: "row" is about a seed as a whole
+# (without id: no match, or later), and "accepted" is a link that nobody has read, accepted at a promised precision.
 Phase = Literal["queue", "audit", "search", "control", "prior", "row", "accepted"]
 UNREAD: tuple[Phase, ...] = ("row", "accepted")
-RANDOM: tuple[Phase, ...] = ("audit", "control")  # drawn from all that were unread
+RANDOM: tuple[Phase, ...] = ("audit", "control")  # drawn from all unread documents
 
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """What documents are sought for; `document` is its id where it is a document of the index, else empty."""
+    """A text whose links are sought; `document` is its id if it is a document of the index, else empty."""
 
     id: str
     text: str
@@ -40,8 +39,8 @@ class Seed:
 class Candidate:
     """A document that may be relevant to a seed.
 
-    `rank` is its rank for that seed from 1, `score` what it was ordered by, `probability` P(link) where the index has
-    a calibration.
+    `rank` is its rank for that seed from 1, `score` determined the order, `probability` is P(link) if the index has a
+    calibration.
     """
 
     seed: str
@@ -54,7 +53,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a reviewer said of document `id` beside `seed`, and what was known then; `time` is UTC in ISO 8601."""
+    """A reviewer's verdict on document `id` for `seed`, and what was known then; `time` is UTC in ISO 8601."""
 
     seed: str
     id: str
@@ -64,18 +63,18 @@ class Judgement:
     tags: tuple[str, ...] = ()
     score: float | None = None
     probability: float | None = None
-    model: str = ""  # the version of what ordered the document: a fingerprint
+    model: str = ""  # fingerprint of the order that proposed the document
     phase: Phase = "queue"
     time: str = ""
 
     @property
     def relevant(self) -> bool:
-        """Whether it counts as found; "maybe" does not, and "skip" is not even read."""
+        """Whether it counts as found; "maybe" does not, and "skip" does not even count as read."""
         return self.verdict == "relevant"
 
 
 class JudgedMeanwhileError(InputError):
-    """A document was judged, or judged otherwise, after the reviewer has seen it; `judgement` is what stands now."""
+    """A document was judged, or judged differently, after the reviewer saw it; `judgement` is the current one."""
 
     def __init__(self, judgement: Judgement | None) -> None:
         self.judgement = judgement
@@ -88,10 +87,10 @@ class JudgedMeanwhileError(InputError):
 
 
 class Order(Protocol):
-    """Which document to read next. A judgement may change everything not handed out yet."""
+    """Decides which document to read next. A judgement may change everything not handed out yet."""
 
     def next(self) -> Candidate | None:
-        """Return the best candidate that was neither handed out nor told of, or None at the end."""
+        """Return the best candidate that was neither handed out nor judged, or None at the end."""
         ...
 
     def tell(self, judgement: Judgement) -> None:
@@ -101,9 +100,9 @@ class Order(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a stopping rule sees of a judgement, in the order of reading; of an audit, one random unread document.
+    """A judgement as a stopping rule sees it, in reading order; in an audit, one random unread document.
 
-    `reached`: a relevant control that the order has come upon by itself; it was read when it was drawn.
+    `reached`: a relevant control that the order has now reached by itself; it was read when it was drawn.
     """
 
     relevant: bool
@@ -113,7 +112,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class StopState:
-    """What a stopping rule knows.
+    """The state of a stopping rule.
 
     `estimated`: the target recall is reached by the rule's estimate, so the audit may begin. `certified`: a recall
     that was reached at the rule's confidence whatever the order was, 0 to 1, or None where nothing is certified.
@@ -145,13 +144,13 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a review is: documents read and found, of how many; what the stopping rule says, and its price.
+    """A review's progress: documents read and found, out of how many; the stopping rule's state, and its price.
 
     `curve` holds the number found after each document that was read in this review; the `prior` documents that were
-    imported count as read and found, and have no place in it. `audited` were drawn at random. `price` says in a
-    sentence what certainty would cost. Where every seed has links of its own, these count pairs of `seeds` and
-    `documents`; in a topic, `seeds` is 0. `ahead`: reads without a find until the rule takes the target for reached,
-    None where it cannot tell. `total`: the relevant documents in all, as the order that learns lets one estimate.
+    imported count as read and found, but are not in it. `audited` were drawn at random. `price` says in a sentence
+    what certainty would cost. If every seed has links of its own, these count pairs of `seeds` and `documents`; in a
+    topic, `seeds` is 0. `ahead`: reads without a find until the rule considers the target reached, None if it cannot
+    tell. `total`: the relevant documents in all, as the order that learns lets one estimate.
     """
 
     read: int

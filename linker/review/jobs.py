@@ -1,4 +1,4 @@
-"""Which of the two jobs a review has: everything about one story, or the match of each row."""
+"""Guess which of the two jobs a review has: everything about one story, or a match for each row."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from collections.abc import Iterable, Sequence
 from linker.review.settings import Unit
 
 FEWEST = 10  # seeds: fewer may be about one story without a word in common
-SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # that are looked at
-TOP = 0.01  # the share of the documents that are a seed's nearest ones, ten at most
-SHARED = 0.045  # of the nearest documents of two seeds: chance alone gives about 0.01
-OFTEN = 0.1  # of the documents: a word in more of them says little
+SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # that are examined
+TOP = 0.01  # share of the documents that count as a seed's nearest, at most ten
+SHARED = 0.045  # share of nearest documents common to two seeds: about 0.01 by chance
+OFTEN = 0.1  # share of the documents: a word in more of them is not informative
 COMMON, TIMES = 0.5, 2  # a story's word is in this share of the seeds, twice as often as in the documents
 WORD = re.compile(r"[^\W\d_]{4,}")
 ADDRESS = re.compile(r"(?:https?://|www\.|\w+\.\w+\.?\w*/)\S+")
 
 
 def guess_unit(seeds: Sequence[str], documents: Sequence[str]) -> Unit:
-    """Return "topic" where the seeds are few, or lead to the same documents; else "pairs".
+    """Return "topic" if the seeds are few, or lead to the same documents; else "pairs".
 
-    Seeds that share no words with the documents (another language) are of one story where they share a word.
+    Seeds that share no words with the documents (another language) are of one story if they share a word.
     """
     if len(seeds) < FEWEST:
         return "topic"
@@ -37,17 +37,17 @@ def guess_unit(seeds: Sequence[str], documents: Sequence[str]) -> Unit:
 
 
 def _spread(texts: Sequence[str], most: int) -> Sequence[str]:
-    """Return a sample of the texts, evenly spread: files are often in order of time."""
+    """Return a sample of the texts, evenly spread, since files are often in chronological order."""
     return texts[:: math.ceil(len(texts) / most)] if texts else texts
 
 
 def _words(texts: Iterable[str]) -> list[frozenset[str]]:
-    """Return the words of each text, without those of addresses, which posts of all stories share."""
+    """Return the words of each text, without those in web addresses, which posts of all stories share."""
     return [frozenset(WORD.findall(ADDRESS.sub("", text[:CHARACTERS].lower()))) for text in texts]
 
 
 def _nearest(seeds: Sequence[frozenset[str]], documents: Sequence[frozenset[str]]) -> list[set[int]]:
-    """Return the places of the documents that share the most with each seed, by the cosine of rare words."""
+    """Return the positions of the documents most similar to each seed, by the cosine of rare words."""
     places = defaultdict(list)
     for place, words in enumerate(documents):
         for word in words:

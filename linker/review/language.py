@@ -1,4 +1,4 @@
-"""The languages of the page: gettext catalogues read by Babel, and numbers and dates as each locale writes them."""
+"""The languages of the page: gettext catalogues read by Babel, and numbers and dates in each locale's format."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ReaderLanguage:
         return self.translations.ngettext(one, many, count) % {"num": self.number(count), **values}
 
     def number(self, value: float, digits: int = 3) -> str:
-        """Return a number as the locale writes it, with at most `digits` decimal places."""
+        """Return a number in the locale's format, with at most `digits` decimal places."""
         return format_decimal(round(value, digits), format=f"#,##0.{'#' * digits}", locale=self.locale)
 
     def percent(self, share: float, digits: int = 0) -> str:
@@ -56,7 +56,7 @@ class ReaderLanguage:
         return format_percent(share, format=pattern.replace("0", f"0{zeros}", 1), locale=self.locale)
 
     def floor_percent(self, share: float) -> str:
-        """Return a share in whole per cent that does not exceed it: what is certified is never rounded up."""
+        """Return a share in whole per cent, rounded down: certified values are never rounded up."""
         return self.percent(math.floor(share * 100 + 1e-9) / 100)
 
     def sentence(self, text: str) -> str:
@@ -75,7 +75,7 @@ class ReaderLanguage:
         return format_decimal(value, format=f"#,##0.{'0' * digits}", locale=self.locale)
 
     def time(self, value: str, form: Literal["short", "medium", "long"] = "medium") -> str:
-        """Return a moment in ISO 8601 as the locale writes it, in UTC; what is not a moment stays as it is."""
+        """Return a time in ISO 8601 in the locale's format, in UTC; any other text as it is."""
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
@@ -83,7 +83,7 @@ class ReaderLanguage:
         return format_datetime(moment.astimezone(UTC) if moment.tzinfo else moment, form, locale=self.locale)
 
     def ago(self, value: str) -> str:
-        """Return how long ago a moment in ISO 8601 was, in words; what is not a moment stays as it is."""
+        """Return how long ago a time in ISO 8601 was, in words; any other text as it is."""
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
@@ -92,7 +92,7 @@ class ReaderLanguage:
         return str(format_timedelta(since, add_direction=True, threshold=1, locale=self.locale))
 
     def day(self, value: str) -> str:
-        """Return a day in ISO 8601 (2002-01-13, also with a time) as the locale writes it; any other text as it is."""
+        """Return a day in ISO 8601 (2002-01-13, also with a time) in the locale's format; any other text as it is."""
         if not DAY.match(value):
             return value
         try:
@@ -127,16 +127,16 @@ def language(code: str) -> ReaderLanguage:
 
 
 def choose(wanted: str, accepted: str) -> ReaderLanguage:
-    """Return the language that the reader chose, or the best of an Accept-Language header, or English."""
+    """Return the reader's choice of language, or the best match of an Accept-Language header, or English."""
     if wanted in LANGUAGES:
         return language(wanted)
     preferred = [tag.replace("-", "_") for tag in _by_quality(accepted)]
-    # A wildcard or an unknown language says nothing about the next: English is the language of the source.
+    # A wildcard or an unknown language is no reason to try the next: English is the source language.
     return language(negotiate_locale(preferred, list(LANGUAGES)) or SOURCE)
 
 
 def _by_quality(header: str) -> list[str]:
-    """Return the tags of an Accept-Language header (RFC 9110, 12.5.4), the most wanted first."""
+    """Return the tags of an Accept-Language header (RFC 9110, 12.5.4), the most preferred first."""
     ranked = []
     for part in header[:1000].split(","):
         tag, _, quality = part.strip().partition(";")

@@ -1,4 +1,4 @@
-"""A review's one file: judgements, to which entries are only ever added, its seeds and its settings, in SQLite."""
+"""A review's single file, in SQLite: its judgements (append-only), its seeds and its settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Pair = tuple[str, str]  # seed and document
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What was written once and stays: a judgement or, where `undoes` is an entry's number, its undoing.
+    """An immutable entry: a judgement or, if `undoes` is an entry's number, its undoing.
 
     An undo holds the judgement that it takes back, with the time of the undo.
     """
@@ -44,9 +44,10 @@ class Entry:
 class Ledger:
     """Judgements of all reviewers in the order they were made, with the seeds and settings of the review.
 
-    Nothing is rewritten: an undo is an entry, and a later judgement of the same reviewer, seed and document replaces
-    the earlier one only in what `judgements` returns. Any number of threads and processes may read and write at once;
-    a reader never waits. Every method raises InputError if the file cannot be read or written.
+    Nothing is rewritten: an undo is an entry, and a later judgement by the same reviewer on the same seed and
+    document replaces the earlier one only in the result of `judgements`. Any number of threads and processes may read
+    and write concurrently; a reader never waits. Every method raises InputError if the file cannot be read or
+    written.
     """
 
     def __init__(self, path: str | Path, *, durable: bool = True) -> None:
@@ -57,10 +58,10 @@ class Ledger:
         self.path = Path(path)
         self._database = Database(self.path, durable=durable)
         self._known: tuple[tuple[Entry, ...], str] = ((), "")  # the entries that were read, and the last seal
-        self._rows: dict[str, tuple[str, list[Row]]] = {}  # a table's rows as last read, with their seal
+        self._rows: dict[str, tuple[str, list[Row]]] = {}  # each table's rows as last read, with their seal
 
     def add(self, judgement: Judgement) -> Judgement:
-        """Append a judgement so that no later crash loses it; return it with its time, now unless it has one."""
+        """Append a judgement durably; return it with its time, now unless it has one."""
         return self.add_all([judgement])[0]
 
     def add_all(self, judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
@@ -71,7 +72,7 @@ class Ledger:
         return stamped
 
     def undo(self, reviewer: str = "") -> Judgement | None:
-        """Take back the reviewer's last judgement that stands, and return it, or None; again: the one before it."""
+        """Take back the reviewer's last standing judgement, and return it, or None; repeated, the one before it."""
         with self._database.writing() as connection:
             last = _last(self._entries(connection)[0], reviewer)
             if last is None:
@@ -85,7 +86,7 @@ class Ledger:
         return last.judgement if last else None
 
     def take_back(self, wanted: Callable[[Judgement], bool]) -> int:
-        """Undo all judgements that stand and are `wanted`, or none of them; return how many."""
+        """Undo all standing judgements that are `wanted`, or none of them; return how many."""
         with self._database.writing() as connection:
             found = [e for e in _not_undone(self._entries(connection)[0]) if wanted(e.judgement)]
             now = _now()
@@ -93,10 +94,10 @@ class Ledger:
         return len(found)
 
     def judgements(self, reviewer: str | None = None, *, rows: bool = False) -> tuple[Judgement, ...]:
-        """Return the judgements that stand, of all reviewers or of one, in the order they were made.
+        """Return the standing judgements of all reviewers or of one, in the order they were made.
 
-        Those undone are left out, and of several by one reviewer of one seed and document only the last one stands.
-        `rows`: also what says nothing of a document that was read (see `Phase`).
+        Undone ones are left out, and of several by one reviewer on the same seed and document only the last one
+        stands. `rows`: also those that are not about a document that was read (see `Phase`).
         """
         standing: dict[tuple[str, str, str], Judgement] = {}
         for judgement in (e.judgement for e in _not_undone(self.history())):
@@ -107,23 +108,23 @@ class Ledger:
         return tuple(j for j in standing.values() if rows or j.phase not in UNREAD)
 
     def history(self, after: int = 0) -> tuple[Entry, ...]:
-        """Return all entries in order, or those whose number is greater than `after`."""
+        """Return all entries in order, or only entries with a number greater than `after`."""
         earlier = (
             self._known
-        )  # before the transaction, which need not see what another thread learns meanwhile
+        )  # before the transaction, which may not see entries read meanwhile by other threads
         with self._database.reading() as connection:
             entries, _ = self._entries(connection, earlier)
         return entries[bisect.bisect_right(entries, after, key=lambda e: e.number) :] if after else entries
 
     @property
     def reviewers(self) -> tuple[str, ...]:
-        """Those who have judged, in alphabetical order."""
+        """The reviewers who have judged, in alphabetical order."""
         return tuple(sorted({entry.judgement.reviewer for entry in self.history()}))
 
     def unread(self, reviewer: str) -> tuple[Pair, ...]:
-        """Return what others have judged and this reviewer has not, for a second judgement blind to the first.
+        """Return pairs that others have judged and this reviewer has not, for a second, blind judgement.
 
-        In the order of the first judgements; those that the reviewer skipped come last. A skip is no judgement.
+        In the order of the first judgements; pairs that the reviewer skipped come last. A skip is not a judgement.
         """
         standing = self.judgements()
         mine = {(j.seed, j.id): j.verdict for j in standing if j.reviewer == reviewer}
@@ -135,7 +136,7 @@ class Ledger:
 
     @property
     def seeds(self) -> tuple[Seed, ...]:
-        """The seeds in the order they were first put."""
+        """The seeds in the order they were first added."""
         with self._database.reading() as connection:
             rows = self._table(connection, "seeds")
         return tuple(
@@ -143,7 +144,7 @@ class Ledger:
         )
 
     def put_seeds(self, seeds: Iterable[Seed]) -> None:
-        """Add seeds, all or none; one whose id is there already replaces it in its place."""
+        """Add seeds, all or none; a seed with an existing id replaces that seed in place."""
         values = [(s.id, s.text, s.title, _json(dict(s.metadata)), s.document) for s in seeds]
         with self._database.writing() as connection:
             rows = {row[1]: row for row in self._table(connection, "seeds")}
@@ -155,7 +156,7 @@ class Ledger:
             self._put(connection, "seeds", rows.values())
 
     def remove_seeds(self, ids: Sequence[str]) -> None:
-        """Remove seeds; their judgements stay. Ids that are not there are ignored."""
+        """Remove seeds; their judgements stay. Unknown ids are ignored."""
         with self._database.writing() as connection:
             gone = frozenset(ids)
             self._put(connection, "seeds", [r for r in self._table(connection, "seeds") if r[1] not in gone])
@@ -187,9 +188,9 @@ class Ledger:
     def _entries(
         self, connection: sqlite3.Connection, earlier: tuple[tuple[Entry, ...], str] | None = None
     ) -> tuple[tuple[Entry, ...], str]:
-        """Return all entries and the last one's seal; only those that came since the last call are read.
+        """Return all entries and the last one's seal; only entries since the last call are read.
 
-        `earlier`: what was known before a transaction that sees an older state than the last one; never of a writer.
+        `earlier`: the entries known before a transaction that may see an older state; never used by a writer.
         """
         known, before = earlier or self._known
         number, fresh = known[-1].number if known else 0, list[Entry]()
@@ -213,7 +214,7 @@ class Ledger:
     def _append(
         self, connection: sqlite3.Connection, judgements: Sequence[tuple[int | None, Judgement]]
     ) -> None:
-        """Write entries, each with the number that it undoes, and read them again: only what was stored is reported."""
+        """Write entries, each with the number that it undoes, and read them back: only stored ones are reported."""
         known, before = self._entries(connection)
         number = first = known[-1].number if known else 0
         rows: list[Row] = []
@@ -226,7 +227,7 @@ class Ledger:
             raise DamageError("it does not hold what was written to it")
 
     def _table(self, connection: sqlite3.Connection, name: str) -> list[Row]:
-        """Return the rows of the seeds or settings in order; they are read only where their seal has changed."""
+        """Return the rows of the seeds or settings in order; they are read only if their seal has changed."""
         stored = connection.execute("SELECT seal FROM seals WHERE name = ?", (name,)).fetchone()
         sealed = stored[0] if stored else ""
         if name not in self._rows or self._rows[name][0] != sealed:
@@ -241,7 +242,7 @@ class Ledger:
         return self._rows[name][1]
 
     def _put(self, connection: sqlite3.Connection, name: str, rows: Iterable[Row]) -> None:
-        """Make these the rows of the seeds or settings, and read them again."""
+        """Replace the rows of the seeds or settings, and read them back."""
         before, after = set(self._table(connection, name)), list(rows)
         first, places = TABLES[name][0], ", ".join("?" * len(TABLES[name]))
         gone = {row[0] for row in before} - {row[0] for row in after}
@@ -250,7 +251,7 @@ class Ledger:
             f"INSERT OR REPLACE INTO {name} VALUES ({places})", [row for row in after if row not in before]
         )
         reseal(connection, name, after)
-        self._table(connection, name)  # what is there must have that seal
+        self._table(connection, name)  # the existing rows must match their seal
 
 
 def _now() -> str:
@@ -266,11 +267,11 @@ def _stamped(judgement: Judgement) -> Judgement:
 
 
 def _values(judgement: Judgement) -> list[str | float | None]:
-    """Return what is stored of a judgement, in the order of COLUMNS."""
+    """Return the stored values of a judgement, in the order of COLUMNS."""
     values = {name: getattr(judgement, name) for name in COLUMNS}
     for name in ("score", "probability"):
         number = values[name]
-        # SQLite keeps no -0.0.
+        # SQLite does not keep -0.0.
         values[name] = None if number is None or math.isnan(number) else float(number) + 0.0
     return list((values | {"tags": _json(list(judgement.tags))}).values())
 
@@ -288,7 +289,7 @@ def _not_undone(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def _last(entries: Sequence[Entry], reviewer: str) -> Entry | None:
-    """Return the reviewer's last judgement that stands."""
+    """Return the reviewer's last standing judgement."""
     own = [entry for entry in _not_undone(entries) if entry.judgement.reviewer == reviewer]
     return own[-1] if own else None
 

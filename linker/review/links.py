@@ -24,7 +24,7 @@ from linker.review.project import Project
 from linker.review.reservations import Reservations
 
 LEDGER = "links.sqlite"
-MOST = 5  # counterparts of a page that are judged
+MOST = 5  # maximum counterparts judged per page
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ProposedLinks:
     """The pairs of a run with both pages' texts; judgements are kept in a ledger of their own."""
 
     def __init__(self, folder: Path) -> None:
-        """Open what `make` wrote. Raises InputError if it is damaged or there is none."""
+        """Open the pairs that `make` wrote. Raises InputError if they are damaged or missing."""
         self.pairs = [ProposedLink(**values) for values in _lines(folder / PAIRS)]
         self.sources = _documents(folder / SOURCES)
         self.targets = _documents(folder / TARGETS)
@@ -49,10 +49,10 @@ class ProposedLinks:
         self._open, self._lock = Reservations(lambda held: (held.seed, held.id)), threading.Lock()
 
     def next(self, reviewer: str, holder: str = "") -> tuple[int, ProposedLink] | None:
-        """Return the likeliest pair that nobody has judged or has before them, with its place among all, or None.
+        """Return the likeliest pair that nobody has judged or has open, with its rank among all, or None.
 
         It is the same for a `holder` (see `Reservations`) until it is judged. A page whose counterpart was found is
-        not asked about again; what this reviewer skipped comes last.
+        not shown again; pairs that this reviewer skipped come last.
         """
         with self._lock:
             left, skipped = self._left(reviewer)
@@ -69,11 +69,11 @@ class ProposedLinks:
             return found
 
     def elsewhere(self, holder: str = "") -> int:
-        """Return how many pairs other holders have before them."""
+        """Return how many pairs other holders have open."""
         return self._open.others(holder)
 
     def _left(self, reviewer: str) -> tuple[list[tuple[int, ProposedLink]], set[tuple[str, str]]]:
-        """Return the pairs that are to be judged, with their places, and those that this reviewer has skipped."""
+        """Return the pairs to be judged, with their places, and the pairs that this reviewer has skipped."""
         standing = self.ledger.judgements()
         read = {(j.seed, j.id) for j in standing if j.verdict != "skip"}
         linked = {j.seed for j in standing if j.relevant}
@@ -86,7 +86,7 @@ class ProposedLinks:
         return left, skipped
 
     def judge(self, pair: ProposedLink, verdict: Verdict, reviewer: str) -> None:
-        """Store a verdict on a pair. Raises InputError if it is none of the run's, or another has judged it."""
+        """Store a verdict on a pair. Raises InputError if it is not in the run, or another reviewer has judged it."""
         if pair not in self.pairs:
             raise InputError(
                 f"the run does not link {pair.source!r} with {pair.target!r}: load the page again"
@@ -100,7 +100,7 @@ class ProposedLinks:
             self.ledger.add(Judgement(pair.source, pair.target, verdict, reviewer, score=pair.score))
 
     def counts(self) -> dict[str, int]:
-        """Return how many pairs have each verdict."""
+        """Return the number of pairs with each verdict."""
         said = {(j.seed, j.id): j.verdict for j in self.ledger.judgements()}
         counts: dict[str, int] = {}
         for verdict in said.values():
@@ -114,7 +114,7 @@ def folder_of(project: Project) -> Path:
 
 
 def make_of_pairs(project: Project, path: Path) -> None:
-    """Store the pairs of a file that `linker link --uncertain` wrote as JSON lines, in its order, as `make` does.
+    """Store the pairs of a JSON lines file from `linker link --uncertain`, in its order, as `make` does.
 
     Raises InputError if the file cannot be read or a line is not a pair with its texts.
     """
@@ -137,9 +137,9 @@ def make_of_pairs(project: Project, path: Path) -> None:
 
 
 def make(project: Project, run: Path, sources: Path, targets: Path) -> None:
-    """Store a run with its pages for judging, in place of an earlier one; judgements that were made stay.
+    """Store a run with its pages for judging, replacing an earlier one; existing judgements stay.
 
-    Raises InputError if a file cannot be read, or the run names a page that is in neither.
+    Raises InputError if a file cannot be read, or the run names a page in neither file.
     """
     first, second = (
         {d.id: d for d in read_corpus(path) if not isinstance(d, BadLine)} for path in (sources, targets)
@@ -169,7 +169,7 @@ def _store(
 
 
 def _check_ours(folder: Path) -> None:
-    """Raise InputError if the folder of pairs holds something else, as a user's folder of that name may."""
+    """Raise InputError if the folder of pairs holds other files, as a user's folder of that name might."""
     if folder.is_dir() and any(folder.iterdir()):
         try:
             _ = [ProposedLink(**values) for values in _lines(folder / PAIRS)]
@@ -178,7 +178,7 @@ def _check_ours(folder: Path) -> None:
 
 
 def _ranked(run: Path, sources: dict[str, Document], targets: dict[str, Document]) -> list[ProposedLink]:
-    """Return the best pairs of each page, all of them by score."""
+    """Return the best pairs of each page, sorted by score."""
     pairs = []
     for source, scores in read_run(run).items():
         best = sorted(scores.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST]

@@ -25,9 +25,9 @@ STOPPING, STATIC, OUTPUT, POSTS = "When to stop", "Seeds with links of their own
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a judge is asked: is this document relevant to the seed?
+    """The question to a judge: is this document relevant to the seed?
 
-    The candidate has the document's rank, score, P(link) if known, and the phase: "audit" was drawn at random.
+    The candidate has the document's rank, score, P(link) if known, and the phase: "audit" means drawn at random.
     """
 
     seed: "Seed"
@@ -38,7 +38,7 @@ class Question:
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class FindOptions:
-    """All options of `find`. `judge` answers what it is asked; `columns` says how a seed file is read."""
+    """All options of `find`. `judge` answers the questions; `columns` says how a seed file is read."""
 
     directory: Annotated["Paths | Engine", Opt(
         "Directory of the index, elastic+https://HOST:PORT/NAME, or several that are searched as one.", "",
@@ -83,7 +83,7 @@ class FindOptions:
     progress: "Progress | None" = None
 
     def __post_init__(self) -> None:
-        """Raise UsageError for options that need others."""
+        """Raise UsageError if an option lacks one that it requires."""
         alone = self.per_seed or self.order or self.threshold is not None or self.score is not None
         if alone and not self.static:
             raise UsageError("`per_seed`, `order`, `threshold` and `score` need `static`")
@@ -93,7 +93,7 @@ class FindOptions:
 
 @dataclass(frozen=True, slots=True)
 class CalibrateOptions:
-    """All options of `calibrate`: links are learned from `queries` with `qrels`, or from a review's `ledger`."""
+    """All options of `calibrate`: it learns from `queries` with `qrels`, or from a review's `ledger`."""
 
     directory: Annotated["str | Path | Engine", Opt(
         "Directory of the index, or elastic+https://HOST:PORT/NAME (or opensearch+…).", "", metavar="DIR", read=Path)]
@@ -120,7 +120,7 @@ class CalibrateOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchOptions:
-    """How posts are matched, and where the matches go. `columns` says how the posts are read."""
+    """How posts are matched, and where the matches are written. `columns` says how posts are read."""
 
     threshold: Annotated[float | None, Opt(
         "Links of at least this P(link).", low=0, high=1, default="0.5")] = None
@@ -142,7 +142,7 @@ class MatchOptions:
     progress: "Progress | None" = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for options that exclude each other."""
+        """Raise InputError for mutually exclusive options."""
         if self.precision is not None and (self.threshold is not None or self.mode is not None):
             raise InputError(
                 "`precision` sets its own threshold, for the index's own way to search: leave the others out"

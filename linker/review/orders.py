@@ -1,4 +1,4 @@
-"""The order that does not learn: the candidates of many seeds, merged as they are asked for, to any depth."""
+"""The order that does not learn: the candidates of many seeds, merged on demand, to any depth."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
 FIRST = 32  # candidates held per seed at first
-DEEPER = 4  # times as many are fetched when they are used up
+DEEPER = 4  # factor by which the depth grows when they are used up
 BATCH = 256  # seeds searched at a time
-MOMENTS = 100  # candidates of which a seed's mean and deviation are taken
+MOMENTS = 100  # candidates used for a seed's mean and deviation
 
 
 class Queue(Order, Protocol):
-    """An order that says what it is."""
+    """An order that identifies itself."""
 
     @property
     def version(self) -> str:
-        """The fingerprint of what orders the documents, for `Judgement.model`."""
+        """The fingerprint of the ordering, for `Judgement.model`."""
         ...
 
     @property
     def degraded(self) -> str:
-        """What was unavailable, or an empty text (see `Answer.degraded`)."""
+        """The unavailable component, or an empty string (see `Answer.degraded`)."""
         ...
 
     def restart(self) -> None:
@@ -43,7 +43,7 @@ class Queue(Order, Protocol):
         ...
 
     def total(self, seed: str) -> int | None:
-        """Return how many candidates a seed has; None where every document is one."""
+        """Return how many candidates a seed has; None if every document is one."""
         ...
 
 
@@ -51,7 +51,7 @@ Held = tuple[int, str, float, float | None]  # rank, document, score, probabilit
 
 
 class _Stream:
-    """The candidates of one seed, best first; those that were not handed out yet are held up to a depth."""
+    """The candidates of one seed, best first; those not yet handed out are held, up to a depth."""
 
     def __init__(self, number: int, seed: Seed) -> None:
         self.number, self.seed = number, seed
@@ -62,7 +62,7 @@ class _Stream:
         self.taken: set[str] = set()
 
     def take(self, hits: Hits, depth: int, *, sort: bool) -> None:
-        """Hold the candidates of a search of this depth that were not handed out, of the first one the first few.
+        """Hold a search's candidates that were not handed out; from the first search, only the first few.
 
         With `sort`, the most probable come first.
         """
@@ -80,13 +80,13 @@ class _Stream:
 
 
 class MergedOrder:
-    """The best candidate of each seed, merged by a value that can be compared over seeds.
+    """The best candidate of each seed, merged by a value that is comparable across seeds.
 
-    Settings.order "probability": P(link) of the index's calibration, or ranker. "z": how many standard deviations a
-    score is above the mean of the seed's first MOMENTS. "rank": every seed's first candidate, then every seed's second.
-    In a topic a document comes once. With `per_seed`, a seed is done when `until` relevant documents were found for it.
-    Memory is in proportion to the number of seeds and of documents handed out. Raises InputError if the order
-    needs probabilities and the index knows none.
+    Settings.order "probability": P(link) from the index's calibration or ranker. "z": how many standard deviations a
+    score is above the mean of the seed's first MOMENTS. "rank": every seed's first candidate, then every seed's
+    second. In a topic, each document comes once. With `per_seed`, a seed is done when `until` relevant documents have
+    been found for it. Memory is proportional to the numbers of seeds and of documents handed out. Raises InputError
+    if the order needs probabilities and the index has none.
     """
 
     def __init__(
@@ -107,14 +107,14 @@ class MergedOrder:
         self._own = set(population.documents.values())
         self._done: set[tuple[str, str]] = set()
         self._found: dict[str, set[str]] = {}  # relevant documents by seed
-        self._heap: list[tuple[float, int, int]] = []  # −value, rank, number of the stream
+        self._heap: list[tuple[float, int, int]] = []  # −value, rank, stream number
         self._started = False
-        self._last: _Stream | None = None  # whose candidate was handed out, and that is not on the heap
+        self._last: _Stream | None = None  # stream of the last candidate, not on the heap
         self.degraded = ""
         self.version = f"merged by {self._by}, generation {engine.collection.manifest.generation}"
 
     def next(self) -> Candidate | None:
-        """Return the best candidate left, or None at the end. Raises as a search does."""
+        """Return the best candidate left, or None at the end. Raises the same errors as a search."""
         if not self._started:
             self._start()
         while True:
@@ -131,7 +131,7 @@ class MergedOrder:
                 return Candidate(stream.seed.id, id_, score, rank, probability)
 
     def tell(self, judgement: Judgement) -> None:
-        """Leave the document out from now on; where `until` counts per seed, count it."""
+        """Exclude the document from now on; if `until` counts per seed, count it."""
         key = self._key(judgement.seed, judgement.id)
         self._done.add(key)
         if judgement.relevant:
@@ -147,13 +147,13 @@ class MergedOrder:
                 self._push(stream)
 
     def total(self, seed: str) -> int:
-        """Return how many candidates a seed has at all; KeyError if there is no such seed."""
+        """Return the total number of a seed's candidates; KeyError if there is no such seed."""
         number = {stream.seed.id: stream.number for stream in self._streams}[seed]
         (hits,) = self._search([self._streams[number]], self._most).hits
         return sum(id_ not in self._left_out(seed) for id_ in hits.ids)
 
     def _left_out(self, seed: str) -> set[str]:
-        """Return the documents that are not candidates of a seed, being seeds themselves."""
+        """Return the documents that are not candidates of a seed because they are seeds themselves."""
         documents = self._population.documents
         return {documents.get(seed, "")} if self._settings.unit == "pairs" else self._own
 
@@ -172,7 +172,7 @@ class MergedOrder:
                 self._push(stream)
 
     def _fetch(self, streams: Sequence[_Stream], depth: int) -> None:
-        """Let streams hold the candidates of a search of this depth."""
+        """Fill streams with the candidates of a search of this depth."""
         answer = self._search(streams, depth, probabilities=self._calibrated)
         for stream, hits in zip(streams, answer.hits, strict=True):
             stream.take(hits, depth, sort=self._by == "probability")
@@ -186,7 +186,7 @@ class MergedOrder:
         return answer
 
     def _push(self, stream: _Stream) -> None:
-        """Put the stream's next candidate on the heap, after a deeper search where it holds none."""
+        """Put the stream's next candidate on the heap, after a deeper search if it holds none."""
         settings = self._settings
         until = settings.until if settings.per_seed else None
         if until is not None and len(self._found.get(stream.seed.id, ())) >= until:

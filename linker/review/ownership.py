@@ -1,6 +1,6 @@
-"""Which files of a review's folder are linker's: a mark that is written first, and names that only linker writes.
+"""Which files in a review's folder are linker's, by a mark that is written first and by names only linker uses.
 
-Any other file belongs to somebody else: a folder that holds one is never deleted, and no link is followed.
+Any other file belongs to somebody else: a folder with such a file is never deleted, and links are not followed.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from linker.review.schema import APPLICATION
 
 MARK = b"linker: lock and mark of a review's folder; do not edit\n"
 LOCK, ABOUT, INDEX, UPLOADS, LINKS = "lock", "project.json", "index", "uploads", "links"
-UNFINISHED = ".building-"  # a folder that a job has not finished; the next job of its kind removes it
-FOLDERS = (UPLOADS, LINKS, UNFINISHED + LINKS)  # of files, in addition to those of an index
+UNFINISHED = ".building-"  # a folder of an unfinished job; the next job of its kind removes it
+FOLDERS = (UPLOADS, LINKS, UNFINISHED + LINKS)  # folders of files, in addition to an index
 PAIRS, SOURCES, TARGETS = LINK_FILES = "pairs.jsonl", "sources.jsonl", "targets.jsonl"
 _LEDGER = re.compile(
     r"(?:(?:[a-z0-9][a-z0-9-]{0,63}\.)?review|links|groups)\.sqlite(?P<beside>-wal|-shm|-journal)?"
 )
 _WHOLE = r"lock|project\.json|map\.bin|matches\.json|groups\.json|seeds\.quarantine\.jsonl"
 _FILE = re.compile(rf"{_WHOLE}|\.(?:{_WHOLE})\.[0-9]+\.tmp")
-_PART = re.compile(r"\.[a-z0-9_]{8}\.part")  # an upload that was cut off
-_APPLICATION_AT = 68  # where the header of a SQLite file says whose it is
+_PART = re.compile(r"\.[a-z0-9_]{8}\.part")  # an interrupted upload
+_APPLICATION_AT = 68  # offset of the application id in an SQLite header
 
 
 def is_marked(folder: Path) -> bool:
-    """Return whether linker made the folder for a review: a file of the name `lock` alone says nothing."""
+    """Return whether linker made the folder for a review: a file named `lock` alone proves nothing."""
     with contextlib.suppress(OSError):
         return _head(folder / LOCK, len(MARK) + 1) == MARK
     return False
 
 
 def mark(folder: Path) -> None:
-    """Say in the folder that it is ours; on return, this is on the disk. Raises InputError."""
+    """Mark the folder as ours; on return, the mark is on the disk. Raises InputError."""
     write_atomically(folder / LOCK, MARK)
 
 
 def is_ledger(path: Path) -> bool:
-    """Return whether a regular file bears the mark of a ledger in its header."""
+    """Return whether a regular file has the mark of a ledger in its header."""
     with contextlib.suppress(OSError):
         if is_held(path):
             return True
@@ -59,7 +59,7 @@ def is_ledger(path: Path) -> bool:
 
 
 def has_our_form(about: Any) -> bool:
-    """Return whether this is what linker writes into project.json, and hardly anybody else."""
+    """Return whether this is a project.json as linker, and hardly any other program, writes it."""
     if not isinstance(about, dict) or not {"name", "created"} <= about.keys() <= {
         "name",
         "created",
@@ -79,7 +79,7 @@ def has_our_form(about: Any) -> bool:
 def delete(folder: Path, uploads: Collection[str]) -> None:
     """Delete a review's folder, whose uploaded files have these names; the mark goes last.
 
-    Raises InputError, and nothing is deleted, where the folder is not marked, holds anything that linker did not write,
+    Raises InputError, and nothing is deleted, if the folder is not marked, holds anything that linker did not write,
     or is being deleted or indexed by another process; IndexesError if the index cannot be deleted.
     """
     try:
@@ -105,7 +105,7 @@ def delete(folder: Path, uploads: Collection[str]) -> None:
 
 
 def clear(folder: Path, names: Collection[str] = LINK_FILES) -> None:
-    """Delete a folder that holds these files alone, if there is one. Raises InputError naming anything else in it."""
+    """Delete a folder, if it exists, that holds only these files. Raises InputError naming anything else in it."""
     if not os.path.lexists(folder):
         return
     others = [
@@ -120,7 +120,7 @@ def clear(folder: Path, names: Collection[str] = LINK_FILES) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[int]:
-    """Give the descriptor of a marked folder, which this process alone holds."""
+    """Give the descriptor of a marked folder, locked exclusively by this process."""
     if folder.is_symlink() or not is_marked(folder):
         raise InputError(f"{folder} does not bear linker's mark, so nothing was deleted: delete it yourself")
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -169,7 +169,7 @@ def _names(folder: int) -> list[str]:
 
 
 def _remove_folder(name: str, top: int, uploads: Collection[str]) -> None:
-    """Delete a folder of files that were all found to be ours."""
+    """Delete a folder whose files were all found to be ours."""
     with contextlib.suppress(FileNotFoundError):
         inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
         try:

@@ -1,4 +1,4 @@
-"""What a review is about: the documents, or the pairs of a seed and a document, among which it seeks relevant ones."""
+"""The scope of a review: the documents, or pairs of a seed and a document, among which it seeks relevant ones."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from indexes.rows import Rows
 from linker.review.interface import Seed
 from linker.review.settings import Settings
 
-BLOCK, BLOCKS = 4096, 8  # random places drawn at a time, and how often before all that is left is listed
+BLOCK, BLOCKS = 4096, 8  # random positions per draw; draws before all remaining ones are listed
 
 
 class Population:
-    """Live documents that the settings' filter accepts, without the seeds; of pairs, without each seed's own document.
+    """Live documents that the settings' filter accepts, without the seeds; for pairs, without each seed's own
+    document.
 
-    `rows` (int64 [n], ascending) are the rows of these documents; of pairs, seeds included.
+    `rows` (int64 [n], ascending) are the rows of these documents; for pairs, including seeds.
     """
 
     def __init__(self, rows: Rows, seeds: Sequence[Seed], settings: Settings) -> None:
@@ -35,7 +36,7 @@ class Population:
         self.size = self._places - (len(own) if self._pairs else 0)
 
     def holds(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
-        """Return whether each document, with its seed (of no account in a topic), is one that the review is about."""
+        """Return whether each document, with its seed (ignored in a topic), is in the review's scope."""
         rows, seeds = self._live.find([id_ for _, id_ in pairs]).tolist(), set(self._seeds)
         return [
             0 <= row < len(self._mask)
@@ -52,9 +53,9 @@ class Population:
         return id_ in self._live
 
     def at_random(self, seeds: Sequence[int], free: Callable[[str, str], bool]) -> tuple[str, str] | None:
-        """Return a random one that is `free`, as seed (empty in a topic) and document, or None if none is.
+        """Return a random member that is `free`, as seed (empty in a topic) and document, or None if none is.
 
-        The same `seeds` draw the same as long as the same ones are free.
+        The same `seeds` give the same draw as long as the same members are free.
         """
         generator = np.random.default_rng(seeds)
         for seed, id_ in self._drawn(generator):

@@ -1,8 +1,8 @@
-"""Reviews on the disk: a review's folder, a folder of such, or an index that keeps its ledger beside itself.
+"""Reviews on disk: a review's folder, a folder of reviews, or an index with its ledger next to it.
 
-A review's folder bears linker's mark (`lock`, see `linker.review.ownership`). It holds `index/` (an index's own),
-`review.sqlite` (the ledger: everything that people decided), `uploads/` (the files as they came) and `project.json`
-(its name and what was made of the uploads).
+A review's folder has linker's mark (`lock`, see `linker.review.ownership`). It holds `index/` (an index's own),
+`review.sqlite` (the ledger: everything that people decided), `uploads/` (the files as uploaded) and `project.json`
+(its name and how the uploads were used).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """One review: its `key` (the folder's name, which stands in addresses), its folder, index and ledger.
+    """One review: its `key` (the folder's name, used in addresses), its folder, index and ledger.
 
-    A review whose index was given directly has no folder of its own: nothing can be uploaded to it. `problem` says why
-    a review cannot be used; others can.
+    A review whose index was given directly has no folder of its own: nothing can be uploaded to it. `problem` says
+    why a review cannot be used; other reviews still can.
     """
 
     key: str
@@ -57,7 +57,7 @@ class Project:
         return not self.problem and is_index(self.index)
 
     def ledger_of(self, review: str) -> Path:
-        """Return the ledger of another review of the same index by its name; the unnamed one is the project's own."""
+        """Return the ledger of another review of the same index, by name; an empty name means the project's own."""
         if not review:
             return self.ledger
         return self.ledger.with_name(f"{self.ledger.name.removesuffix(LEDGER)}{review}.{LEDGER}")
@@ -69,22 +69,22 @@ class Project:
 
     @property
     def map(self) -> Path:
-        """The file of the map of its documents, which a job draws."""
+        """The file of the map of its documents, made by a job."""
         return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + MAP)
 
     @property
     def matches(self) -> Path:
-        """The file of the candidates of each row, which a job finds."""
+        """The file of the candidates of each row, made by a job."""
         return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + MATCHES)
 
     @property
     def groups(self) -> Path:
-        """The file of the groups of its documents, which a job makes."""
+        """The file of the groups of its documents, made by a job."""
         return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + GROUPS)
 
     @property
     def groups_ledger(self) -> Path:
-        """The ledger of what people say of groups."""
+        """The ledger of people's judgements of groups."""
         return self.ledger.with_name(self.ledger.name.removesuffix(LEDGER) + GROUPS_LEDGER)
 
     @property
@@ -99,7 +99,7 @@ class Project:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What project.json says; empty where there is none."""
+        """The content of project.json; empty if there is none."""
         return _about(self.folder) if self.folder else {}
 
     def describe(self, **changes: Any) -> None:
@@ -109,21 +109,21 @@ class Project:
         )
 
     def adopt(self) -> None:
-        """Mark the folder as a review's if linker 0.2 made it, which left no mark. Raises InputError."""
+        """Mark the folder as a review's if it was made by linker 0.2, which left no mark. Raises InputError."""
         if self.folder and not ownership.is_marked(self.folder) and ownership.has_our_form(self.about):
             ownership.mark(self.folder)
 
     def delete(self) -> None:
         """Delete the review's folder; the names of its uploads are in project.json.
 
-        Raises InputError, naming the file, where it holds anything that linker did not write: nothing is deleted then.
+        Raises InputError, naming the file, if it holds anything that linker did not write: nothing is deleted then.
         """
         self.adopt()
         ownership.delete(self.own_folder, {str(name) for name in self.about.get("roles", {})})
 
 
 class Workspace:
-    """What `linker serve DIR` opens: a folder of reviews, one review's folder, or an index."""
+    """The directory that `linker serve DIR` opens: a folder of reviews, one review's folder, or an index."""
 
     def __init__(self, directory: Path) -> None:
         """Open `directory`, which may be new. Raises InputError if it cannot hold reviews."""
@@ -139,12 +139,12 @@ class Workspace:
 
     @property
     def single(self) -> Project | None:
-        """The only review, where the directory is a review's folder or an index; else None."""
+        """The only review, if the directory is a review's folder or an index; else None."""
         return self._single
 
     @property
     def projects(self) -> list[Project]:
-        """The reviews, and the indexes that lie in the folder, by name."""
+        """The reviews, and the indexes in the folder, by name."""
         if self._single:
             return [self._single]
         try:
@@ -175,7 +175,7 @@ class Workspace:
             raise taken
         about = {"name": name, "created": datetime.now(UTC).isoformat(timespec="seconds")}
         try:
-            # It appears under its name once all of it is on the disk. Only its owner can read it.
+            # It appears under its name once it is completely on disk. Only its owner can read it.
             building = Path(tempfile.mkdtemp(prefix=f"{UNFINISHED}{folder.name}-", dir=self.directory))
             try:
                 ownership.mark(building)
@@ -203,7 +203,7 @@ def key_of(name: str) -> str:
 
 
 def _key(path: Path) -> str:
-    """Return what stands for a folder in addresses: its name, or where that has other characters, one made of it."""
+    """Return a folder's name in addresses: its own or, if that has other characters, one derived from it."""
     name = path.resolve().name
     return (
         name
@@ -228,7 +228,7 @@ def _single(directory: Path) -> Project | None:
 
 
 def _is_review(folder: Path) -> bool:
-    """Return whether a folder bears our mark or, of linker 0.2, which left none, our project.json or our ledger."""
+    """Return whether a folder has our mark or (linker 0.2 left none) our project.json or ledger."""
     if ownership.is_marked(folder) or ownership.is_ledger(folder / LEDGER):
         return True
     with contextlib.suppress(InputError):

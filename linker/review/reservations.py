@@ -1,4 +1,4 @@
-"""Who has which document before them: nobody is given a document that another reader has, until they let it lie."""
+"""Who has which document open: nobody is given a document that another reader has, until that reader leaves it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 
 from linker.review.interface import Candidate
 
-Key = tuple[str, str]  # seed and document; the seed is empty where all seeds describe one topic
+Key = tuple[str, str]  # seed and document; the seed is empty if all seeds describe one topic
 
-SECONDS = 600.0  # after which a document that its reader has let lie goes to the next one who asks
+SECONDS = 600.0  # seconds after which an idle reader's document goes to the next reader
 
 
 class Reservations:
-    """What each holder has before them, and since when. A holder is one reader: a session of the page, or a name.
+    """The document each holder has open, and since when. A holder is one reader: a session of the page, or a name.
 
-    A reservation that has expired stays until somebody else asks, so that a reader who comes back late finds it.
+    An expired reservation stays until somebody else asks, so that a reader who comes back late finds it.
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class Reservations:
         seconds: float = SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`key` says what a candidate is about; `clock` tells the seconds."""
+        """`key` gives a candidate's seed and document; `clock` returns seconds."""
         self._key, self._seconds, self._clock = key, seconds, clock
         self._held: dict[str, tuple[Candidate, float]] = {}
 
@@ -32,7 +32,7 @@ class Reservations:
         return iter(list(self._held))
 
     def get(self, holder: str) -> Candidate | None:
-        """Return what a holder has before them, which renews the reservation, or None."""
+        """Return a holder's open candidate and renew its reservation, or None."""
         if holder not in self._held:
             return None
         candidate, _ = self._held[holder]
@@ -44,7 +44,7 @@ class Reservations:
         self._held[holder] = candidate, self._clock()
 
     def of(self, key: Key) -> Candidate | None:
-        """Return the candidate that somebody has before them, by what it is about, or None."""
+        """Return the open candidate with this key, whoever holds it, or None."""
         return next((held for held, _ in self._held.values() if self._key(held) == key), None)
 
     def take_back(self, holder: str) -> Candidate | None:
@@ -53,13 +53,13 @@ class Reservations:
         return candidate
 
     def release(self, key: Key, holder: str | None = None) -> None:
-        """End the reservations of what was judged, of everybody or of one holder."""
+        """End the reservations of a judged candidate, for everybody or for one holder."""
         for name, (held, _) in list(self._held.items()):
             if self._key(held) == key and holder in (None, name):
                 del self._held[name]
 
     def expired(self) -> Candidate | None:
-        """End the reservation that expired first, and return its candidate, or None."""
+        """End the reservation that expired earliest, and return its candidate, or None."""
         holder, (candidate, since) = min(
             self._held.items(), key=lambda entry: entry[1][1], default=("", (None, self._clock()))
         )
@@ -69,7 +69,7 @@ class Reservations:
         return candidate
 
     def seeds(self, holder: str) -> frozenset[str]:
-        """Return the seeds of what other holders have before them, and have not let lie."""
+        """Return the seeds of other holders' open candidates that have not expired."""
         now = self._clock()
         return frozenset(
             held.seed
@@ -78,9 +78,9 @@ class Reservations:
         )
 
     def others(self, holder: str) -> int:
-        """Return how many candidates other holders have before them."""
+        """Return how many candidates other holders have open."""
         return len({self._key(held) for other, (held, _) in self._held.items() if other != holder})
 
     def keep(self, wanted: Callable[[Candidate], bool]) -> None:
-        """End the reservations of candidates that are wanted no more."""
+        """End the reservations of candidates that are no longer wanted."""
         self._held = {holder: held for holder, held in self._held.items() if wanted(held[0])}

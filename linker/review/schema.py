@@ -1,4 +1,4 @@
-"""The tables of a ledger's file: made, compared word for word with ours, sealed against damage, and upgraded."""
+"""The tables of a ledger's file: created, compared verbatim with ours, sealed against damage, and upgraded."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import xxhash
 
 APPLICATION = 0x6C6E6B72  # "lnkr" in the file's header: a ledger of ours
-VERSION = 2  # of the schema; version 1, of linker 0.2, had no seals and is upgraded when it is opened
+VERSION = 2  # of the schema; version 1 (linker 0.2) had no seals and is upgraded when opened
 
-# Entries are never changed or removed: the triggers hold every program to it that opens the file. The seal of an entry
-# is a checksum of its values and the seal before it, so that none can be changed, added or lost between two others;
-# `seals` holds one for all rows of each of the other tables.
+# Entries are never changed or removed: triggers enforce this for every program that opens the file. The seal of an
+# entry is a checksum of its values and the previous seal, so that no entry can be changed, added or lost between two
+# others; `seals` holds one seal for all rows of each of the other tables.
 SCHEMA = """
 CREATE TABLE entries (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -44,15 +44,15 @@ TABLES = {
     "seeds": ("position", "id", "text", "title", "metadata", "document"),
     "settings": ("key", "value"),
 }
-MOST = 50  # objects that are read of a schema, of which ours has about ten
+MOST = 50  # objects read from a schema; ours has about ten
 
 
 class DamageError(Exception):
-    """The file is not as linker wrote it; the text says what differs."""
+    """The file is not as linker wrote it; the text names the difference."""
 
 
 def seal(values: Iterable[Any], before: str = "") -> str:
-    """Return the checksum of a row's values and the seal before it, the same on every machine and Python."""
+    """Return the checksum of a row's values and the previous seal, the same on every machine and Python."""
     text = before
     for value in values:
         part = value.hex() if isinstance(value, float) else str(value)
@@ -61,7 +61,7 @@ def seal(values: Iterable[Any], before: str = "") -> str:
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Make the tables in the transaction that is open, so that they are all there or none."""
+    """Create the tables in the open transaction: either all of them or none."""
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for statement in _statements(SCHEMA):
@@ -69,7 +69,7 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def check(connection: sqlite3.Connection, version: int = VERSION) -> None:
-    """Raise DamageError if the schema is not ours to the letter: a foreign view or trigger could do anything."""
+    """Raise DamageError if the schema is not exactly ours: a foreign view or trigger could do anything."""
     found = set(
         connection.execute(f"SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT {MOST}").fetchall()
     )
@@ -80,7 +80,7 @@ def check(connection: sqlite3.Connection, version: int = VERSION) -> None:
 
 
 def upgrade(connection: sqlite3.Connection) -> None:
-    """Turn version 1 into the present one in the open transaction. Raises DamageError if it is damaged."""
+    """Upgrade version 1 to the current one in the open transaction. Raises DamageError if it is damaged."""
     check(connection, 1)
     (problem,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if problem != "ok":
@@ -103,7 +103,7 @@ def upgrade(connection: sqlite3.Connection) -> None:
 
 
 def reseal(connection: sqlite3.Connection, name: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Store the seal of a table that holds these rows."""
+    """Store the seal of a table with these rows."""
     connection.execute("INSERT OR REPLACE INTO seals VALUES (?, ?)", (name, seal_of(rows)))
 
 
@@ -114,7 +114,7 @@ def seal_of(rows: Iterable[tuple[Any, ...]]) -> str:
 
 @functools.cache
 def _expected(version: int) -> frozenset[tuple[str, ...]]:
-    """Return what SQLite keeps of a schema of ours."""
+    """Return our schema as SQLite stores it."""
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMAS[version])
         return frozenset(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))

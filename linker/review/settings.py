@@ -27,15 +27,15 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How documents are ordered, and when to stop. Settings of other names are not a review's own.
+    """How documents are ordered, and when to stop. Settings with other names do not belong to a review.
 
     unit: "topic" (all seeds describe one story; a document is judged once) or "pairs" (each seed has its own links).
-    order: "feedback" learns from judgements (a topic's default); without it, seeds are merged by "probability", "z" or
-    "rank" (see `linker.review.orders`), None: by probability where the index has a calibration, else by z.
-    target: the recall to reach, 0 to 1. rule, rule_options: the stopping rule by name. until: stop after that many
-    relevant documents, of each seed where `per_seed` holds. mode, where: as of a search. double: every document is
-    judged by two reviewers. audit: documents of one audit. seed: of everything that is drawn at random. threshold,
-    score: each seed ends at the first candidate whose probability, or retrieval score, is lower.
+    order: "feedback" learns from judgements (a topic's default); without it, seeds are merged by "probability", "z"
+    or "rank" (see `linker.review.orders`), None: by probability if the index has a calibration, else by z. target:
+    the recall to reach, 0 to 1. rule, rule_options: the stopping rule by name. until: stop after that many relevant
+    documents, for each seed if `per_seed` holds. mode, where: as in a search. double: every document is judged by two
+    reviewers. audit: documents per audit. seed: the seed of all random draws. threshold, score: each seed ends at the
+    first candidate whose probability, or retrieval score, is lower.
     """
 
     unit: Unit = "topic"
@@ -85,7 +85,7 @@ class Settings:
 
     @property
     def enough(self) -> int | None:
-        """Of how many matches a row has enough, where each seed has its own: one, unless `per_seed` says otherwise."""
+        """How many matches suffice for a row, if each seed has its own: one, unless `per_seed` says otherwise."""
         return self.until if self.per_seed else 1
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Simulate reviews of topics whose relevant documents are known: how fast they are found, and when a rule stops."""
+"""Simulate reviews of topics with known relevant documents: how fast they are found, and when a rule stops."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
 RECALLS = (0.8, 0.9, 0.95, 1.0)
-FEW = 10  # documents that a reader wants who does not want all
-SEEDS = 3  # relevant documents that are known at the start
+FEW = 10  # documents wanted by a reader who does not want all
+SEEDS = 3  # relevant documents known at the start
 LEFT, TOP, WIDTH, HEIGHT = 60, 24, 640, 360  # of the plot, in pixels
-SHARES = (0.0001, 0.001, 0.01, 0.1, 1.0)  # at its foot
+SHARES = (0.0001, 0.001, 0.01, 0.1, 1.0)  # tick marks on the x axis
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How topics are reviewed.
 
-    texts: descriptions by topic, from which its reviews start; without them, from `seeds` relevant documents drawn at
-    random, or in random order if that is 0. starts: reviews per topic. target, rule: the recall wanted, and the
-    stopping rule by name. most: documents read at most, None for all. seed: of everything drawn at random.
+    texts: descriptions by topic, from which its reviews start; without them, reviews start from `seeds` random
+    relevant documents, or in random order if that is 0. starts: reviews per topic. target, rule: the recall wanted,
+    and the stopping rule by name. most: maximum documents read, None for all. seed: the seed of all random draws.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Plan:
 class Simulated:
     """One review: `found` is the number found after each document read; seeds are neither read nor among `relevant`.
 
-    `stop`: the reads after which the stopping rule estimated that the target was reached; None where it never did.
+    `stop`: the reads after which the stopping rule estimated that the target was reached; None if it never did.
     `total`: by the estimate of then, the relevant documents in all.
     """
 
@@ -64,32 +64,32 @@ class Simulated:
     total: Total | None = None
 
     def reads_to(self, count: int) -> int | None:
-        """Return how many documents were read when `count` were found; None where they were not."""
+        """Return how many documents were read when `count` were found; None if they were not."""
         place = int(np.searchsorted(self.found, count))
         return place + 1 if count > 0 and place < len(self.found) else None
 
     def reads(self, recall: float) -> int | None:
-        """Return how many documents were read to this recall; None where it was not reached."""
+        """Return how many documents were read to this recall; None if it was not reached."""
         return self.reads_to(needed(self.relevant, recall))
 
     def saved(self, recall: float = 0.95) -> float | None:
         """Return the work saved over sampling (Cohen et al., 2006): the share unread at this recall, less 1 − recall.
 
-        None where the recall was not reached.
+        None if the recall was not reached.
         """
         reads = self.reads(recall)
         return None if reads is None else 1 - reads / self.population - (1 - recall)
 
     @property
     def ndcg(self) -> float:
-        """The normalised discounted gain of the order of reading; what was not read counts as not found."""
+        """The normalised discounted gain of the order of reading; unread documents count as not found."""
         gains = 1 / np.log2(np.arange(2, max(len(self.found), self.relevant) + 2))
         hits = np.diff(self.found, prepend=0) > 0
         return float(gains[: len(hits)][hits].sum() / gains[: self.relevant].sum())
 
     @property
     def recall(self) -> float | None:
-        """The recall at which the rule stopped; None where it did not."""
+        """The recall at which the rule stopped; None if it did not."""
         return None if self.stop is None else self.found[self.stop - 1] / self.relevant
 
     def record(self) -> dict[str, object]:
@@ -107,8 +107,8 @@ def simulate(
 ) -> Iterator[Simulated]:
     """Yield the reviews of every topic of `qrels` (topic → document → relevance) that has documents left to find.
 
-    A review ends when everything relevant was found and the rule has stopped, or after `plan.most` documents. Raises
-    InputError if a topic lacks a description, or the rule does not exist.
+    A review ends when all relevant documents are found and the rule has stopped, or after `plan.most` documents.
+    Raises InputError if a topic lacks a description, or the rule does not exist.
     """
     plan = plan or Plan()
     if lacking := sorted(set(qrels) - set(plan.texts)) if plan.texts else []:
@@ -138,7 +138,7 @@ def _read(
     rule = stopping.make(plan.rule, population.size, plan.target)
     found, hits, stop, total = list[int](), 0, None, None
     while plan.most is None or len(found) < plan.most:
-        done = stop is not None or len(left) < LEAST_FOUND  # with fewer found, no rule claims anything
+        done = stop is not None or len(left) < LEAST_FOUND  # with fewer found, rules make no claim
         if (hits == len(left) and done) or (candidate := order.next()) is None:
             break
         hit = candidate.id in left

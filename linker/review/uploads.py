@@ -1,4 +1,4 @@
-"""The files of a review as they came: stored whole or not at all, under names that are safe anywhere."""
+"""The uploaded files of a review: stored completely or not at all, under names that are safe anywhere."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def store(project: Project, name: str, content: BinaryIO, role: str = "posts") -> Path:
-    """Store an uploaded file in the review's folder and return its path; a name that is taken gets a number.
+    """Store an uploaded file in the review's folder and return its path; if its name is taken, a number is added.
 
-    project.json records it with its role: a file that is not recorded is not linker's to delete.
+    project.json records it with its role: linker never deletes a file that is not recorded.
 
-    Raises InputError if the kind of file is not one that can be read, it is empty, or the disk is full.
+    Raises InputError if the file type is not supported, it is empty, or the disk is full.
     """
     stem, suffix = safe_name(name)
     folder = project.uploads
@@ -59,9 +59,9 @@ def store(project: Project, name: str, content: BinaryIO, role: str = "posts") -
 
 
 def safe_name(name: str) -> tuple[str, str]:
-    """Return stem and suffix (with .gz, if there is one) of an uploaded file's name, in plain characters.
+    """Return the stem and suffix (with .gz, if present) of an uploaded file's name, in plain characters.
 
-    Raises InputError if the suffix is not one of a file that can be read.
+    Raises InputError if the suffix is not supported.
     """
     kind = _KIND.search(name)
     if kind is None:
@@ -76,7 +76,7 @@ def safe_name(name: str) -> tuple[str, str]:
 
 
 def _place(temporary: Path, folder: Path, stem: str, suffix: str) -> Path:
-    """Give the file the first of its names that is free; a link fails where one exists, and overwrites nothing."""
+    """Give the file its first free name; creating a hard link fails if the name exists, and overwrites nothing."""
     for number in range(1, 10_000):
         path = folder / f"{stem}{f'-{number}' if number > 1 else ''}{suffix}"
         try:
@@ -88,18 +88,18 @@ def _place(temporary: Path, folder: Path, stem: str, suffix: str) -> Path:
 
 
 def _name(temporary: Path, path: Path) -> None:
-    """Give the file a name that is free. Raises FileExistsError if it is taken."""
+    """Give the file this name. Raises FileExistsError if it is taken."""
     try:
         path.hardlink_to(temporary)
     except OSError as e:
         if e.errno not in NO_LINKS:
             raise
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # takes the name
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # reserves the name
         temporary.replace(path)
 
 
 def remove(project: Project, name: str) -> None:
-    """Delete an uploaded file of a review. Raises InputError if there is none of this name."""
+    """Delete an uploaded file of a review. Raises InputError if there is no file of this name."""
     path = next((path for path in stored(project) if path.name == name), None)
     if path is None:
         raise InputError(
@@ -109,7 +109,7 @@ def remove(project: Project, name: str) -> None:
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file has rows to which columns can be added: RIS, NBIB and ASReview's projects have none."""
+    """Return whether columns can be added to a file's rows: RIS, NBIB and ASReview projects have no rows."""
     return KINDS.get(Path(path.name.removesuffix(".gz")).suffix) not in ("references", "asreview")
 
 

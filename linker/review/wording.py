@@ -1,4 +1,4 @@
-"""Sentences with numbers that can be told in another language: a text in English that keeps how it was made."""
+"""Translatable sentences with numbers: a text in English that keeps its template and values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Protocol, TypeAlias
 
 DOCUMENTS, PAIRS = "documents", "pairs"
 
-# A count (int), a share from 0 to 1 that is shown in whole per cent (float), a number with exactly the digits that are
-# to be shown (Decimal), a word that stays as it is (str), or a Sentence, which is worded too.
+# A count (int), a share from 0 to 1 that is shown in whole per cent (float), a number with exactly the digits to be
+# shown (Decimal), a word that stays as it is (str), or a Sentence, which is translated too.
 Value: TypeAlias = "int | float | Decimal | str | Sentence"
-Show: TypeAlias = Callable[[int | float | Decimal], str]  # writes a number as a language does
+Show: TypeAlias = Callable[[int | float | Decimal], str]  # formats a number for a language
 
 
 class Messages(Protocol):
@@ -27,15 +27,15 @@ class Messages(Protocol):
 
 
 def message(text: str) -> str:
-    """Return the text itself; it marks a text for translation that is looked up later."""
+    """Return the text itself; it marks a text for translation; the lookup happens later."""
     return text
 
 
 class Sentence(str):
-    """A text in English; `told` tells it in another language.
+    """A text in English; `told` returns it in another language.
 
-    `template` holds the places of `values` as `%(name)s`; `one` is its form for one, where the value `num` decides on
-    the form. A sentence that was `joined` has `parts` and what is `between` them instead. Without either, it is a text
+    `template` has placeholders for `values` as `%(name)s`; `one` is its singular form if the value `num` determines
+    the form. A sentence from `joined` has `parts` and the separator `between` instead. Without either, it is a text
     that stays as it is.
     """
 
@@ -46,7 +46,7 @@ class Sentence(str):
     between: str = ""
 
     def told(self, messages: Messages, show: Show) -> str:
-        """Return the sentence in the language of `messages`, its numbers as `show` writes them."""
+        """Return the sentence in the language of `messages`, its numbers formatted by `show`."""
         if self.parts:
             return _told(self.between, messages, show).join(part.told(messages, show) for part in self.parts)
         if not self.template:
@@ -54,9 +54,9 @@ class Sentence(str):
         return _filled(self.one, self.template, self.values, messages, show)
 
     def about(self, what: str) -> Sentence:
-        """Return the sentence about other things than documents: PAIRS, or "posts", which is in English alone.
+        """Return the sentence about things other than documents: PAIRS, or "posts", which exists only in English.
 
-        A noun of the caller's cannot be declined, so that no other language has a place for it.
+        A noun from the caller cannot be declined, so other languages have no placeholder for it.
         """
         if what == DOCUMENTS:
             return self
@@ -79,7 +79,7 @@ def say_many(one: str, many: str, /, num: int, **values: Value) -> Sentence:
 
 
 def joined(parts: Iterable[Sentence], between: str = " ") -> Sentence:
-    """Return sentences one after the other, with `between` (which may be a Sentence) in between."""
+    """Return sentences one after the other, separated by `between` (which may be a Sentence)."""
     parts = tuple(parts)
     sentence = Sentence(between.join(parts))
     sentence.parts, sentence.between = parts, between
@@ -87,7 +87,7 @@ def joined(parts: Iterable[Sentence], between: str = " ") -> Sentence:
 
 
 def renamed(message: str, what: str) -> str:
-    """Return a message about documents as one about something else; of pairs, it is in the catalogues as well."""
+    """Return a message about documents reworded for something else; for pairs, the catalogues have it too."""
     text = message.replace(DOCUMENTS, what.replace("%", "%%"))
     return text.replace("document", "pair") if what == PAIRS else text
 

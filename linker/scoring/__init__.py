@@ -1,3 +1,3 @@
-"""What is learned from links: rankers, scorers of pairs, P(link) and what may be promised of it."""
+"""Models learned from links: rankers, scorers of pairs, P(link) and guarantees about it."""
 
 __all__: list[str] = []

@@ -60,18 +60,18 @@ def rerank(
         dataclasses.replace(before, ids=hits.ids[:k], scores=hits.scores[:k], probabilities=None)
         for before, hits in zip(answer.hits, second, strict=True)
     ]
-    # The scores are no ranker's probabilities any more.
+    # The scores are no longer a ranker's probabilities.
     return dataclasses.replace(answer, hits=best, reranked=True, ranker="")
 
 
 def load_reranker(folder: str | Path) -> Reranker | Ranker:
-    """Return the ranker or the scorer of pairs in a folder that `linker rank train` or `linker sts train` wrote.
+    """Return the ranker or scorer of pairs in a folder written by `linker rank train` or `linker sts train`.
 
     A folder may also hold a CrossEncoder of sentence-transformers (Reimers & Gurevych, 2019) with one score.
 
-    "pooled" is the ranker that comes with linker, unless a folder has that name.
+    "pooled" is linker's default ranker, unless a folder has that name.
 
-    Raises InputError if there is none, MissingExtraError if a scorer needs the extra `pretrained`.
+    Raises InputError if the folder has neither, MissingExtraError if a scorer needs the extra `pretrained`.
     """
     if str(folder) == pooled.NAME and not Path(folder).exists():
         return pooled.load()

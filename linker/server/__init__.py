@@ -1,3 +1,3 @@
-"""Everything that listens or answers programs: the page, the HTTP API and MCP, behind one guard."""
+"""All servers: the page, the HTTP API and MCP, behind one guard."""
 
 __all__: list[str] = []

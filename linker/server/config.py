@@ -1,4 +1,4 @@
-"""What a server shows and answers, to whom, and how much of it: one configuration for the page and the API."""
+"""What a server serves, to whom, and within which limits: one configuration for the page and the API."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from linker.server.guard.hosts import LOOPBACK, Hosts, is_loopback
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request, one client and all of them together may take; sizes in bytes, times in seconds."""
+    """Limits for one request, one client and all clients together; sizes in bytes, times in seconds."""
 
     body: int = 16 << 20
-    bulk: int = 4 << 30  # of a body of `documents:bulk`, which is never held as a whole
+    bulk: int = 4 << 30  # a body of `documents:bulk`, which is never held as a whole
     form: int = 1 << 20  # of a form of the page
     upload: int = 2 << 30  # of files for a review
     seconds: float = 60.0  # until the answer, unless the body is streamed
-    idle: float = 20.0  # between two pieces of a body, or of an answer that nobody fetches
-    rate: float = 0.0  # requests per second of one token or address; 0: any number
+    idle: float = 20.0  # between two chunks of a body, or of an answer that is not fetched
+    rate: float = 0.0  # requests per second per token or address; 0: unlimited
     threads: int = max(4, 2 * cores())  # searches at the same time
     waiting: int = 256  # searches that wait for a thread
     jobs: int = 2  # jobs that run at the same time, in each worker
@@ -37,10 +37,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ServeConfig:
-    """Directories that are served, and who may ask.
+    """The served directories, and who may access them.
 
-    `hosts`: the names that are answered. `access`: who is let in. `proxy_header`: the header in which a proxy names who
-    has signed in there. `jobs_folder`: where workers share the state of jobs; None: there is one process.
+    `hosts`: the host names that are answered. `access`: who is admitted. `proxy_header`: the header in which a proxy
+    names the signed-in user. `jobs_folder`: where workers share the state of jobs; None: there is one process.
     """
 
     directories: tuple[Path, ...]
@@ -77,13 +77,13 @@ class ServeConfig:
 
     @property
     def folder(self) -> Path | None:
-        """The folder in which indexes can be made; None where indexes or a review's folder are served."""
+        """The folder in which indexes can be made; None if indexes or a review's folder are served."""
         if len(self.directories) != 1 or is_index(self.directories[0]):
             return None
         return None if Workspace(self.directories[0]).single else self.directories[0]
 
     def indexes(self) -> Mapping[str, Path]:
-        """Return the directory of each index by its name on the wire, sorted: looked up now, so that it may change.
+        """Return the directory of each index by its name in requests, sorted: looked up each time, as it may change.
 
         Raises InputError if there is none and no page to make one, or if two have the same name.
         """
@@ -102,7 +102,8 @@ class ServeConfig:
 
 
 def has_page(directories: Sequence[Path]) -> bool:
-    """Return whether the API has a page next to it: one directory is given, which is not a mere folder of indexes."""
+    """Return whether the API has a page next to it: one directory is given, and it is not just a folder of
+    indexes."""
     return len(directories) == 1 and (
         is_index(directories[0]) or all(p.folder is not None for p in Workspace(directories[0]).projects)
     )

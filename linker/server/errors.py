@@ -1,4 +1,4 @@
-"""Errors over HTTP, by the register: what is said of each to a program and to a reader; never a traceback."""
+"""Errors over HTTP, by the register: the text of each for programs and for readers; never a traceback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from linker.review.wording import message
 from linker.server.register import OURS, known
 
-# What the page says; of other errors, what they say of themselves.
+# The page's texts; other errors have their own.
 TEXTS = {
     403: message("This form is too old, or it did not come from this page. Load the page again, and repeat."),
     404: message("There is no such page."),
@@ -28,23 +28,23 @@ MEANWHILE = message(
 
 
 class ProblemError(HTTPException):
-    """An answer that is an error: its status, what is wrong and how to mend it, and a code for programs.
+    """An answer that is an error: its status, what is wrong and how to fix it, and a code for programs.
 
-    `retry`: seconds after which the same request may succeed. `text`: what the page says instead, with `values`.
-    `more`: further members of the answer of the API.
+    `retry`: seconds after which the same request may succeed. `text`: the page's text instead, with `values`. `more`:
+    further members of the API's answer.
     """
 
     def __init__(
         self, status: int, detail: str, code: str, *, retry: int | None = None, text: str = "",
         values: Mapping[str, Any] | None = None, **more: Any,
     ) -> None:  # fmt: skip
-        # FastAPI lets no other exception out of the reading of a body
+        # FastAPI lets no other exception escape while reading a body
         super().__init__(status, detail, {} if retry is None else {"retry-after": str(retry)})
         self.code, self.retry, self.text, self.values, self.more = code, retry, text, dict(values or {}), more
 
 
 def problem_of(error: Exception) -> ProblemError:
-    """Return the problem that an exception is to who asked; what is not an error of its own says nothing of itself."""
+    """Return an exception as a problem for the client; an unknown exception reveals nothing."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, RequestValidationError):
@@ -64,7 +64,7 @@ def problem_of(error: Exception) -> ProblemError:
 
 
 def _invalid(error: RequestValidationError) -> ProblemError:
-    """Return which fields are wrong and why, without the values that were sent."""
+    """Return which fields are wrong and why, without the values sent."""
     found = [
         {"pointer": "/".join(map(_token, ("#", *each["loc"][1:]))), "detail": str(each["msg"])}
         for each in error.errors()

@@ -1,4 +1,4 @@
-"""The register of errors: what each is to whoever asked, a status, a code for programs and a sentence.
+"""The register of errors: for each, an HTTP status, a code for programs and a sentence.
 
 The API answers with problem details, the page with a page in the reader's language, MCP with the sentence.
 """
@@ -53,7 +53,7 @@ class RegisterEntry(NamedTuple):
 
 
 def known(error: Exception) -> RegisterEntry | None:
-    """Return what the register says of an error; None of one that is our own fault, which says nothing of itself."""
+    """Return the register's entry for an error; None for our own faults, which reveal nothing."""
     for kind, (status, code) in KNOWN.items():
         if isinstance(error, kind):
             return RegisterEntry(

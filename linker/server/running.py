@@ -1,4 +1,4 @@
-"""Run the page, the API or both until a signal ends them: SIGINT and SIGTERM let requests finish."""
+"""Run the page, the API or both until SIGINT or SIGTERM; requests in progress may finish."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from linker.server.page.app import create_app
 from linker.server.shelf import Shelf
 
 BACKLOG = 1024  # connections that wait to be accepted
-GRACE, API_GRACE = 5, 30  # seconds for requests that are under way when the server ends
-SWITCH = 0.0005  # seconds after which a thread gives way to another, which may be the one that all requests wait for
+GRACE, API_GRACE = 5, 30  # seconds for requests in progress when the server ends
+SWITCH = 0.0005  # seconds after which a thread yields to another, possibly the one serving all requests
 
 
 class _Server(uvicorn.Server):
-    """Calls `then` once it answers; at a signal, the application says at `/ready` that it is draining."""
+    """Calls `then` once it answers; at a signal, the application reports at `/ready` that it is draining."""
 
     def __init__(self, config: uvicorn.Config, then: Callable[[], None], drain: Callable[[], None]) -> None:
         super().__init__(config)
@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             gc.collect()
-            gc.freeze()  # the libraries' objects need not be looked through each time that a request has made many
+            gc.freeze()  # keep the garbage collector from scanning the libraries' objects
             self._then()
 
 
@@ -67,7 +67,7 @@ def run(
     open_browser: bool = False,
     workers: int = 1,
 ) -> None:
-    """Serve until a signal; several worker processes serve the API alone, since the page lives in one.
+    """Serve until a signal; several worker processes serve only the API, since the page needs a single process.
 
     Raises InputError or IndexesError if an index, the folder or the port cannot be used.
     """
@@ -104,7 +104,7 @@ def _by_workers(config: ServeConfig, host: str, port: int, count: int) -> int:
     logs.configure(config.log_format)
     config.indexes()  # a mistake is reported once, not by each worker
     listener = listen(host, port)
-    # Libraries that are loaded in the workers ask this: the workers share the threads that one process would have.
+    # Libraries in the workers read this: the workers share the thread count of a single process.
     threads, _, _ = os.environ.get("OMP_NUM_THREADS", str(cores())).partition(",")
     os.environ["OMP_NUM_THREADS"] = str(max(1, int(threads) // count))
 
@@ -136,9 +136,9 @@ def serve(
     open_browser: bool = False,
     grace: int = GRACE,
 ) -> None:
-    """Serve an application until a signal, and then give requests under way `grace` seconds.
+    """Serve an application until a signal, and then give requests in progress `grace` seconds.
 
-    `proxied`: believe a proxy on this machine about addresses. `learner`: load what the page learns with. Raises
+    `proxied`: trust addresses from a proxy on this machine. `learner`: preload the learning libraries. Raises
     InputError if the port cannot be used.
     """
     listener = listen(host, port)
@@ -146,7 +146,7 @@ def serve(
 
     def announce() -> None:
         print(address, flush=True)
-        if learner:  # else the first document would wait for it
+        if learner:  # otherwise the first document would have to wait
             threading.Thread(target=_load_learner, name="load learner", daemon=True).start()
         if open_browser:
             webbrowser.open(address)
@@ -169,7 +169,7 @@ def serve_on(
     )  # fmt: skip
     allow_descriptors()
     sys.setswitchinterval(SWITCH)
-    signal.signal(signal.SIGTERM, _end)  # uvicorn sends the signal again when all is closed
+    signal.signal(signal.SIGTERM, _end)  # uvicorn sends the signal again after shutdown
     with contextlib.suppress(KeyboardInterrupt):
         _Server(options, then, getattr(app, "drain", lambda: None)).run(sockets=[listener])
 
@@ -181,14 +181,14 @@ def address_of(host: str, listener: socket.socket) -> str:
 
 
 def _load_learner() -> None:
-    with contextlib.suppress(MissingExtraError):  # the page says so once it is needed
+    with contextlib.suppress(MissingExtraError):  # the page reports it when needed
         model.load()
 
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens. Raises InputError if the port cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named, asyncio sends at once (TCP_NODELAY); else an answer waits 40 ms for the client's ACK.
+    # With an explicit protocol, asyncio sets TCP_NODELAY; otherwise answers wait 40 ms for the client's ACK.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,4 +1,4 @@
-"""The indexes and reviews that are open in one application, whoever asks for them: the page, the API or MCP."""
+"""The indexes and reviews open in one application, shared by the page, the API and MCP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 class Opened:
     """One review, ready: several threads may use all of it.
 
-    `copies` remembers the near duplicates of documents; `computed`, what a page last made, with what it was made of.
+    `copies` caches the near duplicates of documents; `computed`, the last values a page computed, with their inputs.
     """
 
     project: Project
@@ -41,14 +41,14 @@ class Opened:
                 ledger.close()
 
     def once(self, name: str, of: Any, compute: Callable[[], Any]) -> Any:
-        """Return what `compute` made of `of`, made again where that is no longer equal to what it was."""
+        """Return the result of `compute`, cached until `of` is no longer equal to its previous value."""
         known = self.computed.get(name)
         if known is None or known[0] != of:
             self.computed[name] = known = (of, compute())
         return known[1]
 
     def read_once(self, name: str, path: Path, read: Callable[[Path], Any]) -> Any:
-        """Return what `read` makes of a file, read again where that has changed; None if there is no file."""
+        """Return the result of `read` for a file, cached until the file changes; None if there is no file."""
         try:
             of = path.stat()
         except OSError:
@@ -63,11 +63,11 @@ class Shelf:
         self._engines, self._reviews = _Kept[Engine](), _Kept[Opened]()
 
     def engine(self, directory: Path) -> Engine:
-        """Return the engine of an index. Raises what `Engine.open` does."""
+        """Return the engine of an index. Raises the same errors as `Engine.open`."""
         return self._engines.get(directory.resolve(), lambda: Engine.open(directory))
 
     def review(self, project: Project, name: str = "") -> Opened:
-        """Return a review, or another one of its index by `name`; a folder of linker 0.2 is marked as a review's.
+        """Return a review, or another one of its index by `name`; a folder from linker 0.2 is marked as a review.
 
         Raises InputError or IndexesError if it cannot be opened.
         """
@@ -81,12 +81,12 @@ class Shelf:
         return Opened(project, engine, ledger, Review(engine, ledger))
 
     def prepare(self, project: Project) -> None:
-        """Open a review, and train its first model, while its reader is still at another page."""
+        """Open a review, and train its first model, while its reader is still on another page."""
         if project.ledger not in self._reviews.values:
             threading.Thread(target=self._prepare, args=(project,), daemon=True).start()
 
     def _prepare(self, project: Project) -> None:
-        with contextlib.suppress(InputError, IndexesError, OSError):  # Judge says what is wrong
+        with contextlib.suppress(InputError, IndexesError, OSError):  # the Judge page reports it
             opened = self.review(project)
             if project.ready:
                 opened.review.prepare()
@@ -104,12 +104,12 @@ class Shelf:
             return 0
 
     def close_review(self, project: Project) -> None:
-        """Close a review, of whose index a job has made another one; the next reader opens it again."""
+        """Close a review whose index a job has replaced; the next reader opens it again."""
         if opened := self._reviews.values.pop(project.ledger, None):
             opened.close()
 
     def forget(self, project: Project) -> None:
-        """Close a review that is about to be deleted, and let go of its index; who has that goes on with it."""
+        """Close a review that is about to be deleted, and release its index; current users may go on using it."""
         self.close_review(project)
         self._engines.values.pop(project.index.resolve(), None)
 
@@ -129,14 +129,14 @@ class Shelf:
 
 
 class _Kept(Generic[T]):
-    """Values by paths, each made once."""
+    """Values by path, each made once."""
 
     def __init__(self) -> None:
         self.values: dict[Path, T] = {}
         self._locks: dict[Path, threading.Lock] = {}
 
     def get(self, path: Path, make: Callable[[], T]) -> T:
-        """Return a value; where there is none, what `make` returns, for which only those who want it wait."""
+        """Return a value, created by `make` if there is none; only callers for the same path wait for it."""
         found = self.values.get(path)
         if found is None:
             with self._locks.setdefault(path, threading.Lock()):

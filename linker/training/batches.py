@@ -1,4 +1,4 @@
-"""Links between texts and documents, and batches of links in an order that only the seed and the epoch determine."""
+"""Links between texts and documents, and batches of links in an order determined only by the seed and the epoch."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Batch:
 
 
 class Batches:
-    """Batches of up to `size` links. The order depends only on seed and epoch, so that resuming means skipping."""
+    """Batches of up to `size` links. The order depends only on seed and epoch, so resuming means skipping."""
 
     def __init__(self, pairs: Pairs, size: int, seed: int, hard_negatives: int = 0) -> None:
         self._links = np.array(pairs.links, dtype=np.int64)
@@ -73,7 +73,7 @@ class Batches:
         order = rng.permutation(len(self._links))
         parts = np.array_split(
             self._links[order], len(self)
-        )  # of even sizes, so that no batch of one remains
+        )  # of even sizes, so that no batch with a single link remains
         return [self._batch(part, rng) for part in parts]
 
     def _batch(self, links: Int64Array, rng: np.random.Generator) -> Batch:

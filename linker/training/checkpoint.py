@@ -21,7 +21,7 @@ RANDOM, RANDOM_CUDA = "random", "random_cuda"
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """The progress of a training: steps taken, the best dev MRR and the number of epochs since."""
+    """The progress of a training run: steps taken, the best dev MRR and the number of epochs since."""
 
     step: int = 0
     best: float = -1.0
@@ -67,7 +67,7 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting
         module.load_state_dict(_within(tensors, "model."))
         optimizer.load(_within(tensors, "optimizer."))
         torch.set_rng_state(tensors[RANDOM])
-        if _on_gpu(module) and RANDOM_CUDA in tensors:  # not where the checkpoint was made on a processor
+        if _on_gpu(module) and RANDOM_CUDA in tensors:  # not if the checkpoint was made on a CPU
             torch.cuda.set_rng_state(tensors[RANDOM_CUDA])
         return TrainingProgress(**header["progress"])
     except (LookupError, TypeError, ValueError, RuntimeError) as e:

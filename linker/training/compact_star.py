@@ -1,8 +1,8 @@
-"""The star's relay over distinct tokens with their counts: the vectors of `StarTransformer` for a third of its price.
+"""The star's relay over distinct tokens with their counts: the vectors of `StarTransformer` at a third of its cost.
 
-While the ring's output is zero, as it is at its start, a token's weight depends on its type and its text alone. A
-text of 1,000 tokens has 400 types, so the relay can read whole documents in training. Shapes: B texts of at most U
-types, d dimensions, h heads, f inputs of the keys besides the vectors.
+While the ring's output is zero, as it is initially, a token's weight depends only on its type and its text. A text of
+1,000 tokens has 400 types, so the relay can process whole documents in training. Shapes: B texts of at most U types,
+d dimensions, h heads, f inputs of the keys in addition to the vectors.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from linker.encoders.configs import StarConfig
 from linker.encoders.entmax import MIN_EPSILON
 from linker.encoders.star import StarTransformer
 
-STEPS = 30  # of Newton's method at most
-PART = 120_000  # places per pass, padding included: each pass has a gradient of the whole table
+STEPS = 30  # maximum steps of Newton's method
+PART = 120_000  # positions per pass, padding included: each pass has a gradient of the whole table
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Types:
 
 
 class CountedEntmax(torch.autograd.Function):
-    """α-entmax over places that occur `counts` times: returns their masses, count × probability, which sum to 1.
+    """α-entmax over positions that occur `counts` times: returns their masses, count × probability, which sum to 1.
 
     The same as `linker.encoders.entmax` on repeated scores. Scores and counts are [..., U], α is [..., 1].
     """
@@ -92,9 +92,9 @@ class CountedEntmax(torch.autograd.Function):
 
 
 class CompactStar(nn.Module):
-    """A star's embedding and relay as a map from types to normalised vectors, with further inputs of the keys.
+    """A star's embedding and relay as a map from types to normalised vectors, with additional inputs to the keys.
 
-    `inputs`, float32 [f, h], starts at zero and weighs the features of a type: `FEATURES` says which there are.
+    `inputs`, float32 [f, h], starts at zero and weighs the features of a type, which are listed in `FEATURES`.
     """
 
     FEATURES = ("idf", "count", "first")
@@ -110,8 +110,8 @@ class CompactStar(nn.Module):
         self.register_buffer("idf", torch.from_numpy(idf.astype(np.float32)))
         self.inputs = nn.Parameter(torch.zeros(len(self.FEATURES), config.heads))
         self.mean_only = False  # the vector is the plain mean
-        self.learns_weights = True  # gradients reach the weights; otherwise only what they mix
-        self.learns_keys = True  # … and the vectors of which keys are made
+        self.learns_weights = True  # gradients reach the weights; otherwise only the mixed vectors
+        self.learns_keys = True  # … and the vectors from which keys are computed
         self.fixed_alpha: float | None = None
         self.length_free = True
         self.used = len(self.FEATURES)  # the number of inputs in use; the others are 0
@@ -162,7 +162,7 @@ class CompactStar(nn.Module):
         return _bag(types.ids, table, types.counts) / types.counts.sum(1, keepdim=True).clamp(min=1)
 
     def masses(self, types: Types, normed: Tensor, mean: Tensor) -> Tensor:
-        """Return the weights of the relay itself and of every type, [B, h, 1 + U]; they sum to 1."""
+        """Return the weights of the relay and of every type, [B, h, 1 + U]; they sum to 1."""
         relay, alpha = self.relay, self.alpha()[:, None]
         seen = functional.layer_norm(mean, mean.shape[-1:])
         query = relay._split(relay.query(seen)) / relay.head_dim**0.5
@@ -178,7 +178,7 @@ class CompactStar(nn.Module):
         return masses
 
     def features(self, types: Types) -> Tensor:
-        """Return a type's idf, the logarithm of its count, and how early it comes first, centred: [B, 3, U]."""
+        """Return each type's idf, log count, and how early it first occurs, centred: [B, 3, U]."""
         idf: Tensor = self.get_buffer("idf")[types.ids]
         found = torch.stack([idf, types.counts.clamp(min=1).log(), (types.first * 10 + 1).log()], 1)
         found[:, self.used :] = 0

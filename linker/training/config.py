@@ -24,16 +24,16 @@ class DataConfig:
     documents: Path
     train: Path
     dev: Path | None = None
-    # "gensim" and "lsa" are learned from the documents and texts; otherwise "random", or a path.
+    # "gensim" and "lsa" are learned from the documents and texts; otherwise "random" or a path.
     word_vectors: str = "gensim"
-    dim: int = 300  # of learned or random vectors
-    lsa_dim: int = 0  # latent semantic dimensions of the corpus, appended to the vectors of a file
+    dim: int = 300  # dimension of learned or random vectors
+    lsa_dim: int = 0  # latent semantic dimensions of the corpus, appended to a file's vectors
     lsa_weight: float = 0.5  # length of that part, relative to the file's
     min_count: int = 2
     max_vocabulary: int = 50_000
-    sif: float | None = 1e-3  # smooth inverse frequency: rarer words get longer vectors; none: keep lengths
-    rescale: bool = True  # vectors to a mean length of 1, so that learning rates are comparable
-    word_epochs: int = 10  # passes of gensim over the texts
+    sif: float | None = 1e-3  # smooth inverse frequency: rarer words get longer vectors; None: keep lengths
+    rescale: bool = True  # scale vectors to a mean length of 1, so that learning rates are comparable
+    word_epochs: int = 10  # gensim's passes over the texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Choice:
 class EncoderConfig:
     """The model. In a file, `kind` and `preset` select it, next to its hyperparameters.
 
-    The model's `dim` is that of the word vectors and is not given in a file.
+    The model's `dim` equals the word vectors' and is not given in a file.
     """
 
     model: ModelConfig = PRESETS["recommended"]
@@ -62,13 +62,13 @@ class EncoderConfig:
 
     @classmethod
     def read_table(cls, values: Mapping[str, Any], where: str, prefix: str) -> Self:
-        """Return the table `[encoder]` of a file. Raises ConfigError naming `where` and the key where one is wrong."""
+        """Return the table `[encoder]` of a file. Raises ConfigError naming `where` and the wrong key."""
         choices = {f.name for f in dataclasses.fields(_Choice)}
         choice = changed(_Choice(), {k: v for k, v in values.items() if k in choices}, where, prefix)
         model = PRESETS[choice.preset] if choice.kind == "star" else KINDS[choice.kind]()
         rest = {key: value for key, value in values.items() if key not in choices}
         if isinstance(model, StarConfig) and rest.get("score") == "cosine":
-            # The preset's contrast would be divided out by a cosine.
+            # A cosine would cancel the preset's contrast.
             model = dataclasses.replace(model, contrast=None)
         hyperparameters = {f.name for f in dataclasses.fields(model)}
         for key in rest:
@@ -91,7 +91,8 @@ class TrainingConfig:
     """
 
     loss: Literal["infonce", "triplet", "multi-similarity"] = "infonce"
-    # Of triplet and multi-similarity; negatives are of the other kind, or with "both", the triplet loss's, of either.
+    # For triplet and multi-similarity; negatives are of the other kind or, with "both" and the triplet loss, of
+    # either.
     anchor: Literal["text", "document", "both"] = "text"
     temperature: float = 0.05
     margin: float = 0.15
@@ -104,14 +105,14 @@ class TrainingConfig:
     inputs_lr: float = 100.0
     weight_decay: float = 0.0  # AdamW; 0 is Adam
     warmup: float = 0.1  # share of all steps
-    schedule: Schedule = "linear"  # how the learning rate goes on: it falls to 0, or is constant
-    clip: float = 1.0  # maximum norm of the gradient; inf: any
+    schedule: Schedule = "linear"  # after the warm-up, the learning rate falls to 0 or is constant
+    clip: float = 1.0  # maximum norm of the gradient; inf: no limit
     max_length: int = 256  # tokens per text in training
     crop: bool = False  # take these tokens from a random position of a document, not from its start
     word_dropout: float = 0.0  # probability that a token is left out
-    hard_negatives: int = 0  # per text: documents that BM25 ranks high and that are not linked to it
-    negatives_depth: int = 50  # of BM25's ranking, from which these are drawn
-    # Documents per step that also have to be found by a window of their own text (inverse cloze task).
+    hard_negatives: int = 0  # per text: unlinked documents that BM25 ranks high
+    negatives_depth: int = 50  # depth of BM25's ranking from which these are drawn
+    # Documents per step that must also be found from a window of their own text (inverse cloze task).
     cloze: int = 0
     cloze_window: int = 40  # tokens of such a window, at most half of the document
     mean_epochs: int = 0  # epochs in which the word vectors first learn as a plain mean, which takes seconds
@@ -176,7 +177,7 @@ class OutputConfig:
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
-    """A whole training file."""
+    """A complete training file."""
 
     data: DataConfig
     output: OutputConfig

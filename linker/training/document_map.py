@@ -27,7 +27,7 @@ Points = npt.NDArray[np.float64]
 def draw_documents(encoder: Encoder, documents: Sequence[Document], path: Path, most: int = MOST) -> Path:
     """Draw at most `most` documents, spread evenly over the corpus, as an SVG file and return its path.
 
-    A point's tooltip is its document's text; its label, where there is room, the first words. Raises InputError for
+    A point's tooltip is its document's text; its label, if there is room, the first words. Raises InputError for
     fewer than five documents, MissingExtraError without scikit-learn.
     """
     if len(documents) < FEWEST:
@@ -56,7 +56,7 @@ def tsne(vectors: npt.NDArray[np.float32]) -> Points:
 
 
 def on_paper(places: Points) -> Points:
-    """Return places [n, 2] scaled to the page."""
+    """Return coordinates [n, 2] scaled to the page."""
     low, span = places.min(0), np.ptp(places, axis=0).clip(1e-9)
     paper: Points = MARGIN + (places - low) / span * (np.array([WIDTH, HEIGHT]) - 2 * MARGIN)
     return paper
@@ -69,7 +69,7 @@ def as_svg(
     colours: Sequence[str] | None = None,
     legend: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Return the picture of points [n, 2] with their texts as tooltips; `legend`: colours and what they stand for."""
+    """Return the picture of points [n, 2] with their texts as tooltips; `legend`: colours and their meanings."""
     colours = colours or [BLUE] * len(texts)
     labels = [text if len(text) <= 24 else text[:24].rsplit(" ", 1)[0] + "…" for text in texts]
     shown = _with_room(points, labels)
@@ -94,7 +94,7 @@ def as_svg(
 
 
 def _with_room(points: Points, labels: Sequence[str]) -> list[bool]:
-    """Return for each label whether it fits on the page without overlapping an earlier one."""
+    """Return, for each label, whether it fits on the page without overlapping an earlier one."""
     taken: list[tuple[float, float, float]] = []
     shown = []
     for (x, y), label in zip(points, labels, strict=True):
@@ -107,6 +107,6 @@ def _with_room(points: Points, labels: Sequence[str]) -> list[bool]:
 
 
 def cleaned(text: str, most: int = 300) -> str:
-    """Return a text on one line of at most `most` characters, without what XML does not allow."""
+    """Return a text on one line of at most `most` characters, without characters that XML forbids."""
     flat = " ".join(_NOT_XML.sub(" ", text).split())
     return flat if len(flat) <= most else flat[:most] + "…"

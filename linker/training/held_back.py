@@ -1,9 +1,9 @@
-"""Inputs of a star's keys that learn from links which its word vectors have not seen.
+"""Inputs to a star's keys that learn from links that its word vectors have not seen.
 
-Word vectors know the links that they learned from by heart, so that attention finds nothing left in them. Here the
+Word vectors memorise the links that they learned from, so attention has nothing left to learn there. Here, the
 vectors first learn from a part of the links; the weights of idf, count and first position in the relay's keys, and α,
-learn from the links that were held back. Both then go to a star whose vectors learn from all links: no part has been
-taught by its own answers (docs/attention.md).
+learn from the held-back links. Both are then used in a star whose vectors learn from all links: no part was trained
+on its own answers (docs/attention.md).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from linker.training.config import TrainConfig, TrainingConfig
 from linker.training.losses import info_nce
 from linker.training.schedule import learning_rate_scale, parameter_groups, scale_rates
 
-LENGTH = 2000  # tokens read of a document, from a random position
+LENGTH = 2000  # tokens read from a document, from a random position
 INPUTS_RATE, ALPHA_RATE = 1e-2, 5e-3
 TEMPERATURE, DROPOUT, WARMUP = 0.07, 0.3, 0.1
-# What the relay over distinct tokens computes as the star does, beside `contrast`, which must be a number.
+# Options for which the relay over distinct tokens matches the star, besides `contrast`, which must be a number.
 NEEDED = {"key_inputs": True, "layers": 1, "residual": True, "layer_norm": False, "leaky_relu": False,
           "max_weight": 0.0, "score": "dot", "relay_key": True}  # fmt: skip
 Ids = npt.NDArray[np.int32]
 
 
 def check(config: TrainConfig) -> None:
-    """Raise ConfigError if `training.held_back` is asked for and the other settings do not allow it."""
+    """Raise ConfigError if `training.held_back` is set and the other settings do not allow it."""
     if not config.training.held_back:
         return
     model = config.encoder.model
@@ -55,7 +55,7 @@ def check(config: TrainConfig) -> None:
 
 
 def halves(pairs: Pairs, share: float, seed: int) -> tuple[Pairs, Pairs]:
-    """Return the pairs with the links that vectors may learn from, and with those of the `share` of texts held back.
+    """Return the pairs with the links for learning vectors, and the pairs with the held-back `share` of texts.
 
     Raises ConfigError if a part would be empty.
     """
@@ -110,7 +110,7 @@ def _descend(
         for number, batch in enumerate(steps):
             scale_rates(optimizer, learning_rate_scale(number, len(steps), WARMUP))
             optimizer.zero_grad(set_to_none=True)
-            # A stream of its own: the windows of the vectors' training would not be new to them.
+            # A separate random stream: the vectors have already seen the windows of their training.
             loss = loss_of(batch, np.random.default_rng([seed, 2, number]))
             torch.autograd.backward(loss)
             torch.nn.utils.clip_grad_norm_([parameter for _, parameter in learned], 1.0)
@@ -127,7 +127,7 @@ def _loss(
 
 
 class _Cloze:
-    """The inverse cloze task: a window of each of `size` documents has to find the rest of it (Lee et al., 2019)."""
+    """The inverse cloze task: a window of each of `size` documents must find its rest (Lee et al., 2019)."""
 
     def __init__(self, documents: Sequence[Ids], size: int, window: int) -> None:
         self._documents = [ids for ids in documents if len(ids) > 1]
@@ -148,7 +148,7 @@ class _Cloze:
 
 
 def _types(texts: Iterator[Ids], rng: np.random.Generator) -> Types:
-    """Return a random window of LENGTH tokens of each text, of whose tokens a share is left out."""
+    """Return a random window of LENGTH tokens of each text, with a share of the tokens dropped."""
     read = []
     for ids in texts:
         start = int(rng.integers(0, max(1, len(ids) - LENGTH + 1)))

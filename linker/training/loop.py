@@ -35,7 +35,7 @@ from linker.training.teacher import Teacher
 from linker.training.vectors import WHOLE
 
 Ids = Sequence[Sequence[int]]
-SAMPLE = 32  # documents on which each head's zeros are counted
+SAMPLE = 32  # documents used to count each head's zeros
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,13 @@ def train(
     teacher: Teacher | None = None,
     resume: bool = False,
 ) -> Report:
-    """Train an encoder in place and save the best model in the folder `out`, which is usable at every moment.
+    """Train an encoder in place and save the best model in the folder `out`, which is usable at any moment.
 
-    The best model has the highest MRR of dev texts over dev documents, the untrained model included; without dev, it is
-    the last. `out`/training holds the checkpoint and metrics.jsonl. A training that was killed and resumed with the
-    same data and settings ends with the same weights as one that was not. Under torchrun, the processes share the work
-    on each batch and on each evaluation, and the first one writes. Raises LinkerError if the loss is not finite or
-    `config.device` is missing, InputError if the folder or the checkpoint does not fit.
+    The best model, possibly the untrained one, has the highest MRR of dev texts over dev documents; without dev, it
+    is the last. `out`/training holds the checkpoint and metrics.jsonl. A training run that was killed and resumed
+    with the same data and settings ends with the same weights as an uninterrupted one. Under torchrun, the processes
+    share the work on each batch and each evaluation, and the first one writes. Raises LinkerError if the loss is not
+    finite or `config.device` is missing, InputError if the folder or the checkpoint does not match.
     """
     trainer = _Trainer(encoder, pairs, dev, config, out, teacher)
     if resume and trainer.checkpoint.exists():
@@ -74,7 +74,7 @@ def train(
 
 
 class _Trainer:
-    """The state of a training and its steps."""
+    """The state of a training run and its steps."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class _Trainer:
         self._save()
 
     def restore(self) -> None:
-        """Continue from the checkpoint, and drop figures logged after it, since they will be logged again."""
+        """Continue from the checkpoint, and drop figures logged after it, which will be logged again."""
         self.progress = load_checkpoint(self.checkpoint, self.encoder.module, self.optimizer, self.setting)
         lines = (
             self.metrics.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -193,7 +193,7 @@ class _Trainer:
     def _mined(self, texts: Tensor, documents: Tensor, positives: Tensor) -> Tensor:
         """Return the loss of the pairs that the miner keeps.
 
-        Danovitch's anchors (equation 7) are documents; those of his code are both, and so are its negatives.
+        Danovitch's anchors (equation 7) are documents; in his code, anchors and negatives are both kinds.
         """
         config = self.config
         ours, theirs, negatives = texts, documents, ~positives
@@ -211,7 +211,8 @@ class _Trainer:
         return multi_similarity(ours @ theirs.T, near, far)
 
     def _cloze(self, rng: np.random.Generator) -> Tensor:
-        """Return the loss of the inverse cloze task: find a document's rest by a window of it (Lee et al., 2019)."""
+        """Return the loss of the inverse cloze task: find a document's rest from a window of it (Lee et al.,
+        2019)."""
         config = self.config
         rows = rng.choice(self.long, min(config.cloze, len(self.long)), replace=False)
         texts, rests = [], []
@@ -266,7 +267,7 @@ class _Trainer:
 
 
 def device_of(name: str) -> torch.device:
-    """Return the device that `training.device` names. Raises LinkerError if PyTorch does not find it."""
+    """Return the device named in `training.device`. Raises LinkerError if PyTorch does not find it."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     elif name == "cuda" and not torch.cuda.is_available():
@@ -290,7 +291,7 @@ def _window(ids: Sequence[int], size: int, rng: np.random.Generator) -> Sequence
 
 
 def _setting(encoder: TextEncoder, data: list[Any], config: TrainingConfig) -> str:
-    """Return everything on which the weights depend as JSON; the interval of checkpoints is left out."""
+    """Return everything that determines the weights, as JSON; the checkpoint interval is left out."""
     digest = xxhash.xxh3_64_hexdigest(json.dumps(data).encode())
     settings = dataclasses.asdict(config) | encoder.describe() | {"data": digest}
     return json.dumps({k: v for k, v in settings.items() if k != "checkpoint_steps"}, sort_keys=True)
@@ -299,5 +300,5 @@ def _setting(encoder: TextEncoder, data: list[Any], config: TrainingConfig) -> s
 def _step_of(line: str) -> int:
     try:
         return int(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError, RecursionError):  # the last line of a killed run
+    except (ValueError, KeyError, TypeError, RecursionError):  # the last line from a killed run
         return 1 << 60

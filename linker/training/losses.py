@@ -10,8 +10,8 @@ from torch.nn import functional
 def info_nce(texts: Tensor, documents: Tensor, positives: Tensor, temperature: float) -> Tensor:
     """Return InfoNCE, the mean of −log softmax over links (van den Oord et al., 2018): texts [n, d], documents [m, d].
 
-    `positives`, bool [n, m], is True where a text and a document are linked. The softmax of a link is over its document
-    and those not linked to its text. Hard negatives are further rows of `documents`.
+    `positives`, bool [n, m], is True where a text and a document are linked. The softmax of a link is over its
+    document and the documents not linked to its text. Hard negatives are further rows of `documents`.
     """
     logits = texts @ documents.T / temperature
     against = logits.masked_fill(positives, -torch.inf).logsumexp(1, keepdim=True)  # [n, 1]
@@ -20,9 +20,9 @@ def info_nce(texts: Tensor, documents: Tensor, positives: Tensor, temperature: f
 
 
 def triplet_margin(anchors: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
-    """Return the mean of those of max(0, ‖a − p‖ − ‖a − n‖ + margin) that are not 0; 0 if there are none.
+    """Return the mean of the nonzero values of max(0, ‖a − p‖ − ‖a − n‖ + margin); 0 if there are none.
 
-    t triplets, [t, d] each. It is the loss of Danovitch's code; his equation 7 squares the distances.
+    t triplets, [t, d] each. This is the loss in Danovitch's code; his equation 7 squares the distances.
     """
     near, far = (_distance(anchors, x) for x in (positives, negatives))
     losses = functional.relu(near - far + margin)
@@ -30,7 +30,7 @@ def triplet_margin(anchors: Tensor, positives: Tensor, negatives: Tensor, margin
 
 
 def _distance(x: Tensor, y: Tensor) -> Tensor:
-    """Return distances [t], whose gradient is finite at 0 too."""
+    """Return distances [t], with a finite gradient even at 0."""
     return (x - y).square().sum(-1).clamp(min=1e-12).sqrt()
 
 

@@ -78,7 +78,7 @@ class Optimizer:
         }
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Restore what `state` returned."""
+        """Restore the tensors that `state` returned."""
         for p, part in enumerate(self.parts):
             moments: dict[int, dict[str, Tensor | int]] = {}
             for name, value in state.items():
@@ -91,10 +91,10 @@ class Optimizer:
 
     @staticmethod
     def _counts(part: torch.optim.Optimizer) -> bool:
-        return isinstance(part, torch.optim.SparseAdam)  # counts its steps as a number, AdamW as a tensor
+        return isinstance(part, torch.optim.SparseAdam)  # its step count is a number, AdamW's a tensor
 
     def _gradients(self) -> Iterator[Tensor]:
-        """Yield the values of each gradient; those of a sparse one are first summed per token."""
+        """Yield the values of each gradient; values of a sparse one are first summed per token."""
         for part in self.parts:
             for parameter in (p for group in part.param_groups for p in group["params"]):
                 if parameter.grad is not None and parameter.grad.is_sparse:

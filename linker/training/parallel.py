@@ -1,8 +1,8 @@
 """Training in several processes, started by torchrun: each encodes a share of every batch.
 
-The negatives of a text are the batch's other documents, so that averaging the losses of parts, as
-DistributedDataParallel does, would change the training. Here, vectors are gathered, every process computes the same
-loss over all of them, and the gradients of the shares add up to those of a single process.
+The negatives of a text are the batch's other documents, so averaging the losses of parts, as DistributedDataParallel
+does, would change the training. Here, vectors are gathered, every process computes the same loss over all of them,
+and the gradients of the shares add up to those of a single process.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from indexes.dtypes import Float32Array, Int64Array
 
 PATIENCE = timedelta(
     days=1
-)  # while the first process asks a teacher; one that dies ends the others by torchrun
+)  # while the first process queries a teacher; if a process dies, torchrun ends the others
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The number of this process, from 0, and the number of processes."""
+    """The index of this process, from 0, and the number of processes."""
 
     rank: int = 0
     size: int = 1
@@ -50,7 +50,8 @@ class World:
         return gathered[torch.from_numpy(first).to(gathered.device)]
 
     def gathered(self, own: Float32Array, count: int) -> Float32Array:
-        """Return the rows of all processes, float32 [count, d], in order; `own`, float32 [r, d], are this one's."""
+        """Return the rows of all processes, float32 [count, d], in order; `own`, float32 [r, d], are this
+        process's."""
         if self.size == 1:
             return own
         return self.gather(torch.from_numpy(own).to(_wire()), count).cpu().numpy()
@@ -70,9 +71,7 @@ class World:
         for parameter in module.parameters():
             if not parameter.requires_grad:
                 continue
-            if (
-                id(parameter) in sparse
-            ):  # also without a gradient here: the others wait for this process's part
+            if id(parameter) in sparse:  # even without a gradient here: the others wait for this process
                 parameter.grad = self._sum_of_rows(parameter)
                 continue
             if parameter.grad is None:
@@ -80,7 +79,7 @@ class World:
             distributed.all_reduce(parameter.grad)
 
     def _sum_of_rows(self, table: nn.Parameter) -> Tensor:
-        """Return the sum of the processes' sparse gradients, whose rows are gathered: NCCL adds no sparse tensors."""
+        """Return the sum of the processes' sparse gradients by gathering rows: NCCL cannot add sparse tensors."""
         rows, values = (
             torch.zeros(0, dtype=torch.int64, device=table.device),
             table.new_zeros((0, table.shape[1])),
@@ -100,7 +99,7 @@ class World:
         return total.coalesce()
 
     def _padded(self, own: Tensor, longest: int) -> list[Tensor]:
-        """Return what each process has, [longest, d] each: `own`, [n, d], is filled up with zeros."""
+        """Return the rows of each process, [longest, d] each: `own`, [n, d], is padded with zeros."""
         padded = own.new_zeros((longest, own.shape[1]))
         padded[: len(own)] = own.detach()
         parts = [torch.empty_like(padded) for _ in range(self.size)]
@@ -108,7 +107,7 @@ class World:
         return parts
 
     def agree(self, numbers: list[float]) -> list[float]:
-        """Return the numbers of the first process, in all processes."""
+        """Return the first process's numbers, in all processes."""
         if self.size == 1:
             return numbers
         message = torch.tensor(numbers, dtype=torch.float64, device=_wire())
@@ -127,7 +126,7 @@ ALONE = World()
 def join(device: torch.device) -> World:
     """Return the processes that torchrun started, after connecting to them, or the world of a single process.
 
-    They exchange tensors of `device`: by NCCL on GPUs, of which each process has its own, by Gloo on processors.
+    They exchange tensors on `device`: with NCCL on GPUs, one per process, with Gloo on CPUs.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
@@ -152,4 +151,4 @@ def _wire() -> str:
 
 def _share(count: int, rank: int, size: int) -> Int64Array:
     rows = np.arange(rank, count, size)
-    return rows if len(rows) else np.zeros(1, dtype=np.int64)  # encoded twice, but used once
+    return rows if len(rows) else np.zeros(1, dtype=np.int64)  # encoded twice, but used only once

@@ -1,4 +1,4 @@
-"""Plots of a training from its metrics.jsonl: loss, dev figures, and every head's α and share of exact zeros.
+"""Plots of a training run from its metrics.jsonl: loss, dev figures, and every head's α and share of exact zeros.
 
 Needs the extra 'plot'. The same metrics give the same bytes under the same version of Matplotlib.
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METRICS = Path("training/metrics.jsonl")
-MOVED = 0.01  # |Δα| from which a head counts as moved
-ROOM = 0.05  # least range of the α axis above and below the start, so that noise does not look like a move
+MOVED = 0.01  # minimum |Δα| for a head to count as moved
+ROOM = 0.05  # minimum range of the α axis around the start, so that noise does not look like a move
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The lines of metrics.jsonl: those of steps, which have a loss, and those of evaluations."""
+    """The lines of metrics.jsonl: steps, which have a loss, and evaluations."""
 
     steps: tuple[dict[str, Any], ...]
     judgements: tuple[dict[str, Any], ...]
@@ -51,7 +51,7 @@ class Metrics:
 
 
 def read_metrics(model: Path) -> Metrics:
-    """Read the metrics of a model folder; a line that a killed run left half-written is skipped.
+    """Read the metrics of a model folder; a line left half-written by a killed run is skipped.
 
     Raises InputError if there are none.
     """
@@ -71,7 +71,7 @@ def read_metrics(model: Path) -> Metrics:
 
 
 def plot_metrics(model: Path, out: Path | None = None) -> list[Path]:
-    """Draw loss.svg, dev.svg, alpha.svg and sparsity.svg, as far as there are figures, and return their paths.
+    """Draw loss.svg, dev.svg, alpha.svg and sparsity.svg, if there are figures for them, and return their paths.
 
     `out` is a folder, by default the model's training/. Raises InputError if there are no metrics or they are
     damaged, MissingExtraError without Matplotlib.
@@ -157,7 +157,7 @@ def draw_sparsity(metrics: Metrics) -> Figure | None:
 
 
 def alpha_caption(metrics: Metrics) -> str:
-    """Return a sentence on the largest move of an α from its start, and on how many heads end away from it."""
+    """Return a sentence on the largest move of an α from its start, and on how many heads have moved."""
     epochs, values = metrics.series("alpha")
     if not values:
         return "there is no α"

@@ -1,4 +1,4 @@
-"""A map of posts as an SVG, coloured by the article that each is linked to (as in Danovitch's figure 2)."""
+"""A map of posts as an SVG, coloured by linked article (as in Danovitch's figure 2)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def draw_posts(
     path: Path,
     titles: Mapping[str, str] | None = None,
 ) -> Path:
-    """Draw the posts of the ten articles with the most posts, two at least, as an SVG file and return its path.
+    """Draw the posts of the ten articles with the most (at least two) posts as an SVG file and return its path.
 
-    `posts`: texts by id; `links`: ids (post, article), of which those without a text here do not count; `titles`: what
-    the legend calls an article instead of its id. A post that is linked to several of the articles has the colour of
-    the first. Raises InputError for fewer than five posts, MissingExtraError without scikit-learn.
+    `posts`: texts by id; `links`: ids (post, article); links without a text here do not count; `titles`: names of
+    articles for the legend instead of ids. A post linked to several of the articles has the first one's colour.
+    Raises InputError for fewer than five posts, MissingExtraError without scikit-learn.
     """
     of_article: dict[str, list[str]] = {}
     for post, article in dict.fromkeys(links):

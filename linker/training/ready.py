@@ -1,4 +1,4 @@
-"""Ready configurations: TOML files in the package, complete except for the paths of the data."""
+"""Ready-made configurations: TOML files in the package, complete except for the data paths."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from linker.base.errors import ConfigError
 
 FOLDER = Path(__file__).parent / "configs"
-PATHS = ("data.queries", "data.documents", "data.train")  # keys that a ready file leaves open
+PATHS = ("data.queries", "data.documents", "data.train")  # keys that a ready-made file leaves open
 
 
 def names() -> list[str]:
-    """Return the names of the ready configurations."""
+    """Return the names of the ready-made configurations."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def text_of(name: str) -> str:
-    """Return the text of a ready configuration. Raises ConfigError if there is none of that name."""
+    """Return the text of a ready-made configuration. Raises ConfigError if there is none of that name."""
     if name not in names():
         near = difflib.get_close_matches(name, names(), n=1)
         hint = f"did you mean {near[0]}? " if near else ""
@@ -29,9 +29,9 @@ def text_of(name: str) -> str:
 
 
 def find(config: Path, overrides: Sequence[str]) -> Path:
-    """Return the file that `linker train CONFIG` means: the file of that path, or the ready configuration of that name.
+    """Return the file that `linker train CONFIG` refers to: a path, or the name of a ready-made configuration.
 
-    Raises ConfigError if it is neither, or where `overrides` lack a path that the ready one needs.
+    Raises ConfigError if it is neither, or if `overrides` lack a path that the ready-made one needs.
     """
     if config.exists():
         return config

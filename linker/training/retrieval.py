@@ -13,11 +13,11 @@ from linker.evaluation.first_ranks import reciprocal_ranks, successes
 from linker.training.batches import Pairs
 from linker.training.parallel import ALONE, World
 
-DEPTH = 50  # of BM25's ranking, from which the other candidates are taken
+DEPTH = 50  # depth of BM25's ranking from which the other candidates are taken
 
 
 class Judge:
-    """Tokenised texts and documents, on which to evaluate an encoder after every epoch."""
+    """Tokenised texts and documents for evaluating an encoder after every epoch."""
 
     def __init__(self, encoder: TextEncoder, pairs: Pairs) -> None:
         self._linked = pairs.linked()
@@ -54,10 +54,10 @@ class Judge:
 
 
 def dev_sample(pairs: Pairs, size: int) -> Pairs:
-    """Return `pairs` with at most `size` documents: the linked ones, filled up with those that BM25 ranks highest.
+    """Return `pairs` with at most `size` documents: the linked ones, filled up with BM25's best.
 
-    Every model looks good against random documents, and the best one there need not be the best on all documents.
-    All linked documents are kept, even if they are more than `size`.
+    Every model looks good against random documents, and the best model there need not be the best on all documents.
+    All linked documents are kept, even if there are more than `size`.
     """
     linked = sorted({document for _, document in pairs.links})
     if len(pairs.documents) <= max(size, len(linked)):
@@ -74,7 +74,7 @@ BLOCK = 512  # texts per search
 
 
 def mine_negatives(pairs: Pairs, depth: int) -> list[list[int]]:
-    """Return per text the rows of its top `depth` documents under BM25, without the linked ones.
+    """Return, per text, the rows of its top `depth` documents under BM25, without the linked ones.
 
     Texts without a link get an empty list.
     """

@@ -27,7 +27,7 @@ from linker.training.retrieval import dev_sample, mine_negatives
 from linker.training.teacher import Teacher, ask
 from linker.training.vectors import start_vectors
 
-MEAN_LENGTH = 2048  # tokens per text that the mean of word vectors encodes: reading only 512 costs .05 of MRR
+MEAN_LENGTH = 2048  # tokens per text that the mean of word vectors encodes: with only 512, MRR drops by .05
 Log = Callable[[str], None]
 
 
@@ -39,9 +39,9 @@ def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path
     """Train as `config` specifies and return the model's folder.
 
     With `resume`, continue from the checkpoint in the folder, if there is one. `log` is given a line on each step and
-    on what is odd in the data. Under torchrun, processes share the work, and the first one logs. Raises LinkerError
-    where the data, the settings or the output folder are wrong, or the loss is not finite; MissingExtraError if an
-    extra is missing.
+    on anomalies in the data. Under torchrun, processes share the work, and the first one logs. Raises LinkerError if
+    the data, the settings or the output folder are wrong, or the loss is not finite; MissingExtraError if an extra is
+    missing.
     """
     held_back.check(config)
     out, device = config.output.path, device_of(config.training.device)
@@ -75,7 +75,7 @@ def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path
 
 
 def _start(config: TrainConfig, pairs: Pairs, log: Log, *, resume: bool) -> TextEncoder:
-    """Return the encoder before its own training: with its word vectors and, of held-back links, its key inputs."""
+    """Return the encoder before its own training: with its word vectors and, from held-back links, its key inputs."""
     training = config.training
     tokenizer, start = start_vectors(config.data, joined(pairs), training.seed)
     vectors = start
@@ -93,7 +93,7 @@ def _start(config: TrainConfig, pairs: Pairs, log: Log, *, resume: bool) -> Text
 
 
 def _check_folder(out: Path, resume: bool) -> None:
-    """Raise InputError if a folder holds anything that this training did not begin."""
+    """Raise InputError if a folder holds anything that this training run did not create."""
     ours = folders.is_saved(out) or (out / "training").is_dir()
     if out.exists() and any(out.iterdir()) and not (resume and ours):
         reason = "holds a model: continue with `resume`, or" if ours else "exists and is not a model:"
@@ -112,7 +112,7 @@ def learn_as_mean(
     """Return the word vectors, float32 [size, d], after `mean_epochs` epochs in a bag of words.
 
     `vectors`, float32 [size, d], are the initial ones. The bag has its own checkpoint, in the folder
-    training/`name`, and is a model itself: it reads whole texts, however little of them the encoder proper reads.
+    training/`name`, and is a model itself: it reads whole texts, even if the actual encoder reads only part of them.
     """
     training = config.training
     longest = max(MEAN_LENGTH, config.encoder.max_length)
@@ -126,7 +126,7 @@ def learn_as_mean(
 
 
 def mean_settings(training: TrainingConfig, links: int) -> TrainingConfig:
-    """Return how word vectors learn as a mean before a model's own `training` on that many links."""
+    """Return the settings for learning word vectors as a mean before a model's `training` on that many links."""
     size = min(512, max(32, links // 16))  # a small corpus needs enough steps
     return TrainingConfig(
         temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
@@ -159,7 +159,7 @@ def build_encoder(
 ) -> TextEncoder:
     """Return an untrained encoder with the word `vectors`, float32 [tokenizer.size, d].
 
-    The seed determines its other weights. Raises ConfigError if the model cannot have dimension d.
+    The seed determines its other weights. Raises ConfigError if the model does not support dimension d.
     """
     torch.manual_seed(seed)
     try:
@@ -173,7 +173,7 @@ def build_encoder(
 
 
 def count_documents(encoder: TextEncoder, documents: Sequence[str]) -> None:
-    """Give a star with `key_inputs` the idf of its tokens among `documents`; leave other models as they are."""
+    """Give a star with `key_inputs` the idf of its tokens in `documents`; leave other models as they are."""
     inputs = getattr(encoder.module, "key_inputs", None)
     if inputs is None:
         return
@@ -185,8 +185,8 @@ def count_documents(encoder: TextEncoder, documents: Sequence[str]) -> None:
 def read_pairs(config: TrainConfig, log: Log = silent) -> tuple[Pairs, Pairs | None]:
     """Return the texts, documents and links for training and, if `config` names them, for dev.
 
-    A link that a file repeats is read once, and `log` reports it. Raises InputError naming the file, and the line where
-    there is one, where a file is malformed or its links are not in the data.
+    A link that a file repeats is read once, and `log` reports it. Raises InputError naming the file, and the line if
+    there is one, if a file is malformed or its links are not in the data.
     """
     data = config.data
     log(f"reading {data.queries}")

@@ -31,7 +31,7 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Return trainable parameters grouped by learning rate and weight decay, in the form of torch's optimizers.
 
-    `rate` and `decays` map a parameter's name to its learning rate and to whether it decays. One-dimensional parameters
+    `rate` and `decays` map a parameter's name to its learning rate and whether it decays. One-dimensional parameters
     (biases, gains of norms) never decay. `base_lr` in a group is its unscaled rate.
     """
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}

@@ -21,12 +21,12 @@ from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.training.batches import Pairs
 
-BLOCK = 1024  # texts between two saves, after which a killed run resumes
+BLOCK = 1024  # texts between two saves, from which a killed run resumes
 
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """A teacher's vectors of texts, [n, t], and documents, [m, t], float32, L2-normalised; rows are those of Pairs."""
+    """A teacher's vectors of texts, [n, t], and documents, [m, t], float32, L2-normalised; with the rows of Pairs."""
 
     texts: npt.NDArray[np.float32]
     documents: npt.NDArray[np.float32]
@@ -44,7 +44,7 @@ class Teacher:
     ) -> Tensor:
         """Return the mean cross-entropy of the student's and the teacher's softmax over the batch's documents.
 
-        The student's vectors `texts` [n, d] and `documents` [m, d] are those of the teacher's `rows`, int64 [n] and
+        The student's vectors `texts` [n, d] and `documents` [m, d] correspond to the teacher's `rows`, int64 [n] and
         [m]. Hinton, Vinyals & Dean (2015), with in-batch cosines as logits, so that the dimensions can differ.
         """
         teacher_texts, teacher_documents = (

@@ -24,7 +24,7 @@ from linker.encoders.tokens import (
 )
 from linker.training.config import DataConfig
 
-WHOLE = 1 << 30  # tokens: texts are not cut when words are counted
+WHOLE = 1 << 30  # tokens: texts are not truncated when words are counted
 LEARNED = ("gensim", "lsa", "random")  # any other value of word_vectors is a path
 DENSE = 3000  # texts up to which a dense eigenvalue problem is faster
 
@@ -38,7 +38,7 @@ def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[To
     latent = matrix is None or (data.lsa_dim and data.word_vectors not in LEARNED)
     ids = (
         tokenizer.encode_batch(texts, WHOLE) if latent or data.sif else []
-    )  # only once, as a corpus takes long
+    )  # only once, since a corpus takes long
     if matrix is None:
         matrix = lsa_vectors(ids, tokenizer.size, data.dim)
     elif latent:
@@ -49,7 +49,7 @@ def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[To
 
 
 def _sources(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Float32Array | None]:
-    """Return a tokenizer and its vectors, or None where these are to be made from the texts' tokens."""
+    """Return a tokenizer and its vectors, or None if they are to be made from the texts' tokens."""
     if data.word_vectors == "gensim":
         vectors = train_word_vectors(
             texts, dim=data.dim, epochs=data.word_epochs, min_count=data.min_count,
@@ -95,7 +95,7 @@ def lsa_vectors(ids: Sequence[Sequence[int]], size: int, dim: int, a: float = 1e
 
     d is at most `dim` and the rank of the texts. The vectors are the right singular vectors of the row-normalised
     texts-by-words matrix of (1 + ln tf) · a/(a + p(w)), not scaled by singular values. For a small corpus, they are
-    far better than word2vec, as no pair of words has to repeat. The rows of padding and unknown words are 0.
+    far better than word2vec, since no pair of words has to repeat. The rows of padding and unknown words are 0.
     """
     counts = token_counts(ids, size)
     weights = a / (a + counts / max(int(counts.sum()), 1))

@@ -1,4 +1,4 @@
-"""An index on a cluster as the contracts' backends have it: texts or vectors by id, visible at the next search."""
+"""An index on a cluster as a backend for the contracts: texts or vectors by id, visible to the next search."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
 @contextlib.contextmanager
 def addresses(url: str, stem: str, server: str = "elastic") -> Iterator[Callable[[], str]]:
-    """Give addresses of new indexes, whose names begin with `stem`; all that is there is dropped at the end."""
+    """Give addresses of new indexes, whose names begin with `stem`; all of them are dropped at the end."""
     given: list[str] = []
 
     def new() -> str:
@@ -61,7 +61,7 @@ class OnCluster:
         self.reopen()
 
     def reopen(self) -> OnCluster:
-        """Write and read what is on the server, by other connections than before."""
+        """Write and read the server's data over new connections."""
         assert self.address
         self._session = contextlib.ExitStack()
         self.writer = self._session.enter_context(RemoteWriter.change(self.address))
@@ -92,7 +92,7 @@ class OnCluster:
         else:
             if not len(ids) == len(content) == len(metadata):
                 raise IndexesError("of different lengths")
-            # A document with half a character is refused before it comes to an index.
+            # A document with half a character is refused before it reaches an index.
             texts, vectors = [text.encode("utf-8", "replace").decode() for text in content], None
         metadata = [{k: _whole(v) for k, v in values.items()} for values in metadata]
         documents = [Document(i, t, "", m) for i, t, m in zip(ids, texts, metadata, strict=True)]
@@ -128,7 +128,7 @@ class OnCluster:
         return len(self.collection.rows)
 
     def close(self) -> None:
-        """Delete the index; may be repeated."""
+        """Delete the index; idempotent."""
         if self.address:
             self._session.close()
             drop(self.address)
@@ -136,7 +136,7 @@ class OnCluster:
 
 
 class Beside:
-    """VectorIndex over what a directory's writer sends, and its collection searches."""
+    """VectorIndex over the vectors that a directory's writer sends and its collection searches."""
 
     def __init__(self, url: str, kind: str, dim: int) -> None:
         self._server = ClusterIndex(ElasticSettings((url,), new_name("contract")), timeout=60)
@@ -187,7 +187,7 @@ def texts(address: str, parameters: Bm25Parameters, shards: int) -> OnCluster:
 
 
 def vectors(address: str, kind: str, dim: int) -> OnCluster:
-    """Return an empty index of vectors from elsewhere."""
+    """Return an empty index of external vectors."""
     encoder = EncoderRecord("elsewhere", "", dim)
     build = BuildRecord(complete=False)
     return OnCluster(address, Manifest(vectors=kind, encoder=encoder, build=build))

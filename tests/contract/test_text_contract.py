@@ -1,4 +1,4 @@
-"""What every text backend promises, compared with BM25 written out. A new backend is one more factory."""
+"""The contract of every text backend, compared with a plain BM25. A new backend is one more factory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DEFAULT, OTHER = Bm25Parameters(), Bm25Parameters(0.6, 0.3, 4)
 class Backend:
     """`make` gives an empty index without stemming and stop words, `reopen` the same one read from storage.
 
-    `on_server`: whether a server ranks, so that k1 and b cannot differ per query.
+    `on_server`: whether a server ranks, so k1 and b cannot differ per query.
     """
 
     make: Callable[[Bm25Parameters], TextIndex]
@@ -63,7 +63,7 @@ class Backend:
         metadata: dict[str, Metadata] | None = None,
         parameters: Bm25Parameters = DEFAULT,
     ) -> list[tuple[str, float]]:
-        """Return what is expected of this backend."""
+        """Return the results expected of this backend."""
         return oracle(documents, query, k, where, metadata, parameters)
 
 
@@ -82,7 +82,7 @@ def on_disk(folder: Path) -> Backend:
         rows = Rows()
         known = {
             id_: METADATA.get(id_, {}) for id_ in index._rows.ids
-        }  # a collection keeps it with the documents
+        }  # a collection keeps metadata with the documents
         rows.restore(list(index._rows.ids), index._rows.dead, [known[id_] for id_ in index._rows.ids])
         index.commit()
         index.snapshot(snapshot := next(names))
@@ -103,7 +103,7 @@ class InFields:
         if len(ids) != len(texts) or len(ids) != len(metadata if metadata is not None else ids):
             raise IndexesError(
                 "of different lengths"
-            )  # documents, which an index with fields takes, have both
+            )  # an index with fields takes documents, which have both
         self.index.add([Document(i, t) for i, t in zip(ids, texts, strict=True)], metadata)
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -473,7 +473,7 @@ def test_composed_and_decomposed_letters_are_the_same(backend: Backend) -> None:
 def test_equal_scores_come_in_row_order_at_any_cut(backend: Backend) -> None:
     index = backend.make(DEFAULT)
     ids = [f"d{i:03}" for i in range(300)]
-    for start in range(0, 300, 30):  # many segments, of different sizes
+    for start in range(0, 300, 30):  # many segments of different sizes
         part = ids[start : start + 30]
         index.add(part, ["red green blue" if int(i[1:]) % 3 else "red green blue grey" for i in part])
         index.search(["red"], 1)

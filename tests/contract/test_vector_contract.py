@@ -33,7 +33,7 @@ DIM, ROWS, TOPICS = 30, 12_000, 300
 
 @dataclass(frozen=True)
 class Backend:
-    """`recall`: least share of the exact ten best that must be found; 1 also promises ties in row order."""
+    """`recall`: minimum share of the exact top ten that must be found; 1 also promises ties in row order."""
 
     make: Callable[[int], VectorIndex]
     recall: float = 1.0
@@ -58,7 +58,7 @@ SERVERS = {  # name and recall
 
 
 def certified(dim: int) -> VectorIndex:
-    """A flat index that scans codes from the first row on."""
+    """A flat index that scans codes from the first row."""
     index, scan = FaissIndex(dim), ByteScan()
     setattr(index, "_exact_scan", lambda *_: scan)  # noqa: B010 - mypy refuses to replace a method
     return index
@@ -74,7 +74,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Backend]
     made: list[cluster.OnCluster | cluster.Beside] = []
 
     def make(kind: str, dim: int) -> VectorIndex:
-        if on_server(kind):  # the others are those of a directory, named as the server names them
+        if on_server(kind):  # the others belong to a directory, named as the server names them
             server = KINDS[kind].home
             address = f"{server}+{request.getfixturevalue(server)}/{new_name('contract')}"
             made.append(cluster.vectors(address, kind, dim))
@@ -104,7 +104,7 @@ def index(backend: Backend) -> VectorIndex:
 
 
 def text_like(rows: int, seed: int) -> Matrix:
-    """Vectors around topics of unequal size, as texts' vectors lie, with duplicates and empty texts' zeros."""
+    """Vectors around topics of unequal size, like text vectors, with duplicates and zeros for empty texts."""
     rng = np.random.default_rng(seed)
     centres = np.random.default_rng(0).standard_normal((TOPICS, DIM))
     topics = rng.zipf(1.3, rows) % TOPICS
@@ -124,7 +124,7 @@ def filled(make: Callable[[int], VectorIndex]) -> VectorIndex:
     """Add the text-like vectors in two unequal batches, and remove some."""
     index = make(DIM)
     index.add(IDS[:9000], VECTORS[:9000], METADATA[:9000])
-    index.search(QUERIES[:1], 1)  # an approximate index trains here; the rest is added to it later
+    index.search(QUERIES[:1], 1)  # an approximate index is trained here; the rest is added later
     index.add(IDS[9000:], VECTORS[9000:], METADATA[9000:])
     index.remove(IDS[::11])
     return index
@@ -144,7 +144,7 @@ def built() -> dict[str, VectorIndex]:
 def large(
     request: pytest.FixtureRequest, servers: Callable[[str], Backend], built: dict[str, VectorIndex]
 ) -> tuple[VectorIndex, float]:
-    """An index of 12,000 vectors less the removed ones, and the recall it promises."""
+    """An index of 12,000 vectors minus the removed ones, and its promised recall."""
     name: str = request.param
     backend = servers(name) if name in SERVERS else BACKENDS[name]
     if name not in built:
@@ -153,7 +153,7 @@ def large(
 
 
 def unit(*angles: float) -> Matrix:
-    """Vectors in the plane of the first two axes; cosines are those of the angles' differences."""
+    """Vectors in the plane of the first two axes; cosines are cosines of the angle differences."""
     return np.array([[np.cos(a), np.sin(a), 0] for a in angles], dtype=np.float32)
 
 
@@ -282,7 +282,7 @@ def test_a_removed_id_can_come_back(index: VectorIndex) -> None:
     index.add(["a", "b"], unit(0, 0), [{"v": 1}, {"v": 1}])
     index.remove(["a"])
     index.add(["a"], unit(0), [{"v": 2}])
-    assert ids_of(index, unit(0), 5) == [("b", "a")]  # it has a new row, so it comes last among equals
+    assert ids_of(index, unit(0), 5) == [("b", "a")]  # it has a new row, so it comes last among ties
     assert ids_of(index, unit(0), 5, ["v=1"]) == [("b",)]
     assert len(index) == 2
 
@@ -320,7 +320,7 @@ def test_finds_what_the_exact_index_finds(
     if not len(want[0]):
         return
     scores, exact = (np.array([h.scores for h in all_hits]) for all_hits in (got, want))
-    # A hit that scores no less than the exact last one is as good: of equal ones any may be chosen.
+    # A hit that scores no less than the exact last one is as good: any of the ties may be chosen.
     assert (scores >= exact[:, -1:] - 1e-6).mean() >= recall
     if recall == 1:
         np.testing.assert_allclose(scores, exact, atol=1e-5)
@@ -329,7 +329,7 @@ def test_finds_what_the_exact_index_finds(
 
 @pytest.mark.parametrize("noise", [0, 1e-7, 1e-5], ids=["exact", "bits", "near"])
 def test_copies_hide_no_other_documents(backend: Backend, noise: float) -> None:
-    """Retweets: 40 % of the rows are one vector, 20 more come a hundred times. Graphs once lost most of the rest."""
+    """Retweets: 40 % of rows are one vector, 20 others occur a hundred times. Graphs once lost most of the rest."""
     shuffled = np.random.default_rng(5).permutation(ROWS)
     vectors = VECTORS.copy()
     vectors[shuffled[:4800]] = vectors[50]
@@ -340,14 +340,14 @@ def test_copies_hide_no_other_documents(backend: Backend, noise: float) -> None:
     index, oracle = backend.make(DIM), ExactIndex(DIM)
     for one in (index, oracle):
         one.add(IDS[:7000], vectors[:7000])
-        one.search(QUERIES[:1], 1)  # an approximate index is built here; the rest is added to it later
+        one.search(QUERIES[:1], 1)  # an approximate index is built here; the rest is added later
         one.add(IDS[7000:], vectors[7000:])
     scores, exact = (np.array([h.scores for h in i.search(QUERIES, 10)]) for i in (index, oracle))
     assert (scores >= exact[:, -1:] - max(1e-6, 5 * noise)).mean() >= min(backend.recall, 0.94)
 
 
 def assert_same_order(got: list[tuple[str, ...]], want: list[tuple[str, ...]], scores: ScoreArray) -> None:
-    """Compare ids; where they differ, the two must score alike to the last bits of float32."""
+    """Compare ids; if they differ, the two must have equal scores up to the last bits of float32."""
     for mine, theirs, row in zip(got, want, scores, strict=True):
         score = dict(zip(theirs, row.tolist(), strict=True))
         for rank, (a, b) in enumerate(zip(mine, theirs, strict=True)):
@@ -356,7 +356,7 @@ def assert_same_order(got: list[tuple[str, ...]], want: list[tuple[str, ...]], s
 
 
 def test_duplicates_come_in_row_order(large: tuple[VectorIndex, float]) -> None:
-    """240 rows hold the vector of row 50; the removed ones are every eleventh."""
+    """240 rows hold the vector of row 50; every eleventh row is removed."""
     index, recall = large
     alive = [f"d{i}" for i in [50, *range(100, ROWS, 50)] if i % 11]
     (hits,) = index.search(VECTORS[50:51], 100)

@@ -1,4 +1,4 @@
-"""Readers of corpora and queries: what comes back, what is refused, and that nothing is lost between."""
+"""Readers of corpora and queries: what is returned, what is refused, and that nothing else is lost."""
 
 import base64
 import csv
@@ -356,7 +356,7 @@ def test_stray_quotes_in_every_csv_line_are_read_through(
 
     content = b"id,text\n1,good\n" + b'a","b\n' * 2000 + b"2,after\n"
     records = [r for _, r in read_csv(Path("c"), counted(read_lines(write("c.csv", content))), Columns())]
-    assert steps == 2003  # each line is taken from the file once
+    assert steps == 2003  # each line is read from the file once
     assert [r.id for r in records if isinstance(r, Document)] == ["1", "2"]
     assert len(records) == 2002
     assert isinstance(records[1], BadLine)

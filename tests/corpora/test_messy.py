@@ -1,4 +1,4 @@
-"""Tables as people send them: titles above the header, other encodings, names twice, mixed dates, false suffixes."""
+"""Tables as people send them: titles above the header, odd encodings, repeated names, mixed dates, bad suffixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RIS and NBIB become documents: titles, abstracts, lists of authors and keywords, ids that stay what they are."""
+"""RIS and NBIB become documents: titles, abstracts, lists of authors and keywords, ids that stay unchanged."""
 
 from __future__ import annotations
 

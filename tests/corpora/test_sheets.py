@@ -1,4 +1,4 @@
-"""Spreadsheets as newsrooms have them: encodings, delimiters, XLSX, guessed roles and dates, ids that are made."""
+"""Spreadsheets as newsrooms have them: encodings, delimiters, XLSX, guessed roles and dates, generated ids."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_made_ids_follow_the_content_wherever_it_stands(write: Write, tmp_path: 
     lines = "\n".join(json.dumps({"text": t}) for t in ("x", "y", "x"))
     assert [d.id[16:] for d in good(write("c.jsonl", lines.encode()), columns)] == ["", "", "-2"]
     sheet = workbook(tmp_path / "d.xlsx", [["text", "by"], ["rain in Valencia", "ana"]])
-    assert good(sheet, columns)[0].id == ids[0]  # the same row of another kind of file
+    assert good(sheet, columns)[0].id == ids[0]  # the same row in another kind of file
     assert good(write("e.csv", b"id,text\n7,x\n"), columns)[0].metadata == {"id": "7"}
 
 

@@ -1,4 +1,4 @@
-"""Fixtures that the tests of linking across languages share."""
+"""Shared fixtures for tests of linking across languages."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from linker.crosslingual.ranking import folds
 
 @pytest.fixture
 def divided_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Divide known links into folds once: for tests of what does not depend on how often, in a fifth of the time.
+    """Divide known links into folds once: a fifth of the time, for tests that do not depend on the number.
 
-    What fixtures of a module or session make first is made as users make it.
+    Fixtures of a module or session that run earlier divide them as often as for users.
     """
     monkeypatch.setattr(folds, "MOST", 1)

@@ -1,4 +1,4 @@
-"""Two made-up languages with a known dictionary: pages share topics, partners share most of their words."""
+"""Two synthetic languages with a known dictionary: pages share topics, partners share most of their words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LETTERS = "abcdefghijklmnoprstuvz"
 
 
 def word(number: int, language: str) -> str:
-    """Return a word of five letters; the two languages share none."""
+    """Return a word of five letters; the two languages have no words in common."""
     digits = [number // 22**i % 22 for i in range(3)]
     return ("q" if language == "source" else "w") + "".join(LETTERS[d] for d in digits) + "ax"
 

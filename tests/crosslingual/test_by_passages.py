@@ -1,4 +1,4 @@
-"""The method `encoder` by passages, with a real sentence-transformers model that is named by its path."""
+"""The method `encoder` by passages, with a real sentence-transformers model given by its path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""n:1 and 1:n links, in the training and in the result; options that contradict each other."""
+"""n:1 and 1:n links, in training and in the result; contradictory options."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +37,7 @@ def base() -> Twin:
 
 @pytest.fixture(scope="module")
 def many(base: Twin) -> Task:
-    """Each source page comes as two halves, which have one target: 100 pages, n:1."""
+    """Each source page is split into two halves with the same target: 100 pages, n:1."""
     texts = [half for text in base.source.texts for half in halves(text)]
     source = numbered(texts, "s")
     links = np.repeat(base.links, 2, axis=0)
@@ -47,7 +47,7 @@ def many(base: Twin) -> Task:
 
 @pytest.fixture(scope="module")
 def several(base: Twin) -> Task:
-    """Each target page comes as two halves, so that a source page has two targets: 1:n."""
+    """Each target page is split into two halves, so that a source page has two targets: 1:n."""
     target = numbered([half for text in base.target.texts for half in halves(text)], "t")
     links = np.repeat(base.links, 2, axis=0)
     links[:, 1] = links[:, 1] * 2 + np.tile([0, 1], len(base.links))
@@ -65,14 +65,14 @@ def right(task: Task, gold: Int64Array, rows: range, **options: object) -> float
 
 @pytest.mark.usefixtures("divided_once")
 def test_many_pages_may_share_a_target(many: Task) -> None:
-    """The last 20 pages are one half of ten pages each: one-to-one can give only ten of them their target."""
+    """The last 20 pages are halves of ten pages: one-to-one can give only ten of them their target."""
     rows = range(80, 100)
     assert right(many, many.train, rows, links="many-to-one") > 0.8
     assert right(many, many.train, rows) <= 0.65
 
 
 def test_a_target_that_is_known_can_be_linked_again(many: Task) -> None:
-    """The first half of each page is known, the second one is to be linked: to the same target."""
+    """The first half of each page is known; the second must be linked to the same target."""
     gold = many.train
     known, rows = gold[::2], np.arange(1, 100, 2)
     first = link(replace(many, train=known, options=Options(links="many-to-one")), "auto").candidates.targets
@@ -91,7 +91,7 @@ def test_a_page_lists_all_its_targets(several: Task, base: Twin) -> None:
     listed = [(row, t) for row in rows for t in found.targets[row].tolist() if t >= 0]
     hits = sum(pair in pairs for pair in listed)
     assert hits / len(listed) > 0.8  # precision
-    assert hits / (2 * len(rows)) > 0.7  # recall; one target per page would be .5 at most
+    assert hits / (2 * len(rows)) > 0.7  # recall; with one target per page, at most .5
     targets = [t for _, t in listed]
     assert len(targets) == len(set(targets))
     assert (found.scores[found.targets >= 0] >= 0.4 - 1e-6).all()
@@ -103,7 +103,7 @@ def test_one_of_several_targets_per_page_is_first_by_default(several: Task) -> N
 
 
 def test_a_page_is_listed_once_per_target() -> None:
-    """Page 7 has the targets 3 and 5, page 8 the target 4, page 9 none in its list."""
+    """Page 7 has the targets 3 and 5, page 8 the target 4, page 9 no target in its list."""
     targets = np.array([[3, 1, 5, 2], [0, 4, 1, 2], [0, 1, 2, 3]])
     lists = Described(np.array([7, 8, 9]), targets, targets[:, :, None].astype(np.float32), ("id",))
     without = replace(lists, targets=targets + 10)

@@ -1,4 +1,4 @@
-"""Uncertain links go to people, in a spreadsheet or on the review page, and come back as training links."""
+"""Uncertain links go to reviewers, in a spreadsheet or on the review page, and return as training links."""
 
 import csv
 import json
@@ -25,7 +25,7 @@ def corpus() -> Twin:
 
 @pytest.fixture(scope="module")
 def folder(corpus: Twin, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two files of pages, a sixth of the dictionary, and the links whose probabilities are between the bounds."""
+    """Two files of pages, a sixth of the dictionary, and the links with probabilities between the bounds."""
     folder = tmp_path_factory.mktemp("doubts")
     for name, pages in (("ours", corpus.source), ("theirs", corpus.target)):
         records = [{"_id": i, "text": t} for i, t in zip(pages.ids, pages.texts, strict=True)]
@@ -51,7 +51,7 @@ def test_the_least_certain_come_first_with_both_texts(folder: Path, corpus: Twin
     probabilities = [float(str(r["probability"])) for r in found]
     assert len(found) > 5
     assert all(LOW <= p <= HIGH for p in probabilities)
-    assert min(probabilities) < 0.5 < max(probabilities)  # --min-probability hides none
+    assert min(probabilities) < 0.5 < max(probabilities)  # --min-probability does not hide any
     distances = [abs(p - 0.5) for p in probabilities]
     assert distances == sorted(distances)
     for record in found:
@@ -69,7 +69,7 @@ def test_a_spreadsheet_comes_back_as_training_links(folder: Path, corpus: Twin, 
     with (tmp_path / "judged.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
-        writer.writerows([*judged, rows[-1]])  # nobody judged the last one
+        writer.writerows([*judged, rows[-1]])  # the last one has not been judged
     ledger, qrels = tmp_path / "ledger.sqlite", tmp_path / "judged.qrels"
     done = linker("review", "import", ledger, tmp_path / "judged.csv", "--reviewer", "ana")
     assert f"{len(judged)} judgements added" in done.stdout

@@ -43,7 +43,7 @@ def english(i: int) -> str:
 
 @pytest.fixture
 def raw(tmp_path: Path) -> Path:
-    """Wikiextractor's folder on one side, JSONL on the other; page 7 links only one way."""
+    """Wikiextractor's folder on one side, JSONL on the other; page 7 links in only one direction."""
     folder = tmp_path / "fr" / "AA"
     folder.mkdir(parents=True)
     ours, theirs = [], []
@@ -118,7 +118,7 @@ def test_every_command_of_the_page_works(raw: Path) -> None:
 
 
 def test_pairs_are_kept_between_the_quartiles_of_the_ratio_of_lengths(tmp_path: Path) -> None:
-    """Of nine pairs whose source is 1, 2, … 9 times as long, those from 3 to 7 stay, the bounds included."""
+    """Of nine pairs whose source is 1, 2, … 9 times as long, pairs 3 to 7 stay, including the bounds."""
     for code, lengths, other in (("fr", range(10, 100, 10), "en"), ("en", [10] * 9, "fr")):
         pages = (
             {"_id": f"{code}{i}", "text": f"Start. {'x' * length}", "langlinks": {other: f"{other}{i}"}}
@@ -134,7 +134,7 @@ def test_pairs_are_kept_between_the_quartiles_of_the_ratio_of_lengths(tmp_path: 
     }
     assert set(key) == {f"{code}{i}" for code in ("fr", "en") for i in range(3, 8)}
     places = [[key[f"{code}{i}"][2:] for i in range(3, 8)] for code in ("fr", "en")]
-    assert sorted(places[0]) == sorted(places[1]) != places[0]  # ids say nothing of the pages' order
+    assert sorted(places[0]) == sorted(places[1]) != places[0]  # ids are unrelated to the order of pages
     assert places[0] != places[1]
 
 
@@ -316,7 +316,7 @@ def test_known_links_teach_words(tmp_path: Path) -> None:
     train = read_links(qrels, source, target)
     found = link(Task(source, target, train=train), "dictionary").candidates
     right = (found.targets[80:, 0] == np.arange(80, 120)).mean()
-    assert right > 0.7  # by chance 1 in 120; nothing is spelt alike
+    assert right > 0.7  # 1 in 120 by chance; no words are spelt alike
     with pytest.raises(InputError, match="no method"):
         link(Task(source, target), "magic")
 

@@ -1,4 +1,4 @@
-"""Every command of docs/linking-models.md works, one after the other."""
+"""Every command in docs/linking-models.md works, one after the other."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Ids and the order of input change nothing: the same links, with the same scores to the last bit."""
+"""Ids and input order change nothing: the same links, with the same scores to the last bit."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def corpus() -> Twin:
 
 
 def task(corpus: Twin, method: str) -> Task:
-    """A task with links; ties are frequent, because no word but the marks is shared."""
+    """A task with links; ties are frequent, because only the marks are shared."""
     through = corpus.links[:40, 1]
     return Task(
         corpus.source, corpus.target, train=corpus.links[:KNOWN],
@@ -34,7 +34,7 @@ def task(corpus: Twin, method: str) -> Task:
 
 
 def renamed(given: Task, seed: int) -> tuple[Task, dict[str, str]]:
-    """The task with other ids and in another order, and the old name of each new one."""
+    """The task with other ids in another order, and the old id of each new one."""
     rng = np.random.default_rng(seed)
     names: dict[str, str] = {}
 
@@ -81,7 +81,7 @@ def test_renaming_and_shuffling_change_nothing(corpus: Twin, method: str) -> Non
 
 
 def test_identical_pages_keep_their_links(corpus: Twin) -> None:
-    """Three identical targets, of which two are linked: other ids must not exchange what is linked to which."""
+    """Three identical targets, two of them linked: other ids must not change which is linked to which."""
     rows = corpus.links[[3, 8, 40], 1]
     texts = list(corpus.target.texts)
     for row in rows:

@@ -1,4 +1,4 @@
-"""Links through a third language: evidence that agrees raises a link, evidence that contradicts lowers it."""
+"""Links through a third language: agreeing evidence raises probabilities, contradicting evidence lowers them."""
 
 import json
 from itertools import product
@@ -85,7 +85,7 @@ def test_agreement_raises_and_contradiction_lowers() -> None:
 
 
 def test_a_link_has_to_hold_from_both_of_its_pages() -> None:
-    """d1 alone has no doubt of f; f does, since d2 claims it as well."""
+    """From d1, f has no rival; from f, d1 has, since d2 claims it as well."""
     found = triangulated(network([(DE_FR, {"d1": {"f": 0.5}, "d2": {"f": 0.9}})]))
     assert probability(found, DE_FR, "d1", "f") == pytest.approx(0.1 - EDGE)
     assert probability(found, DE_FR, "d2", "f") == pytest.approx(0.9)
@@ -98,7 +98,7 @@ def test_known_links_are_certain_and_rule_others_out() -> None:
     assert probability(found, DE_EN, "d2", "e1") == 1
     links = found.between(*DE_EN)
     assert links is not None
-    assert links.nnz == 1  # d1–e1 and d2–e2 are gone
+    assert links.nnz == 1  # d1–e1 and d2–e2 were removed
 
 
 def test_the_direction_of_a_run_does_not_matter() -> None:

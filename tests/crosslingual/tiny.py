@@ -1,4 +1,4 @@
-"""Little pages and slow, obvious oracles."""
+"""Small pages and slow, obvious oracles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOBODY = np.empty((0, 0), np.int32)
 
 
 class Given:
-    """A scorer of given scores."""
+    """A scorer with given scores."""
 
     def __init__(self, scores: Sequence[Sequence[float]]) -> None:
         self.scores: Float32Array = np.array(scores, np.float32)
@@ -49,7 +49,7 @@ def slow_m(
     links: set[tuple[str, str]],
     weights: tuple[Mapping[str, float], Mapping[str, float]] | None = None,
 ) -> float:
-    """M of methods.md, word by word."""
+    """M from methods.md, word by word."""
     hits = mass = 0.0
     known_f, known_e = {a for a, _ in links}, {b for _, b in links}
     for w in f & known_f:

@@ -1,7 +1,7 @@
-"""Reads a Dockerfile, and executes its steps without Docker: each stage is this machine's root under an overlay.
+"""Parses a Dockerfile, and executes its steps without Docker: each stage is an overlay on this machine's root.
 
-The stand-in for the base images is this machine itself, with the Python that runs this; all that is tested is what the
-steps add. It needs root, and must run in a mount namespace of its own:
+This machine, with the Python that runs this, stands in for the base images; only the additions of the steps are
+tested. It needs root, and must run in a mount namespace of its own:
 
     unshare --mount python -m tests.deploy.dockerfile DOCKERFILE CONTEXT WORK COMMAND...
 
@@ -22,20 +22,20 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-BASE = 130  # megabytes of the slim base image, rounded up: it cannot be had without a registry of images
+BASE = 130  # megabytes of the slim base image, rounded up: it is not available without an image registry
 PASSED = re.compile(r"(?i)(pip|uv|ssl|requests|curl)_.*|(https?|no|all)_proxy")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One instruction: its name and all that follows it, with line ends inside it taken away."""
+    """One instruction: its name and its arguments, with continuation lines joined."""
 
     name: str
     text: str
 
     @property
     def words(self) -> list[str]:
-        """The words of the JSON form, or of the plain one."""
+        """The words of the JSON form or of the shell form."""
         return json.loads(self.text) if self.text.startswith("[") else shlex.split(self.text)
 
 
@@ -48,7 +48,7 @@ class Stage:
     steps: list[Step] = field(default_factory=list)
 
     def last(self, name: str) -> Step:
-        """Return the last step of this name, which is the one that counts."""
+        """Return the last step of this name, which is the effective one."""
         return [step for step in self.steps if step.name == name][-1]
 
 
@@ -67,7 +67,7 @@ def read(text: str) -> list[Stage]:
 
 
 class Machine:
-    """A stage as it is executed: its root, environment, folder and user."""
+    """A stage during execution: its root, environment, folder and user."""
 
     def __init__(self, work: Path, name: str) -> None:
         self.upper, self.root = work / name / "upper", work / name / "root"
@@ -80,7 +80,7 @@ class Machine:
         for file in ("resolv.conf", "hosts"):
             shutil.copy(f"/etc/{file}", self.root / "etc" / file)
         python = Path(os.path.realpath(sys.executable))
-        for parent in [*python.parents][:-1]:  # the Python of a base image is open to every user
+        for parent in [*python.parents][:-1]:  # the Python of a base image is readable by every user
             (self.root / parent.relative_to("/")).chmod(0o755)
         command = self.root / "usr/local/bin/python"  # as in the base image; Debian's own is python3
         command.unlink(missing_ok=True)
@@ -129,7 +129,7 @@ class Machine:
                 shutil.copy2(found, place)
 
     def freeze(self, volumes: list[str], work: Path) -> None:
-        """Make the root read-only but for volumes, which keep their owner, and /tmp."""
+        """Make the root read-only except for /tmp and for volumes, which keep their owner."""
         for number, volume in enumerate(volumes):
             inside = self.root / volume[1:]
             outside = work / f"volume{number}"
@@ -142,13 +142,13 @@ class Machine:
 
 
 def ignored(context: Path):  # type: ignore[no-untyped-def]  # what shutil.copytree asks for has a private type
-    """Return which names in a folder the patterns `**/NAME` of .dockerignore leave out."""
+    """Return the names in a folder that the patterns `**/NAME` of .dockerignore exclude."""
     lines = (context / ".dockerignore").read_text(encoding="utf-8").splitlines()
     return shutil.ignore_patterns(*[line.removeprefix("**/") for line in lines if line.startswith("**/")])
 
 
 def is_sent(context: Path, path: str) -> bool:
-    """Return whether .dockerignore lets a file of the context reach the build; the last pattern that fits decides."""
+    """Return whether .dockerignore lets a file of the context reach the build; the last matching pattern decides."""
     sent = True
     for line in (context / ".dockerignore").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
@@ -176,7 +176,7 @@ def build(dockerfile: Path, context: Path, work: Path) -> Machine:
 
 
 def megabytes(root: Path) -> float:
-    """Return the sizes of the files below a folder together, in units of 10⁶ bytes: what Docker calls the size."""
+    """Return the total size of the files below a folder in units of 10⁶ bytes, as Docker reports sizes."""
     files = [path for path in root.rglob("*") if not path.is_symlink() and path.is_file()]
     return sum(path.stat().st_size for path in files) / 1e6
 

@@ -1,4 +1,4 @@
-"""The chart for Kubernetes, as Helm draws it: what the image runs, closed and hardened, with options that exist."""
+"""The Kubernetes chart, as rendered by Helm: it runs the image, closed and hardened, with existing options."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def test_the_pod_runs_what_the_image_runs_and_can_do_little(helm: str) -> None:
     assert container["resources"]["limits"] == {"cpu": "2", "memory": "2Gi"}
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert mounts == {"data": image.last("VOLUME").text, "tmp": "/tmp"}
-    assert objects["StatefulSet"]["spec"]["replicas"] == 1  # an index in a volume has one writer
-    assert "type" not in objects["Service"]["spec"]  # reached from within the cluster alone
+    assert objects["StatefulSet"]["spec"]["replicas"] == 1  # an index on a volume has one writer
+    assert "type" not in objects["Service"]["spec"]  # reachable only from within the cluster
 
 
 def test_probes_ask_by_a_name_that_is_answered(helm: str) -> None:
-    """A kubelet asks by the pod's address, which the service, as any name that it does not know, refuses with 421."""
+    """A kubelet requests the pod's address, which the service, like any unknown name, refuses with 421."""
     (container,) = drawn(helm)["StatefulSet"]["spec"]["template"]["spec"]["containers"]
     paths = {}
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):

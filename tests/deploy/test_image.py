@@ -1,4 +1,4 @@
-"""The image: what its Dockerfile says, and its steps executed without Docker on an overlay of this machine's root."""
+"""The image: its Dockerfile, and its steps executed without Docker on an overlay of this machine's root."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_what_is_copied_is_sent_to_the_build_and_nothing_else_is() -> None:
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, Any], Path]]:
-    """What the session in the container reported, and the files that its steps wrote."""
+    """The report of the session in the container, and the files that its steps wrote."""
     if os.geteuid() != 0:
         pytest.skip("executing a Dockerfile without Docker mounts an overlay, which needs root")
     work = tmp_path_factory.mktemp("image")

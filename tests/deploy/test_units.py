@@ -1,4 +1,4 @@
-"""compose.yaml and the unit for systemd: closed to the network, hardened, and with options that exist."""
+"""compose.yaml and the systemd unit: closed to the network, hardened, and with existing options."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Model folders from elsewhere that mean harm, and what became of each; a benchmark may ask for more of them.
+"""Malicious model folders from elsewhere, and the outcome of each; a benchmark may request more of them.
 
 `attack` changes a copy of a sound folder in every named way and in some random ways, and counts the outcomes:
-"refused" (an error that names the remedy), "same" (the very model that was saved), anything else is a fault.
+"refused" (an error that names the remedy), "same" (exactly the saved model); anything else is a fault.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from linker.base.errors import LinkerError
 
 Change = Callable[[Path], None]
-SECONDS = 60  # after which a load counts as hanging
+SECONDS = 60  # after this long, a load counts as hanging
 HUGE = [100_000, 1 << 40, 10**30, -1, 0, True, None, 1.5, 1e300, "8", "", [], [8], {}, {"a": [1]}, [[1]] * 3]
 DEEP = b"[" * 200_000
 
@@ -42,7 +42,7 @@ def attack(
 
 
 def named(sound: Path) -> Iterator[tuple[str, Change]]:
-    """Yield a change for every file that is replaced by what is no such file, and for every setting."""
+    """Yield a change for every file (replaced by another kind of file) and for every setting."""
     for path in sorted(
         p.relative_to(sound) for p in sound.rglob("*") if p.suffix in (".json", ".safetensors")
     ):

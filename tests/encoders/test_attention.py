@@ -1,4 +1,4 @@
-"""Recorded weights are those the model used, and zeros are counted as a loop counts them."""
+"""Recorded weights are the weights that the model used, and zero counts match those of a loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONFIGS = {
 
 
 def encoder(config: StarConfig | BagConfig) -> TextEncoder:
-    """Return an encoder with every parameter random, zero-initialised ones too."""
+    """Return an encoder with every parameter random, including zero-initialised ones."""
     torch.manual_seed(0)
     model = TextEncoder.new(config, WordTokenizer(Vocabulary.of(f"w{i}" for i in range(10))))
     with torch.no_grad():
@@ -56,7 +56,7 @@ def record(module: StarTransformer, ids: list[list[int]]) -> dict[str, tuple[Ten
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_recorded_weights_reproduce_the_embedding(name: str) -> None:
-    """With queries, keys and α scrambled, the recorded weights alone bring the embedding back."""
+    """With queries, keys and α scrambled, the recorded weights alone restore the embedding."""
     module = star(CONFIGS[name])
     with torch.no_grad():
         expected = module(*padded(IDS))
@@ -70,7 +70,7 @@ def test_recorded_weights_reproduce_the_embedding(name: str) -> None:
         again = module(*padded(IDS))
     assert (scrambled - expected).abs().max() > 1e-3
     assert torch.equal(replayed, expected)
-    assert torch.equal(again, scrambled)  # the hook is gone
+    assert torch.equal(again, scrambled)  # the hook was removed
     assert list(seen) == list(module.alphas())
 
 

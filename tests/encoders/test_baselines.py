@@ -37,7 +37,7 @@ Model = TextCnn | Gru
 
 
 def build(config: CnnConfig | GruConfig, tokens: int = 20) -> Model:
-    """Return a double-precision model in which even the padding's vector is random."""
+    """Return a double-precision model in which even the padding vector is random."""
     torch.manual_seed(0)
     model = TextCnn(config, tokens) if isinstance(config, CnnConfig) else Gru(config, tokens)
     with torch.no_grad():
@@ -47,7 +47,7 @@ def build(config: CnnConfig | GruConfig, tokens: int = 20) -> Model:
 
 
 def naive(model: Model, config: CnnConfig | GruConfig, ids: list[int]) -> Tensor:
-    """Encode one text by the definition; a text without tokens has no answers and no states: zeros."""
+    """Encode one text by the definition; a text without tokens has no filter responses or states: zeros."""
     if not ids:
         return torch.zeros(config.output, dtype=torch.float64)
     words = model.embedding.weight[ids]
@@ -88,7 +88,7 @@ def naive_states(model: Gru, config: GruConfig, words: Tensor) -> Tensor:
 
 
 def batch() -> tuple[Tensor, Tensor]:
-    """Return texts of `LENGTHS` tokens in 12 places; what stands at masked places is no PAD and must not matter."""
+    """Return texts of `LENGTHS` tokens in 12 places; masked places do not hold PAD and must not matter."""
     ids = torch.randint(2, 20, (len(LENGTHS), 12), generator=torch.Generator().manual_seed(1))
     return ids, torch.arange(12)[None] < torch.tensor(LENGTHS)[:, None]
 

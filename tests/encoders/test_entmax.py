@@ -16,7 +16,7 @@ ALPHAS = (1.0001, 1.001, 1.01, 1.2, 1.5, 1.8, 1.9999, 2.0)
 
 
 def bisected(scores: Tensor, alpha: Tensor | float) -> Tensor:
-    """Find p along the last dimension by halving, the slow and obvious way."""
+    """Find p along the last dimension by bisection, the slow and obvious way."""
     epsilon = torch.as_tensor(alpha, dtype=torch.float64) - 1
     x = (scores.double() - scores.double().amax(-1, keepdim=True)) * epsilon
     low, high = torch.full_like(x[..., :1], -1.0), torch.zeros_like(x[..., :1])

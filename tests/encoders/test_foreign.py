@@ -1,4 +1,4 @@
-"""Folders of sentence-transformers and transformers that bring code along: it never runs, whoever loads them."""
+"""Folders of sentence-transformers and transformers that contain code: it never runs, whatever loads them."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_an_encoder_folder_inside_an_index_never_runs_code(evil: Path, tmp_path:
     add_module(evil, "modeling_evil.Evil")
     shutil.rmtree(inside)
     shutil.copytree(evil, inside)
-    manifest = manifests.load(out)  # the attacker writes right checksums
+    manifest = manifests.load(out)  # the attacker writes valid checksums
     files = {name: record for name, record in manifest.files.items() if not name.startswith("encoder/")}
     files |= {p.relative_to(out).as_posix(): record_of(p) for p in inside.iterdir() if p.is_file()}
     replace_manifest(out, dataclasses.replace(manifest, files=files))

@@ -1,4 +1,4 @@
-"""Graphs of strangers: loops, files, functions, endless work, vectors that are none; each is refused in one line."""
+"""Untrusted graphs: loops, files, functions, endless work, outputs that are no vectors; each refused in one line."""
 
 from __future__ import annotations
 
@@ -130,12 +130,12 @@ def test_what_no_exported_encoder_holds_is_refused_before_it_is_loaded(
 
 
 def test_a_graph_cannot_be_hidden_in_a_second_one(sound: Path, tmp_path: Path) -> None:
-    """Protobuf merges a repeated message, and takes the last of a repeated value."""
+    """Protobuf merges repeated messages, and takes the last of repeated values."""
     content = (sound / "model.onnx").read_bytes()
     check_graph(content)
     with pytest.raises(GraphError, match="several"):
         check_graph(content + b"\x3a\x00")
-    twice = b"\x22\x04Loop\x22\x08Identity"  # two names of an operator
+    twice = b"\x22\x04Loop\x22\x08Identity"  # an operator with two names
     inner = b"\x0a" + bytes([len(twice)]) + twice
     with pytest.raises(GraphError, match="'Loop'"):
         check_graph(b"\x3a" + bytes([len(inner)]) + inner)
@@ -165,7 +165,7 @@ def test_names_that_are_not_unicode_are_one_line(
 
 def outputs(value: float, dim: int = DIM) -> Change:
     def change(model: Any) -> None:
-        """Give every text the same number in every coordinate."""
+        """Set every coordinate of every text to the same number."""
         graph = model.graph
         graph.node[-1].output[0] = "before"
         axis = constant("zero", [0])

@@ -1,4 +1,4 @@
-"""Idf, count and first position in the keys: against a loop, and models without them are what they were."""
+"""Idf, count and first position in the keys: against a loop; models without them are unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXTS = [[4, 7, 4, 4, 9], [3], [], [5, 6, 7, 8, 5, 6]]
 
 def batch() -> tuple[torch.Tensor, torch.Tensor]:
     width = 8
-    ids = torch.tensor([text + [4] * (width - len(text)) for text in TEXTS])  # not PAD: it may not matter
+    ids = torch.tensor([text + [4] * (width - len(text)) for text in TEXTS])  # not PAD: it must not matter
     return ids, torch.arange(width)[None] < torch.tensor([len(text) for text in TEXTS])[:, None]
 
 
@@ -56,7 +56,7 @@ def test_weights_of_zero_change_nothing_and_others_move_the_vector() -> None:
     assert torch.equal(model(*batch()), plain(*batch()))
     assert model.key_inputs is not None
     with torch.no_grad():
-        model.key_inputs.weight[1] = -0.5  # what is repeated counts less
+        model.key_inputs.weight[1] = -0.5  # repeated tokens count less
     moved = (model(*batch()) - plain(*batch())).abs().amax(1)
     assert (moved > 1e-4).tolist() == [True, False, False, True]
 

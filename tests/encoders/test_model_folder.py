@@ -1,4 +1,4 @@
-"""Model folders: saved whole or not at all, whatever fails; what comes from elsewhere is data within limits."""
+"""Model folders: saved whole or not at all, whatever fails; foreign folders are data within limits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def model(tmp_path: Path) -> Path:
 def test_a_save_that_fails_leaves_the_earlier_model(
     model: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
-    """The renaming fails that sets the old one aside, that puts the new one in, and that puts the old one back."""
+    """Each rename fails in turn: setting the old model aside, moving the new one in, putting the old one back."""
     rename, calls = os.rename, iter(range(9))
 
     def failing_rename(*arguments: object) -> None:
@@ -54,7 +54,8 @@ def test_a_save_that_fails_leaves_the_earlier_model(
                 folders.save(encoder(1), model)
         else:
             folders.save(encoder(1), model)
-    if failing == 1:  # the old one could not be put back either: it is named, and the next save finds it
+    # the old model could not be restored either: the error names it, and the next save finds it
+    if failing == 1:
         with pytest.raises(InputError, match=r"earlier model is in .*\.m\.linker-old"):
             folders.load(model)
         with pytest.raises(InputError, match="no encoder"), replacing(model, [], "encoder"):
@@ -114,7 +115,7 @@ def test_everything_is_flushed_before_it_is_renamed_and_the_parent_after(
     renamed = log.index(("rename", str(model)))
     parts = [new / name for name in ("config.json", "tokenizer.json", "model.safetensors", "README.md")]
     assert {str(path) for path in (*parts, new)} <= {path for what, path in log[:renamed] if what == "sync"}
-    assert log[renamed - 2][1] == str(new)  # the folder after its files; then the old one is set aside
+    assert log[renamed - 2][1] == str(new)  # the folder after its files; then the old folder is set aside
     assert ("sync", str(model.parent)) in log[renamed:]
 
 
@@ -167,7 +168,7 @@ def test_an_index_gives_no_encoder_but_its_own(model: Path, tmp_path: Path) -> N
 
 
 def test_loading_does_not_load_pytorchs_compiler(model: Path) -> None:
-    """It takes nine seconds of processor time, which the device "meta" spends where it is asked for random numbers."""
+    """It takes nine seconds of CPU time, which the device "meta" spends if asked for random numbers."""
     code = (
         "import sys; from linker import load_encoder; load_encoder(sys.argv[1]); "
         "sys.exit('torch._dynamo' in sys.modules)"

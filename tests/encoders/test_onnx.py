@@ -1,4 +1,4 @@
-"""Models exported to ONNX give the vectors that PyTorch gives, and are chosen where they fit."""
+"""Models exported to ONNX give the same vectors as PyTorch, and are chosen if they fit."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def pieces() -> Tokenizer:
 def trained(
     config: ModelConfig, folder: Path, tokenizer: Tokenizer | None = None, max_length: int = 40
 ) -> TextEncoder:
-    """Save a model whose weights are far from those that it starts with; every head has its own α."""
+    """Save a model whose weights are far from their initial values; every head has its own α."""
     torch.manual_seed(7)
     encoder = TextEncoder.new(config, tokenizer or WordTokenizer(Vocabulary.of(WORDS)), max_length)
     with torch.no_grad():
         for name, parameter in encoder.module.named_parameters():
             if "alpha" in name:
-                parameter.copy_(torch.linspace(-5, 5, len(parameter)))  # from softmax nearly to sparsemax
+                parameter.copy_(torch.linspace(-5, 5, len(parameter)))  # from softmax to nearly sparsemax
             else:
                 parameter.copy_(torch.randn_like(parameter) * 0.6)
         if "key_inputs.idf" in dict(encoder.module.named_buffers()):

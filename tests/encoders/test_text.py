@@ -1,4 +1,4 @@
-"""Encoders as folders: the same vectors after saving, whatever the batches; damage is found."""
+"""Encoders as folders: the same vectors after saving, whatever the batches; damage is detected."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_bfloat16_stays_close_and_is_the_same_model(config: ModelConfig, tmp_pat
     assert near.dtype == np.float32
     assert np.linalg.norm(near, axis=1) == pytest.approx([1.0] * len(texts), abs=1e-5)
     assert (exact * near).sum(1).min() >= 0.999
-    assert half.fingerprint == encoder.fingerprint  # either may search an index of the other
+    assert half.fingerprint == encoder.fingerprint  # either may search the other's index
 
 
 def test_bfloat16_is_used() -> None:
@@ -118,7 +118,7 @@ def test_a_model_goes_to_the_gpu_that_pytorch_finds(tmp_path: Path, monkeypatch:
     assert {weight.device.type for weight in loaded.module.parameters()} == {device}
     assert np.abs(loaded.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-3
     assert loaded.fingerprint == encoder.fingerprint
-    if device == "cpu":  # which does go there if told that there is one
+    if device == "cpu":  # it does use a GPU if told that there is one
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         with pytest.raises((AssertionError, RuntimeError), match=r"CUDA|NVIDIA"):
             load_encoder(tmp_path / "model", gpu=True)
@@ -134,8 +134,8 @@ def test_saved_and_loaded_is_the_same(config: ModelConfig, tmp_path: Path) -> No
     assert (loaded.config, loaded.kind) == (config, encoder.kind)
     assert np.array_equal(loaded.encode(TEXTS), encoder.encode(TEXTS))
     assert "Trained on nothing." in (tmp_path / "model/README.md").read_text()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["model"]  # nothing temporary is left
-    folders.save(build(CONFIGS[0]), tmp_path / "model")  # over an old one
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model"]  # no temporary files are left
+    folders.save(build(CONFIGS[0]), tmp_path / "model")  # over an old model
     assert load_encoder(tmp_path / "model").fingerprint == build(CONFIGS[0]).fingerprint
 
 

@@ -1,4 +1,4 @@
-"""Turns at an encoder: the least work first, equals as they came, and one at a time."""
+"""Turns at an encoder: the least work first, ties in order of arrival, and one at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from linker.encoders.opened import Turns
 
 
 def _order(sizes: list[int]) -> list[int]:
-    """Return the order in which threads that wait with work of these sizes are let in, by their place in the list."""
+    """Return the order in which threads waiting with these amounts of work are admitted, by position in the list."""
     turns = Turns()
     order: list[int] = []
     inside: list[int] = []

@@ -55,7 +55,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
 def test_a_build_here_encodes_on_the_gpu_if_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With Ray, the GPUs are its workers': this process only asks the model for its name and dimension."""
+    """With Ray, the GPUs belong to its workers: this process only asks the model for its name and dimension."""
     asked: list[bool] = []
 
     def load(_name: str, *, gpu: bool, **_: object) -> HashEncoder:
@@ -185,7 +185,7 @@ def test_both_sides_are_asked_at_once_if_one_waits_for_a_server() -> None:
             return vectors.search_rows(HashEncoder().encode(["three"]), 2)
 
     def embed(texts: Sequence[str]) -> Any:
-        both.wait()  # would not come to this while the text side waits
+        both.wait()  # in sequence, this would not run while the text side waits
         return HashEncoder().encode(texts)
 
     index = HybridIndex(rows, vectors, Waiting(), SearchSettings("hybrid"), at_once=True)
@@ -278,7 +278,7 @@ def test_tune_stores_its_choice(engine: Engine) -> None:
     qrels = {d.id: {d.id: 1} for d in DOCUMENTS} | {"lost": {"not in the index": 1}}
     tuning = engine.tune(queries, qrels)
     assert tuning.queries == 5
-    assert tuning.chosen == tuning.default  # both sides are perfect: nothing is ahead of the untuned hybrid
+    assert tuning.chosen == tuning.default  # both sides are perfect: nothing beats the untuned hybrid
     assert tuning.chosen.means["mrr"] == pytest.approx(4 / 5)
     stored = engine.collection.manifest.search
     assert (stored["mode"], stored["fusion"]) == ("hybrid", Fusion().to_json())
@@ -287,7 +287,7 @@ def test_tune_stores_its_choice(engine: Engine) -> None:
 
 
 def test_tune_chooses_parameters_of_bm25_and_stores_them(tmp_path: Path) -> None:
-    # A long document repeats the word, a short one has it once: which one is wanted decides k1 and b.
+    # A long document repeats the word, a short one has it once: the relevant one determines k1 and b.
     documents = [Document(f"long{i}", f"word{i} " * 6 + "filler text " * 12) for i in range(12)]
     documents += [Document(f"short{i}", f"word{i} note") for i in range(12)]
     folder = tmp_path / "index"
@@ -314,7 +314,7 @@ def test_settings_chosen_by_tune_are_used(engine: Engine) -> None:
 
 
 def test_readers_are_undisturbed_by_a_writer(engine: Engine) -> None:
-    """Readers open and search while generations come and go: always one whole generation, never an error."""
+    """Readers open and search while generations come and go: they always see one whole generation, never an error."""
     stop, problems, seen = threading.Event(), list[str](), set[int]()
 
     def read() -> None:
@@ -326,7 +326,7 @@ def test_readers_are_undisturbed_by_a_writer(engine: Engine) -> None:
                 seen.add(number)
                 if len(ids) != number or number % 2:
                     problems.append(f"{number} documents, {len(ids)} hits")
-            except Exception as e:  # any error is the finding
+            except Exception as e:  # any error is a finding
                 problems.append(repr(e))
 
     readers = [threading.Thread(target=read) for _ in range(2)]

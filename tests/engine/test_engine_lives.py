@@ -175,7 +175,7 @@ def test_a_closed_engine_says_so(engine: Engine) -> None:
 
 
 def commit(directory: Path, pairs: int) -> None:
-    """Add pairs of documents and delete the pair before, so that every generation has an even number."""
+    """Add pairs of documents and delete the previous pair, so that every generation has an even number."""
     engine = Engine(directory, encoder=HashEncoder())
     for number in range(pairs):
         engine.add([Document(f"x{number}", "rain"), Document(f"y{number}", "parliament")])
@@ -197,7 +197,7 @@ def test_threads_share_an_engine_while_another_process_commits(engine: Engine) -
                     seen.append(len(found[0]))
                     if found[0] != found[1] or answer.degraded or len(found[0]) % 2:
                         problems.append(f"{answer.degraded}: {found}")
-            except Exception as e:  # any error is the finding
+            except Exception as e:  # any error is a finding
                 problems.append(repr(e))
 
     threads = [threading.Thread(target=search) for _ in range(4)]

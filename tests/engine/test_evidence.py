@@ -1,4 +1,4 @@
-"""The words that speak for a link, next to a slow and obvious count over all documents."""
+"""The words that support a link, compared with a slow and obvious count over all documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folding of near duplicates next to the slow, obvious definition."""
+"""Folding of near duplicates, compared with the slow, obvious definition."""
 
 from pathlib import Path
 

@@ -31,12 +31,12 @@ def ranking(lists: Sequence[Sequence[int]]) -> Ranking:
 
 
 QUERIES = 40
-NOISE = [[100 + 10 * q + i for i in range(5)] for q in range(QUERIES)]  # rows that nobody wants
+NOISE = [[100 + 10 * q + i for i in range(5)] for q in range(QUERIES)]  # irrelevant rows
 WANTED = [[q] for q in range(QUERIES)]
 
 
 def at_rank(q: int, rank: int, noise: int = 0) -> list[int]:
-    """Return an answer of five with the wanted row at `rank` (0: absent)."""
+    """Return five hits with the relevant row at `rank` (0: absent)."""
     answer = [row + 1000 * noise for row in NOISE[q]]
     if rank:
         answer[rank - 1] = q
@@ -55,7 +55,7 @@ def chosen(result: Tuning) -> tuple[str, Fusion | None]:
 
 
 def test_a_weak_dense_side_is_left_out() -> None:
-    # Ten wanted rows are second for BM25. The default hybrid puts the dense noise between: third.
+    # Ten relevant rows are second for BM25. The default hybrid puts dense noise in between: third.
     bm25 = ranking([at_rank(q, 1 if q % 4 else 2) for q in range(QUERIES)])
     dense = ranking([at_rank(q, 0, noise=1) for q in range(QUERIES)])
     result = tune(bm25, dense, WANTED)
@@ -76,11 +76,11 @@ def test_a_weak_bm25_side_is_left_out() -> None:
 
 
 def test_sides_that_complete_each_other_become_a_hybrid() -> None:
-    # Both know every wanted row at rank 2, below noise that the other side does not share.
+    # Both have every relevant row at rank 2, below noise that the other side does not share.
     bm25 = ranking([at_rank(q, 2) for q in range(QUERIES)])
     dense = ranking([at_rank(q, 2, noise=1) for q in range(QUERIES)])
     result = tune(bm25, dense, WANTED)
-    # 1/62 + 1/62 > 1/61: the plainest hybrid already has it first, and equals go to the plainest.
+    # 1/62 + 1/62 > 1/61: the plainest hybrid already has it first, and ties go to the plainest.
     assert chosen(result) == ("hybrid", Fusion("rrf", (0.5, 0.5), 60))
     assert result.chosen.means == {"mrr": 1, "success@1": 1, "success@5": 1, "map": 1}
     assert means(result, "bm25") == means(result, "dense") == [1 / 2]
@@ -88,8 +88,8 @@ def test_sides_that_complete_each_other_become_a_hybrid() -> None:
 
 
 def test_the_better_weight_is_found() -> None:
-    # Even queries: dense has the wanted row first, BM25 only noise; at equal weights both firsts have 1/61 and the
-    # lower row, the noise, wins. Odd queries: dense has it second, and BM25's first place lifts it.
+    # Even queries: dense has the relevant row first, BM25 only noise; at equal weights both firsts have 1/61 and the
+    # lower row, noise, wins. Odd queries: dense has it second, and BM25's first rank lifts it.
     bm25, dense, wanted = [], [], [10_000 + q for q in range(QUERIES)]
     for q, row in enumerate(wanted):
         own, other = at_rank(q, 0), at_rank(q, 0, noise=1)
@@ -101,9 +101,9 @@ def test_the_better_weight_is_found() -> None:
 
 
 def test_a_cosine_that_is_low_leaves_the_query_to_bm25() -> None:
-    # Even queries: a close neighbour (cosine .9) is right. Odd ones: the nearest has .1, and BM25 is right. Only a
-    # fusion that keeps the cosine's size has both.
-    wanted = [20_000 + q for q in range(QUERIES)]  # behind the noise where scores are equal
+    # Even queries: a close neighbour (cosine .9) is right. Odd queries: the nearest has .1, and BM25 is right. Only a
+    # fusion that keeps the cosine's size gets both.
+    wanted = [20_000 + q for q in range(QUERIES)]  # behind the noise if scores tie
     bm25 = ranking([[row, 100] if q % 2 else [100, 101] for q, row in enumerate(wanted)])
     rows = np.array([[9_000 if q % 2 else row] for q, row in enumerate(wanted)])
     scores = np.array([[0.1 if q % 2 else 0.9] for q in range(QUERIES)], dtype=np.float32)
@@ -121,7 +121,7 @@ def test_equal_sides_keep_the_default() -> None:
 
 
 def helped(queries: Sequence[int]) -> Tuning:
-    """Tune where the default hybrid has every wanted row first but those of `queries`: other hybrids have these too."""
+    """Tune with every relevant row first under the default hybrid except for `queries`, which other hybrids get."""
     bm25 = ranking([at_rank(q, 2 if q in queries else 1) for q in range(QUERIES)])
     dense = ranking([at_rank(q, 2 if q in queries else 1, noise=1) for q in range(QUERIES)])
     return tune(bm25, dense, WANTED)
@@ -132,14 +132,14 @@ def test_a_query_does_not_judge_what_it_helped_to_choose() -> None:
     alone = helped([0])
     assert max(means(alone, "hybrid")) == 1 > alone.default.means["mrr"]
     assert chosen(alone) == DEFAULT and alone.lead == Lead(0.0, 0.0)
-    # Two in different folds vouch for each other; two in one fold do not.
+    # Two in different folds confirm each other; two in one fold do not.
     folds = fold_numbers(QUERIES, FOLDS, 0).tolist()
     twin = next(q for q in range(1, QUERIES) if folds[q] == folds[0])
     other = next(q for q in range(1, QUERIES) if folds[q] != folds[0])
     assert chosen(helped([0, twin])) == DEFAULT
     both = helped([0, other])
     assert both.chosen.mode == "hybrid" and both.chosen.means["mrr"] == 1
-    gain = 1 - 1 / 3  # the default has them third, below the first of either side
+    gain = 1 - 1 / 3  # the default has them third, below the top hit of each side
     assert both.lead.mean == pytest.approx(2 * gain / QUERIES)
     spread = math.sqrt((2 * (gain - 2 * gain / 40) ** 2 + 38 * (2 * gain / 40) ** 2) / 39)
     assert both.lead.error == pytest.approx(spread / math.sqrt(40))
@@ -173,7 +173,7 @@ def test_a_lead_is_a_mean_with_its_standard_error() -> None:
 
 
 class Given(Trials):
-    """Settings whose values are given."""
+    """Settings with given values."""
 
     def __init__(self, table: dict[Setting, list[float]]) -> None:
         self.table = table
@@ -234,18 +234,18 @@ def test_a_single_retriever_has_to_lead_by_two_standard_errors() -> None:
     folds = fold_numbers(40, FOLDS, 0)
     assert choose(Given(table(3)), HYBRIDS, SINGLES, folds).setting == HYBRIDS[0]  # 1.78 errors
     assert choose(Given(table(5)), HYBRIDS, SINGLES, folds).setting == SINGLES[0]  # 2.36
-    ahead = {**table(5), HYBRIDS[1]: [1.0] * 6 + [0.0] * 34}  # a hybrid that is ahead of it goes first
+    ahead = {**table(5), HYBRIDS[1]: [1.0] * 6 + [0.0] * 34}  # a hybrid that beats it takes precedence
     assert choose(Given(ahead), HYBRIDS, SINGLES, folds).setting == HYBRIDS[1]
     level = {
         **table(5),
         HYBRIDS[1]: [1.0] * 5 + [0.0] * 35,
-    }  # of equals, the one that asks one retriever only
+    }  # in a tie, the setting that queries only one retriever
     assert choose(Given(level), HYBRIDS, SINGLES, folds).setting == SINGLES[0]
 
 
 @pytest.mark.parametrize(("hard", "warned"), [(19, True), (20, False)])
 def test_a_saturated_set_is_named(hard: int, warned: bool) -> None:
-    # Everything but `hard` of 40 queries is answered by every hybrid: these alone tell settings apart.
+    # Every hybrid answers all but `hard` of 40 queries: only these distinguish the settings.
     result = helped(range(hard))
     assert result.deciding == hard
     assert bool(result.warnings) == warned
@@ -271,7 +271,7 @@ def test_the_measure_decides() -> None:
         "success@1": ("success@1", 0.5),
         "success@5": ("success@5", 1),
     }
-    assert chosen(by["success@5"]) == DEFAULT  # which no setting can beat
+    assert chosen(by["success@5"]) == DEFAULT  # no setting can beat it
     assert by["success@5"].costs["bm25 alone"].mean == 0.5 and by["success@5"].costs["dense alone"].mean == 0
 
 
@@ -303,7 +303,7 @@ def test_what_cannot_be_tuned_is_refused() -> None:
 
 
 def searcher(wins: dict[str, float], calls: list[Bm25Parameters]) -> Bm25Search:
-    """BM25 has the wanted row first on every second query; where its parameters are `wins`, always."""
+    """BM25 has the relevant row first on every second query, and always if its parameters are `wins`."""
 
     def search(parameters: Bm25Parameters) -> Ranking:
         calls.append(parameters)
@@ -322,7 +322,7 @@ def test_parameters_of_bm25_are_chosen_one_after_the_other() -> None:
     assert result.lead.mean == pytest.approx(0.5 * (1 - 1 / 3))
     assert result.costs["bm25 alone"] == result.lead
     assert str(result.chosen) == "bm25 alone k1=2 b=0.75 k3=1"
-    assert len(calls) == len(set(calls))  # each is searched once, however many folds ask
+    assert len(calls) == len(set(calls))  # each is searched once, however many folds need it
     assert result.chosen.to_json()["bm25"] == {"k1": 2.0, "b": 0.75, "k3": 1.0}
 
 
@@ -336,7 +336,7 @@ def test_parameters_that_bring_nothing_stay() -> None:
 
 
 def test_weights_of_fields_are_chosen_after_the_parameters() -> None:
-    title, text = Field("title", 1.0, 0.5), Field("k1", 1.0)  # a field may be called as a parameter is
+    title, text = Field("title", 1.0, 0.5), Field("k1", 1.0)  # a field may have a parameter's name
     tried: list[Bm25Parameters] = []
 
     def search(parameters: Bm25Parameters) -> Ranking:
@@ -354,7 +354,7 @@ def test_weights_of_fields_are_chosen_after_the_parameters() -> None:
     tried.clear()
     one = Bm25Search(search, Bm25Parameters(fields=(title,)))
     tune(one.search(one.current), None, WANTED, parameters=one)
-    assert {p.fields for p in tried} == {(title,)}  # the weight of a lone field is k1's business
+    assert {p.fields for p in tried} == {(title,)}  # the weight of a single field is redundant with k1
 
 
 def test_a_hybrid_takes_the_chosen_parameters() -> None:
@@ -367,7 +367,7 @@ def test_a_hybrid_takes_the_chosen_parameters() -> None:
 
 
 def test_a_grid_is_walked_along_one_parameter_at_a_time() -> None:
-    # k3 = 0 helps only with k1 = .9, which is chosen before it; with another k1 nothing would.
+    # k3 = 0 helps only with k1 = .9, which is chosen first; with another k1 nothing would help.
     table = {
         Bm25Parameters(k1=0.9): [1.0, 1, 0, 0],
         Bm25Parameters(k1=0.9, k3=0.0): [1.0, 1, 1, 0],

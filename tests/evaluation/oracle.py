@@ -1,4 +1,4 @@
-"""trec_eval's measures the slow and obvious way: one ranked list of relevances a topic, loops, no arrays."""
+"""trec_eval's measures the slow and obvious way: one ranked list of relevances per topic, loops, no arrays."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def random_case(rng: random.Random) -> tuple[dict[str, dict[str, int]], dict[str
 SCORES = (
     lambda rng: float(rng.randint(1, 3)),
     lambda rng: rng.random(),
-    lambda rng: 1 + rng.randint(0, 3) * 2**-25,  # differ as doubles, not as float32
+    lambda rng: 1 + rng.randint(0, 3) * 2**-25,  # different as doubles, equal as float32
     lambda rng: -rng.random() * 1e-40,  # float32 subnormals
     lambda rng: rng.choice((math.inf, -math.inf, 0.0, -0.0, 1e39, 1e300, -1e39)),
 )

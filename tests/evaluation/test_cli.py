@@ -1,4 +1,4 @@
-"""The three commands, as a user runs them."""
+"""The three commands as run by a user."""
 
 from __future__ import annotations
 

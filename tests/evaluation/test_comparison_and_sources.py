@@ -24,7 +24,7 @@ QRELS = {f"q{t}": {"a": 1} for t in range(40)}
 
 
 def run_with(ranks: list[int], tmp_path: Path, name: str) -> Path:
-    """Write a run whose relevant document has the given rank, topic by topic; 0: topic not answered."""
+    """Write a run whose relevant document has the given rank, topic by topic; 0: no hits for the topic."""
     rows = []
     for t, rank in enumerate(ranks):
         if rank:

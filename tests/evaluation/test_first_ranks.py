@@ -1,4 +1,4 @@
-"""MRR and Success@k from first ranks equal trec_eval's of a run without ties."""
+"""MRR and Success@k from first ranks equal trec_eval's on a run without ties."""
 
 import numpy as np
 from hypothesis import given

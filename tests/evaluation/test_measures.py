@@ -11,7 +11,7 @@ from linker.base.errors import InputError
 from linker.evaluation import evaluate
 from linker.evaluation.names import parse
 
-# f1 right at rank 1 under a wrong rank column, f2 right at 3, f3's e3 tied with e9, f4 wrong, f5 not answered.
+# f1 right at rank 1 despite a wrong rank column, f2 right at 3, f3's e3 tied with e9, f4 wrong, f5 missing.
 QRELS = "".join(f"f{i} 0 e{i} 1\n" for i in range(1, 6))
 RUN = """\
 f1 Q0 e1 9 3 me

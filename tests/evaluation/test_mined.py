@@ -13,7 +13,7 @@ from linker.evaluation.significance import bootstrap, bootstrap_of, randomisatio
 QRELS = {"a": {"x": 1}, "b": {"y": 1, "z": 0}, "c": {"w": 1}, "d": {"v": 1}}
 RUN = {
     "a": {"x": 0.9, "y": 0.8},  # right
-    "b": {"z": 0.7, "y": 0.6},  # wrong: y is second, and z is judged not relevant
+    "b": {"z": 0.7, "y": 0.6},  # wrong: y is second, and z is judged irrelevant
     "c": {"w": 0.5},  # right
     "o": {"u": 0.4},  # an orphan: has no counterpart
     "p": {"t": 0.95},  # another orphan
@@ -78,7 +78,7 @@ def test_the_p_value_is_near_that_of_all_exchanges() -> None:
 
 
 def test_an_interval_covers_the_true_value_as_often_as_it_says() -> None:
-    """Of pages that are linked and right with probability 0.7, the true F1 is 0.7; over 100 samples, 95 % cover it."""
+    """If pages are linked and right with probability 0.7, the true F1 is 0.7; 95 % of 100 samples cover it."""
     rng, covered = np.random.default_rng(3), 0
     for _ in range(100):
         right = rng.random(150) < 0.7

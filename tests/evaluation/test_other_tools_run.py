@@ -1,4 +1,4 @@
-"""A run made by another tool (bm25s) on real tweets: our printed figures are trec_eval's, to the last digit."""
+"""A run by another tool (bm25s) on real tweets: our printed figures equal trec_eval's to the last digit."""
 
 from __future__ import annotations
 

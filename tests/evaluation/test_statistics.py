@@ -94,7 +94,7 @@ def test_randomisation_approaches_all_exchanges() -> None:
 def test_randomisation_is_never_zero_and_one_for_equals() -> None:
     assert randomisation(np.arange(40) + 1.0, np.zeros(40), samples=99) == 1 / 100
     assert randomisation([1.0, 2.0], [1.0, 2.0], samples=99) == 1
-    assert randomisation([0.1], [0.0], samples=99) == 1  # either exchange differs as much
+    assert randomisation([0.1], [0.0], samples=99) == 1  # both exchanges differ by the same amount
 
 
 def test_holm_worked_example() -> None:

@@ -1,7 +1,7 @@
-"""Index folders as an attacker would make them, with right checksums: `run(kind, budget)` tries many and counts.
+"""Index folders as an attacker would make them, with valid checksums: `run(kind, budget)` tries many and counts.
 
-Each case ends in an IndexesError, or in answers of the right shape. It is tried in a process of its own kind that tells
-which case it is at, so that a death is known by its case and the next ones are tried by a new process.
+Each case must end in an IndexesError or in results of the right shape. Cases run in a child process that reports the
+current case, so a crash is attributed to its case and a new process tries the next ones.
 """
 
 from __future__ import annotations
@@ -34,10 +34,8 @@ from tests.golden.make_index import documents
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "index-v3"
-DIM = 8  # of the golden index
-Case = tuple[
-    str, Callable[[], None]
-]  # what it is, and what does it; the latter raises IndexesError or nothing
+DIM = 8  # dimension of the golden index
+Case = tuple[str, Callable[[], None]]  # name and action; the action raises IndexesError or nothing
 RAW = {
     "@nan@": "NaN",
     "@huge@": "1e999",
@@ -59,7 +57,7 @@ WORDS = (0, 1, -1, -2, 7, 40, 1 << 20, (1 << 31) - 1, 1 << 32, (1 << 62), -(1 <<
 
 
 def seal(folder: Path, values: dict[str, Any]) -> None:
-    """Write a manifest with its right checksum; texts that RAW names become what JSON cannot say otherwise."""
+    """Write a manifest with a valid checksum; texts in RAW become values that JSON cannot otherwise express."""
     body = json.dumps({k: v for k, v in values.items() if k != "xxh3"}, indent=2)[1:]
     for name, raw in RAW.items():
         body = body.replace(f'"{name}"', raw)
@@ -72,7 +70,7 @@ def write_body(folder: Path, body: bytes) -> None:
 
 
 def replace(folder: Path, name: str, data: bytes) -> None:
-    """Replace a file of an index and its record; one of postings is named by its checksum."""
+    """Replace a file of an index and its record; postings files are named by their checksum."""
     values = json.loads((folder / "manifest.json").read_bytes())
     record = {"bytes": len(data), "xxh3": xxhash.xxh3_128_hexdigest(data)}
     (folder / name).unlink()
@@ -85,7 +83,7 @@ def replace(folder: Path, name: str, data: bytes) -> None:
 
 
 def nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to everything inside a JSON value."""
+    """Yield the path to everything inside a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         yield (*path, key)
@@ -100,7 +98,7 @@ def changed(values: Any, path: tuple[Any, ...], change: Callable[[Any, Any], Non
 
 
 def damaged_manifests(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield every value removed and replaced, every file renamed, keys added and repeated."""
+    """Yield manifests with every value removed and replaced, every file renamed, keys added and repeated."""
     sound = json.loads((folder / "manifest.json").read_bytes())
     del sound["xxh3"]
     for path in nodes(sound):
@@ -139,7 +137,7 @@ def damaged_manifests(folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 def damaged_contents(folder: Path, rng: random.Random) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield documents, offsets, ids, removed rows, vectors and postings that contradict each other, without end."""
+    """Yield documents, offsets, ids, removed rows, vectors and postings that contradict each other, endlessly."""
     files = json.loads((folder / "manifest.json").read_bytes())["files"]
     names = [n for n in files if not n.startswith(("quarantine/", "graph/"))]
     content = {name: (folder / name).read_bytes() for name in names}
@@ -163,7 +161,7 @@ def damaged_contents(folder: Path, rng: random.Random) -> Iterator[tuple[str, Ca
 def _other_documents(
     folder: Path, name: str, content: dict[str, bytes], rng: random.Random
 ) -> tuple[str, dict[str, bytes]]:
-    """Change a line and let the offsets follow."""
+    """Change a line and adjust the offsets."""
     lines = content[name].splitlines(keepends=True)
     place, other = rng.randrange(len(lines)), rng.randrange(len(lines))
     values = json.loads(lines[place])
@@ -206,7 +204,7 @@ def _other_ids(data: bytes, rng: random.Random) -> bytes:
 
 
 def _other_words(data: bytes, size: int, rng: random.Random) -> bytes:
-    """Overwrite a few words, swap two, or cut the end."""
+    """Overwrite a few words, swap two, or truncate."""
     changed_data = bytearray(data)
     way = rng.randrange(8)
     if way == 0:
@@ -229,9 +227,9 @@ def _other_words(data: bytes, size: int, rng: random.Random) -> bytes:
 
 
 def use(folder: Path) -> list[Document]:
-    """Open an index, get everything out of it and return its documents.
+    """Open an index, read everything in it and return its documents.
 
-    Raises IndexesError, and AssertionError where an answer has not its shape.
+    Raises IndexesError, and AssertionError if a result has the wrong shape.
     """
     collection = Collection.open(folder)
     queries = np.eye(3, DIM, dtype=np.float32)
@@ -251,7 +249,7 @@ def use(folder: Path) -> list[Document]:
 
 
 def manifest_cases(folder: Path) -> Iterator[Case]:
-    """Yield manifests of the golden index; what is opened all the same must hold the same documents."""
+    """Yield manifests of the golden index; those that still open must hold the same documents."""
     shutil.copytree(GOLDEN, folder, dirs_exist_ok=True)
     for what, damage in damaged_manifests(folder):
 
@@ -318,7 +316,7 @@ def cases(kind: str, folder: Path, seed: int) -> Iterator[Case]:
 
 @dataclass
 class Counts:
-    """What became of the cases; `wrong` holds those that ended otherwise, by what they were."""
+    """Outcomes of the cases; `wrong` holds the cases that ended otherwise, by description."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -326,12 +324,12 @@ class Counts:
 
     @property
     def cases(self) -> int:
-        """How many were tried."""
+        """The number of cases tried."""
         return self.outcomes.total()
 
 
 def run(kind: str, budget: int, seed: int = 0) -> Counts:
-    """Try `budget` cases (of manifests, at most all there are) and return what became of them."""
+    """Try `budget` cases (for manifests, at most all there are) and return their outcomes."""
     counts, start = Counts(), 0
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     while True:
@@ -354,7 +352,7 @@ def run(kind: str, budget: int, seed: int = 0) -> Counts:
 
 
 def main() -> None:
-    """Try cases and print a line before and after each: in the process that may die."""
+    """Try cases, printing a line before and after each; runs in the process that may die."""
     kind, seed, start, budget = sys.argv[1], *map(int, sys.argv[2:])
     with tempfile.TemporaryDirectory() as folder:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,4 +1,4 @@
-"""FAISS files of the three kinds as an attacker would change them."""
+"""FAISS files of the three kinds, modified as by an attacker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG = (0, 1, 2, 1399, 1400, 1401, 1 << 20, 1 << 31, 1 << 40, 1 << 61, 1 << 63, 
 
 
 def damaged_graphs(sound: Mapping[str, bytes], rng: random.Random) -> Iterator[tuple[str, str, bytes]]:
-    """Yield what was done, the kind and the file's bytes, without end; first the crafted graphs."""
+    """Yield the change, the kind and the file's bytes, endlessly; the crafted graphs come first."""
     for what, data in crafted(sound["hnsw"]):
         yield what, "hnsw", data
     for number, kind in enumerate(itertools.cycle(sound)):
@@ -24,7 +24,7 @@ def damaged_graphs(sound: Mapping[str, bytes], rng: random.Random) -> Iterator[t
 
 
 def _changed(sound: bytes, rng: random.Random, reach: int) -> tuple[str, bytes]:
-    """Flip a bit or overwrite a word, near the begin or anywhere or near the end; or cut or lengthen the file."""
+    """Flip a bit or overwrite a word, near the start, anywhere or near the end; or truncate or extend the file."""
     data, at = bytearray(sound), rng.randrange(min(reach, len(sound) - 8))
     if rng.random() < 0.2:
         at = len(sound) - 8 - rng.randrange(64)
@@ -43,7 +43,7 @@ def _changed(sound: bytes, rng: random.Random, reach: int) -> tuple[str, bytes]:
 
 
 def crafted(graph: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield graphs whose sizes are right and whose structure is not: those that made FAISS leave its memory."""
+    """Yield graphs with correct sizes but a wrong structure, which made FAISS access memory out of bounds."""
     places = _places(graph)
     levels, links = (_view(graph, places[name]) for name in ("levels", "neighbours"))
     offsets = _view(graph, places["offsets"], "<i8")
@@ -54,7 +54,7 @@ def crafted(graph: bytes) -> Iterator[tuple[str, bytes]]:
     for top in (0, -1, 1, 5, 6, 7, 1000, (1 << 31) - 1):
         if top != levels[high] - 1:
             yield f"the top level is {top}", _with(graph, tail + 4, [top])
-    last = len(levels) - 1  # behind whose links lies other memory
+    last = len(levels) - 1  # other memory follows its links
     for entry, top in itertools.product((low, last), (1, 2, 3, 4, 5)):
         yield f"the entry point is {entry} on level {top}", _with(graph, tail, [entry, top])
     linked = np.where(links >= 0, last, links)
@@ -91,7 +91,7 @@ def crafted(graph: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _places(graph: bytes) -> dict[str, tuple[int, int]]:
-    """Return where the vectors of a graph's file begin, and how long they are."""
+    """Return where the vectors in a graph's file begin, and their length."""
     at, places = 37, {}
     for name, size in (("chances", 8), ("ends", 4), ("levels", 4), ("offsets", 8), ("neighbours", 4)):
         count = int.from_bytes(graph[at : at + 8], "little")

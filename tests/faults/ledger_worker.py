@@ -1,4 +1,5 @@
-"""Writes to a ledger in a fork per line of stdin, PATH TAB COUNT TAB SECONDS; kills it so long after COUNT entries."""
+"""Writes to a ledger in a fork per line of stdin, PATH TAB COUNT TAB SECONDS; kills it SECONDS after COUNT
+entries."""
 
 import contextlib
 import itertools
@@ -16,7 +17,7 @@ from linker.review.ledger import Ledger
 
 
 def child(path: Path, report: int) -> None:
-    """Write entries, and tell of each one as soon as its call has returned; never return."""
+    """Write entries, and report each one as soon as its call has returned; never return."""
     ledger = Ledger(path)
     for number in itertools.count():
         given = ledger.add(Judgement("s", f"{os.getpid()}-{number}", "relevant", str(number % 2)))

@@ -19,11 +19,11 @@ def mount(folder: Path, size: str, *options: str) -> None:
 
 @contextmanager
 def mounted(folder: Path, size: str) -> Iterator[Path]:
-    """Mount a disk of `size` at the new `folder` for the block; skip the test where that takes rights it lacks."""
+    """Mount a disk of `size` at the new `folder` for the block; skip the test if it lacks the rights for that."""
     folder.mkdir()
     if os.geteuid() != 0:
         pytest.skip("mounting a small tmpfs needs root")
     mount(folder, size)
     yield folder
-    gc.collect()  # what an exception's frames hold open on the disk
+    gc.collect()  # closes files on the disk that an exception's frames keep open
     subprocess.run(["umount", str(folder)], check=True)

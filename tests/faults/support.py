@@ -1,4 +1,4 @@
-"""What the fault tests share: a process that changes an index and dies on request, and all that an index holds."""
+"""Shared by the fault tests: a process that changes an index and dies on request, and an index's full content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KILLED = -9
 
 
 class Worker:
-    """A process that forks one child a request, so that a death costs milliseconds instead of a start of Python."""
+    """A process that forks one child per request, so that a death costs milliseconds instead of a Python start."""
 
     def __enter__(self) -> Self:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -33,7 +33,7 @@ class Worker:
         self._process.communicate(timeout=60)
 
     def ask(self, change: str, *paths: Path, fault: str = "", after: float | None = None) -> dict[str, Any]:
-        """Make a change in a child that dies at the fault point, or `after` seconds; tell how it ended."""
+        """Make a change in a child that dies at the fault point, or `after` seconds; return how it ended."""
         assert self._process.stdin
         assert self._process.stdout
         request = {"change": change, "paths": [str(p) for p in paths], "fault": fault, "after": after}
@@ -44,7 +44,7 @@ class Worker:
         return answer
 
     def make(self, change: str, *paths: Path) -> dict[str, int]:
-        """Make a change that must succeed; return how often it passed which fault point."""
+        """Make a change that must succeed; return how often it passed each fault point."""
         answer = self.ask(change, *paths)
         assert answer["status"] == 0, answer
         passed: dict[str, int] = answer["passed"]
@@ -52,7 +52,7 @@ class Worker:
 
 
 def content(out: Path, queries: int = 5, dim: int = 16) -> dict[str, Any]:
-    """Everything a user can get out of an index of vectors from HashEncoder(dim)."""
+    """Everything a user can read from an index with vectors from HashEncoder(dim)."""
     manifest = storage.load_checked(out)
     collection = Collection.open(out)
     rng = random.Random(1)
@@ -81,7 +81,7 @@ def content(out: Path, queries: int = 5, dim: int = 16) -> dict[str, Any]:
 
 
 def assert_tidy(out: Path) -> None:
-    """Nothing is damaged, and nothing lies about that the manifest does not list."""
+    """Nothing is damaged, and there are no files that the manifest does not list."""
     manifest = manifests.load(out)
     assert storage.damage(out, manifest) == []
     found = {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}

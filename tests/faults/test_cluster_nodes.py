@@ -1,4 +1,4 @@
-"""Nodes of a cluster that die under clients: what the benchmark of faults counts, and one fault really run."""
+"""Nodes of a cluster that die under clients: the counts of the fault benchmark, and one real fault."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FAILED = {"error": "no", "type": "E"}
         ([add(0, 1, 2), delete(ALL[:2], 3, 4)], ALL, 3.5, 6, {}),
         ([add(0, 1, 2), delete(ALL[:2], 3, 4)], ALL[2:], 2.5, 3.5, {}),
         ([add(0, 1, 2), delete(ALL[:2], 3, 4, **FAILED)], ALL[1:], 5, 6, {}),
-        ([add(0, 1, 2)], [*ALL, "a-1-0"], 3, 4, {"never_written": 2}),  # of another batch, and never sent
+        ([add(0, 1, 2)], [*ALL, "a-1-0"], 3, 4, {"never_written": 2}),  # from another batch, and never sent
         ([add(0, 1, 2)], [*ALL, ALL[0]], 3, 4, {"other_order": 1}),
     ],
 )

@@ -1,4 +1,4 @@
-"""Compaction: what is left answers as an index that never held the removed documents."""
+"""Compaction: the result answers like an index that never held the removed documents."""
 
 import functools
 import random
@@ -89,7 +89,7 @@ def test_random_changes_then_compaction_equal_a_fresh_build(
                 gone = rng.sample(sorted(present), min(count, len(present)))
                 writer.remove(gone)
                 back = [present.pop(id_) for id_ in gone]
-                if change == "again":  # they come back behind all others
+                if change == "again":  # they return behind all others
                     add(writer, back)
                     present.update((d.id, d) for d in back)
                 else:
@@ -115,7 +115,7 @@ def test_dense_answers_do_not_change_and_an_open_reader_keeps_its_generation(tmp
         assert manifest.rows == manifest.documents == 66
         assert manifest.search == {"mode": "dense", "fusion": None}
         assert answers(Collection.open(out), "dense") == before["dense"]
-        add(writer, [document(1000)])  # a writer goes on after it compacted
+        add(writer, [document(1000)])  # a writer continues after compacting
         writer.remove(["d1"])
         writer.commit()
     after = Collection.open(out)
@@ -175,7 +175,7 @@ def test_approximate_structures_are_built_again(
     (rows, scores), (expected, _) = answers
     own = np.array([kept.index(n) if n % 100 else -1 for n in range(200)])
     found = own >= 0
-    assert (rows[found] == own[found]).mean() > 0.95  # each finds itself, under its new number
+    assert (rows[found] == own[found]).mean() > 0.95  # each document finds itself, under its new number
     assert (rows == expected).mean() > 0.95
     assert np.allclose(scores[found & (rows == own)], 1, atol=1e-5)
 
@@ -194,7 +194,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert '"dropped":1' in linker("index", "compact", out, "--json").stdout
 
 
-@pytest.mark.parametrize("count", [300, 280])  # the last commit adds some documents, or none
+@pytest.mark.parametrize("count", [300, 280])  # the last commit adds documents, or nothing
 def test_a_build_and_a_compaction_leave_one_segment(count: int, tmp_path: Path) -> None:
     corpus, out = write_corpus(tmp_path / "c.jsonl", count), tmp_path / "i"
     linker("index", "build", corpus, "--out", out, "--batch-size", "20", "--commit-every", "40")

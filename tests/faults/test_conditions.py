@@ -1,4 +1,4 @@
-"""Read-only folders, two writers, readers next to a writer, clocks that go back, and manifests of the future."""
+"""Read-only folders, two writers, readers next to a writer, clocks that go back, and manifests from the future."""
 
 import dataclasses
 import itertools
@@ -93,11 +93,11 @@ def test_locks_of_the_dead_do_not_count(tmp_path: Path, worker: Worker) -> None:
     assert Collection.open(out).manifest.documents == 200
     assert (
         out / storage.LOCK
-    ).read_text() == "4711"  # only the kernel's lock counts, never what the file holds
+    ).read_text() == "4711"  # only the kernel's lock counts, never the file's content
 
 
 def test_readers_beside_a_writer_see_whole_generations(tmp_path: Path) -> None:
-    """Adds, removals and compactions; a reader always sees all of a commit on both sides, or nothing of it."""
+    """Adds, removals and compactions; a reader always sees all of a commit on both sides, or none of it."""
     out = fresh(tmp_path / "i", [document(n) for n in range(40)])
     states = {frozenset(f"d{n}" for n in range(40))}
     ended, seen, failures = threading.Event(), set(), []
@@ -150,7 +150,7 @@ def test_readers_beside_a_writer_see_whole_generations(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_goes_back_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file's times are set at random, and time runs backwards, between any two steps."""
+    """Between any two steps, all file times are randomised and the clock runs backwards."""
     clock, rng = itertools.count(2_000_000_000, -86_400), random.Random(1)
     monkeypatch.setattr(time, "time", lambda: float(next(clock)))
     monkeypatch.setattr(time, "time_ns", lambda: next(clock) * 10**9)

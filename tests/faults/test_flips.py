@@ -1,4 +1,4 @@
-"""A flipped byte, a cut end or no file at all: `verify` names the file, and opening the index refuses."""
+"""A flipped byte, a truncated file or a missing file: `verify` names it, and opening the index fails."""
 
 import random
 import shutil
@@ -57,7 +57,7 @@ def test_flips_and_cuts_are_named_and_refused(
     copy = tmp_path / "i"
     shutil.copytree(request.getfixturevalue(state), copy)
     rng = random.Random(3)
-    # The lock says whose the directory is; no answer rests on its content.
+    # The lock marks the directory's owner; no result depends on its content.
     paths = [p for p in sorted(copy.rglob("*")) if p.is_file() and p.name != storage.LOCK]
     assert len(paths) >= 8
     for path in paths:

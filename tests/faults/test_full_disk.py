@@ -1,4 +1,4 @@
-"""A disk that fills up in the middle of a build: a clear message, nothing half-written, and the build goes on."""
+"""A disk that fills up during a build: a clear message, nothing half-written, and the build can resume."""
 
 import os
 from collections.abc import Iterator

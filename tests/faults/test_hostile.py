@@ -1,4 +1,4 @@
-"""An index from elsewhere is data: whatever it holds, it is refused or answers, and leads nowhere else."""
+"""An index from elsewhere is data: whatever it holds, it is refused or answers, and points nowhere else."""
 
 import json
 import os
@@ -28,7 +28,7 @@ MOST_MIB = 256
 
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
-    """A copy of the golden index, which may be changed."""
+    """A modifiable copy of the golden index."""
     return Path(shutil.copytree(hostile.GOLDEN, tmp_path / "i"))
 
 
@@ -55,7 +55,7 @@ def test_only_regular_files_are_read(
         path.mkdir()
     elif what == "socket":
         with socket.socket(socket.AF_UNIX) as made:
-            monkeypatch.chdir(path.parent)  # the path of a socket is short
+            monkeypatch.chdir(path.parent)  # socket paths must be short
             made.bind(path.name)
     else:
         path.symlink_to("/dev/zero" if what == "device" else tmp_path / "moved")
@@ -121,7 +121,7 @@ def test_verify_names_what_contradicts_itself(
 
 
 def test_a_removed_row_s_id_may_come_again(index: Path) -> None:
-    for row, refused in ((4, False), (5, True)):  # the row 4 is removed
+    for row, refused in ((4, False), (5, True)):  # row 4 is removed
         for name in ("ids.txt", "documents.jsonl"):
             data = (hostile.GOLDEN / "segments/000002" / name).read_bytes()
             old, new = ((b"d30", b"d%d " % row), (b'"id":"d30"', b'"id":"d%d" ' % row))[name != "ids.txt"]
@@ -167,7 +167,7 @@ def test_every_kind_of_vectors_and_language_that_is_written_is_read(tmp_path: Pa
 
 @pytest.mark.parametrize("name", ["documents.jsonl", "vectors.f32", "postings"])
 def test_a_mapped_file_that_is_cut_off_is_damage_and_no_crash(name: str, tmp_path: Path) -> None:
-    """In a process of its own: touching a page that is gone would end it."""
+    """In a separate process: touching a missing page would kill it."""
     program = """
 import os, sys
 from pathlib import Path

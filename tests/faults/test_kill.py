@@ -31,8 +31,8 @@ def corpus(tmp_path: Path) -> Path:
     path = write_corpus(tmp_path / "c.jsonl", 1500)
     lines = path.read_text(encoding="utf-8").splitlines()
     for place in range(0, len(lines), 100):
-        lines[place] = lines[place][:-20]  # no JSON
-        lines[place + 1] = lines[place + 2]  # an id twice
+        lines[place] = lines[place][:-20]  # not JSON
+        lines[place + 1] = lines[place + 2]  # a duplicate id
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -51,7 +51,7 @@ def test_twenty_kills_then_resume_equals_an_uninterrupted_build(
     while kills < KILLS:
         if worker.ask("build", corpus, out, after=rng.uniform(0, duration / 3))["status"] != KILLED:
             assert content(out) == expected
-            shutil.rmtree(out)  # it was faster than the kill
+            shutil.rmtree(out)  # the build was faster than the kill
             ended += 1
             assert ended < 50, "builds end before they can be killed"
             continue

@@ -1,4 +1,4 @@
-"""The ledger and SIGKILL at any moment, a full disk, a folder that cannot be written: nothing acknowledged is lost."""
+"""The ledger under SIGKILL at any moment, a full disk, a read-only folder: nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KILLS = 100
 
 
 def killed(path: Path, moments: list[tuple[int, float]]) -> Iterator[list[str]]:
-    """Kill a child that writes to the ledger, at each (acknowledged entries, seconds later); yield those entries."""
+    """Kill a child that writes to the ledger at each (acknowledged entries, seconds later); yield these entries."""
     command = [sys.executable, str(WORKER)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
@@ -53,9 +53,9 @@ def test_a_hundred_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> N
         assert len(found) - len(before) - len(acknowledged) in (
             0,
             1,
-        )  # one that the kill kept from being told
+        )  # an entry whose report the kill prevented
         with Ledger(path) as ledger:
-            assert len({seed.text for seed in ledger.seeds}) <= 1  # both seeds were put, or none
+            assert len({seed.text for seed in ledger.seeds}) <= 1  # both seeds were added, or neither
         before = found
     assert len(before) > KILLS
     with contextlib.closing(sqlite3.connect(path)) as connection:

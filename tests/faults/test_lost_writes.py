@@ -1,4 +1,4 @@
-"""A write that cannot be finished is never acknowledged: each file of a build in turn is not allowed its last bytes."""
+"""A write that cannot finish is never acknowledged: each file of a build in turn is denied its last bytes."""
 
 import json
 import subprocess
@@ -61,7 +61,7 @@ def test_a_file_without_its_last_bytes_stops_the_build(tmp_path: Path) -> None:
         for out, message in ended.items():
             assert "File too large" in message, message
             assert "ulimit -f" in message
-            if Path(out, manifests.NAME).exists():  # of an earlier commit of the same build
+            if Path(out, manifests.NAME).exists():  # from an earlier commit of the same build
                 assert not storage.load_checked(Path(out)).build.complete
         last = Path(max(limits, key=lambda out: limits[out]))
         worker.make("build", corpus, last)

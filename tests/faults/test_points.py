@@ -1,4 +1,4 @@
-"""SIGKILL at every fault point of every change: all or nothing is there, and doing it again ends as if undisturbed."""
+"""SIGKILL at every fault point of every change: all or nothing, and repeating the change ends as if undisturbed."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ POINTS = {
     for package in ("indexes", "linker")
     for path in (ROOT / package).rglob("*.py")
     for name in re.findall(r'faults\.point\("([^"]+)"\)', path.read_text(encoding="utf-8"))
-    # Those are passed where there is a server, and where a model is saved (tests/encoders/test_model_folder.py).
+    # These are passed only with a server, or when a model is saved (tests/encoders/test_model_folder.py).
     if not name.startswith(("elastic.", "model."))
 }
 
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, worker: Worker) -> Path:
     (folder / "first").write_text("d1 d2", encoding="utf-8")
     (folder / "ids").write_text("d5 d6 d199", encoding="utf-8")
     (folder / "ranker").mkdir()
-    for name in ("config.json", "model.txt"):  # a search would refuse them, a copy does not read them
+    for name in ("config.json", "model.txt"):  # a search would refuse these; a copy does not read them
         (folder / "ranker" / name).write_text(name, encoding="utf-8")
     worker.make("build", folder / "c.jsonl", folder / "base")
     worker.make("delete", folder / "first", folder / "base")
@@ -61,7 +61,7 @@ def arguments(change: str, folder: Path) -> list[Path]:
 
 
 def begin(change: str, folder: Path, out: Path) -> dict[str, Any] | None:
-    """Lay out what the change starts from; return its content."""
+    """Create the initial state for the change; return its content."""
     shutil.rmtree(out, ignore_errors=True)
     if change in BUILDS:
         return None
@@ -100,7 +100,7 @@ def test_killed_at_each_point(change: str, folder: Path, worker: Worker, tmp_pat
             else:
                 worker.make(change, *given, out)
                 assert content(out) == after, point
-            assert_tidy(out)  # the next writer swept whatever was left over
+            assert_tidy(out)  # the next writer removed any leftovers
 
 
 def is_beginning(found: dict[str, Any] | None, whole: dict[str, Any]) -> bool:

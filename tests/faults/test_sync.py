@@ -1,4 +1,4 @@
-"""Nothing counts before it is on the disk: every file is flushed after its last write, and the folders that name it."""
+"""Nothing counts before it is on disk: every file is flushed after its last write, and so are its folders."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ State = tuple[int, int]  # size and time of the last write
 
 
 class Flushes:
-    """What each file and folder was when it was last flushed, and every flush and fault point in order."""
+    """The state of each file and folder at its last flush, and every flush and fault point in order."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.state: dict[Path, State] = {}
-        self.inodes: dict[tuple[int, int], State] = {}  # the same by file: all its names share the content
-        self.named: set[Path] = set()  # what flushed folders held
+        # the same by inode: all names of a file share its content
+        self.inodes: dict[tuple[int, int], State] = {}
+        self.named: set[Path] = set()  # the contents of flushed folders
         self.events: list[str] = []
         self.commits = 0
         for name in ("fsync", "fdatasync"):
@@ -49,7 +50,7 @@ class Flushes:
         self.events.append(name)
 
     def covers(self, path: Path) -> bool:
-        """Say whether a file has not changed since it was flushed."""
+        """Return whether a file is unchanged since its last flush."""
         return self.inodes.get(writing.inode(path.stat())) == _state(path.stat())
 
 
@@ -62,7 +63,7 @@ def flushes(monkeypatch: pytest.MonkeyPatch) -> Flushes:
     return Flushes(monkeypatch)
 
 
-@pytest.mark.parametrize("size", [1, 5000, 3 << 20])  # below and beyond the buffer
+@pytest.mark.parametrize("size", [1, 5000, 3 << 20])  # below and above the buffer size
 def test_a_durable_write_is_flushed_whole(tmp_path: Path, flushes: Flushes, size: int) -> None:
     path = tmp_path / "file"
     record = writing.write_durably(path, [b"x" * (size // 2), b"y" * (size - size // 2)])

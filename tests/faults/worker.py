@@ -1,4 +1,4 @@
-"""Makes one change of an index in a fork per request, and dies where the request says; see support.Worker."""
+"""Makes one change to an index in a fork per request, and dies where the request says; see support.Worker."""
 
 import collections
 import dataclasses
@@ -27,10 +27,10 @@ from indexes.writer import Writer
 from linker.engine import Engine, building
 from tests.helpers import HashEncoder
 
-# replaced by name for mypy's sake too; a graph is built from 50 rows on, so that small indexes have one
+# replaced by name, also for mypy; a graph is built at 50 rows, so that small indexes have one
 setattr(building, "load_encoder", lambda name, **_: HashEncoder())  # noqa: B010
 setattr(stored_vectors, "FaissIndex", functools.partial(FaissIndex, exact_below=50))  # noqa: B010
-# Commits merge next to nothing, so that there is something to merge in the background.
+# Commits merge almost nothing, so that there is something to merge in the background.
 setattr(carrying, "ROWS", carrying.MergeLimits(16, 1 << 16, 1 << 40))  # noqa: B010
 setattr(carrying, "POSTINGS", carrying.MergeLimits(16, 1 << 26, 1 << 26))  # noqa: B010
 setattr(carrying, "TOKENS", carrying.MergeLimits(16, 1 << 26, 1 << 26))  # noqa: B010
@@ -72,7 +72,7 @@ def apply(ids: Path, out: Path) -> None:
 
 
 def stream(acknowledged: Path, out: Path) -> None:
-    """Add documents in many commits, while what they leave is merged; append the id of each that is durable."""
+    """Add documents in many commits, while their segments are merged; append the id of each durable document."""
     setattr(carrying, "SETTLED", 1)  # noqa: B010
     setattr(carrying, "CROWDED", 1000)  # noqa: B010 - however slow the background is
     with Engine(out, encoder=HashEncoder()) as engine, acknowledged.open("a", encoding="utf-8") as file:
@@ -83,7 +83,7 @@ def stream(acknowledged: Path, out: Path) -> None:
 
 
 def merge(out: Path) -> None:
-    """Merge what there is, as an engine does in the background; nothing else changes."""
+    """Merge the existing segments, as an engine does in the background; nothing else changes."""
     setattr(carrying, "SETTLED", 0)  # noqa: B010
     opened = [Collection.open(out)]
     while merging.merge(lambda: opened[-1], lambda commit: opened.extend(filter(None, [commit()]))):
@@ -124,7 +124,7 @@ def child(request: dict[str, Any], report: int) -> None:
 
 
 def main() -> None:
-    load_faiss()  # once, or each child would take longer to load it than to make its change
+    load_faiss()  # load once, or each child would spend longer loading it than making its change
     for line in sys.stdin:
         request = json.loads(line)
         read, write = os.pipe()

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz`: feed mutated inputs to all that reads files of others, and say what became of them."""
+"""`python -m tests.fuzz`: feed mutated inputs to every reader of foreign files, and report the outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the compiled parts are handed: postings, texts and vectors; numpy or Python must answer alike."""
+"""Inputs to the compiled parts: postings, texts and vectors; numpy or Python must give the same results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ K = 5
 
 
 def search_postings(work: Path) -> tuple[Sequence[bytes], Run]:
-    """Rank the rows of a segment that passed its checks, compiled and by numpy."""
+    """Rank the rows of a segment that passed its checks, compiled and with numpy."""
     folder = work / "text"
     folder.mkdir()
     path = folder / f"{0:032x}{postings.SUFFIX}"
@@ -101,7 +101,7 @@ def _forward(texts: Sequence[str], folder: Path) -> bytes:
 
 
 def _in_memory(segment: postings.PostingsSegment) -> postings.PostingsSegment:
-    """Copy a mapped segment to the heap, where a sanitizer sees a step beyond an array's end."""
+    """Copy a mapped segment to the heap, where a sanitizer detects an access past an array's end."""
     arrays: dict[str, Any] = {name: np.array(getattr(segment, name)) for name in postings.PARTS}
     return dataclasses.replace(segment, **arrays)
 
@@ -120,7 +120,7 @@ def _segment(rows: int, folder: Path) -> bytes:
 
 
 def number_pieces(work: Path) -> tuple[Sequence[bytes], Run]:
-    """Number the terms of texts, a line each, by the compiled table and by a dictionary."""
+    """Number the terms of texts (one per line) with the compiled table and with a dictionary."""
     analyses = [
         Analysis("english"),
         Analysis(AnalysisSettings(tokenizer="posts")),
@@ -151,7 +151,7 @@ def number_pieces(work: Path) -> tuple[Sequence[bytes], Run]:
 
 
 def scan_vectors(work: Path) -> tuple[Sequence[bytes], Run]:
-    """Scan vectors of any numbers; those that are numbers are answered as by comparing each."""
+    """Scan vectors with any values; finite ones give the same results as comparing each."""
 
     def run(data: bytes) -> None:
         dim = data[0] % 40 + 1 if data else 1
@@ -190,7 +190,7 @@ def _check(
     rows: np.ndarray[tuple[int, int], np.dtype[np.int64]],
     scores: np.ndarray[tuple[int, int], np.dtype[np.float32]],
 ) -> None:
-    """Compare with the scores of all rows, equal ones in row order."""
+    """Compare with the scores of all rows, ties in row order."""
     every = np.tile(np.arange(len(vectors)), (len(queries), 1))
     exact = scores_of(vectors, queries, every)
     if mask is not None:

@@ -1,4 +1,4 @@
-"""Corpora, queries and pages: each record is taken or goes to quarantine, and a good one can be stored."""
+"""Corpora, queries and pages: each record is accepted or goes to quarantine, and accepted ones can be stored."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ WIKI = (
     "Page\nFirst. Then {{a|{{b}} c}} and [[Link|its text]] of <ref name='x'>no</ref> [[File:x.jpg|thumb|a [[b]]]]\n"
     "{| table\n|}<!-- note --> [https://e.org text] '''end'''.\n"
 )
-WIDTHS = (200, 1 << 24)  # bytes a record may have: a limit that is met, and the usual one
+WIDTHS = (200, 1 << 24)  # maximum bytes per record: a limit that is hit, and the usual one
 
 
 def consume(path: Path) -> None:
-    """Read a corpus twice, alike both times; whatever is called good can be stored, whatever is bad be recorded."""
+    """Read a corpus twice with the same result; every good record can be stored, every bad one recorded."""
     for limit in WIDTHS:
         records = list(read_corpus(path, limit=limit))
         again = list(read_corpus(path, limit=limit))
@@ -54,7 +54,7 @@ def check_storable(document: Document) -> None:
 
 
 def consume_jsonl(path: Path) -> None:
-    """As any corpus, and no line is lost."""
+    """Like any corpus, and no line is lost."""
     consume(path)
     lines = [
         line
@@ -65,7 +65,7 @@ def consume_jsonl(path: Path) -> None:
 
 
 def prepare_links(path: Path) -> None:
-    """Make BUCC's data of two small collections of pages by links from the file."""
+    """Make BUCC's data from two small collections of pages, with links from the file."""
     from linker.papers.bucc import prepare as bucc
 
     pages = [path.with_name(name) for name in ("fr.jsonl", "en.jsonl")]
@@ -81,7 +81,7 @@ def prepare_links(path: Path) -> None:
 
 
 def prepare_pages(path: Path) -> None:
-    """Make BUCC's data of pages from the file, linked by their own fields."""
+    """Make BUCC's data from the file's pages, linked by their own fields."""
     from linker.papers.bucc import prepare as bucc
 
     other = path.with_name("en.jsonl")
@@ -105,7 +105,7 @@ def strip_markup(path: Path) -> None:
 
 
 def members() -> bytes:
-    """Gzip data of two members with padding between them."""
+    """Gzip data as two members with padding between them."""
     return (
         gzip.compress(JSONL[:150].encode(), mtime=0) + bytes(3) + gzip.compress(JSONL[150:].encode(), mtime=0)
     )

@@ -1,7 +1,7 @@
-"""Runs a target on mutated inputs in a child process, so that a crash or an endless loop is one finding among others.
+"""Runs a target on mutated inputs in a child process, so that crashes and endless loops are findings like others.
 
-What a target may do with an input: take it, or raise an error of ours. Anything else is a fault: another exception, an
-assertion of the target's, a signal, more than `SECONDS` or `MEMORY` for one input. The input is kept under crashes/.
+A target may accept an input, or raise one of our errors. Anything else is a fault: another exception, a failed
+assertion in the target, a signal, more than `SECONDS` or `MEMORY` for one input. The input is saved under crashes/.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from tests.fuzz.mutations import LONGEST, Material, mutated
 HERE = Path(__file__).parent
 CORPUS, CRASHES = HERE / "corpus", HERE / "crashes"
 OURS = (IndexesError, LinkerError)
-SECONDS = 10  # of the processor for one input, after which it counts as an endless loop
-WAITING = 180  # seconds that pass, after which it waits for something that never comes
-MEMORY = 3 << 30  # bytes beyond what the prepared target takes
-SANITIZED = "LINKER_FUZZ_SANITIZED"  # set where a sanitizer watches: it needs all addresses for itself
+SECONDS = 10  # CPU seconds for one input, after which it counts as an endless loop
+WAITING = 180  # wall-clock seconds, after which it counts as a deadlock
+MEMORY = 3 << 30  # bytes beyond the memory of the prepared target
+SANITIZED = "LINKER_FUZZ_SANITIZED"  # set under a sanitizer, which needs the whole address space
 MOST_DEATHS = 25
 
 Run = Callable[[bytes], object]
@@ -46,11 +46,11 @@ Run = Callable[[bytes], object]
 
 @dataclass(frozen=True)
 class Target:
-    """Something that reads what others wrote.
+    """A reader of foreign data.
 
-    prepare: called in the child with an empty folder; returns sound inputs and what is run on each case. Files in
-    corpus/NAME/ are sound inputs, too. tokens: words of the format. compiled: it reaches our C code. cases: in CI.
-    preload: modules that take long to import, which the child is then born with.
+    prepare: called in the child with an empty folder; returns sound inputs and the function to run on each case.
+    Files in corpus/NAME/ are sound inputs, too. tokens: words of the format. compiled: it reaches our C code. cases:
+    number in CI. preload: slow imports, done before the child is forked.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Target:
 
 @dataclass
 class Tally:
-    """What became of a target's cases; `failures` counts them by what happened and where."""
+    """Outcomes of a target's cases; `failures` counts them by kind and place."""
 
     target: str
     seed: int
@@ -79,9 +79,9 @@ class Tally:
 
 
 class _Shared:
-    """Memory that survives the child: which case it is at, with its input, and the counts."""
+    """Memory that survives the child: the current case, its input, and the counts."""
 
-    HEAD = struct.Struct("<qqqq")  # next case, taken, refused, bytes of the input
+    HEAD = struct.Struct("<qqqq")  # next case, accepted, refused, bytes of the input
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, self.HEAD.size + LONGEST)
@@ -101,13 +101,13 @@ class _Shared:
         self.HEAD.pack_into(self._memory, 0, self.next, self.taken, self.refused, size)
 
     def read(self) -> bytes:
-        """Take over what the child left and return the input that it was at."""
+        """Take over the child's counts and return its current input."""
         self.next, self.taken, self.refused, size = self.HEAD.unpack_from(self._memory)
         return self._memory[self.HEAD.size : self.HEAD.size + size]
 
 
 def fuzz(target: Target, seed: int = 0, cases: int | None = None, seconds: float | None = None) -> Tally:
-    """Run a target on `cases` inputs, or as many as `seconds` allow, or its own number."""
+    """Run a target on `cases` inputs, as many as `seconds` allow, or its own number."""
     until = time.monotonic() + seconds if seconds else float("inf")
     most = cases if cases is not None else (1 << 62 if seconds else target.cases)
     tally, shared = Tally(target.name, seed), _Shared()
@@ -133,7 +133,7 @@ def fuzz(target: Target, seed: int = 0, cases: int | None = None, seconds: float
 
 
 def one(target: Target, data: bytes) -> str:
-    """Run a target on one input in this process; return "taken" or why it was refused, or raise what it raises."""
+    """Run a target on one input in this process; return "taken" or the reason for refusal; its errors propagate."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         run = target.prepare(Path(folder))[1]
         try:
@@ -144,7 +144,7 @@ def one(target: Target, data: bytes) -> str:
 
 
 def _in_child(work: Path, do: Callable[[], None]) -> int:
-    """Fork, and return how the child ended: 0, or minus the signal, or its exit status."""
+    """Fork, and return how the child ended: 0, minus the signal, or its exit status."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -164,14 +164,14 @@ def _cases(target: Target, seed: int, most: int, until: float, shared: _Shared, 
     warnings.simplefilter("ignore")
     faulthandler.disable()  # a death is reported by the parent
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    mock.patch("os.fsync").start()  # the disk's part is tested elsewhere, and takes most of the time
+    mock.patch("os.fsync").start()  # fsync is tested elsewhere, and takes most of the time
     seeds, run = target.prepare(work)
     kept = [p.read_bytes() for p in sorted((CORPUS / target.name).glob("*"))]
     material = Material([*seeds, *kept], target.tokens)
     _limit_memory()
     with (work / "failures.jsonl").open("a", encoding="utf-8") as failures:
         while shared.next < most and time.monotonic() < until:
-            # every sound input once as it is, then cases made of them
+            # every sound input once unchanged, then cases made from them
             whole = shared.next < len(material.seeds)
             rng = random.Random(f"{seed}/{target.name}/{shared.next}")
             data = material.seeds[shared.next] if whole else mutated(rng, material)
@@ -186,7 +186,7 @@ def _cases(target: Target, seed: int, most: int, until: float, shared: _Shared, 
 
 
 def _set_timers(processor: int, clock: int) -> None:
-    """Have a signal end the child, also inside C, where the processor's time or the clock's has run out."""
+    """Have a signal end the child, even inside C code, when its CPU or wall-clock time has run out."""
     signal.setitimer(signal.ITIMER_PROF, processor)
     signal.setitimer(signal.ITIMER_REAL, clock)
 
@@ -198,7 +198,7 @@ def _outcome(run: Run, data: bytes) -> str:
         return "refused"
     except KeyboardInterrupt:
         raise
-    except BaseException as e:  # a panic of a Rust library is not an Exception
+    except BaseException as e:  # a panic in a Rust library is not an Exception
         frames = traceback.extract_tb(e.__traceback__)
         root = HERE.parents[1]
         ours = [
@@ -238,7 +238,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _last_words(path: Path) -> str:
-    """Return what tells most of a dead child's output: a sanitizer's finding, or the last line."""
+    """Return the most informative part of a dead child's output: a sanitizer's finding, or the last line."""
     lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
     found = [line for line in lines if "SUMMARY:" in line or "runtime error:" in line]
     return (found or lines or [""])[-1][:300]

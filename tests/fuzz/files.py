@@ -1,4 +1,4 @@
-"""Targets that read one file: what they share."""
+"""Shared code of targets that read one file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def encoded(seeds: Sequence[str | bytes]) -> list[bytes]:
 
 
 def nearest(data: bytes, originals: Sequence[bytes]) -> int:
-    """Return which of the files a case was probably made of, by its length; a file as it was is always its own."""
+    """Return the file from which a case was probably made, by length; an unchanged file is always recognised."""
     if data in originals:
         return originals.index(data)
     return min(range(len(originals)), key=lambda n: abs(len(originals[n]) - len(data)))

@@ -57,7 +57,7 @@ def check_qrels(path: Path) -> None:
 
 
 def _agree(fast: object, slow: object, path: Path) -> None:
-    """The reader takes what the slow one takes, with the same result, and refuses the rest."""
+    """The reader accepts the same inputs as the slow reader, with the same results, and refuses the rest."""
     assert callable(fast)
     assert callable(slow)
     expected = slow(path.read_bytes())
@@ -127,7 +127,7 @@ LEDGER = (
 
 
 def check_ledger(path: Path) -> None:
-    """Judgements that were imported are there, and are not imported a second time."""
+    """Imported judgements are present, and are not imported a second time."""
     new = path.with_name("l.sqlite")
     for left in path.parent.glob("l.sqlite*"):
         left.unlink()
@@ -149,7 +149,7 @@ METADATA: list[dict[str, Any]] = [
 
 
 def check_filter(path: Path) -> None:
-    """A mask allows what the slow definition accepts."""
+    """A mask allows the rows that the slow definition accepts."""
     where = Filter.parse(path.read_bytes().decode(errors="surrogateescape").split("\n"))
     if where is not None:
         rows = Rows()

@@ -1,4 +1,4 @@
-"""Folders of models: config.json, weights, tokenizer and checkpoint of another's making."""
+"""Model folders: config.json, weights, tokenizer and checkpoint from an untrusted source."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def folder_target(name: str, file: str, cases: int) -> Target:
 
 
 def graph(work: Path) -> tuple[Sequence[bytes], Run]:
-    """Encode by an altered graph of ONNX; one that is another model's is left aside."""
+    """Encode with an altered ONNX graph; a graph of another model is ignored."""
     import torch
 
     from linker.encoders.configs import BagConfig
@@ -86,7 +86,7 @@ def graph(work: Path) -> tuple[Sequence[bytes], Run]:
 
 
 def pieces(work: Path) -> tuple[Sequence[bytes], Run]:
-    """Read word vectors from a folder with word pieces: its weights altered."""
+    """Read word vectors from a folder with word pieces and altered weights."""
     import numpy as np
     from safetensors.numpy import save
 
@@ -106,7 +106,7 @@ def pieces(work: Path) -> tuple[Sequence[bytes], Run]:
 
 
 def checkpoint(work: Path) -> tuple[Sequence[bytes], Run]:
-    """Go on with a training from an altered checkpoint."""
+    """Resume a training run from an altered checkpoint."""
     import torch
     from torch import nn
 

@@ -1,4 +1,4 @@
-"""Inputs made of sound ones: bytes, numbers, lines and JSON values changed at random, by the numbers of one seed."""
+"""Inputs made from sound ones: bytes, numbers, lines and JSON values changed at random, from one seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-LONGEST = 1 << 17  # bytes of an input
+LONGEST = 1 << 17  # maximum bytes of an input
 INTEGERS = (
     0,
     1,
@@ -131,7 +131,7 @@ Change = Callable[[random.Random, bytearray, "Material"], None]
 
 
 class Material:
-    """What a case is made of: sound inputs to begin with and to cut pieces from, and words of the format."""
+    """The material for cases: sound inputs to start from and to splice, and words of the format."""
 
     def __init__(self, seeds: Sequence[bytes], tokens: Sequence[bytes] = ()) -> None:
         self.seeds, self.tokens = tuple(seeds), (*TOKENS, *tokens, *tokens, *tokens)
@@ -169,7 +169,7 @@ def set_bytes(rng: random.Random, data: bytearray, _: Material) -> None:
 
 
 def set_integer(rng: random.Random, data: bytearray, _: Material) -> None:
-    """Write a number that lies on an edge, or near the one that was there, mostly where numbers of its size lie."""
+    """Write a boundary value, or one near the old value, mostly at offsets aligned to its size."""
     size, kind = rng.choice(((1, "B"), (2, "<H"), (4, "<I"), (4, "<I"), (8, "<Q"), (8, "<Q")))
     if len(data) < size:
         return
@@ -220,7 +220,7 @@ def replace_by_token(rng: random.Random, data: bytearray, material: Material) ->
 
 
 def splice(rng: random.Random, data: bytearray, material: Material) -> None:
-    """Put a piece of another sound input in the place of one here, at the same place as often as not."""
+    """Replace a piece with one from another sound input, at the same offset about half the time."""
     other = rng.choice(material.seeds)
     begin, end = _span(rng, data, 256)
     source = begin if rng.random() < 0.5 else rng.randrange(len(other) + 1)
@@ -263,7 +263,7 @@ CHANGES: tuple[Change, ...] = (
 
 
 def _json_changed(rng: random.Random, data: bytes) -> bytes | None:
-    """Change one value of JSON, or of one of JSON lines; None where it is neither."""
+    """Change one value in JSON, or in one of JSON lines; None if it is neither."""
     lines = [data] if rng.random() < 0.5 else data.split(b"\n")
     at = rng.randrange(len(lines))
     try:
@@ -277,7 +277,7 @@ def _json_changed(rng: random.Random, data: bytes) -> bytes | None:
 
 
 def _changed(rng: random.Random, value: Any) -> Any:
-    """Go down to a value of a tree at random and put another one there, or take it out, or give it another name."""
+    """Descend to a random value of a tree and replace it, remove it, or rename it."""
     if not isinstance(value, (dict, list)) or not value or rng.random() < 0.15:
         return rng.choice(VALUES)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The fuzzer in a process of its own: it forks, which a process with threads must not."""
+"""The fuzzer in a separate process: it forks, which a process with threads must not do."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def tallies(*arguments: str) -> dict[str, dict[str, Any]]:
 
 
 def counts(*arguments: str) -> dict[str, dict[str, int]]:
-    """Return how many cases each target had, and how many of them failed; the compiled ones under sanitizers, too."""
+    """Return how many cases each target had, and how many of them failed; compiled targets also under sanitizers."""
     found = tallies(*arguments) | tallies("--sanitized", *arguments)
     return {name: {"cases": t["cases"], "failures": sum(t["failures"].values())} for name, t in found.items()}

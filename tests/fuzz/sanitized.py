@@ -1,4 +1,4 @@
-"""The compiled parts under AddressSanitizer and UndefinedBehaviorSanitizer, in a copy of the tree of their own."""
+"""The compiled parts under AddressSanitizer and UndefinedBehaviorSanitizer, in a separate copy of the tree."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ FLAGS = (
     "-fno-omit-frame-pointer",
 )
 OPTIONS = {
-    # Python keeps much until its end; a segment's file may be larger than any memory that a library asks for
+    # Python frees much only at exit; a segment's file may be larger than any allocation of a library
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-    "PYTHONMALLOC": "malloc",  # so that each of Python's objects has guards of its own
+    "PYTHONMALLOC": "malloc",  # so that each Python object has its own guards
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     SANITIZED: "1",
@@ -39,7 +39,7 @@ OPTIONS = {
 
 
 def missing() -> str:
-    """Say why nothing can be sanitized here; empty where it can."""
+    """Return why sanitizers cannot run here; empty if they can."""
     if not shutil.which("gcc"):
         return "there is no gcc"
     return "" if _runtime().is_absolute() and _runtime().exists() else "gcc has no libasan: install it"
@@ -51,7 +51,7 @@ def _runtime() -> Path:
 
 
 def copy_tree(target: Path, replaced: Mapping[str, str] | None = None) -> None:
-    """Copy the packages and the fuzzer; compile the C parts, pieces of their text replaced, under the sanitizers."""
+    """Copy the packages and the fuzzer; compile the C parts, with text replacements, under the sanitizers."""
     for package in ("indexes", "linker", "tests"):
         ignored = shutil.ignore_patterns("*.so", "__pycache__", "crashes")
         shutil.copytree(ROOT / package, target / package, ignore=ignored)
@@ -67,7 +67,7 @@ def copy_tree(target: Path, replaced: Mapping[str, str] | None = None) -> None:
 
 
 def run(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `python ARGUMENTS` in a copied tree, the sanitizers' runtime loaded first."""
+    """Run `python ARGUMENTS` in a copied tree, with the sanitizer runtime preloaded."""
     environment = {**os.environ, **OPTIONS, "PYTHONPATH": str(tree), "LD_PRELOAD": str(_runtime())}
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)

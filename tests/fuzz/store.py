@@ -1,4 +1,4 @@
-"""An index from elsewhere: each kind of file altered, its checksums set right, so that only the content can tell."""
+"""An untrusted index: each kind of file altered, with fixed checksums, so that only the content reveals it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def change(folder: Path) -> None:
 
 
 def sealed(data: bytes) -> bytes:
-    """Return a manifest with the checksum of what follows its first comma."""
+    """Return a manifest with the checksum of the text after its first comma."""
     body = data.partition(b",")[2]
     return b'{"xxh3": "%s",' % xxhash.xxh3_128_hexdigest(body).encode() + body
 
@@ -77,7 +77,7 @@ def manifest_target(name: str, do: Callable[[Path], None], cases: int) -> Target
 def part_target(
     name: str, pattern: str, do: Callable[[Path], None] = use, cases: int = 400, compiled: bool = False
 ) -> Target:
-    """Alter one of the files of this pattern, of which there must be one."""
+    """Alter a file matching this pattern; at least one must exist."""
 
     def prepare(work: Path) -> tuple[Sequence[bytes], Run]:
         names = sorted(p.relative_to(GOLDEN).as_posix() for p in GOLDEN.glob(pattern))
@@ -95,8 +95,8 @@ def part_target(
     return Target(name, prepare, (b"d3", b'"metadata"', b'"id"', b"\n"), compiled, cases)
 
 
-class _copy:  # a context manager, as a function would be
-    """A copy of the golden index that is there for one case."""
+class _copy:  # a context manager, named like a function
+    """A copy of the golden index that exists for one case."""
 
     def __init__(self, work: Path) -> None:
         self._path = work / "index"
@@ -116,7 +116,7 @@ def _record(index: Path, name: str) -> None:
 
 
 def graph_target(kind: type[Hnsw] | type[IvfPq] | type[PqScan], cases: int) -> Target:
-    """Read a structure of FAISS and search it, with a mask and without."""
+    """Read a FAISS structure and search it, with and without a mask."""
 
     def prepare(work: Path) -> tuple[Sequence[bytes], Run]:
         faiss = load_faiss()
@@ -153,7 +153,7 @@ def _graphs(
     vectors: np.ndarray[tuple[int, int], np.dtype[np.float32]],
     path: Path,
 ) -> Iterator[bytes]:
-    """Yield structures over all rows, and over some."""
+    """Yield structures over all rows, and over a subset."""
     for rows in (ROWS, ROWS // 2):
         flat = load_faiss().IndexFlatIP(DIM)
         flat.add(vectors[:rows])

@@ -1,4 +1,4 @@
-"""A fixed number of cases for each target, the same in every run; `make fuzz SECONDS=600` goes on from other seeds."""
+"""A fixed number of cases for each target, the same in every run; `make fuzz SECONDS=600` uses other seeds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fuzz.mutations import LONGEST, Material, mutated
 from tests.fuzz.process import tallies
 from tests.fuzz.targets import PARTS, TARGETS
 
-FACTOR = float(os.environ.get("LINKER_FUZZ_FACTOR", "0.5"))  # of each target's number of cases
+FACTOR = float(os.environ.get("LINKER_FUZZ_FACTOR", "0.5"))  # factor on each target's number of cases
 
 
 def assert_no_failure(found: dict[str, dict[str, object]]) -> None:
@@ -40,7 +40,7 @@ def test_ten_thousand_cases_in_all() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__.rpartition(".")[2])
 def test_what_others_wrote_is_taken_or_refused(part: ModuleType) -> None:
-    """One process for each part, since what they import takes longer than their cases."""
+    """One process for each part, since imports take longer than the cases."""
     cases = {target.name: int(target.cases * FACTOR) for target in part.TARGETS}
     found = tallies("--factor", str(FACTOR), *(word for name in cases for word in ("--target", name)))
     assert_no_failure(found)
@@ -62,7 +62,7 @@ def test_the_compiled_parts_under_sanitizers() -> None:
 def test_the_sanitizers_see_a_step_outside(tmp_path: Path) -> None:
     sanitized.copy_tree(tmp_path, {"int64_t sums[BLOCK];": "int64_t sums[BLOCK / 2];"})
     done = sanitized.run(tmp_path, "-m", "tests.fuzz", "--target", "postings", "--cases", "3", "--json")
-    # whichever of the two sanitizers comes first
+    # whichever of the two sanitizers reports first
     assert re.search(r"postings\.c.*insufficient space|stack-buffer-overflow", done.stdout), done.stdout
 
 

@@ -1,4 +1,4 @@
-"""Vectors that others computed: files of FAISS, of kinds that are read and of others, and of numpy."""
+"""External vectors: FAISS files of supported and unsupported kinds, and numpy files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.fuzz.engine import Run, Target
 
-ROWS, DIM = 2600, 8  # as many as FAISS wants for training
+ROWS, DIM = 2600, 8  # as many as FAISS needs for training
 FACTORIES = (
     "Flat", "IDMap,Flat", "IDMap2,HNSW4,Flat", "HNSW4,SQ8", "IVF4,Flat", "IVF4,SQ4", "IVF4,PQ4x4", "PQ4x6", "SQfp16",
     "PCA4,Flat", "L2norm,Flat", "RR8,IVF4,PQ4x4", "PQ4x4fs", "IVF4,PQ4x4fs", "LSH",
@@ -22,7 +22,7 @@ def indexes() -> dict[str, bytes]:
     import faiss
     import numpy as np
 
-    faiss.omp_set_num_threads(1)  # threads wait in loops
+    faiss.omp_set_num_threads(1)  # threads busy-wait
     vectors = np.random.default_rng(0).normal(size=(ROWS, DIM)).astype(np.float32)
     files = dict[str, bytes]()
     for name in FACTORIES:

@@ -82,7 +82,7 @@ path = "model"
 
 
 def dictd(work: Path) -> tuple[Sequence[bytes], Run]:
-    """Read a dictd dictionary, whose index and definitions come in one input."""
+    """Read a dictd dictionary, whose index and definitions are in one input."""
 
     def run(data: bytes) -> None:
         index, _, definitions = data.partition(SPLIT)
@@ -124,7 +124,7 @@ def read_overrides(path: Path) -> None:
 
 
 def metrics(work: Path) -> tuple[Sequence[bytes], Run]:
-    """Read what a training noted of itself, and take from it what the pictures are drawn of."""
+    """Read the log of a training run, and extract the data for the plots."""
     from linker.training.plots import read_metrics
 
     path = work / "training" / "metrics.jsonl"
@@ -143,7 +143,7 @@ def metrics(work: Path) -> tuple[Sequence[bytes], Run]:
 
 
 def linking(work: Path) -> tuple[Sequence[bytes], Run]:
-    """Go on with a linking of pages that was interrupted."""
+    """Resume an interrupted linking of pages."""
     from linker.crosslingual.scoring.candidates import Candidates, PassState
     from linker.crosslingual.scoring.checkpoint import Checkpoint
 

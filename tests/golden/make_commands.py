@@ -1,7 +1,7 @@
-"""What the commands print on fixed inputs: `python -m tests.golden.make_commands [FILE...]` writes `commands/`.
+"""The commands' output on fixed inputs: `python -m tests.golden.make_commands [FILE...]` writes `commands/`.
 
-A change that is meant to move code, not behaviour, must leave these bytes as they are. A file that is there is left
-alone unless it is named, which a commit that means to change what a command prints does.
+A change that only moves code must leave these bytes unchanged. An existing file is kept unless it is named, as in a
+commit that intentionally changes a command's output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TREC = HERE / "trec_eval"
 
 
 def outputs(work: Path) -> dict[str, str]:
-    """Run the commands in `work`; return what each wrote by a file name."""
+    """Run the commands in `work`; return each one's output by file name."""
     with contextlib.chdir(work):
         return {**_searches(), **_links(), **_links_in_one_language(), **_evaluations()}
 
@@ -45,7 +45,7 @@ def _searches() -> dict[str, str]:
 
 
 def _links() -> dict[str, str]:
-    """Link made-up pages by every method that needs no encoder. Linked pages share a name; the pivot is the source."""
+    """Link synthetic pages by every method without an encoder. Linked pages share a name; the pivot is the source."""
     pages = twin(pages=60, extra=10, vocabulary=300)
     partner = {t: s for s, t in pages.gold().items()}
     for name, side in (("source", pages.source), ("target", pages.target)):
@@ -78,7 +78,7 @@ def _links() -> dict[str, str]:
 
 
 def _links_in_one_language() -> dict[str, str]:
-    """Link texts to documents in which two of five words are others: half of the links are known."""
+    """Link texts to documents in which two of five words differ; half of the links are known."""
     rng = np.random.default_rng(1)
     texts = [sentence(random.Random(number), 25).split() for number in range(120)]
     for name, kept in (("posts", 1.0), ("articles", 0.6)):

@@ -1,8 +1,8 @@
-"""Write the golden index of the current format: `python -m tests.golden.make_index`. One that is there is left alone.
+"""Write the golden index of the current format: `python -m tests.golden.make_index`. An existing one is kept.
 
-`index-v<N>/` is an index of 40 documents as the version that introduced format N wrote it, with every kind of file: two
-segments, removed documents, quarantine, an HNSW graph, stored search settings. `expected.json` next to it holds what it
-answered, and by which versions it was made. Later versions must read, search, verify and change it.
+`index-v<N>/` is an index of 40 documents written by the version that introduced format N, with every kind of file:
+two segments, removed documents, quarantine, an HNSW graph, stored search settings. `expected.json` next to it holds
+its results, and the versions that made it. Later versions must read, search, verify and change it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands still print what they printed before code was moved, but for the last digits of another processor."""
+"""The commands print the same as before code was moved, except for last digits on other processors."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which segments are merged: few remain, and no background merge takes what a commit would."""
+"""Which segments are merged: few remain, and background merges leave alone those that a commit would merge."""
 
 import itertools
 from unittest import mock

@@ -1,4 +1,4 @@
-"""Deleting an index: all of it, nothing else, and only when it is meant."""
+"""Deleting an index: all of it, nothing else, and only when intended."""
 
 import fcntl
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
 
 def test_without_a_yes_nothing_happens(tmp_path: Path) -> None:
     out = filled(tmp_path / "i")
-    done = linker("index", "drop", out, check=1)  # and no terminal to ask
+    done = linker("index", "drop", out, check=1)  # and no terminal for a prompt
     assert f"delete {out} with 2 documents?" in done.stderr
     assert len(Engine(out)) == 2
 
@@ -53,7 +53,7 @@ def test_what_is_no_index_and_what_is_in_use_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_was_dropped_locks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One waits for the lock of an index while another drops it and a third makes a new one."""
+    """One process waits for the lock of an index while another drops it and a third makes a new index."""
     (tmp_path / storage.LOCK).touch()
     flock = fcntl.flock
 

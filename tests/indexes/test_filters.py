@@ -1,4 +1,4 @@
-"""The grammar of filters, and ranges on every path next to their slow, obvious definition."""
+"""The grammar of filters, and ranges on every path against their slow, obvious definition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WRITTEN = (
     | st.builds("{}T{:02}:{:02}{}".format, DAYS, st.integers(0, 25), st.integers(0, 61), ZONES)
     | st.text("0123456789-+.eTZ:", max_size=12)
 )
-# Few different values, so that equal ones, and periods within periods, meet often.
+# Few different values, so that equal values, and periods within periods, occur often.
 NEAR = st.sampled_from(
     ["2021", "2020", "2021-01", "2021-01-01", "2020-12-31", "2021-12-31T23:59", "2021-12-31T23:59:59.999999Z",
      "2021-01-01T00:30+01:00", "2021.0", "-0.0", "0", "-5", "7e1", "70", "x", "", "0001-01-01", "9999", "2021-13"]
@@ -44,7 +44,7 @@ RANGES = st.sampled_from(sorted(COMPARE))
         ("9", "<", "10", True), (" 9 ", "<", "10", True), ("-1", "<", "-0.5", True),
         ("nine", "<", "10", False), ("nan", "<=", "10", False), ("1e999", ">", "10", False), ("true", ">", "0", False),
         ("2021-01-01", ">=", "2021-01-01", True), ("2020-12-31", ">=", "2021-01-01", False),
-        # A bound is the whole period that it names.
+        # A bound covers the whole period that it names.
         ("2021-03-31T23:59:59", "<=", "2021-03-31", True), ("2021-03-31T23:59:59", ">", "2021-03-31", False),
         ("2021-04-01", ">", "2021-03", True), ("2021-03-31", "<=", "2021-03", True),
         ("2021-04-01", "<=", "2021-03", False), ("2021-12-31", "<=", "2021", True), ("2022-01-01", ">", "2021", True),
@@ -104,7 +104,7 @@ def test_an_axis_answers_as_the_definition(values: list[str], sign: str, bound: 
 
 
 def matches(clause: dict[str, Any], terms: list[str]) -> bool:
-    """Answer a range clause as a server does, by the order of keywords."""
+    """Evaluate a range clause as a server does, by keyword order."""
     return any(
         all(
             {"gt": term > limit, "gte": term >= limit, "lt": term < limit, "lte": term <= limit}[way]
@@ -124,7 +124,7 @@ def test_terms_on_a_server_answer_as_the_definition(
 
 
 def old_reading(texts: list[str]) -> dict[str, set[str]]:
-    """What `field=value` meant before there were other signs."""
+    """The meaning of `field=value` before there were other operators."""
     fields: dict[str, set[str]] = {}
     for text in texts:
         name, _, value = text.partition("=")
@@ -158,7 +158,7 @@ NAMES = st.text(st.characters(exclude_characters="=<>!", exclude_categories=["Zs
 def test_what_is_written_is_read_back(field: str, sign: str, values: list[str], bound: str) -> None:
     values = [bound] if sign in COMPARE else values
     text = "|".join(value.replace("|", "\\|") for value in values)
-    if any(value.endswith("\\") for value in values):  # before a bar it would be read as its mark
+    if any(value.endswith("\\") for value in values):  # before a bar it would be read as its escape
         return
     expected = Filter((Condition(field, tuple(values), sign),))
     assert Filter.parse(f"{field} {sign} {text}") == expected
@@ -188,7 +188,7 @@ def test_strings_lists_and_mappings_say_the_same() -> None:
 
 
 def nested(depth: int) -> Any:
-    """Return a list in a list, and so on."""
+    """Return a list in a list, nested to a depth."""
     value: Any = "x"
     for _ in range(depth):
         value = [value]

@@ -44,7 +44,7 @@ def oracle_gains(answer: Answer, fusion: Fusion, number: int) -> dict[int, float
 
 
 def oracle(answers: Sequence[Answer], fusion: Fusion) -> dict[int, float]:
-    """One query's fused scores, straight from the formulae."""
+    """Fused scores of one query, straight from the formulae."""
     weighted = enumerate(zip(answers, fusion.weights, strict=True))
     used = [(oracle_gains(a, fusion, number), w) for number, (a, w) in weighted if w > 0]
     rows = {row for gains, _ in used for row in gains}
@@ -100,7 +100,7 @@ def test_it_equals_the_formula(case: tuple[list[list[Answer]], Fusion, int]) -> 
         got = answer_of((rows, scores), q)
         assert len(got) == min(k, len(expected)) and len({r for r, _ in got}) == len(got)
         assert all(r < 0 for r in rows[q, len(got) :])
-        # Sorted by the scores that are given out, then by row.
+        # Sorted by the returned scores, then by row.
         assert got == sorted(got, key=lambda hit: (-hit[1], hit[0]))
         assert_allclose([s for _, s in got], [expected[r] for r, _ in got], rtol=1e-5, atol=1e-5)
         left_out = [expected[r] for r in expected.keys() - {r for r, _ in got}]
@@ -153,7 +153,7 @@ def test_worked_cosine() -> None:
     expected = {5: 3 * 0.9, 3: 8 / 8 + 3 * 0.5, 9: 3 * 0.8, 1: 6 / 8, 7: 4 / 8}
     assert list(got) == list(expected)
     assert_allclose(list(got.values()), list(expected.values()), rtol=1e-6)
-    alone = Fusion("cosine", (0.0, 2.0))  # the dense scores are not scaled although they are the only ones
+    alone = Fusion("cosine", (0.0, 2.0))  # the dense scores are not scaled although they are alone
     assert_allclose(fuse([ranking([BM25]), ranking([DENSE])], alone, 3)[1], [[1.8, 1.6, 1.0]], rtol=1e-6)
 
 
@@ -196,7 +196,7 @@ def test_equal_scores_come_by_ascending_row() -> None:
     sides = [ranking([[(9, 1.0), (2, 0.5)]]), ranking([[(4, 1.0), (1, 0.5)]])]
     assert fuse(sides, Fusion("rrf", (0.5, 0.5)), 4)[0].tolist() == [[4, 9, 1, 2]]
     assert fuse(sides, Fusion("rrf", (0.5, 0.5)), 1)[0].tolist() == [[4]]
-    # Apart in float64, equal in the float32 that is given out.
+    # Different in float64, equal in the returned float32.
     near = [ranking([[(6, 1.0), (2, 0.5)]]), ranking([[(2, 1.0), (6, 0.5)]])]
     rows, scores = fuse(near, Fusion("minmax", (0.5 + 1e-12, 0.5)), 2)
     assert rows.tolist() == [[2, 6]] and scores[0, 0] == scores[0, 1]
@@ -299,7 +299,7 @@ def test_hits_fuse_as_rows_numbered_by_first_mention(case: tuple[list[list[Answe
 
 
 def test_the_default_keeps_a_clear_winner_of_bm25_against_a_flat_dense_side() -> None:
-    """A weak encoder finds everything about equally near: its ranks then say little, its scores say so."""
+    """A weak encoder finds everything about equally near: its ranks say little, and its scores show it."""
     bm25 = [(0, 20.0), *((row, 8.0 - row / 10) for row in range(1, 30))]
     dense = [(row, 0.90 - row / 1000) for row in range(1, 30)]
     sides = [ranking([bm25]), ranking([dense])]

@@ -1,4 +1,4 @@
-"""One record a kind: what reads the records agrees with them."""
+"""One record per kind: the code that reads the records agrees with them."""
 
 from typing import get_args
 

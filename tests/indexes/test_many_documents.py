@@ -1,4 +1,4 @@
-"""The millions of documents of a benchmark: a real tenth, changed copies, the same again from the same seed."""
+"""The millions of documents of a benchmark: a tenth real, the rest changed copies, reproducible from the seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def all_of(shard: many.Shard, *, words: bool = True) -> tuple[list[str], list[st
 
 
 def most_alike(text: str) -> int:
-    """Return how many words of the likeliest original a text has kept in their places."""
+    """Return how many words of its likeliest original a text has kept in place."""
     return max(sum(a == b for a, b in zip(text.split(), other.split(), strict=True)) for other in TEXTS)
 
 

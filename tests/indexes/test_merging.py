@@ -1,4 +1,4 @@
-"""Background merges: the same documents, rows and answers in fewer segments, whatever else is committed meanwhile."""
+"""Background merges: the same documents, rows and results in fewer segments, whatever is committed meanwhile."""
 
 import contextlib
 import threading
@@ -51,7 +51,7 @@ def remove(directory: Path, *ids: str) -> None:
 
 @pytest.fixture(params=[Bm25Parameters(), FIELDS], ids=["text", "fields"])
 def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """An index of four segments, in which a document is removed."""
+    """An index of four segments with one document removed."""
     out = tmp_path / "i"
     with Writer.create(out, Manifest(bm25=request.param, positions=True)) as writer:
         writer.commit(BuildRecord())
@@ -74,7 +74,7 @@ def merge(directory: Path) -> tuple[bool, list[Collection]]:
 
 
 def during(point: str, act: Callable[[], None]) -> contextlib.AbstractContextManager[object]:
-    """Do something once, when a merge gets to a point."""
+    """Run an action once, when a merge reaches a point."""
     acts = [act]
 
     def there(name: str) -> None:
@@ -106,7 +106,7 @@ def test_what_is_committed_during_a_merge_stays(directory: Path) -> None:
     with during("merge.text", others):
         done, opened = merge(directory)
     assert done
-    assert len(opened) == 1  # it is not the generation that was open
+    assert len(opened) == 1  # a different generation from the open one
     found = Collection.open(directory)
     assert [segment.rows for segment in found.manifest.segments] == [12, 3]
     assert [d.id for d in found.matching()] == [f"d{n}" for n in range(15) if n not in (1, 4, 13)]

@@ -72,7 +72,7 @@ def test_hashes_differ_and_depend_on_every_byte() -> None:
 
 
 def hashed(id_: str) -> int:
-    """Return the hash of an id, one word of eight bytes after the other."""
+    """Return the hash of an id, word by word of eight bytes."""
     data, factor, whole = id_.encode(), int(packed.FACTOR), 1 << 64
     found = int(packed.SALT) ^ len(data) * factor % whole
     for begin in range(0, len(data), 8):

@@ -1,4 +1,4 @@
-"""Row numbering against a model that is nothing but a list of what was ever added."""
+"""Row numbering against a model that is just a list of everything ever added."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_threads_may_filter_at_once() -> None:
 
     def metadata() -> Iterator[Metadata]:
         for row in range(3):
-            threading.Event().wait(0.01)  # let the others come while the reading goes on
+            threading.Event().wait(0.01)  # let the others arrive during the read
             yield {"f": row}
 
     rows, answers = restored(metadata), []

@@ -1,4 +1,4 @@
-"""What the tests of MTEB take from it, with a task of their own: apart, since its import takes ten seconds."""
+"""Imports from MTEB for its tests, and a custom task; separate, since importing MTEB takes ten seconds."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # before the import, which would ask the network otherwise
+# before the import, which would otherwise access the network
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 pytest.importorskip("haystack")
 
 from haystack import Document, Pipeline

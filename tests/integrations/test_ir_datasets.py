@@ -1,4 +1,4 @@
-"""Data sets of ir_datasets by their ids, where they are on this disk, and BEIR folders by their paths."""
+"""Data sets of ir_datasets by their ids, if they are on this disk, and BEIR folders by their paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""linker as a provider of ir_measures: the numbers of its own providers."""
+"""linker as a provider for ir_measures: the same numbers as its own providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The LangChain classes keep LangChain's contract: its standard tests where they are installed, and ours."""
+"""The LangChain classes keep LangChain's contract: its standard tests, if they are installed, and ours."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def made(folder: Path, **options: Any) -> LinkerVectorStore:
 
 
 class Sided(DeterministicFakeEmbedding):  # type: ignore[misc]  # LangChain may be absent
-    """A model that reads queries otherwise than documents."""
+    """A model that encodes queries differently from documents."""
 
     def embed_query(self, text: str) -> list[float]:
         vector: list[float] = super().embed_query(f"query: {text}")

@@ -1,4 +1,4 @@
-"""MTEB's own evaluation, on tiny tasks in memory: an encoder and a search by linker give what linker itself gives."""
+"""MTEB's own evaluation, on tiny tasks in memory: encoder and search by linker score as in linker itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(find_spec("mteb") is None, reason="mteb is not i
 
 @pytest.fixture(scope="module")
 def mteb() -> Any:
-    """The library with its tasks and linker's models, imported only where these tests run."""
+    """The library with its tasks and linker's models, imported only if these tests run."""
     from tests.integrations import mteb_tasks
 
     return mteb_tasks

@@ -1,4 +1,4 @@
-"""A model of `linker train` in sentence-transformers: the same vectors, and a round trip through its own saving."""
+"""A `linker train` model in sentence-transformers: the same vectors, and a round trip through its own saving."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linker.encoders.loading import load_encoder
 from linker.encoders.text import TextEncoder
 from linker.encoders.tokens import Vocabulary, WordTokenizer
 
-# What loads sentence-transformers, for eight seconds, is imported by the tests that need it.
+# Modules that load sentence-transformers (eight seconds) are imported in the tests that need them.
 TEXTS = ["a b c", "", "d", "unknown words only", "a " * 30, "c b a d e f g"]
 STAR = StarConfig(dim=8, heads=2, head_dim=4, residual=True, pre_norm=True, contrast=1.0, key_inputs=True)
 
@@ -58,7 +58,7 @@ def test_a_prompt_a_pair_and_a_pickle(tmp_path: Path) -> None:
     model = open_model(tmp_path / "m")
     np.testing.assert_allclose(
         model.encode(["b c"], prompt="a "), encoder.encode(["a b c"]), atol=1e-6
-    )  # a prompt is text before the text
+    )  # a prompt is a prefix of the text
     with pytest.raises(InputError, match="strings only"):
         model.encode([("a", "b")])
     with pytest.raises(InputError, match="no pickles"):

@@ -1,8 +1,8 @@
 """The fixed list of mutants: lines that matter, each changed in one way that a test must notice.
 
-A list (lists/*.toml) has a table per source file with the tests that guard it, and under it one line per mutant:
-its name, the text that stands in the file exactly once, and what replaces it. A mutant may name a file and tests of
-its own; one that no test can tell from the original says why under `equivalent`.
+A list (lists/*.toml) has a table per source file with the tests that guard it, and under it one line per mutant: its
+name, a text that occurs in the file exactly once, and its replacement. A mutant may name its own file and tests; one
+that no test can distinguish from the original gives the reason under `equivalent`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEYS = {"name", "path", "old", "new", "tests", "equivalent"}
 
 
 class ListError(Exception):
-    """An entry of the list does not fit the tree."""
+    """An entry of the list does not match the tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Mutant:
 
 
 def read(lists: Path = LISTS) -> list[Mutant]:
-    """Return all mutants, lists in order of their names. Raises ListError where two share a name."""
+    """Return all mutants, lists in order of their names. Raises ListError if two share a name."""
     tables = [
         table for file in sorted(lists.glob("*.toml")) for table in tomllib.loads(file.read_text())["file"]
     ]
@@ -61,9 +61,9 @@ def _mutant(table: dict[str, Any], entry: dict[str, Any]) -> Mutant:
 
 
 def locate(mutant: Mutant, root: Path = ROOT) -> Path:
-    """Return the file to change: that of the entry or, if it has moved, the only one that holds the text.
+    """Return the file to change: the entry's or, if it has moved, the only one that contains the text.
 
-    Raises ListError unless the text stands there exactly once.
+    Raises ListError unless the text occurs there exactly once.
     """
     path = root / mutant.path
     if not path.exists():

@@ -2,8 +2,8 @@
 
     python -m tests.mutants.run [--only TEXT] [--jobs N] [--json FILE]
 
-Mutants live in copies of the tree, never in the tree itself. Each test run is a fork of a process that has loaded the
-heavy libraries already, but nothing of ours. Ends with 1 if a mutant survives that is not known to be equivalent.
+Mutants live in copies of the tree, never in the tree itself. Each test run is a fork of a process that has already
+loaded the heavy libraries, but none of our code. Exits with 1 if a mutant survives without being known as equivalent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OUTCOMES = ("killed", "timeout", "survived", "unsound")  # unsound: its tests fa
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a mutant, one of `OUTCOMES`, and after how many seconds."""
+    """The outcome of a mutant, one of `OUTCOMES`, and after how many seconds."""
 
     name: str
     path: str
@@ -83,7 +83,7 @@ class Workshop:
         return "survived" if status == PASSED else "timeout" if status < 0 else "killed"
 
     def _write(self, path: Path, text: str) -> None:
-        """Write a source file with a time of its own, so that no compiled one of the same second stands for it."""
+        """Write a source file with a distinct time, so that no compiled file of the same second replaces it."""
         path.write_text(text, encoding="utf-8")
         self._writes += 1
         os.utime(path, (self._writes, self._writes))
@@ -126,7 +126,7 @@ def _pytest(tree: Path, tests: tuple[str, ...]) -> None:
 
         options = [*OPTIONS, f"--rootdir={tree}", f"--basetemp={tree}/tmp"]
         status = int(pytest.main([*options, *tests], plugins=[_Unshrunk()]))
-    except BaseException:  # whatever ends it: a fork must not go on as its parent
+    except BaseException:  # whatever happens, a fork must not continue as its parent
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -134,7 +134,7 @@ def _pytest(tree: Path, tests: tuple[str, ...]) -> None:
 
 
 class _Unshrunk:
-    """Tells Hypothesis not to shrink what it finds: that a test fails is all we want to know."""
+    """Tells Hypothesis not to shrink its findings: we only need to know whether a test fails."""
 
     def pytest_configure(self) -> None:
         from hypothesis import Phase, settings
@@ -158,8 +158,8 @@ def _judge(mutant: Mutant) -> Outcome:
 
 
 def run(mutants: list[Mutant], jobs: int) -> list[Outcome]:
-    """Judge all mutants in `jobs` copies of the tree, telling each outcome as it comes."""
-    os.environ["OMP_NUM_THREADS"] = "1"  # small products in many threads wait for each other
+    """Judge all mutants in `jobs` copies of the tree, reporting each outcome as it arrives."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # threads for small products wait for each other
     for name in HEAVY:
         importlib.import_module(name)
     outcomes = []
@@ -181,7 +181,7 @@ def report(outcomes: list[Outcome]) -> tuple[dict[str, object], list[str]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the mutants asked for and return the exit status."""
+    """Run the requested mutants and return the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""The list of mutants fits the tree, and a run tells the killed from the survivors."""
+"""The list of mutants matches the tree, and a run distinguishes killed mutants from survivors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CASES = [
     ("False", "True", "test_sums", "timeout"),
     ("a + b", "a - b", "test_wrong", "unsound"),
 ]
-# In a process of its own, for it forks.
+# In a separate process, since it forks.
 JUDGE = """
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The changes that a power cut may interrupt: what lies there before, what is done, and what a user finds after it."""
+"""Changes that a power cut may interrupt: the state before, the action, and the state a user finds afterwards."""
 
 from __future__ import annotations
 
@@ -48,11 +48,12 @@ Step = Callable[[Path], None]
 
 @dataclass(frozen=True)
 class Change:
-    """One change of what lies in a folder.
+    """One change to the content of a folder.
 
-    `make` may be told to do again what was interrupted; then it ends as if nothing had happened. `read` returns all
-    that a user finds, equal for equal states, and None before there is anything; it raises where something is broken.
-    `commits` are the names by which an entry of a folder may commit. `tidy` raises for leftovers after `make`.
+    `make` may be told to repeat an interrupted change; then it ends as if nothing had happened. `read` returns
+    everything that a user finds, equal for equal states, and None before anything exists; it raises if something is
+    broken. `commits` are the names by which an entry of a folder may commit. `tidy` raises for leftovers after
+    `make`.
     """
 
     prepare: Step
@@ -63,11 +64,11 @@ class Change:
 
 
 def acknowledged() -> None:
-    """Called where the user is told that all before is done; the recorder replaces it."""
+    """Called when the user is told that everything so far is done; the recorder replaces it."""
 
 
 def _small(step: Step) -> Step:
-    """Make a step over small indexes, whose graphs begin at 20 rows, with an encoder that needs no model."""
+    """Make a step on small indexes, whose graphs start at 20 rows, with an encoder that needs no model."""
 
     @functools.wraps(step)
     def run(box: Path) -> None:
@@ -82,7 +83,7 @@ def _small(step: Step) -> Step:
 
 
 def _given(box: Path, name: str, count: int, **options: Any) -> Path:
-    """Return a corpus next to the folder that is watched, with two records that cannot be used."""
+    """Return a corpus next to the watched folder, with two unusable records."""
     path = box.parent / f"{name}.jsonl"
     if not path.exists():
         write_corpus(path, count, **options)
@@ -218,9 +219,9 @@ INDEXES = {
 
 
 def _read_folder(load: Callable[[Path], object], box: Path) -> object:
-    """Return the files of a model, which must be whole enough to be loaded.
+    """Return the files of a model, which must be complete enough to load.
 
-    Between two renamings an earlier model lies aside, under the name that the error on loading tells.
+    Between two renames, an earlier model is set aside under the name given in the loading error.
     """
     folder, aside = box / "models" / "m", box / "models" / ".m.linker-old"
     folder = folder if folder.exists() or not aside.exists() else aside
@@ -232,7 +233,7 @@ def _read_folder(load: Callable[[Path], object], box: Path) -> object:
 
 
 def _model(save: Callable[[int, Path], None], load: Callable[[Path], object], *, again: bool) -> Change:
-    """Return the saving of a model, of which each seed makes another, in a new folder or over an earlier one."""
+    """Return a change that saves a model, different for each seed, in a new folder or over an earlier model."""
 
     def make(box: Path) -> None:
         save(1, box / "models" / "m")
@@ -264,7 +265,7 @@ def _save_encoder(seed: int, folder: Path) -> None:
 
 
 def _save_weights(seed: int, folder: Path) -> None:
-    """Go on training a model that is saved already."""
+    """Continue training a saved model."""
     import torch
 
     from linker.encoders.folder import save, save_weights
@@ -332,7 +333,7 @@ def _similarity(box: Path) -> NewsSimilarity:
 def _save_similarity(_seed: int, folder: Path) -> None:
     from linker.papers.news.similarity_folder import save
 
-    if not folder.exists():  # one that is there is never replaced
+    if not folder.exists():  # an existing folder is never replaced
         save(_similarity(folder.parents[2]), folder)
 
 
@@ -377,11 +378,11 @@ def _judge(box: Path) -> None:
 
 
 def _read_ledger(box: Path) -> object:
-    copy = box.with_name("copy")  # opening it mends it
+    copy = box.with_name("copy")  # opening it repairs it
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir()
     for path in box.glob("ledger.sqlite*"):
-        if not path.name.endswith("-shm"):  # a crash leaves none: it is shared memory
+        if not path.name.endswith("-shm"):  # does not survive a crash: it is shared memory
             shutil.copyfile(path, copy / path.name)
     if not (copy / "ledger.sqlite").exists():
         return ()

@@ -1,4 +1,4 @@
-"""Opens what a power cut may leave: each state is the old one or the new one, and the change can be made again."""
+"""Opens states that a power cut may leave: each is the old or the new state, and the change can be repeated."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.power.changes import CHANGES, Change
 from tests.power.disk import Entries, History, Mark, Tree, Variant
 
 SEED = 17
-SUBSETS = 50  # random ones of each cut, of which the budget takes a sample
+SUBSETS = 50  # random subsets per cut, which the budget samples
 
 
 @dataclass
 class Verdict:
-    """How many different states were opened, how many of them were changed again, and those that were wrong."""
+    """How many distinct states were opened, on how many the change was repeated, and the wrong ones."""
 
     states: int = 0
     made_again: int = 0
@@ -29,13 +29,13 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Broken:
-    """What reading a state raised."""
+    """The error raised by reading a state."""
 
     why: str
 
 
 class Sandbox:
-    """A real folder that is made to hold one tree after another."""
+    """A real folder that holds one tree after another."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ class Sandbox:
         self._held = {}
 
     def hold(self, tree: Tree) -> None:
-        """Write what differs from the tree that is there."""
+        """Write the differences from the current tree."""
         for path in sorted(self._held, reverse=True):
             if path not in tree or (tree[path] is None) != (self._held[path] is None):
                 target = self.folder / path
@@ -61,14 +61,14 @@ class Sandbox:
                 if data is None:
                     (self.folder / path).mkdir()
                 else:
-                    # a new file: the old one may be mapped by what was opened before
+                    # a new file: an earlier reader may still map the old one
                     (self.folder / path).unlink(missing_ok=True)
                     (self.folder / path).write_bytes(data)
         self._held = dict(tree)
 
 
 class Checker:
-    """Looks at the states of one change's history."""
+    """Checks the states of one change's history."""
 
     def __init__(self, change: Change, history: History, box: Path) -> None:
         self._change, self._history, self._box = change, history, Sandbox(box)
@@ -76,7 +76,7 @@ class Checker:
         self._story = self._told()
 
     def _told(self) -> list[tuple[int, object]]:
-        """Return what a user finds while the power stays on, and after how many calls first."""
+        """Return the states a user finds while the power stays on, and after how many calls each first appears."""
         ops = self._history.ops
         places = [0]
         for place, op in enumerate(ops, start=1):
@@ -101,14 +101,14 @@ class Checker:
         return self._found[digest]
 
     def _right(self, cut: int) -> list[object]:
-        """Return what may be found after a cut: nothing older than what was acknowledged."""
+        """Return the states allowed after a cut: none older than the acknowledged one."""
         marked = max((p for p, op in enumerate(self._history.ops[:cut]) if isinstance(op, Mark)), default=-1)
         first = max(n for n, (place, _) in enumerate(self._story) if place <= marked + 1)
         last = next((n for n, (place, _) in enumerate(self._story) if place >= cut), len(self._story) - 1)
         return [found for _, found in self._story[first : last + 1]]
 
     def check(self, budget: int, again: int) -> Verdict:
-        """Open up to `budget` different states, and make the change again on `again` of them."""
+        """Open up to `budget` distinct states, and repeat the change on `again` of them."""
         always, sampled = self._history.variants(SEED, max(SUBSETS, budget // 10))
         rng = random.Random(SEED)
         rng.shuffle(sampled)
@@ -127,11 +127,11 @@ class Checker:
         return Verdict(len(seen), len(repeated), wrong)
 
     def _again(self, variant: Variant) -> str:
-        """Make the change on a state; return what is wrong with the outcome."""
+        """Make the change on a state; return the errors in the outcome."""
         self._box.clear()
         self._box.hold(self._history.tree(variant))
         try:
-            with mock.patch("os.fsync"):  # it is not the flushing that is tried here
+            with mock.patch("os.fsync"):  # flushing is not under test here
                 if self._change.read(self._box.folder) != self._story[-1][1]:
                     self._change.make(self._box.folder)
                     self._change.tidy(self._box.folder)
@@ -153,7 +153,7 @@ def _short(op: object) -> str:
 
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let FAISS use one thread: on small indexes others only wait for each other."""
+    """Limit FAISS to one thread: on small indexes more threads only wait for each other."""
     faiss = load_faiss()
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
@@ -164,7 +164,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def check(job: str, history: History, work: Path, budget: int, again: int = 0) -> Verdict:
-    """Check up to `budget` states of a change, and make it again on `again` of them; `work` holds its corpora."""
+    """Check up to `budget` states of a change, and repeat it on `again` of them; `work` holds its corpora."""
     with _one_thread():
         change = CHANGES[job.partition(":")[0]]
         return Checker(change, history, work / f"{job}.cut").check(budget, again)

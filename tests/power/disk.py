@@ -1,19 +1,19 @@
-"""A disk on which a power cut leaves what was never flushed in any state.
+"""A disk on which a power cut leaves unflushed data in any state.
 
 The model follows ALICE (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014) and CrashMonkey (Mohan et
 al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash Testing", OSDI 2018), and promises no more than POSIX:
 
-- What was written to a file is on the disk only after an fsync of that file. Until then any subset of the writes may
-  be, each whole, cut at any byte or block, or as zeros (the size grew, the data did not come).
-- An entry of a folder (create, link, rename, unlink, mkdir, rmdir) is on the disk only after an fsync of that folder; a
-  rename from one folder to another after that of both. Until then any subset may be, each of them all or nothing. An
-  fsync of a file does not keep its name, nor that of a folder its own name in the folder above.
-- A file system that writes its journal in order (ext4, data=ordered) is a case of this: a beginning of the changes of
-  entries, with the data of all files or, as with delayed allocation, of none that was not flushed.
+- Data written to a file is on disk only after an fsync of that file. Until then any subset of the writes may be, each
+  whole, truncated at any byte or block, or as zeros (the size grew, the data did not arrive).
+- An entry of a folder (create, link, rename, unlink, mkdir, rmdir) is on disk only after an fsync of that folder; a
+  rename between two folders after an fsync of both. Until then any subset may be, each all or nothing. An fsync of a
+  file does not persist its name, nor does an fsync of a folder persist its own name in its parent.
+- A file system that writes its journal in order (ext4, data=ordered) is a special case: a prefix of the entry
+  changes, with the data of all files or, as with delayed allocation, only of the flushed ones.
 
-A cut falls between any two calls. Of the states that it can leave (2^n for n calls that are not flushed), `variants`
-lists: nothing and everything unflushed; entries alone and data alone; each call left out, each alone; each of the last
-writes torn; the orders of a journal; seeded random subsets.
+A cut falls between any two calls. Of the states that it can leave (2^n for n unflushed calls), `variants` lists: none
+and all of the unflushed calls; entries alone and data alone; each call left out, each alone; each of the last writes
+torn; the orders of a journal; seeded random subsets.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from functools import partial
 
 import xxhash
 
-ROOT = 0  # the inode of the folder that is watched
+ROOT = 0  # the inode of the watched folder
 BLOCK = 4096
 TORN = 3  # how many of the last writes are torn
 NEVER = 1 << 62
@@ -33,7 +33,7 @@ NEVER = 1 << 62
 
 @dataclass(frozen=True)
 class Write:
-    """Data that went into a file, from `offset` on."""
+    """Data written to a file at `offset`."""
 
     inode: int
     offset: int
@@ -50,7 +50,7 @@ class Truncate:
 
 @dataclass(frozen=True)
 class Entries:
-    """Names that changed together: (folder, name, inode it stands for from now on or None)."""
+    """Names that changed together: (folder, name, its new inode or None)."""
 
     changes: tuple[tuple[int, str, int | None], ...]
 
@@ -64,7 +64,7 @@ class Sync:
 
 @dataclass(frozen=True)
 class Mark:
-    """The program told its user that what it did is done."""
+    """The program reported completion to its user."""
 
 
 Op = Write | Truncate | Entries | Sync | Mark
@@ -72,7 +72,7 @@ Op = Write | Truncate | Entries | Sync | Mark
 
 @dataclass
 class Disk:
-    """Files by inode, and folders by inode with the inodes of what they name."""
+    """Files by inode, and folders by inode with the inodes of their entries."""
 
     files: dict[int, bytes] = field(default_factory=dict)
     folders: dict[int, dict[str, int]] = field(default_factory=lambda: {ROOT: {}})
@@ -80,7 +80,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class Kept:
-    """What came of a write: its bytes [start, end), and whether the size grew as if all of them had."""
+    """The part of a write that persisted: its bytes [start, end), and whether the size grew as if all had."""
 
     start: int
     end: int
@@ -89,7 +89,7 @@ class Kept:
 
 WHOLE = Kept(0, NEVER, sized=True)
 ZEROS = Kept(0, 0, sized=True)
-Choice = Mapping[int, Kept]  # of unflushed calls by their place; those that are absent never reached the disk
+Choice = Mapping[int, Kept]  # position of unflushed call → part kept; absent calls never reached the disk
 Tree = dict[str, bytes | None]  # by path; None: a folder
 
 
@@ -103,11 +103,11 @@ class Variant:
 
 
 class History:
-    """What lay on a disk and the calls that changed it; gives the trees that a power cut may leave."""
+    """The initial content of a disk and the calls that changed it; gives the trees that a power cut may leave."""
 
     def __init__(self, start: Disk, ops: Sequence[Op]) -> None:
         self.start, self.ops = start, ops
-        self._data: dict[int, list[int]] = {}  # the writes of each file, by place
+        self._data: dict[int, list[int]] = {}  # the writes of each file, by position
         self._contents: dict[tuple[object, ...], bytes] = {}
         self._digests: dict[int, bytes] = {}
         self._entries: list[int] = []
@@ -119,7 +119,7 @@ class History:
         self._flushed = self._flushes()
 
     def _flushes(self) -> list[int]:
-        """Return the place of the fsync that brought each call to the disk."""
+        """Return the position of the fsync that flushed each call to disk."""
         found, last = [NEVER] * len(self.ops), dict[int, int]()
         for place in reversed(range(len(self.ops))):
             op = self.ops[place]
@@ -132,15 +132,15 @@ class History:
         return found
 
     def unflushed(self, cut: int) -> list[int]:
-        """Return the places of the calls before `cut` that need not be on the disk."""
+        """Return the positions of the calls before `cut` that need not be on disk."""
         return [p for p in range(cut) if self._flushed[p] >= cut and not isinstance(self.ops[p], Sync | Mark)]
 
     def whole(self, cut: int) -> Tree:
-        """Return the tree that the calls before `cut` made, as every program sees it until the power goes."""
+        """Return the tree made by the calls before `cut`, as every program sees it until the power fails."""
         return self.tree(Variant(cut, "everything", _everything))
 
     def tree(self, variant: Variant) -> Tree:
-        """Return what is found when the power is back."""
+        """Return the tree found when the power is back."""
         cut, chosen = variant.cut, variant.choose(self.unflushed(variant.cut))
         folders: dict[int, dict[str, int]] = {}
         for place in self._entries:
@@ -201,7 +201,7 @@ class History:
         return bytes(data)
 
     def digest(self, tree: Tree) -> bytes:
-        """Return a hash of a tree; equal ones are one state."""
+        """Return a hash of a tree; equal hashes mean the same state."""
         state = xxhash.xxh3_128()
         for path in sorted(tree):
             content = tree[path]
@@ -211,14 +211,14 @@ class History:
     def _digest(self, content: bytes) -> bytes:
         if (
             found := self._digests.get(id(content))
-        ) is None:  # `_contents` keeps it: no other takes its place
+        ) is None:  # `_contents` keeps it alive, so its id is not reused
             found = self._digests[id(content)] = xxhash.xxh3_128_digest(content)
         return found
 
     def variants(self, seed: int, subsets: int) -> tuple[list[Variant], list[Variant]]:
-        """Return for every cut the states that are always tried, and those of which a budget takes a sample.
+        """Return, for every cut, the states that are always tried, and those that a budget samples.
 
-        Among the latter are `subsets` random ones of each cut.
+        The sampled states include `subsets` random ones per cut.
         """
         always, sampled = [], []
         for cut in range(len(self.ops) + 1):
@@ -269,7 +269,7 @@ def _alone(place: int, _: Sequence[int]) -> Choice:
 
 
 def _journal(last: int, entries: set[int], data: set[int], open_: Sequence[int]) -> Choice:
-    """Keep the changes of entries up to the last, and the data."""
+    """Keep the entry changes up to the last, and the data."""
     return {p: WHOLE for p in open_ if (p in entries and p <= last) or p in data}
 
 
@@ -286,7 +286,7 @@ def _corners(data: set[int]) -> Iterator[tuple[str, Callable[[Sequence[int]], Ch
 
 
 def _tears(op: Op) -> list[Kept]:
-    """Return ways in which a write may come to the disk in part."""
+    """Return ways in which a write may reach the disk in part."""
     if not isinstance(op, Write):
         return []
     size, half = len(op.data), len(op.data) // 2
@@ -297,5 +297,5 @@ def _tears(op: Op) -> list[Kept]:
         Kept(0, half, sized=True),
         Kept(0, size - 1, sized=False),
         Kept(0, block, sized=True),
-        Kept(block, size, sized=True),  # the later blocks came first
+        Kept(block, size, sized=True),  # the later blocks arrived first
     ]

@@ -20,7 +20,7 @@ KINDS: dict[str, Callable[[int], bool]] = {"files": stat.S_ISREG, "folders": sta
 
 
 def record(job: str, work: Path) -> None:
-    """Prepare what the change starts from in `work/JOB`, copy it, and make the change while the shim records."""
+    """Prepare the initial state in `work/JOB`, copy it, and make the change while the shim records."""
     name, _, lacking = job.partition(":")
     change, shim, box = changes.CHANGES[name], ctypes.CDLL(None), work / job
     box.mkdir()

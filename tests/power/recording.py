@@ -1,4 +1,4 @@
-"""What a change does to the disk, call by call, recorded by a preloaded shim (shim.c) and checked to be complete."""
+"""The disk calls of a change, recorded by a preloaded shim (shim.c) and checked for completeness."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHIM = Path(__file__).with_name("shim.c")
 
 
 class NoCompilerError(Exception):
-    """There is nothing here that could compile the shim."""
+    """No compiler for the shim is available."""
 
 
 @functools.cache
@@ -37,7 +37,7 @@ def shim() -> Path:
 
 
 def require_shim() -> None:
-    """Skip the test where there is no compiler; in CI that is a failure."""
+    """Skip the test if there is no compiler; in CI that is a failure."""
     try:
         shim()
     except NoCompilerError as e:
@@ -47,11 +47,11 @@ def require_shim() -> None:
 
 
 def record(jobs: Sequence[str], work: Path) -> dict[str, History]:
-    """Make changes in one process of their own; return the history of each one's folder `work/JOB`.
+    """Make changes in one separate process; return the history of each one's folder `work/JOB`.
 
-    A job is the name of a change, or NAME:LACKING to leave out the fsyncs of "files", of "folders", or those within the
-    function of that name. Raises AssertionError unless replaying what was recorded gives the files that are there, byte
-    for byte.
+    A job is the name of a change, or NAME:LACKING to leave out the fsyncs of "files", of "folders", or those within
+    the function of that name. Raises AssertionError unless replaying the recording reproduces the existing files,
+    byte for byte.
     """
     environment = {**os.environ, "LD_PRELOAD": str(shim()), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "tests.power.record_changes", str(work), *jobs]
@@ -63,7 +63,7 @@ def record(jobs: Sequence[str], work: Path) -> dict[str, History]:
 
 
 def history(work: Path, job: str) -> History:
-    """Read what was recorded of a change, and check that nothing is missing."""
+    """Read the recording of a change, and check that nothing is missing."""
     start = Disk()
     inodes = _snapshot(work / f"{job}.before", work / f"{job}.inodes", start)
     found = History(start, list(_Reader(start, inodes).read((work / f"{job}.log").read_bytes())))
@@ -81,7 +81,7 @@ def read_tree(folder: Path) -> Tree:
 
 
 def _snapshot(copy: Path, listing: Path, disk: Disk) -> dict[int, int]:
-    """Fill a disk from a copy of what lay there; return its inodes by the kernel's."""
+    """Fill a disk from a copy of the initial state; return its inodes by the kernel's."""
     inodes: dict[int, int] = {}
     folders = {"": ROOT}
     for line in listing.read_text(encoding="utf-8").splitlines():
@@ -99,7 +99,7 @@ def _snapshot(copy: Path, listing: Path, disk: Disk) -> dict[int, int]:
 
 
 class _Reader:
-    """Follows a log, so that every name and every inode of the kernel's, which reuses them, means one thing."""
+    """Follows a log, so that every name and kernel inode (the kernel reuses inodes) is unambiguous."""
 
     def __init__(self, start: Disk, inodes: dict[int, int]) -> None:
         self._start, self._inodes = start, inodes

@@ -15,7 +15,7 @@ REPLACE: list[Op] = [
 
 
 def states(ops: Sequence[Op], cut: int | None = None) -> list[Tree]:
-    """Return the different trees after a cut, or after any."""
+    """Return the distinct trees after a cut, or after any cut."""
     history = History(Disk({OLD: b"old"}, {ROOT: {"file": OLD}, FOLDER: {}}), ops)
     variants = [v for part in history.variants(0, 20) for v in part if cut in (None, v.cut)]
     return list({history.digest(tree): tree for tree in map(history.tree, variants)}.values())

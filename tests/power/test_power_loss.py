@@ -1,4 +1,4 @@
-"""A power cut at any moment of any change leaves the old state or the new one, and the change can be made again."""
+"""A power cut at any moment of any change leaves the old or the new state, and the change can be repeated."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.power.checking import check
 from tests.power.disk import History
 from tests.power.recording import record, require_shim
 
-# How many different states of each change are opened, at least.
+# Minimum number of distinct states opened per change.
 STATES = {
     "build": 600, "add": 450, "delete": 50, "compact": 300, "merge": 100, "drop": 200, "back up": 150, "restore": 150,
     "add, keeping generations": 150, "check out": 15, "back up to an archive": 8,
 }  # fmt: skip
-AGAIN = 12  # of these the change is made again, at most
+AGAIN = 12  # at most this many states get the change again
 MODEL_STATES, FILE_STATES = 60, 200
-# Leaving out these fsyncs must be found.
+# Omitting these fsyncs must be detected.
 MUTANTS = [
     "build:files", "build:folders", "build:make_folder", "add:files", "add:folders", "add:write_durably",
     "add:replace_manifest", "add:_write_folder", "delete:files", "compact:folders", "merge:files", "merge:folders",
@@ -33,7 +33,7 @@ Recorded = Callable[[str], tuple[History, Path]]
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """Give the history of a job; what belongs together is recorded in one process."""
+    """Give the history of a job; related jobs are recorded in one process."""
     require_shim()
     found: dict[str, tuple[History, Path]] = {}
 

@@ -1,4 +1,4 @@
-"""A ledger in memory, and a small index: what the tests of a review need."""
+"""A ledger in memory, and a small index, for tests of reviews."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -65,7 +65,7 @@ def documents() -> list[Document]:
 
 
 def engine_of(folder: Path, monkeypatch: pytest.MonkeyPatch, *, vectors: bool = True) -> Engine:
-    """Return an engine of these documents, with vectors of a hash encoder or without."""
+    """Return an engine over these documents, with or without vectors from a hash encoder."""
     monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
     building.create(folder, encoder="hash" if vectors else "none")
     engine = Engine(folder, encoder=HashEncoder() if vectors else None)

@@ -1,4 +1,4 @@
-"""Cohen's κ beside scikit-learn's, conflicts, and their resolution by a third entry."""
+"""Cohen's κ against scikit-learn's, conflicts, and their resolution by a third entry."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_kappa_is_scikit_learns(pairs: list[tuple[Verdict, Verdict]]) -> None:
         assert kappa is None
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it divides by zero where one verdict is all there is
+        warnings.simplefilter("ignore")  # it divides by zero if there is only one kind of verdict
         expected = cohen_kappa_score(*zip(*both, strict=True))
     assert kappa == pytest.approx(expected) if kappa is not None else expected != expected
 
@@ -63,7 +63,7 @@ def test_a_conflict_is_resolved_by_a_third_entry(tmp_path: Path) -> None:
     decision = resolve(ledger, conflict, "not", "cem", "an older flood")
     after = agreement(ledger.judgements(), *two_reviewers(ledger.reviewers))
     assert after.conflicts[0].resolution == decision
-    assert after.agreed == 1  # what the two had said stays
+    assert after.agreed == 1  # the two original verdicts stay
     assert (decision.reviewer, decision.tags, decision.note) == (CONSENSUS, ("by:cem",), "an older flood")
     assert {(j.id, j.verdict) for j in decided(ledger.judgements())} == {("x", "relevant"), ("y", "not")}
 

@@ -1,4 +1,4 @@
-"""Projects and tables go to ASReview and come back; ASReview's own reader decides, where it is installed."""
+"""Projects and tables go to ASReview and return; ASReview's own reader is the judge, if it is installed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from linker.review.interface import Judgement, Seed
 from linker.review.ledger import Ledger
 
 TIME = "2026-01-02T03:04:05.678+00:00"
-# The python of an environment that has asreview 3; linker need not be installed in it.
+# The Python of an environment with asreview 3; linker need not be installed in it.
 PYTHON = os.environ.get("ASREVIEW_PYTHON", "")
 needs_asreview = pytest.mark.skipif(not PYTHON, reason="ASREVIEW_PYTHON names no python that has asreview")
 
 
 class Corpus(dict[str, Document]):
-    """What an engine is to an export."""
+    """A stand-in for an engine in exports."""
 
     def document(self, id_: str) -> Document:
         return self[id_]
@@ -228,7 +228,7 @@ def test_asreview_reads_what_we_write_and_we_read_what_it_writes(tmp_path: Path,
     assert [note for number, _, _, note in theirs["results"] if number == 0] == ["a ü note"]
     again = Ledger(tmp_path / "again", durable=False)
     report = import_judgements(tmp_path / "again.asreview", again, seed="s1")
-    assert (report.added, report.unread) == (4, 1)  # with the one that ASReview labelled
+    assert (report.added, report.unread) == (4, 1)  # including the document that ASReview labelled
     assert {j.id: j.verdict for j in again.judgements()} == {
         "p1": "relevant", "p2": "not", "p4": "not", "p5": "relevant",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A calibration from a review's judgements: those that agree, and only those."""
+"""A calibration from a review's judgements: only those that agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Precision and recall at every threshold, beside counting one by one."""
+"""Precision and recall at every threshold, against counting one by one."""
 
 import json
 import math
@@ -31,7 +31,7 @@ def test_each_point_is_what_counting_gives(judged: list[tuple[float, bool]]) -> 
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    """An index of documents that share ever fewer words with the seeds below."""
+    """An index of documents that share progressively fewer words with the seeds below."""
     folder = tmp_path_factory.mktemp("curve")
     texts = [" ".join(["rain", "vote", "river", "debate", "street"][i % 3 : 2 + i % 4]) for i in range(24)]
     lines = (json.dumps({"id": f"d{i}", "text": f"{text} number {i}"}) for i, text in enumerate(texts))

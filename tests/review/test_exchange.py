@@ -1,4 +1,4 @@
-"""Judgements leave in every format and come back as they were; no cell becomes a formula; what is none is told."""
+"""Judgements round-trip through every format; no cell becomes a formula; invalid entries are reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOSSLESS = (".csv", ".xlsx", ".jsonl", ".ris")
 
 
 class Corpus(dict[str, Document]):
-    """What an engine is to an export."""
+    """A stand-in for an engine in exports."""
 
     def document(self, id_: str) -> Document:
         return self[id_]
@@ -292,7 +292,7 @@ def import_table(folder: Path, text: str, **options: Any) -> tuple[list[tuple[st
 
 
 def test_what_a_reviewer_said_in_asreview_counts_before_the_labels_of_the_data_set(tmp_path: Path) -> None:
-    """ASReview keeps the columns of the data, such as `included`, and leaves its own empty where nobody has read."""
+    """ASReview keeps the data's columns, such as `included`, and leaves its own empty for unread records."""
     rows = "".join(f"d{i},{int(i % 5 == 0)},{'' if i >= 60 else int(i % 3 == 0)}\n" for i in range(303))
     given, report = import_table(tmp_path, f"id,included,asreview_label\n{rows}-1,1,-1\n")
     assert given == [(f"d{i}", "relevant" if i % 3 == 0 else "not") for i in range(60)]

@@ -1,4 +1,4 @@
-"""The order that learns: what it puts first, what it is trained on, and that nothing but the judgements decides."""
+"""The learning order: what it puts first, what it is trained on, and that only the judgements matter."""
 
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ def test_the_same_judgements_lead_to_the_same_order_live_or_told_later(engine: E
     shown = handed(whole, 50)
     assert handed(first, 43) == shown[:43]
     later = order_of(engine, SEED)
-    later.prepare()  # a model that nobody waited for changes nothing
+    later.prepare()  # a model prepared in advance changes nothing
     for id_ in shown[:43]:
         later.tell(Judgement("s1", id_, "relevant" if id_.startswith("flood") else "not"))
     assert handed(later, 7) == shown[43:]
@@ -155,7 +155,7 @@ def test_weights_are_by_class_counts() -> None:
 def test_vectors_take_part_only_where_held_out_judgements_are_told_apart_better(
     helpful: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The even documents are relevant, which the text does not say: the vectors do, or are noise."""
+    """The even documents are relevant, which the text does not show: the vectors do, or are noise."""
     engine = engine_of(tmp_path / "index", monkeypatch)
     order = order_of(engine, seed=1)
     even = np.array([engine.document(id_).metadata["even"] for id_ in engine.collection.rows.ids])

@@ -1,4 +1,4 @@
-"""The loop of `linker find`: when it stops, what undo and quit do, and that a second call continues."""
+"""The loop of `linker find`: when it stops, the effects of undo and quit, and that a second call continues."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ def ledger(**settings: Any) -> MemoryLedger:
 
 
 def by(seen: list[str]) -> Callable[[Candidate], Answer]:
-    """Return a judge who knows the stories and notes what it saw."""
+    """Return a judge that knows the stories and records the documents it saw."""
     story = {"s1": "flood", "s2": "vote"}
 
     def judge(candidate: Candidate) -> Answer:

@@ -1,4 +1,4 @@
-"""The guess of the job, over many samples: stories of the news, and lists whose rows each have a match of their own."""
+"""The guess of the job over many samples: news stories, and lists whose rows each have their own match."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linker.review.jobs import guess_unit
 from tests.helpers import shared_data
 
 SIZES = (10, 15, 30, 60, 209)
-WRONG = 0.05  # at most, of the samples
+WRONG = 0.05  # maximum share of the samples
 
 
 def texts(path: Path) -> dict[str, str]:

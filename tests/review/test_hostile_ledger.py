@@ -1,4 +1,4 @@
-"""A ledger's file that a stranger wrote, that is damaged, or that is taken away: an error, never a wrong judgement."""
+"""A ledger file written by a stranger, damaged or removed: an error, never a wrong judgement."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def change(path: Path, *statements: str) -> None:
-    """Do what any program can do that opens the file."""
+    """Make a change that any program can make that opens the file."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         for statement in statements:
             other.execute(statement)
@@ -97,7 +97,7 @@ def test_what_was_written_is_read_again(path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_failed_halfway_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "check", lambda *_: None)
-    fails = "BEGIN SELECT RAISE(FAIL, 'no'); END"  # keeps what the statement wrote before
+    fails = "BEGIN SELECT RAISE(FAIL, 'no'); END"  # keeps the earlier writes of the statement
     change(path, f"CREATE TRIGGER t BEFORE INSERT ON entries WHEN NEW.id = 'e' {fails}")
     with Ledger(path) as ledger:
         with pytest.raises(InputError, match=": no"):
@@ -172,7 +172,7 @@ def test_what_takes_too_long_is_given_up(path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_journal_cannot_have_another_file_deleted(path: Path, tmp_path: Path) -> None:
-    """SQLite deletes the file that a journal names as that of a transaction over several databases."""
+    """SQLite deletes the file that a journal names as the super-journal of a multi-database transaction."""
     precious = tmp_path / "thesis.txt"
     precious.write_text("mine")
     magic, name = database.JOURNAL_MAGIC, str(precious).encode()

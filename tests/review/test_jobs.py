@@ -1,4 +1,4 @@
-"""Jobs of a review: a child process that tells how far it is, leaves no trace if cancelled, ends with its parent."""
+"""Jobs of a review: a child process that reports progress, leaves no trace if cancelled, ends with its parent."""
 
 import csv
 import os

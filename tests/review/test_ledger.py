@@ -1,4 +1,4 @@
-"""The ledger next to a slow one: a list of moves, replayed from the beginning for every question."""
+"""The ledger against a slow one: a list of moves, replayed from the beginning for every query."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_later_verdict_replaces_the_earlier_of_the_same_reviewer_only(ledger: 
     ]
     assert [j.id for j in ledger.judgements("ben")] == ["d"]
     assert ledger.undo("ana") == judgement("d", "not")
-    assert judgement("d") in ledger.judgements("ana")  # what it had replaced stands again
+    assert judgement("d") in ledger.judgements("ana")  # the judgement it replaced is restored
 
 
 def test_undo_goes_back_as_far_as_one_likes_and_is_an_entry(ledger: Ledger) -> None:
@@ -124,7 +124,7 @@ def test_no_program_can_change_or_remove_an_entry(ledger: Ledger) -> None:
 
 
 def _slow(moves: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """Return what stands after the moves, each (reviewer, id, verdict or "undo")."""
+    """Return the state after the moves, each (reviewer, id, verdict or "undo")."""
     made: list[tuple[str, str, str]] = []
     for reviewer, id_, verdict in moves:
         if verdict != "undo":
@@ -256,7 +256,7 @@ def test_threads_lose_nothing(ledger: Ledger) -> None:
 
 
 def _judge(path: Path, name: str) -> None:
-    with Ledger(path, durable=False) as ledger:  # several create it at once
+    with Ledger(path, durable=False) as ledger:  # several threads create it at once
         for n in range(25):
             ledger.add(judgement(f"d{n}", reviewer=name))
 
@@ -264,7 +264,7 @@ def _judge(path: Path, name: str) -> None:
 def test_a_reader_that_sees_an_older_state_than_another_thread_read_is_no_damage(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a reader's transaction begins, somebody else adds and reads: what is known is then newer than its state."""
+    """While a reader's transaction begins, another thread adds and reads: the cache is then newer than its state."""
     ledger.add(Judgement("s", "a", "not", "ana"))
     checked, check = list[None](), schema.check
 
@@ -283,7 +283,7 @@ def test_a_reader_that_sees_an_older_state_than_another_thread_read_is_no_damage
 def test_another_program_takes_no_log_away_from_a_process_that_has_opened_the_file_twice(
     tmp_path: Path,
 ) -> None:
-    """The page lists its reviews, in which each ledger is opened once more, and `linker review` runs beside it."""
+    """The page lists its reviews, which opens each ledger once more, while `linker review` is also running."""
     path = tmp_path / "l"
     page = Ledger(path)
     page.add(Judgement("s", "a", "not", "ana"))
@@ -321,7 +321,7 @@ def test_processes_lose_nothing_though_all_of_them_create_it(tmp_path: Path) -> 
 
 
 def test_an_acknowledged_judgement_is_flushed(ledger: Ledger, tmp_path: Path) -> None:
-    """What a power cut keeps cannot be tried here; that SQLite is told to flush each commit can."""
+    """The effect of a power cut cannot be tested here, but that SQLite is told to flush each commit can."""
     with ledger._database.reading() as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -1,4 +1,4 @@
-"""Imported verdicts are prior knowledge: they count as read and found, and their order says nothing."""
+"""Imported verdicts are prior knowledge: they count as read and found, and their order means nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
 
 
 def screened(path: Path) -> list[str]:
-    """Write what somebody screened at random, in ASReview's order: the relevant ones first, then the others."""
+    """Write a random screening in ASReview's order: the relevant documents first, then the others."""
     drawn = random.Random(1).sample([*range(DOCUMENTS)], SCREENED)
     ids = sorted((f"{'r' if i < RELEVANT else 'n'}{i}" for i in drawn), key=is_relevant, reverse=True)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -142,7 +142,7 @@ def test_imported_documents_outside_the_population_do_not_count(engine: Engine, 
 
 
 def test_what_was_read_here_stays_so_when_an_import_repeats_it(engine: Engine, tmp_path: Path) -> None:
-    """Neither a colleague's table nor a decision on a conflict moves a document, or takes it out of an audit."""
+    """Neither a colleague's table nor a resolved conflict moves a document or removes it from an audit."""
     ledger = reviewed(tmp_path)
     phases: tuple[Phase, ...] = ("queue", "audit", "queue")
     for id_, phase in zip(("r1", "n500", "n501"), phases, strict=True):
@@ -192,7 +192,7 @@ def test_no_order_of_a_file_changes_what_a_rule_says(name: str) -> None:
 
 
 def test_the_evidence_begins_after_the_import() -> None:
-    """The urn holds what nobody has read and the gap since; what was found elsewhere counts in the recall alone."""
+    """The urn holds the unread documents and the gap since; documents found elsewhere count only in the recall."""
     urn = make("urn", 10_000, 0.9)
     assert isinstance(urn, Urn)
     for read in [HIT, *[MISS] * 500, *[PRIOR_HIT] * 59, *[PRIOR_MISS] * 700]:
@@ -203,7 +203,7 @@ def test_the_evidence_begins_after_the_import() -> None:
         assert not urn.update(MISS).estimated
     assert urn.update(MISS).estimated
     again = make("urn", 10_000, 0.9)
-    for read in [HIT, *[MISS] * 30, PRIOR_MISS]:  # also where nothing relevant was imported
+    for read in [HIT, *[MISS] * 30, PRIOR_MISS]:  # even if nothing relevant was imported
         again.update(read)
     assert again.counts.gap == 0
     habit = make("row", 10_000, 0.9, {"gap": 50})
@@ -217,12 +217,12 @@ def test_the_evidence_begins_after_the_import() -> None:
 
 
 def test_no_urn_of_the_hypergeometric_rule_begins_before_the_import() -> None:
-    """It says what it says of a review of the rest, whose finds before the first document are known."""
+    """Its result equals that for a review of the rest with the earlier finds known from the start."""
     rule = Hypergeometric(2000, 0.95)
     for read in [*[MISS] * 600, *[PRIOR_HIT] * 38, *[PRIOR_MISS] * 100]:
         rule.update(read)
     assert rule.p == 0.5
-    for _ in range(1062):  # with the 600 before the import, this would have been enough for long
+    for _ in range(1062):  # with the 600 before the import, this would long have been enough
         rule.update(MISS)
     # 200 are unread, and 1262 were when the evidence began: K = 3, P(0 of 3 among 1062 of 1262) = .0039
     assert rule.p == pytest.approx(0.0039, abs=5e-5)
@@ -252,7 +252,7 @@ def test_an_audit_that_an_import_interrupts_still_certifies_what_it_drew() -> No
 
 
 def test_the_default_claim_holds_after_a_random_screening() -> None:
-    """60 reviews in which the ranking is twice as good as the rule supposes, after 800 random documents."""
+    """60 reviews with a ranking twice as good as the rule assumes, after 800 random documents."""
     wrong = claimed = 0
     for seed in range(60):
         chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Reviews on the disk: what `linker serve DIR` finds in a directory, and the names it refuses."""
+"""Reviews on disk: the reviews that `linker serve DIR` finds in a directory, and the names it refuses."""
 
 import errno
 import io
@@ -96,7 +96,7 @@ def test_a_file_is_no_workspace(tmp_path: Path) -> None:
 
 @pytest.fixture
 def whole(tmp_path: Path) -> Project:
-    """A review with everything that linker ever writes into its folder, whole or cut off by a kill."""
+    """A review with everything that linker ever writes into its folder, whole or truncated by a kill."""
     project = Workspace(tmp_path / "reviews").create("Floods")
     create(project.index)
     create(project.own_folder / ".building-index")

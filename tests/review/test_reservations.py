@@ -1,4 +1,4 @@
-"""Who has which document before them: by session, until it expires, and what that leaves for others."""
+"""Which document each reviewer has open: by session, until it expires, and the effect on others."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def asked(review: Review, reviewer: str = "", holder: str = "") -> Candidate:
 def test_a_reservation_belongs_to_a_session_whatever_its_name(engine: Engine) -> None:
     review = review_of(engine)
     first = asked(review, "", "session-1")
-    assert asked(review, "ana", "session-1") == first  # a name was given meanwhile
+    assert asked(review, "ana", "session-1") == first  # a name was entered in between
     assert asked(review, "ana", "session-2") != first  # a second browser of the same person
     assert asked(review, "", "session-3") not in (first, review.next("ana", "session-2"))
 
@@ -55,7 +55,7 @@ def test_a_reservation_that_lies_for_ten_minutes_goes_to_who_asks_next(engine: E
     gone, later = asked(review, "", "gone"), asked(review, "later", "later")
     clock.now = 599
     assert asked(review, "ana", "ana") not in (gone, later)
-    assert asked(review, "later", "later") == later  # a look renews it
+    assert asked(review, "later", "later") == later  # viewing renews it
     clock.now = 601
     assert asked(review, "bo", "bo") == gone
     assert asked(review, "", "gone") not in (gone, later)
@@ -72,7 +72,7 @@ def test_the_only_relevant_document_is_not_lost_to_a_visitor_without_a_name(engi
         read.add(candidate.id)
         review.judge(candidate, "not", "ana", holder="ana")
     assert best.id not in read
-    assert review.elsewhere("ana") == 1  # so nobody may say that nothing is left
+    assert review.elsewhere("ana") == 1  # so the review must not report that nothing is left
     clock.now = 600
     assert asked(review, "ana", "ana") == best
     review.judge(best, "relevant", "ana", holder="ana")
@@ -151,7 +151,7 @@ def test_copies_are_stored_and_undone_in_one_go(engine: Engine) -> None:
         candidate.id,
         "flood5",
         "flood6",
-    ]  # bo's, a seed and an unknown one are left out
+    ]  # bo's document, a seed and an unknown one are left out
     assert {(j.note, j.tags, j.phase) for j in made[1:]} == {
         ("", ("wet", f"copy of {candidate.id}"), "search")
     }
@@ -229,6 +229,6 @@ def test_what_has_left_the_review_is_not_counted(engine: Engine) -> None:
     kept = MemoryLedger(TOPIC, order="z")
     review = Review(engine, kept)
     review.judge(review.beside("flood1"), "relevant")
-    kept.seeds = (*TOPIC, Seed("s3", "water", document="flood1"))  # it was taken as a seed
+    kept.seeds = (*TOPIC, Seed("s3", "water", document="flood1"))  # it became a seed
     review.refresh()
     assert (review.progress().read, review.progress().found, review.progress().population) == (0, 0, 58)

@@ -54,7 +54,7 @@ def test_status(folder: Path) -> None:
 
 def test_status_prints_the_method_note(folder: Path) -> None:
     done = linker("review", "status", folder / "review.sqlite", "--note")
-    prior = "2 of them had been judged before and were imported."  # no order had proposed them
+    prior = "2 of them had been judged before and were imported."  # not proposed by any order
     assert done.stdout == f"In 5 documents, we read 2 and found 0 relevant. {prior}\n"
     assert "Give no share at all: with fewer than 15 found" in done.stderr
     pytest.importorskip("babel")

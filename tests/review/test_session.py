@@ -31,7 +31,7 @@ def truth(candidate: Candidate) -> Verdict:
 
 
 def read(review: Review, count: int, reviewer: str = "") -> list[str]:
-    """Judge the next documents as they are, and return them."""
+    """Judge the next documents correctly, and return them."""
     shown = []
     for _ in range(count):
         candidate = review.next(reviewer)

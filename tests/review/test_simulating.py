@@ -64,7 +64,7 @@ def test_a_review_finds_what_is_relevant_and_stops(index: Path) -> None:
         for review in reviews:
             assert review.population == 117
             assert review.found[-1] == review.relevant
-            assert review.reads(1.0) == review.relevant  # the words tell the topics apart
+            assert review.reads(1.0) == review.relevant  # the words distinguish the topics
             assert review.recall == 1
             assert review.ndcg == pytest.approx(1)
             assert review.reads_to(10) == 10

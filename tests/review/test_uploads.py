@@ -1,4 +1,4 @@
-"""Uploaded files: safe names, nothing half written, nothing overwritten."""
+"""Uploaded files: safe names, nothing half-written, nothing overwritten."""
 
 import errno
 import io

@@ -1,4 +1,4 @@
-"""Sentences read as English texts, and keep what another language needs."""
+"""Sentences read as English text, and keep the data that other languages need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linker.review.wording import Sentence, joined, say, say_many
 
 
 class Shouting:
-    """A catalogue that a test can tell from English; its form for two and more differs from that of English."""
+    """A catalogue that a test can distinguish from English, with a different form for two and more."""
 
     def gettext(self, message: str, /) -> str:
         return message.replace("found", "FOUND")

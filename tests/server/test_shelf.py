@@ -1,4 +1,4 @@
-"""One application holds each index once, and each review, whoever asks."""
+"""One application holds each index and each review once, whoever requests it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.server.page.support import BASE, make_review
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Return the directories that are opened from now on."""
+    """Return a list of the directories opened from now on."""
     found: list[Path] = []
     real = Engine.open.__func__  # type: ignore[attr-defined]  # a class method
 

@@ -1,4 +1,4 @@
-"""The files that the tutorials start from: every story once in each role, and splits that share nothing."""
+"""The files that the tutorials start from: every story once in each role, and disjoint splits."""
 
 import csv
 import json

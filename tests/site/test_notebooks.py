@@ -1,4 +1,4 @@
-"""Every notebook of examples/ runs from top to bottom, in a process of its own, and is stored without outputs."""
+"""Every notebook in examples/ runs from top to bottom in its own process, and is stored without outputs."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Measured numbers enter the pages through templates only: prose that claims one by hand is found here."""
+"""Measured numbers enter the pages only through templates: numbers typed into the prose are detected here."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ CLAIM = re.compile(
 
 
 def prose(text: str) -> str:
-    """Return what is written by hand: without rendered tables and values, code, and the targets of links."""
+    """Return the handwritten text: without rendered tables and values, code, and link targets."""
     return NOT_PROSE.sub("", INLINE.sub("", MARKED.sub("", text)))
 
 
@@ -40,7 +40,7 @@ def test_no_measured_number_is_written_by_hand(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_line_begins_with_an_inline_value(page: Path) -> None:
-    """A comment at the beginning of a line would end the paragraph (CommonMark, HTML block 2)."""
+    """A comment at the start of a line would end the paragraph (CommonMark, HTML block 2)."""
     assert not re.search(r"^<!-- =", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""The tables of published systems: what authors published above what linker measures."""
+"""The tables of published systems: the published figures above linker's measurements."""
 
 import json
 from pathlib import Path

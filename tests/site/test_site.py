@@ -1,4 +1,4 @@
-"""The site builds strictly, asks no other server for anything, and has every page in its navigation."""
+"""The site builds in strict mode, makes no external requests, and has every page in its navigation."""
 
 import os
 import re
@@ -14,7 +14,7 @@ import pytest
 from tests.helpers import ROOT
 
 PICTURES = 1024 * 1024  # bytes of all pictures
-PICTURE = 150 * 1024  # bytes of one
+PICTURE = 150 * 1024  # bytes of one picture
 FETCHED = re.compile(r'<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)="((?:https?:)?//[^"]*)"')
 
 
@@ -146,7 +146,7 @@ def test_every_route_is_in_the_reference(site: Path) -> None:
 
 
 def test_lists_and_tables_are_rendered(site: Path) -> None:
-    """Markdown that GitHub shows as a list or table can be a paragraph elsewhere."""
+    """Markdown that GitHub renders as a list or table can be a paragraph elsewhere."""
     for page in site.rglob("*.html"):
         text = re.sub(r"<pre\b.*?</pre>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for paragraph in re.findall(r"<p>(.*?)</p>", text, re.DOTALL):

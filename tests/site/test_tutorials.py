@@ -1,4 +1,4 @@
-"""Every command of the tutorials runs as it stands, and prints what the page says."""
+"""Every command of the tutorials runs as written, and prints the output shown."""
 
 import shutil
 from pathlib import Path

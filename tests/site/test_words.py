@@ -1,4 +1,4 @@
-"""Documentation, help texts and docstrings keep to the words of .vale/linker; vale comes by `.ci/vale`."""
+"""Documentation, help texts and docstrings keep to the words in .vale/linker; `.ci/vale` installs vale."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def vale() -> str:
-    """Return the program; without it the tests are skipped, but fail where CI ought to have made it."""
+    """Return the program; without it the tests are skipped, but fail if CI should have built it."""
     found = shutil.which("vale") or next((str(path) for path in sorted(CACHE.glob("vale-*/vale"))), None)
     if found is None:
         if os.environ.get("CI") == "true":

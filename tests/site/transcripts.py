@@ -1,8 +1,8 @@
-"""Run the commands of a page as a reader does, and compare what they print: `python -m tests.site.transcripts PAGE`.
+"""Run a page's commands as a reader does, and compare their output: `python -m tests.site.transcripts PAGE`.
 
-A block in the language `console` holds commands, each after "$ ", and what they print. A block with a title, such as
-```toml title="star.toml", is a file to write. In an expected output, "…" stands for any characters of a line, a line
-of "…" alone for any lines; an answer after a question that `linker find` asks is typed by the reader.
+A block in the language `console` holds commands, each after "$ ", and their output. A block with a title, such as
+```toml title="star.toml", is a file to write. In expected output, "…" stands for any characters in a line, and a line
+with only "…" for any lines; an answer after a question from `linker find` is typed by the reader.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ END = "\n--end of command {} with status "
 
 @dataclass(frozen=True)
 class Step:
-    """A command of a page, what the page says it prints, and what it printed."""
+    """A command of a page, its expected output, and its actual output."""
 
     command: str
     expected: str
@@ -35,7 +35,7 @@ class Step:
 
     @property
     def right(self) -> bool:
-        """Whether the command succeeded and printed what the page says."""
+        """Whether the command succeeded and printed the expected output."""
         return self.status == 0 and matches(ANSWER.sub(r"\1", self.expected), self._as_typed)
 
     @property
@@ -52,7 +52,7 @@ def commands(block: str) -> Iterator[tuple[str, str]]:
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Compare, with "…" for any characters of a line and a line of it alone for any lines."""
+    """Compare, with "…" for any characters in a line and a line with only "…" for any lines."""
     lines = ("(?:.*\n)*" if line == "…" else _line(line) + "\n" for line in expected.splitlines())
     text = printed if not printed or printed.endswith("\n") else printed + "\n"
     return re.fullmatch("".join(lines), "\n".join(line.rstrip() for line in text.split("\n"))) is not None
@@ -96,7 +96,7 @@ def _steps(steps: list[tuple[str, str]], output: str) -> Iterator[Step]:
 
 
 def main() -> None:
-    """Print each step of a page that does not print what the page says."""
+    """Print each step of a page whose output differs from the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("page", type=Path)
     page = parser.parse_args().page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What several tests of trainings share."""
+"""Shared by several tests of training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every batch promises."""
+"""Guarantees of every batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint holds what the next step depends on: on a GPU, also the GPU's random numbers."""
+"""A checkpoint holds all state of the next step: on a GPU, also the GPU's random state."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ def test_the_random_numbers_of_a_gpu_continue_where_they_were(
     assert state["gpu"].tolist() == list(range(16))
     assert load_checkpoint(tmp_path / "cpu", module, optimizer, "here") == TrainingProgress(
         2
-    )  # has no such numbers
+    )  # has no such state

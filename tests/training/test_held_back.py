@@ -1,4 +1,4 @@
-"""Key inputs that learn from links held back from the word vectors: which links, what changes, and what is refused."""
+"""Key inputs that learn from links held back from the word vectors: which links, the effects, and refusals."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_no_text_is_on_both_sides(links: set[tuple[int, int]], share: float, see
 
 
 def repeated_noise() -> Pairs:
-    """Return texts and documents that share a word which occurs once, among others that they repeat."""
+    """Return texts and documents that share a word that occurs once, among other, repeated words."""
     rng = np.random.default_rng(0)
 
     def text(key: int) -> str:

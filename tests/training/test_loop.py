@@ -50,7 +50,7 @@ def lines(out: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a training that nothing interrupts."""
+    """Return the folder of an uninterrupted training run."""
     out = tmp_path_factory.mktemp("whole") / "model"
     tiny.run(out)
     return out
@@ -88,7 +88,7 @@ def test_killed_and_resumed_equals_uninterrupted(whole: Path, tmp_path: Path, st
             if metrics.exists() and metrics.read_text().count('"loss"') >= steps:
                 break
         process.send_signal(signal.SIGKILL)
-    folders.load(out)  # whatever was written is usable
+    folders.load(out)  # any written model is usable
     tiny.run(out)
     assert lines(out) == lines(whole)
     for name in ("model.safetensors", "config.json", "tokenizer.json", "training/checkpoint.safetensors"):
@@ -148,7 +148,7 @@ def test_sparse_updates_resume_exactly(tmp_path: Path) -> None:
 
 
 def interrupted(out: Path, config: TrainingConfig, after: int) -> None:
-    """Train until the step `after` is done."""
+    """Train until step `after` is done."""
     step = loop._Trainer._step
 
     def stopping(self: Any, batch: Batch) -> float:
@@ -187,7 +187,7 @@ def test_clipping_is_pytorchs(sparse: bool) -> None:
 
 
 def test_a_teacher_is_followed(tmp_path: Path) -> None:
-    """Links at random teach nothing; the cosines of a teacher do."""
+    """Nothing can be learned from random links, but it can from a teacher's cosines."""
     data, rng = tiny.pairs(1), np.random.default_rng(0)
     links = list(enumerate(rng.permutation(40).tolist()))
     right = np.eye(40, dtype=np.float32)
@@ -209,7 +209,7 @@ def test_the_loss_of_a_teacher_is_least_when_cosines_agree() -> None:
 
 
 def test_documents_teach_themselves(tmp_path: Path) -> None:
-    """Links at random teach nothing; a window of a document finds its rest, and so texts find documents."""
+    """Random links teach nothing; a window of a document finds the remainder, and so texts find documents."""
     data, rng = tiny.pairs(1), np.random.default_rng(0)
     links = list(enumerate(rng.permutation(40).tolist()))
     scores = []
@@ -224,7 +224,7 @@ def test_documents_teach_themselves(tmp_path: Path) -> None:
 
 
 def trainer(data: Pairs, out: Path, **change: Any) -> Any:
-    """Return a training that has not begun; without word dropout, so that its batches can be worked out."""
+    """Return a training run that has not started; without word dropout, so that its batches are predictable."""
     config = dataclasses.replace(tiny.CONFIG, word_dropout=0.0, **change)
     return loop._Trainer(tiny.encoder(), data, None, config, out, None)
 
@@ -312,16 +312,14 @@ def test_the_triplet_loss_is_that_of_the_margin_the_miner_and_the_anchor_asked_f
         other = ~linked
         if anchor == "document":  # Danovitch's equation 7
             cosines, linked, other = cosines.T, linked.T, other.T
-        elif (
-            anchor == "both"
-        ):  # his code; here a text and a document have the same number where they are linked
+        elif anchor == "both":  # his code; here a linked text and document have the same number
             both, number = np.concatenate(vectors), [*batch.texts, *batch.documents]
             same = np.equal.outer(number, number)
             cosines, linked, other = both @ both.T, same & ~np.eye(len(both), dtype=bool), ~same
         expected = slow_triplet_loss(cosines, linked, other, miner, margin)
         losses.append(training._loss(batch, np.random.default_rng(0)).item())
         assert losses[-1] == pytest.approx(expected, abs=1e-5)
-    # A miner's tolerance covers a small margin: what it leaves out has no loss.
+    # A miner's tolerance covers a small margin: the pairs it drops have no loss.
     assert (losses[0] != pytest.approx(losses[1], abs=1e-3)) == (margin > 0.1)
 
 

@@ -49,7 +49,7 @@ def test_info_nce_without_negatives_is_zero_and_finite() -> None:
 def test_triplet_margin_worked() -> None:
     a = torch.tensor([[1.0, 0.0]] * 3)
     p, n = torch.tensor([[0.0, 1.0]] * 3), torch.tensor([[-1.0, 0], [1.0, 0], [0, -1.0]])
-    # ‖a−p‖ = √2; ‖a−n‖ = 2, 0 and √2: the first triplet is apart by more than the margin and does not count
+    # ‖a−p‖ = √2; ‖a−n‖ = 2, 0 and √2: the first triplet is separated by more than the margin and does not count
     expected = ((2**0.5 - 0 + 0.15) + 0.15) / 2
     assert float(triplet_margin(a, p, n, 0.15)) == pytest.approx(expected, abs=1e-5)
     assert float(triplet_margin(a[:1], p[:1], n[:1], 0.15)) == 0
@@ -64,7 +64,7 @@ def test_the_triplet_loss_and_its_miner_are_the_package_s() -> None:
     links = labels[:6, None] == labels[6:]
     expected = TripletMarginLoss(margin=0.15)(both, labels, MultiSimilarityMiner(epsilon=0.1)(both, labels))
     positives, negatives = of_one_document(links)
-    unit = normalize(both, dim=-1)  # as the package does by itself
+    unit = normalize(both, dim=-1)  # the package does this itself
     anchors, near, far = (unit[row] for row in mine(unit, unit, positives, negatives, "multi-similarity"))
     found = triplet_margin(anchors, near, far, 0.15)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
@@ -143,7 +143,7 @@ def test_all_triplets(batch: tuple[Tensor, Tensor, Tensor]) -> None:
 def test_texts_of_one_document_belong_together() -> None:
     links = torch.tensor([[True, False], [True, False], [False, True]])
     positives, negatives = of_one_document(links)
-    label = [0, 0, 1, 0, 1]  # of three texts and two documents
+    label = [0, 0, 1, 0, 1]  # labels of three texts and two documents
     for i, own in enumerate(label):
         for j, other in enumerate(label):
             assert bool(positives[i, j]) == (own == other and i != j)

@@ -1,4 +1,4 @@
-"""Learning rates and decay by kind of parameter, and what a training hands to its optimizer at each step."""
+"""Learning rates and decay by kind of parameter, and the optimizer's input at each training step."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_rates_and_decay_by_kind_of_parameter() -> None:
     named = {name: found[id(parameter)] for name, parameter in module.named_parameters()}
     assert named == {
         "raw_alpha": pytest.approx((0.3, 0)),
-        "embedding.weight": pytest.approx((0.05, 0)),  # words that a batch lacks keep their vectors
+        "embedding.weight": pytest.approx((0.05, 0)),  # words not in a batch keep their vectors
         "linear.weight": pytest.approx((0.1, 0.2)),
         "linear.bias": pytest.approx((0.1, 0)),
     }

@@ -1,4 +1,4 @@
-"""Two processes make the training of one."""
+"""Two processes train exactly like one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_shares_cover_every_row_once() -> None:
         for count in (1, 2, 5, 8):
             shares = [World(rank, size).share(count).tolist() for rank in range(size)]
             assert {row for share in shares for row in share} == set(range(count))
-            assert all(shares)  # no process is without work: its gradients would be missing
+            assert all(shares)  # every process has work; otherwise its gradients would be missing
             if count >= size:
                 assert sum(map(len, shares)) == count
 
@@ -59,7 +59,7 @@ def test_alone_there_is_nothing_to_agree_on() -> None:
 
 
 def test_training_on_processors_does_not_exchange_by_nccl(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with a GPU trains with device = "cpu": NCCL, which carries no tensors of processors, would fail."""
+    """A machine with a GPU trains with device = "cpu": NCCL, which does not support CPU tensors, would fail."""
     asked: list[str] = []
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -72,7 +72,7 @@ def test_training_on_processors_does_not_exchange_by_nccl(monkeypatch: pytest.Mo
 
 
 class Two(nn.Module):
-    """A table of words with sparse gradients, one without, and a weight that does not learn."""
+    """A word table with sparse gradients, one with dense gradients, and a frozen weight."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Two(nn.Module):
 
 
 def add_up(rank: int, meeting: Path) -> None:
-    """Process 0 has read no word, and process 1 no kind: each must wait for the other's part all the same."""
+    """Process 0 has seen no word, and process 1 no kind: each must still wait for the other's part."""
     distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
     world, model = World(rank, 2), Two()
     used = model.words(torch.tensor([4, 1, 4])) if rank else model.kinds(torch.tensor([2, 2]))

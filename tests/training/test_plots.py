@@ -1,4 +1,4 @@
-"""Pictures of a training: what they hold comes from metrics.jsonl, and the caption about α is true."""
+"""Plots of a training run: their data comes from metrics.jsonl, and the caption about α is true."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write(
     sparsity: bool = True,
     dev: Sequence[float] = (0.2, 0.5, 0.5),
 ) -> Path:
-    """Write metrics of a training of two steps an epoch, judged after 0, 1, 2 … epochs; return the model's folder."""
+    """Write metrics of a training run with two steps per epoch, judged after 0, 1, 2 … epochs; return its folder."""
     lines: list[dict[str, Any]] = []
     for epoch, alpha in enumerate(alphas):
         lines += [{"step": 2 * epoch + s, "epoch": epoch + s / 2, "loss": 1 / (epoch + s)} for s in (1, 2)]
@@ -161,7 +161,7 @@ def test_a_map_of_too_few(tmp_path: Path) -> None:
 
 
 def posts(articles: int, each: int = 3) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """Return posts of a word of their article each, and their links; article a0 has most posts."""
+    """Return posts of one word from their article, and their links; article a0 has the most posts."""
     sizes = {f"a{a}": each + articles - a for a in range(articles)}
     links = [(f"{article}-{p}", article) for article, size in sizes.items() for p in range(size)]
     return {post: f"{article} " * 5 + f"<{post}>" for post, article in links}, links
@@ -169,7 +169,7 @@ def posts(articles: int, each: int = 3) -> tuple[dict[str, str], list[tuple[str,
 
 def test_posts_have_the_colour_of_their_article(tmp_path: Path) -> None:
     texts, links = posts(12, 1)
-    links += [("gone", "a11"), ("a0-0", "a1"), ("a0-1", "a0")]  # no text; of two articles; named twice
+    links += [("gone", "a11"), ("a0-0", "a1"), ("a0-1", "a0")]  # no text; two articles; duplicate
     titles = {f"a{i}": f"<Title {i}>" for i in range(1, 12)}
     paths = [draw_posts(HashEncoder(), texts, links, tmp_path / f"{i}/posts.svg", titles) for i in "ab"]
     assert paths[0].read_bytes() == paths[1].read_bytes()

@@ -1,4 +1,4 @@
-"""Ready configurations: each is read strictly, can be printed, copied and trained; `linker train` draws at the end."""
+"""Ready configurations: each is parsed strictly, printed, copied and trained; `linker train` plots at the end."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def test_what_is_missing_is_said_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "ast-paper" in linker("train", check=2).stderr
     monkeypatch.chdir(tmp_path)
     Path("ast").write_text("not a key")
-    with pytest.raises(ConfigError, match="cannot read ast: "):  # a file of that name comes first
+    with pytest.raises(ConfigError, match="cannot read ast: "):  # a file of that name takes precedence
         load(ready.find(Path("ast"), []), TrainConfig)
 
 
 def write_data(folder: Path) -> list[str]:
-    """Write twelve documents and texts, each of them its document's first words; return the options for them."""
+    """Write twelve documents, and texts that are their first words; return the options for them."""
     texts = [f"alpha{i} beta{i % 4} gamma{i % 3}" for i in range(12)]
     records = {
         "queries.jsonl": [{"_id": f"q{i}", "text": t} for i, t in enumerate(texts)],

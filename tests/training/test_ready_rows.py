@@ -1,4 +1,4 @@
-"""Rows of docs/measured.md: measured with the settings of a ready configuration, or the row names the difference."""
+"""Rows of docs/measured.md: measured with the settings of a ready configuration, or differences are named."""
 
 from __future__ import annotations
 

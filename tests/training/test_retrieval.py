@@ -1,4 +1,4 @@
-"""How a training judges itself: ranks of linked documents, ties against the encoder."""
+"""How a training run evaluates itself: ranks of linked documents, with ties against the encoder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VECTORS = {
 
 
 def encoder() -> Any:
-    """An encoder whose tokens are the text and whose vectors are those above."""
+    """An encoder whose tokens are the text and whose vectors are given above."""
     return SimpleNamespace(
         tokenizer=SimpleNamespace(encode_batch=lambda texts, _: texts),
         max_length=9,
@@ -29,7 +29,7 @@ def encoder() -> Any:
 
 
 def judged(documents: list[str]) -> tuple[list[float], dict[str, float]]:
-    """Judge the text "a", linked to the first of the documents."""
+    """Evaluate the text "a", linked to the first of the documents."""
     judge = Judge(encoder(), Pairs(["a"], documents, [(0, 0)]))
     return judge.ranks(encoder()).tolist(), judge.figures(encoder())
 

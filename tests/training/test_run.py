@@ -129,7 +129,7 @@ def test_lsa_of_full_rank_keeps_the_texts_inner_products() -> None:
     _, values, right = np.linalg.svd(x)
     vectors = lsa_vectors(ids, 8, dim=3)
     assert vectors.shape == (8, 3)
-    expected = right[:3].T @ right[:3]  # the basis is free to turn and flip; the products are not
+    expected = right[:3].T @ right[:3]  # the basis may rotate and flip; the products may not
     assert values[2] > values[3]
     assert np.abs(vectors @ vectors.T - expected).max() < 1e-5
     assert not vectors[:2].any()

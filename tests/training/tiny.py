@@ -1,4 +1,4 @@
-"""A training of seconds: texts that share a word of their own with their document; run it as a script to be killed."""
+"""A training run of seconds: texts that share a unique word with their document; run as a script to be killed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def encoder() -> TextEncoder:
 
 
 def run(out: Path, config: TrainingConfig = CONFIG) -> None:
-    """Begin the training or go on with it; one thread, so that sums have one order."""
+    """Start or resume training; one thread, so that sums have a fixed order."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,7 +1,7 @@
 """The commands as functions of the same names: `link`, `group`, `find`, `watch`, `train`, `compare` and others.
 
-Remarks go to the logger `linker`. Where work takes a while, `progress` is called with what is done, how much of it is
-done, and of how much (None: unknown).
+Notes go to the logger `linker`. If work takes a while, `progress` is called with the step, the amount done, and the
+total (None: unknown).
 """
 
 from __future__ import annotations

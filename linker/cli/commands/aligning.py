@@ -27,7 +27,7 @@ class Alignment:
     """Counts of an alignment written to `file`: `pages` pairs of linked pages, and `passages` pairs of passages.
 
     Left out were `below` pairs of passages with too low a score, and `source_skipped` and `target_skipped` passages
-    without a counterpart on the other page. `unit` is what a passage consists of.
+    without a counterpart on the other page. `unit` is the unit of a passage.
     """
 
     file: Path
@@ -55,10 +55,10 @@ def align(
 ) -> Alignment:
     """Align the passages of linked pages and write them to `out`: .tmx (a translation memory) or .tsv (a table).
 
-    `run` holds the links, as `link` writes them; the best one of each page counts, if its score is at least
-    `min_probability`. Without `languages`, those of RUN.json next to the run count, then those of the pages. The other
-    options are those of `linker align`. Raises InputError if a file cannot be read or written, no link is between
-    these pages, or both an encoder and a dictionary are given.
+    `run` holds the links, as `link` writes them; each page's best link counts, if its score is at least
+    `min_probability`. Without `languages`, those in RUN.json next to the run count, then those of the pages. The
+    other options are those of `linker align`. Raises InputError if a file cannot be read or written, no link is
+    between these pages, or both an encoder and a dictionary are given.
     """
     if encoder and dictionary:
         raise InputError("an encoder needs no dictionary: give either `encoder` or `dictionary`")
@@ -86,7 +86,7 @@ def align(
 
 
 def _languages(run: Path) -> tuple[str | None, str | None]:
-    """Return the codes of the languages that RUN.json names; None for each that it does not name."""
+    """Return the language codes in RUN.json; None for each that is missing."""
     beside = metadata_path(run)
     about = read_json(beside) if beside.is_file() else {}
     codes = about.get("languages") if isinstance(about, dict) else None

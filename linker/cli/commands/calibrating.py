@@ -1,4 +1,4 @@
-"""`calibrate`: how probable each hit is a link, learned from judged links."""
+"""`calibrate`: the probability that each hit is a link, learned from judged links."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def calibrate(options: CalibrateOptions) -> Calibration:
     """Learn P(link) from judged queries, or from a review's ledger, and store it in the index or the folder `out`.
 
     `directory` is an index or an open Engine. `queries` and `qrels` are files, or mappings: id → text, and query →
-    document → relevance. A share `dev_share` of the queries is held out, on which `.about` was measured and `.promise`
-    rests. Raises InputError if too few hits are relevant, or too few are not.
+    document → relevance. A share `dev_share` of the queries is held out, for the measures in `.about` and for
+    `.promise`. Raises InputError if too few hits are relevant, or too few are not.
     """
     share, seed = options.dev_share, options.seed
     with opened(options.directory, options.encoder) as engine, listening(options.progress):
@@ -42,7 +42,7 @@ def calibrate(options: CalibrateOptions) -> Calibration:
 
 
 def _of_review(engine: Engine, path: Path, dev_share: float, seed: int) -> Calibration:
-    if not path.is_file():  # which opening it would make
+    if not path.is_file():  # opening it would create it
         raise InputError(f"{path} is not a file: name the ledger of a review")
     return calibrated(engine, Ledger(path), held_share=dev_share, seed=seed)
 

@@ -26,7 +26,7 @@ def compare(
 ) -> Comparison:
     """Compare runs with `baseline`, by default the first of them: differences, 95 % intervals and p-values (Holm).
 
-    `qrels` and `runs` are what `evaluate` takes. With `complete`, a topic that a run does not answer counts as 0;
+    `qrels` and `runs` are as for `evaluate`. With `complete`, a topic that a run does not answer counts as 0;
     otherwise only topics that all runs answer are compared. The result has `text()`, `markdown()`, `latex()` and
     `rows`. Raises InputError if `evaluate` does, for fewer than two runs, and for a run given twice.
     """

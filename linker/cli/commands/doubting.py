@@ -1,4 +1,4 @@
-"""Links with both texts, as tables: all that were found, or the least certain, for people to judge."""
+"""Links with both texts, as tables: all links found, or the least certain, for people to judge."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def write_doubts(
 def write_linked(path: Path, links: Links, source: Side, target: Side, *, probable: bool) -> None:
     """Write all links as a table, in the columns of `write_doubts` and with the rank of each target.
 
-    `probable`: the scores are probabilities. Also, where they are known: P(none) of the text (`seed_none`), near copies
-    of the target among the others (`copies`), and the passage of the first target that the text is about. Raises
+    `probable`: the scores are probabilities. Also, if known: P(none) of the text (`seed_none`), near copies
+    of the target among the others (`copies`), and the first target's passage that the text is about. Raises
     InputError if the file cannot be written.
     """
     write_pairs(list(_linked_rows(links, source, target, probable)), path)
@@ -79,9 +79,9 @@ def _row(
     others: Mapping[str, Any],
     passage: Span | None,
 ) -> ExportRow:
-    """Return a pair with its score and probability `said`, and what is known of the text and of the target."""
+    """Return a pair with its score and probability `said`, and the metadata of the text and the target."""
     first, second = source.documents[one], target.documents[other]
-    named = source.code != target.code and UNKNOWN not in (source.code, target.code)  # else it says nothing
+    named = source.code != target.code and UNKNOWN not in (source.code, target.code)  # else uninformative
     codes = [{"language": side.code} if named else {} for side in (source, target)]
     metadata = {**codes[0], **more, **first.metadata}
     seed = Seed(one, first.full_text, metadata=metadata)

@@ -1,4 +1,4 @@
-"""`find`: documents for seed texts, best first, until enough relevant ones were judged."""
+"""`find`: documents for seed texts, best first, until enough relevant ones have been judged."""
 
 from __future__ import annotations
 
@@ -35,16 +35,15 @@ Judge = Callable[[Question], Answer]
 
 @takes(FindOptions)
 def find(options: FindOptions) -> FindReport:
-    """Find documents for seed texts, best first, and learn from each answer of `judge` what to ask about next.
+    """Find documents for seed texts, best first, and learn from each answer of `judge` what to show next.
 
-    `directory` is an index, several that are searched as one, or an open Engine; `seeds` a file, texts, or texts by id.
+    `directory` is an index, several searched as one, or an open Engine; `seeds` a file, texts, or texts by id.
     `judge` returns "relevant", "not", "maybe", "skip", "undo" or "quit"; or `judgements`, a file or a mapping, answer
-    (what they do not name is "not").
-    All seeds describe one story; with `static`, each has links of its own. The search ends when the stopping rule
-    estimates that the `target` recall is reached, or after `until` relevant documents or `max_read` judgements. These
-    are kept in the file `ledger` (by default next to a seed file; nowhere for texts), and a second call continues.
-    `columns` says how a seed file is to be read.
-    Raises InputError for options that contradict each other, and where a file cannot be read.
+    (unnamed documents are "not"). All seeds describe one story; with `static`, each has its own links. The search
+    ends when the stopping rule estimates that the `target` recall is reached, or after `until` relevant documents or
+    `max_read` judgements. These are kept in the file `ledger` (by default next to a seed file; nowhere for texts),
+    and a second call continues. `columns` says how a seed file is to be read. Raises InputError for options that
+    contradict each other, and if a file cannot be read.
     """
     o, judge, static = options, options.judge, options.static
     if (judge is None) == (o.judgements is None):
@@ -74,9 +73,9 @@ def find(options: FindOptions) -> FindReport:
 
 
 def seeds_of(given: Seeds, engine: Engine, columns: Columns | None = None) -> list[Seed]:
-    """Return the seeds of a file, or texts; one that has id and text of a document is that document.
+    """Return the seeds of a file, or texts; a seed with a document's id and text is that document.
 
-    `columns` name what a file's columns hold; without them, the index's own names and the usual ones count.
+    `columns` give the roles of a file's columns; without them, the index's own names and the usual ones count.
     """
     columns = columns or dataclasses.replace(
         Columns.remembered(engine.collection.manifest.build.columns), usual=True
@@ -96,7 +95,7 @@ def seeds_of(given: Seeds, engine: Engine, columns: Columns | None = None) -> li
 
 
 def ledger_path(given: str | Path | None, seeds: str | Path) -> Path:
-    """Return the file of the judgements: the one given, or one next to the seed file."""
+    """Return the file for the judgements: the one given, or one next to the seed file."""
     seeds = real(Path(seeds))
     return Path(given) if given else seeds.with_name(seeds.name + SUFFIX)
 
@@ -136,7 +135,7 @@ def _asking(engine: Engine, seeds: Sequence[Seed], judge: Judge) -> Callable[[Ca
 
 
 def _known(judgements: Any, review: Review) -> Callable[[Candidate], Answer]:
-    """Return a judge that knows the answers (of a topic: relevant to any seed); what they do not name is "not"."""
+    """Return a judge that knows the answers (in a topic: relevant to any seed); unnamed documents are "not"."""
     qrels = as_qrels(judgements)
     every = [seed.id for seed in review.seeds]
 
@@ -148,7 +147,7 @@ def _known(judgements: Any, review: Review) -> Callable[[Candidate], Answer]:
 
 
 def _told(progress: Progress | None, judge: Callable[[Candidate], Answer]) -> Callable[[Candidate], Answer]:
-    """Return the judge, which also tells `progress` after each answer how many it gave."""
+    """Return the judge, which also reports the number of answers to `progress` after each."""
     if progress is None:
         return judge
     numbers = itertools.count(1)

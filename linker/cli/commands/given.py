@@ -1,4 +1,4 @@
-"""What users give to the commands: an index by its directory or opened, queries and judgements by files or values."""
+"""Arguments of the commands: an index as a directory or opened, queries and judgements as files or values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Judgements = Paths | Mapping[str, Mapping[str, float]]
 def opened(
     index: Paths | Engine, encoder: str | None = None, on_failure: OnFailure = "degrade"
 ) -> Iterator[Engine]:
-    """Yield the engine of an index, or of several as one; one that is opened here is closed at the end."""
+    """Yield the engine of an index, or of several as one; an engine opened here is closed at the end."""
     if isinstance(index, Engine):
         yield index
         return
@@ -42,7 +42,7 @@ def queries_of(given: Queries) -> list[Query]:
 
 
 def read_all(files: Iterable[Path]) -> list[Query]:
-    """Return the queries of all files; one that is in several must have the same text there."""
+    """Return the queries of all files; a query in several files must have the same text in each."""
     queries: dict[str, tuple[Query, Path]] = {}
     for path in files:
         for query in read_queries(path):
@@ -53,5 +53,5 @@ def read_all(files: Iterable[Path]) -> list[Query]:
 
 
 def judgements_of(given: Judgements) -> Mapping[str, Mapping[str, float]]:
-    """Return the judgements of files, or those given: query → document → relevance."""
+    """Return the judgements from files, or as given: query → document → relevance."""
     return given if isinstance(given, Mapping) else merged_qrels(paths(given))

@@ -37,7 +37,7 @@ from linker.review.interface import Judgement, Seed
 from linker.scoring.groups.following import changes, followed
 
 COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset")
-DRAWN = 300  # pairs that are drawn to be judged
+DRAWN = 300  # pairs drawn for judging
 POLL = 0.5  # seconds between two looks at corpora that have not changed
 UNJUDGED: Any = ""
 
@@ -50,7 +50,7 @@ def group(options: GroupOptions) -> Groups:
     group. `train`: files of judged pairs. `sample`: a file for pairs drawn from the groups, for people to judge. With
     `update`, groups keep the numbers that they have in `out`, and what changed is added to OUT.changes.jsonl; with
     `follow`, that is done again whenever the corpora have changed, until the caller interrupts. Raises InputError if a
-    file cannot be read or written, or an option lacks what it needs.
+    file cannot be read or written, or an option lacks a required input.
     """
     o = options
     files, judged_files = paths(o.corpora), paths(o.train)
@@ -139,7 +139,7 @@ def _corpus(files: Sequence[Path], columns: Columns | None, encoder: str | None)
 
 
 def _numbers(path: Path) -> dict[str, int]:
-    """Return the group of each document in a table of groups. Raises InputError if it is none."""
+    """Return the group of each document in a table of groups. Raises InputError if it is not one."""
     found = {}
     for number, _, fields in read_records(path):
         try:
@@ -153,10 +153,10 @@ def _numbers(path: Path) -> dict[str, int]:
 
 
 def _updated(path: Path, groups: Groups, before: Mapping[str, int]) -> Groups:
-    """Return the groups with the numbers of the table before, and add what changed to the log beside it.
+    """Return the groups with the numbers of the previous table, and append the changes to the log next to it.
 
-    The log is written first, and each of its lines names the table that it starts from: after a kill in between, the
-    next run writes these lines again, and not twice.
+    The log is written first, and each of its lines names the table from which it starts: after a kill in between, the
+    next run rewrites these lines rather than duplicating them.
     """
     groups = groups.numbered(followed(before, {m.id: m.group for m in groups.members}))
     start, log = xxhash.xxh3_64_hexdigest(path.read_bytes()), path.with_name(path.name + ".changes.jsonl")

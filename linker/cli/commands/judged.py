@@ -1,4 +1,4 @@
-"""Known links and judged pairs of files that users name: qrels (and BEIR's TSV), or tables of ids."""
+"""Known links and judged pairs from users' files: qrels (and BEIR's TSV), or tables of ids."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "a
 def known_links(
     files: Sequence[Path], source: Mapping[str, object], target: Mapping[str, object]
 ) -> list[tuple[str, str]]:
-    """Return the links of qrels (and BEIR's TSV) and of tables, between ids that are on both sides.
+    """Return the links in qrels (and BEIR's TSV) and in tables, between ids that are on both sides.
 
-    A table is CSV, XLSX or JSON lines: a column of each side's ids, by the usual names or the first two, and, if it has
-    one, a verdict, of which only "relevant" counts. Links with other ids are left out, which the log says. Raises
+    A table is CSV, XLSX or JSON lines: a column of each side's ids, by the usual names or the first two, and
+    optionally a verdict, of which only "relevant" counts. Links with other ids are left out and logged. Raises
     InputError if none of a file's links is between these texts.
     """
     found: dict[tuple[str, str], None] = {}
@@ -33,9 +33,9 @@ def known_links(
 
 
 def judged_pairs(files: Sequence[Path], documents: Mapping[str, object]) -> dict[tuple[str, str], bool]:
-    """Return the judged pairs of one corpus' documents, and whether they belong together; files as `known_links` has.
+    """Return the judged pairs of one corpus' documents, and whether they belong together; files as in `known_links`.
 
-    A verdict that is neither relevant nor not is left out, and so are pairs with other ids. Raises InputError if no
+    A verdict other than relevant or not is left out, and so are pairs with other ids. Raises InputError if no
     pair of a file is between these documents.
     """
     found: dict[tuple[str, str], bool] = {}
@@ -60,7 +60,7 @@ def _from_table(path: Path) -> list[tuple[str, str]]:
 
 
 def _judged_in_table(path: Path) -> list[tuple[str, str, str | None]]:
-    """Return the pairs of ids in a table with their verdicts, "relevant" where it has no such column."""
+    """Return the pairs of ids in a table with their verdicts, "relevant" if it has no such column."""
     links: list[tuple[str, str, str | None]] = []
     for number, _, fields in read_records(path):
         if isinstance(fields, str):

@@ -19,19 +19,19 @@ from linker.crosslingual.ranking.saved import check_writable, save
 from linker.crosslingual.sides import is_index
 from linker.review.exporting.writing import PAIRS
 
-SURE = 0.9  # P(link) of the links that teach a lexicon, beside those that are known
+SURE = 0.9  # minimum P(link) for a lexicon to learn from a link, in addition to known links
 
 
 @takes(LinkOptions)
 def link(options: LinkOptions) -> Links:
-    """Link the texts of `source` to those of `target` that belong to them: files, folders or indexes.
+    """Link the texts of `source` to their counterparts in `target`: files, folders or indexes.
 
-    The options are those of `linker link`. With `out`, the run is written there in six columns, with RUN.json beside
-    it, and across languages can be resumed; .csv, .xlsx and .jsonl hold both texts, too. `train`: files of known links.
-    `save_model` keeps what was learned in a folder, which `model` uses again; in an index that is one of both sides, it
-    keeps a lexicon, by which the index can be searched in the other side's language. `uncertain`: a file for the links
-    whose probability is `between` two bounds, with both texts, for people to judge. `columns` says how tables are to be
-    read. Raises InputError if a file cannot be read, or the method lacks an input that it needs.
+    The options are those of `linker link`. With `out`, the run is written there in six columns, with RUN.json next to
+    it; across languages it can be resumed; .csv, .xlsx and .jsonl also hold both texts. `train`: files of known
+    links. `save_model` saves the learned model in a folder, which `model` reuses; in an index that is one of the two
+    sides, it saves a lexicon, with which the index can be searched in the other side's language. `uncertain`: a file
+    for the links whose probability is `between` two bounds, with both texts, for people to judge. `columns` says how
+    tables are to be read. Raises InputError if a file cannot be read, or the method lacks an input that it needs.
     """
     o, path = options, None if options.out is None else Path(options.out)
     table = path is not None and path.suffix.lower() in PAIRS

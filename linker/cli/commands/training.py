@@ -29,7 +29,7 @@ def train(
 
     `config` is a TOML file or the name of a ready configuration; `overrides` replace its keys, for example
     {"training.lr": 0.001} or ["training.lr=0.001"] (`--set`), and `out` replaces output.path. With `plots`, the
-    training is plotted into MODEL/training where the extra `plot` is installed. Raises ConfigError for a wrong
+    training run is plotted into MODEL/training if the extra `plot` is installed. Raises ConfigError for a wrong
     configuration, LinkerError if the data or the folder are wrong, MissingExtraError without the extra `train`.
     """
     if isinstance(overrides, Mapping):
@@ -54,12 +54,12 @@ def train(
 
 
 def is_first() -> bool:
-    """Return whether this is the process that prints: the only one, or under torchrun the first."""
+    """Return whether this process prints: the only one, or, under torchrun, the first."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def _assignment(key: str, value: object) -> str:
-    """Return an override as `--set` takes it; JSON writes strings, numbers, truth and lists as TOML does."""
+    """Return an override as `--set` takes it; JSON writes strings, numbers, booleans and lists as TOML does."""
     return f"{key}={orjson.dumps(value, default=str).decode()}"
 
 
@@ -71,7 +71,7 @@ def draw(
     queries: Path | None = None,
     qrels: Path | None = None,
 ) -> list[Path]:
-    """Plot the training of a model and return the plots' paths; if there are any, also maps of `documents` and posts.
+    """Plot a model's training run and return the plots' paths; if given, also maps of `documents` and posts.
 
     A map of posts needs both `queries` and `qrels`. Raises InputError if only one of them is given.
     """
@@ -97,7 +97,7 @@ def draw(
 
 
 def _posts(model: Path, queries: Path, qrels: Path, titles: Mapping[str, str], path: Path) -> Path:
-    """Plot a map of the posts in `queries`, coloured by the articles that `qrels` links them to; return its path."""
+    """Plot a map of the posts in `queries`, coloured by the articles linked in `qrels`; return its path."""
     from linker.corpora import read_queries
     from linker.encoders.loading import load_encoder
     from linker.evaluation.reading.judgements import merged_qrels

@@ -1,4 +1,4 @@
-"""`triangulate`: links between more than two languages, made consistent by one another."""
+"""`triangulate`: links between more than two languages, made mutually consistent."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from linker.evaluation.reading.trec import read_run
 
 CLUSTERS = "clusters.jsonl"
 NAMED = re.compile(r"([A-Za-z]+-[A-Za-z]+)=(.+)", re.DOTALL)
-ABOVE = 1 + 1e-6  # scores are raised a little, so that those of a page decrease strictly
+ABOVE = 1 + 1e-6  # scores are raised a little, so that a page's scores decrease strictly
 Named = str | Path
 
 
 @dataclass(frozen=True, slots=True)
 class Triangles:
-    """Clusters of counterparts, surest first, and a run for each two languages: "de-fr" → page → page → probability."""
+    """Clusters of counterparts, surest first, and a run per pair of languages: "de-fr" → page → page →
+    probability."""
 
     clusters: Sequence[Counterparts]
     runs: Mapping[str, Mapping[str, Mapping[str, float]]] = field(repr=False)
@@ -52,10 +53,10 @@ def triangulate(
 ) -> Triangles:
     """Join runs of several pairs of languages: links through a third language are evidence for direct ones.
 
-    `runs` were written by `link` with the method `auto` or `cascade`, whose scores are probabilities; the languages are
-    those of RUN.json, or of a prefix such as "de-en=links.run". `known`: qrels of links that are certain, with such a
-    prefix. With `out`, a run for each pair and clusters.jsonl are written into that folder. Raises InputError if a
-    file cannot be read, its languages are not known, or its scores are not probabilities.
+    `runs` were written by `link` with the method `auto` or `cascade`, whose scores are probabilities; the languages
+    are those of RUN.json, or of a prefix such as "de-en=links.run". `known`: qrels of links that are certain, with
+    such a prefix. With `out`, a run for each pair and clusters.jsonl are written into that folder. Raises InputError
+    if a file cannot be read, its languages are unknown, or its scores are not probabilities.
     """
     if len(runs) + len(known) < 2:
         raise InputError("triangles need links between two pairs of languages or more: name several runs")
@@ -112,7 +113,7 @@ def _named(named: Named) -> tuple[Pair | None, Path]:
 
 
 def _languages(path: Path) -> Pair:
-    """Return the languages of a run as the file next to it names them."""
+    """Return the languages of a run, as named in the file next to it."""
     beside = metadata_path(path)
     remedy = f"name them before the run, such as de-en={path}"
     try:
@@ -138,7 +139,7 @@ def _candidates(
     partners: Mapping[tuple[str, str], Mapping[str, str]],
     k: int,
 ) -> Candidates:
-    """Rank each page's targets by probability, that of its cluster first; those that it overtook are lowered to it."""
+    """Rank each page's targets by probability, its cluster's first; targets that were above it are lowered to it."""
     links = sp.coo_array(matrix)
     names = hashes(source.ids), hashes(target.ids)
     columns = links.col.astype(np.int64)
@@ -158,7 +159,7 @@ def _candidates(
 
 
 def _bare(found: Network, code: str) -> Pages:
-    """Return the pages of a language without their texts, which nobody needs any more."""
+    """Return the pages of a language without their texts, which are no longer needed."""
     return Pages(found.ids[code], ("",) * len(found.ids[code]), language(code))
 
 

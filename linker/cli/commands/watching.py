@@ -22,9 +22,9 @@ from linker.review.watching.matching import BATCH, Cut
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Counts of a watch: posts read, those with a match, matches, seeds with one, and unusable lines.
+    """Counts of a watch: posts read, posts with a match, matches, seeds with a match, and unusable lines.
 
-    These are in the file `quarantine`, with the reasons.
+    Unusable lines are in the file `quarantine`, with the reasons.
     """
 
     posts: int
@@ -39,12 +39,12 @@ class Watched:
 def watch(options: WatchOptions) -> Watched:
     """Match posts against an index of seed texts as they arrive, and call `each` with every match.
 
-    `seeds` is an index, several that are searched as one, or an open Engine; seeds that are added or deleted meanwhile
-    count from then on. `posts` are documents, or a file of JSON lines, a pipe or `-` (stdin). With `follow`, a file is
-    read on as it grows, until the caller interrupts. A post matches a seed where P(link) is at least `threshold` (0.5
-    where nothing is said), where it reaches what `precision` promises, or where the score is at least `score`; of each
-    post's seeds, `k` are looked at. Matches are appended to the file `out`, and `resume` goes on after its last one.
-    Raises InputError if a file cannot be read or written, or the index knows no P(link) and `score` is not given.
+    `seeds` is an index, several searched as one, or an open Engine; seeds added or deleted meanwhile take effect from
+    then on. `posts` are documents, or a file of JSON lines, a pipe or `-` (stdin). With `follow`, a file is read as
+    it grows, until the caller interrupts. A post matches a seed if P(link) is at least `threshold` (default 0.5), if
+    it reaches the threshold for `precision`, or if the score is at least `score`; for each post, the top `k` seeds
+    are considered. Matches are appended to the file `out`, and `resume` continues after the last one. Raises
+    InputError if a file cannot be read or written, or the index has no P(link) and `score` is not given.
     """
     o, each = options, options.each
     source = Path(o.posts) if isinstance(o.posts, (str, Path)) else None
@@ -52,7 +52,7 @@ def watch(options: WatchOptions) -> Watched:
     counts = _Counts()
     with (
         listening(o.progress),
-        # Posts wait for seeds that cannot be searched; half of a hybrid search would match them otherwise.
+        # Posts wait while the seeds cannot be searched; otherwise half of a hybrid search would match them.
         opened(o.seeds, o.encoder, "fail") as engine,
         Kept(
             Path(o.out) if o.out else None, refused, source if is_file(source) else None, resume=o.resume
@@ -95,6 +95,6 @@ def _arriving(
 
 
 def _beside(source: Path | None, out: str | Path | None) -> Path:
-    """Return where unusable lines go: next to the matches, the posts, or into the current folder."""
+    """Return the path for unusable lines: next to the matches, next to the posts, or in the current folder."""
     place = Path(out) if out else source if is_file(source) else None
     return place.with_name(place.name + QUARANTINE) if place else Path("watch" + QUARANTINE)

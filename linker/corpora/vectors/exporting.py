@@ -1,4 +1,4 @@
-"""An index's vectors as a file of NumPy, FAISS or hnswlib, with the ids beside it."""
+"""An index's vectors as a NumPy, FAISS or hnswlib file, with the ids next to it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from linker.base.files import replacing
 
 Format = Literal["npy", "faiss", "hnswlib"]
 BATCH = 1 << 16  # rows copied at a time
-LINKS, WIDTH, SEED = 16, 200, 100  # of hnswlib: its own defaults
+LINKS, WIDTH, SEED = 16, 200, 100  # hnswlib's own defaults
 
 
 def ids_path(out: Path) -> Path:
-    """Return the file of the ids that `export_vectors` writes beside `out`."""
+    """Return the file of the ids that `export_vectors` writes next to `out`."""
     return out.with_name(out.name + ".ids.txt")
 
 
 def export_vectors(collection: Collection, out: Path, kind: Format) -> int:
     """Write the normalised vectors of all live documents to `out`; return their number.
 
-    "npy": float32 [n, dim]; "faiss": an IndexFlatIP; "hnswlib": an index by cosine whose labels are row numbers. Line n
-    of `OUT.ids.txt` is the id of row n. Raises IndexesError if the index has no vectors, BackendUnavailableError
-    where they are on a server, InputError if a file cannot be written, MissingExtraError.
+    "npy": float32 [n, dim]; "faiss": an IndexFlatIP; "hnswlib": an index by cosine whose labels are row numbers. Line
+    n of `OUT.ids.txt` is the id of row n. Raises IndexesError if the index has no vectors, BackendUnavailableError if
+    they are on a server, InputError if a file cannot be written, MissingExtraError.
     """
     index = collection.hybrid.vectors
     if index is None:

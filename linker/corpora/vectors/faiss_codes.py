@@ -1,4 +1,4 @@
-"""Codes and transformations in files of FAISS, decoded with numpy: approximations of the vectors that were added."""
+"""Codes and transformations in FAISS files, decoded with numpy: approximations of the vectors that were added."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from indexes.vectors.faiss_checks import File, WrongError, require
 
 Codes = npt.NDArray[np.uint8]
 BLOCK = 1 << 20  # numbers decoded at a time
-MOST_BITS = 16  # of a code of a product quantiser
-MOST_GROWTH = 1 << 10  # bytes of decoded vectors per byte of the file
-ROUNDING = 1e-3  # by which the rows of a rotation may differ from orthonormal ones
+MOST_BITS = 16  # maximum bits of a product quantiser's code
+MOST_GROWTH = 1 << 10  # maximum bytes of decoded vectors per byte of the file
+ROUNDING = 1e-3  # maximum deviation of a rotation's rows from orthonormal ones
 
 
 @dataclass(frozen=True)
@@ -28,27 +28,27 @@ class Decoder:
     decode: Callable[[Codes], Matrix]
 
     def into(self, matrix: Matrix, rows: Any, codes: Codes, added: Matrix | None = None) -> None:
-        """Write decoded vectors, to each of which `added` [dim] is added, to the `rows` of a matrix."""
+        """Write decoded vectors, each plus `added` [dim] if given, to the `rows` of a matrix."""
         step = max(1, BLOCK // (self.dim * MOST_BITS))
-        with np.errstate(all="ignore"):  # rows that are not finite are named later
+        with np.errstate(all="ignore"):  # rows that are not finite are reported later
             for start in range(0, len(codes), step):
                 vectors = self.decode(codes[start : start + step])
                 matrix[rows[start : start + step]] = vectors if added is None else vectors + added
 
 
 def empty(file: File, rows: int, dim: int) -> Matrix:
-    """Return a matrix for vectors that are decoded. Raises WrongError if a small file declares a huge one."""
+    """Return a matrix for decoded vectors. Raises WrongError if a small file declares a huge one."""
     require(rows * dim * 4 <= MOST_GROWTH * file.size, "it declares far more vectors than it can hold")
     return np.empty((rows, dim), np.float32)
 
 
 def plain(dim: int) -> Decoder:
-    """Return the decoder of vectors that are stored as they are."""
+    """Return the decoder for vectors stored as they are."""
     return Decoder(4 * dim, dim, lambda codes: codes.view("<f4"))
 
 
 def scalar(file: File, dim: int) -> Decoder:
-    """Read a scalar quantiser, which codes each coordinate by itself."""
+    """Read a scalar quantiser, which encodes each coordinate by itself."""
     kind, _ = file.take(2, "<i4").tolist()
     file.take(1, "<f4")
     stored_dim, size = (file.one("<u8") for _ in range(2))
@@ -74,7 +74,7 @@ def _bfloat16(codes: Codes, *_: object) -> Matrix:
     return (codes.view("<u2").astype(np.uint32) << 16).view(np.float32)
 
 
-# FAISS's number of a kind → bits of a coordinate's code, whether ranges are those of "each" coordinate or of "all".
+# FAISS's number of a kind → bits of a coordinate's code, whether ranges are for "each" coordinate or "all".
 SCALARS: dict[int, tuple[int, str | None, Callable[..., Matrix]]] = {
     0: (8, "each", _ranged(256)),
     1: (4, "each", _ranged(16)),
@@ -88,7 +88,7 @@ SCALARS: dict[int, tuple[int, str | None, Callable[..., Matrix]]] = {
 
 
 def product(file: File, dim: int) -> Decoder:
-    """Read a product quantiser, which codes parts of a vector by the number of a centroid."""
+    """Read a product quantiser, which encodes parts of a vector by centroid numbers."""
     stored_dim, parts, bits = (file.one("<u8") for _ in range(3))
     require(
         stored_dim == dim and 1 <= parts <= dim and dim % parts == 0, "its codes are of another dimension"
@@ -109,7 +109,7 @@ def product(file: File, dim: int) -> Decoder:
 
 @dataclass(frozen=True)
 class Transformation:
-    """A transformation of vectors of dimension `input` to those of dimension `output`, and what undoes it."""
+    """A transformation of vectors from dimension `input` to dimension `output`, and its inverse."""
 
     input: int
     output: int
@@ -143,7 +143,7 @@ def transformation(file: File) -> Transformation:
 def _rotation(file: File) -> Transformation:
     has_bias, matrix, bias = file.one("|u1"), file.vector("<f4"), file.vector("<f4")
     inputs, outputs = _sizes(file)
-    # Orthonormal rows, no more of them than columns: their product is no larger than the matrix itself.
+    # Orthonormal rows, at most as many as columns: their product is no larger than the matrix itself.
     require(outputs <= inputs and len(matrix) == inputs * outputs, "its rotation is damaged")
     require(not has_bias or len(bias) == outputs, "its rotation is damaged")
     rotation = matrix.reshape(outputs, inputs)

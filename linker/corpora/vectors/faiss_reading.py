@@ -1,7 +1,7 @@
-"""Vectors out of a file that FAISS has written, read without FAISS, which trusts its files.
+"""Vectors from a file written by FAISS, read without FAISS, which trusts its files.
 
-Only kinds that hold the vectors, or codes that can be decoded, are read: flat, scalar-quantised and product-quantised
-indexes, and those in cells (IVF), below a graph (HNSW), behind a transformation or with ids of their own. Every size is
+Only kinds that hold the vectors, or decodable codes, are supported: flat, scalar-quantised and product-quantised
+indexes, also in cells (IVF), below a graph (HNSW), behind a transformation or with their own ids. Every size is
 compared with the file before it is used. The layout is that of faiss/impl/index_write.cpp.
 """
 
@@ -23,17 +23,17 @@ CELLS = {b"IwFl": "IndexIVFFlat", b"IwSq": "IndexIVFScalarQuantizer", b"IwPQ": "
 CODES = {b"IxSQ": "IndexScalarQuantizer", b"IxPq": "IndexPQ"}
 NAMES = FLAT | MAPPED | GRAPHS | CELLS | CODES | {b"IxPT": "IndexPreTransform"}
 MOST_DIM, MOST_CHAIN = 1 << 16, 16
-DEEPEST = 6  # indexes inside each other
-METRICS = {0: "inner product", 1: "L2"}  # other metrics have an argument
-HASHED = 2  # the kind of a direct map that is a table of pairs
+DEEPEST = 6  # maximum depth of nested indexes
+METRICS = {0: "inner product", 1: "L2"}  # other metrics take an argument
+HASHED = 2  # kind of direct map: a table of pairs
 
 
 @dataclass(frozen=True)
 class FaissVectors:
     """The vectors of a FAISS index, float32 [n, dim], and how they were stored.
 
-    `numbers` are the ids of an IndexIDMap, `name` is the class that holds the vectors. `exact` tells whether the
-    vectors are those that were added.
+    `numbers` are the ids of an IndexIDMap, `name` is the class that holds the vectors. `exact`: whether they are the
+    vectors that were added.
     """
 
     matrix: Matrix
@@ -92,7 +92,7 @@ def _matrix(values: Any, rows: int, dim: int) -> Matrix:
 
 
 def _inner(file: File, rows: int, dim: int, depth: int) -> FaissVectors:
-    """Return the index inside another one, which must have this shape."""
+    """Return the index nested in another one; it must have this shape."""
     inner = _index(file, depth + 1)
     require(inner.matrix.shape == (rows, dim), "an index inside it has another size")
     return inner
@@ -131,7 +131,7 @@ def _transformed(file: File, rows: int, dim: int, depth: int) -> Matrix:
     sizes = [dim, *(each.output for each in chain)]
     require([each.input for each in chain] == sizes[:-1], "its transformations do not fit each other")
     matrix = _inner(file, rows, sizes[-1], depth).matrix
-    with np.errstate(all="ignore"):  # rows that are not finite are named later
+    with np.errstate(all="ignore"):  # rows that are not finite are reported later
         for each in reversed(chain):
             empty(file, rows, each.input)
             matrix = each.undo(matrix)
@@ -140,7 +140,7 @@ def _transformed(file: File, rows: int, dim: int, depth: int) -> Matrix:
 
 def _in_cells(file: File, kind: bytes, rows: int, dim: int, depth: int) -> Matrix:
     cells = file.one("<u8")
-    file.take(1, "<u8")  # how many of them a search visits
+    file.take(1, "<u8")  # how many cells a search visits
     centroids = _inner(file, cells, dim, depth).matrix
     _skip_direct_map(file)
     decoder, is_residual = _cell_decoder(file, kind, dim)
@@ -169,7 +169,7 @@ def _skip_direct_map(file: File) -> None:
 
 
 def _cell_decoder(file: File, kind: bytes, dim: int) -> tuple[Decoder, bool]:
-    """Return what decodes the vectors in cells, and whether they are differences from the cell's centroid."""
+    """Return the decoder for vectors in cells, and whether they are differences from the cell's centroid."""
     if kind == b"IwFl":
         return plain(dim), False
     if kind == b"IwSq":

@@ -19,16 +19,16 @@ from linker.base.errors import InputError
 from linker.base.files import map_bytes, nonempty_lines, npy_array, path_text
 from linker.corpora.vectors import faiss_reading
 
-SHOWN = 5  # ids that a message names
+SHOWN = 5  # maximum ids named in a message
 CHECKED = 1 << 22  # numbers checked at a time
 NPY = b"\x93NUMPY"
 
 
 @dataclass(frozen=True)
 class GivenVectors:
-    """Vectors [n, dim] of floats, which may be a memory map, and the id of each row.
+    """Float vectors [n, dim], possibly a memory map, and the id of each row.
 
-    `notes` say what of the file is not taken over.
+    `notes` say which parts of the file are not used.
     """
 
     path: Path
@@ -47,17 +47,17 @@ class GivenVectors:
 
     @property
     def source(self) -> tuple[str, str]:
-        """The file and a text that changes with its content or the ids, as a build records its corpora."""
+        """The file and a text that changes with its content or the ids, as builds record their corpora."""
         content = repr((record_of(self.path), xxhash.xxh3_128_hexdigest("\n".join(self.ids).encode())))
         return path_text(self.path), xxhash.xxh3_128_hexdigest(content.encode())
 
     def of(self, ids: Sequence[str]) -> Matrix:
-        """Return the vectors of documents, float32 [n, dim]. Raises InputError naming ids that have none."""
+        """Return the vectors of documents, float32 [n, dim]. Raises InputError naming ids without a vector."""
         self.check_known(ids)
         return np.asarray(self.matrix[[self._row[id_] for id_ in ids]], np.float32)
 
     def check_known(self, ids: Iterable[str]) -> None:
-        """Raise InputError naming documents that have no vector."""
+        """Raise InputError naming documents without a vector."""
         if missing := [id_ for id_ in ids if id_ not in self._row]:
             raise InputError(f"{self.path} has no vector for {named(missing)}: compute them, too")
 
@@ -81,8 +81,8 @@ def named(ids: Sequence[str]) -> str:
 def read_vectors(path: Path, ids_file: Path | None) -> GivenVectors:
     """Return the vectors of a .npy or FAISS file; line n of `ids_file` is the id of row n.
 
-    Without `ids_file`, the numbers of a FAISS index with numbers of its own (IndexIDMap) are the ids. Raises InputError
-    naming the ids that repeat, the rows that are NaN, infinite or zero, and what else cannot be used.
+    Without `ids_file`, the ids are a FAISS index's own numbers (IndexIDMap). Raises InputError naming repeated ids,
+    rows that are NaN, infinite or zero, and other unusable data.
     """
     matrix, numbers, notes = _load(path)
     if ids_file is None and numbers is None:
@@ -102,7 +102,7 @@ def read_vectors(path: Path, ids_file: Path | None) -> GivenVectors:
 def read_matrix(path: Path) -> Matrix:
     """Return query vectors, float32 [n, dim], from a .npy or FAISS file; a single one may be [dim].
 
-    Raises InputError as `read_vectors` does.
+    Raises InputError like `read_vectors`.
     """
     matrix, _, _ = _load(path, single=True)
     _check_rows(path, matrix, None)
@@ -112,7 +112,7 @@ def read_matrix(path: Path) -> Matrix:
 def _load(
     path: Path, *, single: bool = False
 ) -> tuple[npt.NDArray[np.floating], list[int] | None, tuple[str, ...]]:
-    """Return the vectors in a file, the numbers of its own that a FAISS index has, and notes."""
+    """Return the vectors in a file, a FAISS index's own numbers, and notes."""
     content = map_bytes(path)
     if content[: len(NPY)] != NPY:
         return _from_faiss(path, content)
@@ -151,7 +151,7 @@ def _check_rows(path: Path, matrix: npt.NDArray[np.floating], ids: Sequence[str]
     wrong: list[str] = []
     step = max(1, CHECKED // matrix.shape[1])
     for start in range(0, len(matrix), step):
-        with np.errstate(over="ignore"):  # what is too large becomes infinite
+        with np.errstate(over="ignore"):  # values that are too large become infinite
             part = np.asarray(matrix[start : start + step], np.float32)
         bad = ~np.isfinite(part).all(axis=1) | ~part.any(axis=1)
         for row in np.flatnonzero(bad).tolist():

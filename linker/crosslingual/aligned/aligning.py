@@ -1,4 +1,4 @@
-"""Aligned passages of linked pages, in the order of their texts."""
+"""Aligned passages of linked pages, in text order."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ GROUP = 64  # pairs of pages whose vectors are in memory at a time
 SAMPLED = 64  # pairs of pages from which typical distances are estimated
 
 
-VARIANCE = 6.8  # of the length of a translation, per character of the original
-# Gale & Church's shares of the moves; theirs for one to three is none, so that it is a tenth of two to two's.
+VARIANCE = 6.8  # variance of a translation's length, per character of the original
+# Gale & Church's shares of the moves; they give none for one-to-three, so it gets a tenth of two-to-two's.
 PRIORS = {(1, 1): 0.89, (1, 2): 0.0445, (2, 1): 0.0445, (2, 2): 0.011, (1, 3): 0.0011, (3, 1): 0.0011}
 SKIPPED = 0.0099 / 2
 
 
 def agreement(source: Float64Array, target: Float64Array, ratio: float) -> dict[Move, Float64Array]:
-    """Return the probability that a translation's length is further off than that of the passages of each move.
+    """Return, per move, the probability that a translation's length differs more than these passages' lengths do.
 
     `source` [n] and `target` [m]: lengths in characters; `ratio`: target characters per source character. Each move
     a, b has a float64 array [n − a + 1, m − b + 1].
@@ -46,7 +46,7 @@ def agreement(source: Float64Array, target: Float64Array, ratio: float) -> dict[
 
 
 def gale_church(source: Float64Array, target: Float64Array, ratio: float) -> Costs:
-    """Return Gale & Church's costs, which look at lengths alone: the baseline of aligners. Arguments as `agreement`."""
+    """Return Gale & Church's costs, from lengths alone: the aligners' baseline. Arguments as in `agreement`."""
     moves = {move: -np.log(p * PRIORS[move]) for move, p in agreement(source, target, ratio).items()}
     skips = -np.log(SKIPPED)
     return Costs(moves, np.full(len(source), skips), np.full(len(target), skips))
@@ -54,7 +54,7 @@ def gale_church(source: Float64Array, target: Float64Array, ratio: float) -> Cos
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """A link of two pages, by their rows, with the score that the run gives it."""
+    """A link between two pages, by their rows, with its score in the run."""
 
     source: int
     target: int
@@ -65,7 +65,7 @@ class PageLink:
 class AlignedPassages:
     """Passages of two linked pages that translate each other: one to three of each, in order.
 
-    `score`, from 0 to 1, is the share of the cost of leaving them out that linking them saves.
+    `score`, from 0 to 1, is the share of the cost of skipping them that linking them saves.
     """
 
     link: PageLink
@@ -115,7 +115,7 @@ def align_pages(
 def _costs(
     costs: PassageCosts, row: int, source: Sequence[str], target: Sequence[str], ratio: float, share: float
 ) -> Costs:
-    """Return the costs of aligning the pages in `row` of both collections, lower where the lengths agree."""
+    """Return the costs of aligning the pages in `row` of both collections, lower if the lengths agree."""
     between = costs.between(row, *cosines_of(costs.source, costs.target, row, np.array([row])))
     agreed = agreement(_lengths(source), _lengths(target), ratio)
     moves = {move: values[0] * (1 - share * agreed[move]) for move, values in between.moves.items()}
@@ -142,7 +142,7 @@ def _alignment(
 
 
 def _ratio(source: Parts, target: Parts) -> float:
-    """Return target characters per source character; 1 where either has none."""
+    """Return target characters per source character; 1 if either has none."""
     lengths = [sum(len(text) for text in chain.from_iterable(parts)) for parts in (source, target)]
     return lengths[1] / lengths[0] if all(lengths) else 1.0
 

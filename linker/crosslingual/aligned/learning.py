@@ -1,4 +1,4 @@
-"""Words that linked pages teach, and then, more exactly, their aligned passages."""
+"""Word pairs learned from linked pages and then, more precisely, from their aligned passages."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from linker.crosslingual.aligned.units import Unit
 from linker.crosslingual.aligned.vectors import ByWords, present
 from linker.crosslingual.lexicon.induction import induce
 
-ROUNDS = 2  # of aligning and learning from what was aligned; further ones brought nothing
-MOST = 2000  # pairs of pages that teach, evenly spaced
+ROUNDS = 2  # rounds of aligning and learning from the alignment; further rounds brought nothing
+MOST = 2000  # pairs of pages to learn from, evenly spaced
 
 
 def learn_words(words: ByWords, links: Sequence[PageLink], unit: Unit) -> ByWords:
-    """Return `words` with the pairs of words that linked pages teach, and their passages once these are aligned.
+    """Return `words` plus the word pairs learned from linked pages and then from their aligned passages.
 
-    Linked pages share the words of a topic, aligned passages those of a sentence, so that the second lesson is larger
-    and sharper than the first. Too few pages teach nothing.
+    Linked pages share the words of a topic, aligned passages the words of a sentence, so the second step yields more
+    and sharper pairs than the first. Nothing is learned from too few pages.
     """
     chosen = links[:: max(1, -(-len(links) // MOST))]
     x, y = words.terms

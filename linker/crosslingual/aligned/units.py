@@ -1,4 +1,4 @@
-"""Pages cut into lines or sentences, the units that are aligned and exported."""
+"""Pages split into lines or sentences, the units that are aligned and exported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Unit = Literal["sentence", "line"]
 
 
 def unit_or_default(unit: Unit | None) -> Unit:
-    """Return the unit to align: as asked, otherwise sentences if their splitter is installed, and lines if not."""
+    """Return the unit to align: as requested, else sentences if their splitter is installed, else lines."""
     if unit or find_spec("sentencex"):
         return unit or "sentence"
     logger.info("lines are aligned: install the extra 'crosslingual' to align sentences")

@@ -23,10 +23,10 @@ Parts = Sequence[Sequence[str]]
 
 
 class Vectoriser(Protocol):
-    """Turns the lines or sentences of pages into vectors of one space; `skip` and `length` belong to this kind.
+    """Turns the lines or sentences of pages into vectors in one space; `skip` and `length` depend on the kind.
 
-    `skip`: the cost of leaving a passage out, where linking two unrelated ones costs 1; `length`: the share of a link's
-    cost that agreeing lengths take off.
+    `skip`: the cost of leaving a passage out, relative to 1 for linking two unrelated passages; `length`: the share
+    by which agreeing lengths reduce a link's cost.
     """
 
     @property
@@ -40,7 +40,7 @@ class Vectoriser(Protocol):
         ...
 
     def vectors(self, source: Parts, target: Parts) -> tuple[PassageVectors, PassageVectors]:
-        """Return the vectors of cut source pages and of cut target pages."""
+        """Return the vectors of split source pages and of split target pages."""
         ...
 
 
@@ -61,7 +61,7 @@ class ByEncoder:
 class ByWords:
     """Idf-weighted words of two collections, translated by a dictionary's `pairs` and identical strings.
 
-    `taught`: further pairs, where a CSR matrix [v source, v target] is not 0.
+    `taught`: further pairs, the non-zero cells of a CSR matrix [v source, v target].
     """
 
     source: Pages
@@ -80,7 +80,7 @@ class ByWords:
 
     @property
     def length(self) -> float:
-        """Share of a link's cost that agreeing lengths take off: more without a dictionary, where little else is."""
+        """Share by which agreeing lengths reduce a link's cost: more without a dictionary, as little else is."""
         return 0.25 if self._translates else 0.5
 
     @cached_property

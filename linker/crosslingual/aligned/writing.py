@@ -28,7 +28,7 @@ SEGMENT = {"sentence": "sentence", "line": "paragraph"}
 
 @dataclass
 class PassageCounts:
-    """Numbers of pages aligned, of passages written, below the least score, and skipped on either page."""
+    """Numbers of pages aligned, and of passages written, below the minimum score, and skipped on either page."""
 
     pages: int = 0
     passages: int = 0
@@ -47,9 +47,9 @@ class PassageWriter:
     unit: Unit
 
     def write(self, alignments: Iterable[PageAlignment], least: float = 0.0) -> PassageCounts:
-        """Write the passages that score at least `least`, and count; the file is complete or stays as it was.
+        """Write the passages that score at least `least` and return the counts; the file is replaced atomically.
 
-        Raises InputError if the file cannot be written or its name ends otherwise.
+        Raises InputError if the file cannot be written or its name has another ending.
         """
         begin, entry, end = self._format()
         counts = PassageCounts()
@@ -79,7 +79,7 @@ class PassageWriter:
     def _header(self) -> str:
         attributes = {
             "creationtool": "linker",
-            # Imported here by name: the package `linker` offers the command that this is a part of.
+            # Imported here by name: the package `linker` exports the command that this module is part of.
             "creationtoolversion": str(import_module("linker").__version__),
             "segtype": SEGMENT[self.unit],
             "o-tmf": "linker",
@@ -109,7 +109,7 @@ class PassageWriter:
         cells = (*texts, f"{passages.score:.4f}", *ids, f"{passages.link.score:.9g}")
         line = (
             io.StringIO()
-        )  # csv quotes a cell that holds a quotation mark, which readers would take for a quote
+        )  # csv quotes a cell with a quotation mark, which readers would otherwise take for a quoted cell
         csv.writer(line, delimiter="\t", lineterminator="\n").writerow(map(spreadsheet_cell, cells))
         return line.getvalue()
 

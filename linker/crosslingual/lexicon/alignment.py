@@ -19,7 +19,7 @@ from indexes.arrays import normalised
 from indexes.dtypes import Float32Array, Int64Array
 
 SIZE = 200  # dimensions of a vector
-RAREST = 5  # passages that contain a word; rarer words get no vector
+RAREST = 5  # minimum passages that contain a word; rarer words get no vector
 MOST = 6000  # words per language, the most frequent ones
 NEAREST = 10  # neighbours in CSLS
 KEEP = (0.1, 0.2, 0.4, 0.8, 1.0)  # shares of the similarities that are kept, round by round
@@ -38,9 +38,9 @@ class ColumnVectors:
 
 
 def word_vectors(passages: sp.csr_array, size: int = SIZE, *, rarest: int = RAREST) -> ColumnVectors:
-    """Return unit vectors of the words in 0/1 `passages` [p, v], by the words that share passages with them.
+    """Return unit vectors of the words in 0/1 `passages` [p, v], from the words that share passages with them.
 
-    Words in fewer than `rarest` passages are left out; the vectors have at most `size` dimensions, and mean zero.
+    Words in fewer than `rarest` passages are left out; the vectors have at most `size` dimensions, and zero mean.
     """
     from scipy.sparse.linalg import svds
 
@@ -104,10 +104,10 @@ def agreement(
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> float:
-    """Return the share of held-out `pairs` (int64 [p, 2]) that a mapping learned from the other pairs finds again.
+    """Return the share of held-out `pairs` (int64 [p, 2]) that a mapping learned from the other pairs recovers.
 
-    It says whether the two languages' vectors fit each other at all: after a wrong mapping it is near 0. `advance` is
-    that of `align`.
+    It shows whether the two languages' vectors match at all: after a wrong mapping it is near 0. `advance` is as in
+    `align`.
     """
     order = np.random.default_rng(seed).permutation(len(pairs))
     held, rest = np.split(order, [len(pairs) // FOLDS])
@@ -133,7 +133,7 @@ def procrustes(x: Float32Array, y: Float32Array) -> tuple[Float32Array, Float32A
 def neighbours(
     x: Float32Array, y: Float32Array, keep: float, rng: np.random.Generator
 ) -> tuple[Int64Array, Float32Array]:
-    """Return pairs of words that choose each other by CSLS, int64 [p, 2], and their CSLS, float32 [p].
+    """Return pairs of words that are mutual nearest neighbours by CSLS, int64 [p, 2], and their CSLS, float32 [p].
 
     CSLS is twice the cosine, less the mean cosines of both words with their ten nearest neighbours. A random share
     1 − `keep` of the cosines is hidden.

@@ -1,9 +1,9 @@
-"""How strongly words are associated, and how many pairs of words would be by chance.
+"""How strongly words are associated, and how many word pairs chance would yield.
 
 If the links were shuffled, the number of links that contain both words of a pair would be hypergeometric. Summed over
-all pairs, that gives the expected number of pairs at each G²: the mean over all permutations of the links, exactly and
-without a random number. Single permutations differ by a factor of two to four, because links of the same collection
-stay together or part together. Competition between pairs lowers their number a little; the expectation ignores it.
+all pairs, this gives the expected number of pairs at each G²: the mean over all permutations of the links, exact and
+without random numbers. Single permutations differ by a factor of two to four, because links from the same collection
+stay or separate together. Competition between pairs lowers their number a little; the expectation ignores it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from indexes.dtypes import Float64Array, Int64Array
 
 LEAST = 8.0  # G² of the weakest pairs that are counted
 EXACT = 32  # frequencies up to which each is a class of its own; above, neighbouring ones share a class
-WIDTH = 0.05  # of the shared classes, in units of the logarithm
+WIDTH = 0.05  # width of the shared classes, on a log scale
 STEPS = 64  # counts at which the distribution of a pair is summed
 FAR = 12  # standard deviations from the mean to the largest count
 
@@ -24,7 +24,7 @@ def g_squared(both: Float64Array, often_x: Float64Array, often_y: Float64Array, 
     """Return G² = 2 Σ O ln(O/E) (Dunning 1993) of each pair's 2 × 2 table of `n` linked pages: float64 [...].
 
     `both`, `often_x`, `often_y`: numbers of links with both words, with the source word and with the target word, all
-    float64 that broadcast to [...].
+    float64, broadcastable to [...].
     """
     total = np.zeros(np.broadcast_shapes(both.shape, often_x.shape, often_y.shape))
     for observed, expected in (
@@ -41,7 +41,7 @@ def g_squared(both: Float64Array, often_x: Float64Array, often_y: Float64Array, 
 def pairs_by_chance(
     often_x: Int64Array, often_y: Int64Array, n: int, *, fewest: int, least: float = LEAST
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the values of G² from `least` on that shuffled links give, and how many pairs are expected at each.
+    """Return the values of G² ≥ `least` that shuffled links give, and how many pairs are expected at each.
 
     Both are float64 [c]. `often_x` int64 [v source] and `often_y` int64 [v target]: in how many of the `n` links each
     word occurs. A pair counts if at least `fewest` links, and more than expected, contain both words.
@@ -64,7 +64,7 @@ def pairs_by_chance(
 
 
 def _classes(often: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the frequencies that stand for the classes, and the number of words in each."""
+    """Return the frequencies that represent the classes, and the number of words in each."""
     shared = EXACT * np.exp(np.round(np.log(np.maximum(often, 1) / EXACT) / WIDTH) * WIDTH)
     sizes, words = np.unique(
         np.where(often <= EXACT, often, np.round(shared)).astype(np.int64), return_counts=True

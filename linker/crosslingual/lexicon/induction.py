@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from indexes.dtypes import Float64Array, Int64Array
 from linker.crosslingual.lexicon.chance import LEAST, g_squared, pairs_by_chance
 
-MIN_TOGETHER = 3  # linked pages that must contain both words
-MAX_SHARE = 0.5  # of linked pages; more frequent words are ignored
+MIN_TOGETHER = 3  # minimum linked pages with both words
+MAX_SHARE = 0.5  # share of linked pages; more frequent words are ignored
 MAX_LINKS = 3  # translations per word, in either direction
-FALSE_SHARE = 0.1  # of the pairs that are kept, as estimated by shuffled links
+FALSE_SHARE = 0.1  # share of false pairs among those kept, estimated from shuffled links
 BLOCK = 512  # source words counted at a time
 
 
@@ -64,7 +64,7 @@ def threshold(found: Float64Array, chance: Float64Array, often: Float64Array) ->
 
 
 def compete(pairs: WordPairs, most: int = MAX_LINKS) -> WordPairs:
-    """Return the pairs in order of strength, leaving out those whose words have `most` stronger partners already."""
+    """Return the pairs in order of strength, without pairs that have a word with `most` stronger partners."""
     order = np.lexsort((pairs.target, pairs.source, -pairs.strength))
     used_source: dict[int, int] = {}
     used_target: dict[int, int] = {}
@@ -81,10 +81,10 @@ def compete(pairs: WordPairs, most: int = MAX_LINKS) -> WordPairs:
 
 
 def distinctness(pairs: WordPairs, among: WordPairs) -> Float64Array:
-    """Return the G² of each pair divided by that of its strongest rival, the other pairs of its two words: [pairs].
+    """Return each pair's G² divided by that of its strongest rival (another pair with one of its words): [pairs].
 
-    `among` holds the pairs and all rivals; a pair without one is compared with G² = 8. Words that stand on the same few
-    pages, such as the names of a manual's author and translator, are associated with all words there alike.
+    `among` holds the pairs and all rivals; a pair without one is compared with G² = 8. Words that occur on the same
+    few pages, such as the names of a manual's author and translator, are equally associated with all words there.
     """
     rival = np.full(len(pairs.strength), LEAST)
     for words, all_words in ((pairs.source, among.source), (pairs.target, among.target)):

@@ -24,7 +24,7 @@ class Lexicon:
         return len(self.links)
 
     def __or__(self, other: Lexicon) -> Lexicon:
-        """Return the union; where both contain a pair, the left operand's weight is kept."""
+        """Return the union; if both contain a pair, the left operand's weight is kept."""
         return Lexicon({**other.links, **self.links})
 
     def relation(self, source: Terms, target: Terms) -> csr_array:
@@ -51,7 +51,7 @@ def _flags(terms: Terms, chosen: set[str]) -> BoolArray:
 def from_pairs(pairs: Iterable[Pair], source: Language, target: Language) -> Lexicon:
     """Return a lexicon of a dictionary's pairs (foreign, English), reduced to terms.
 
-    Foreign headwords of several words are left out; each word of an English gloss is a translation of its own.
+    Foreign headwords of several words are left out; each word of an English gloss is a separate translation.
     """
     links: dict[tuple[str, str], float] = {}
     for foreign, english in pairs:

@@ -1,4 +1,4 @@
-"""Noticing a dictionary that is the wrong way round, by the words of the pages."""
+"""Detecting a dictionary that is the wrong way round, from the words of the pages."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from linker.crosslingual.pages.pages import Pages
 
 T = TypeVar("T")
 
-PAGES = 200  # of each language, from which the words are taken
-PAIRS = 5000  # of the dictionary, which are looked up
-FEWEST = 3  # pairs that have to match the other way round
-TIMES = 2  # as many pairs have to match the other way round as match as given
-# Of real dictionaries, at most one matching pair in fifty matches the other way round alone.
+PAGES = 200  # pages per language from which the words are taken
+PAIRS = 5000  # dictionary pairs that are looked up
+FEWEST = 3  # minimum pairs that match the other way round
+TIMES = 2  # times as many pairs must match the other way round as match as given
+# In real dictionaries, at most one matching pair in fifty matches only the other way round.
 MIXED, LEAST = 0.2, 10  # share and number of pairs that match against the direction of the others
 
 
@@ -45,8 +45,8 @@ class OrientationCounts:
 def oriented(dictionary: Dictionary, source: Pages, target: Pages) -> Dictionary:
     """Return the dictionary with the words of the source's language first, turned round if necessary.
 
-    The log says so where it is turned round, and where none of its words is on the pages. Raises InputError for a
-    dictionary whose lines lead in both directions.
+    The log reports it if the dictionary is turned round, or if none of its words is on the pages. Raises InputError
+    for a dictionary whose lines lead in both directions.
     """
     found = matches(dictionary, source, target)
     codes = source.language.code, target.language.code
@@ -91,6 +91,6 @@ def _words(pages: Pages) -> set[str]:
 
 
 def _sample(items: Sequence[T], most: int) -> list[T]:
-    """Return up to `most` items at random, always the same: those at equal distances may all be of one kind."""
+    """Return up to `most` random items, always the same: evenly spaced items may all be of one kind."""
     chosen = random.Random(0).sample(range(len(items)), min(most, len(items)))
     return [items[i] for i in sorted(chosen)]

@@ -1,4 +1,4 @@
-"""The lexicon by which an index is searched in another language, learned from linked texts and dictionaries."""
+"""The lexicon for searching an index in another language, learned from linked texts and dictionaries."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 DICTIONARY = (
     1e6  # weight of a dictionary's pairs of words: links choose among them, and teach words that it lacks
 )
-WORDS = 200_000  # that tell the language, at most
-LEAST = 0.5  # log odds of a language that a word must change to be stored
-ASKED = 100  # linked texts by which the index's encoder is tried
-BEGINNING = 300  # characters of each
+WORDS = 200_000  # maximum words that identify the language
+LEAST = 0.5  # minimum change in a language's log odds for a word to be stored
+ASKED = 100  # linked texts on which the index's encoder is tested
+BEGINNING = 300  # characters per text
 
 Links = Sequence[tuple[str, str]]
 
 
 def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair] = ()) -> QueryLexicon:
-    """Return what translates queries in the language of `foreign` for an index.
+    """Return a lexicon that translates queries in the language of `foreign` for an index.
 
     `links`: pairs of ids, of a foreign text and of a document of the index; `pairs`: words of dictionaries, the foreign
-    one first. Raises InputError if they teach no words.
+    one first. Raises InputError if no words are learned.
     """
     assert index.engine is not None
     texts, documents = ([d.full_text for d in side.documents.values()] for side in (foreign, index))
@@ -53,7 +53,7 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
     linked = x.present[[rows[a] for a, _ in links]], y.present[[columns[b] for _, b in links]]
     entries, spelt = _entries(pairs, settings), _spellings(documents, settings[1])
     weights = sp.csr_array(induce(*linked) + _dictionary(entries, x, y))
-    # Words of a dictionary that no foreign text has may be asked for, too.
+    # Queries may also contain dictionary words that are in no foreign text.
     words = {
         one: spelt[other] for one, others in reversed(entries) for other in reversed(others) if other in spelt
     }
@@ -86,7 +86,7 @@ def is_source(where: Path, source: Side, target: Side) -> bool:
 
 
 def store(into_source: bool, source: Side, target: Side, links: Links, pairs: Iterable[Pair]) -> None:
-    """Learn a lexicon and store it in the index of a side; `links` and `pairs` of words: the source's first.
+    """Learn a lexicon and store it in the index of a side; `links` and word `pairs` have the source first.
 
     Raises InputError if no words are learned.
     """
@@ -130,7 +130,7 @@ def _dictionary(entries: Iterable[tuple[str, list[str]]], x: Terms, y: Terms) ->
 
 
 def _best(weights: sp.csr_array, x: Terms, y: Terms, spelt: Mapping[str, str]) -> dict[str, str]:
-    """Return the spelling of each foreign term's best translation: of equal ones, the one on most pages."""
+    """Return the spelling of each foreign term's best translation: if tied, the one on most pages."""
     words = {}
     for row, term in enumerate(x.vocabulary):
         here = slice(weights.indptr[row], weights.indptr[row + 1])
@@ -143,7 +143,7 @@ def _best(weights: sp.csr_array, x: Terms, y: Terms, spelt: Mapping[str, str]) -
 
 
 def _spellings(texts: Iterable[str], settings: AnalysisSettings) -> dict[str, str]:
-    """Return the commonest word of each term that texts have as a word of their own."""
+    """Return the commonest word for each term that occurs in texts as a separate word."""
     seen = _texts_with(texts)
     spelt: dict[str, str] = {}
     for word, _ in sorted(seen.items(), key=lambda pair: (-pair[1], pair[0])):
@@ -153,9 +153,9 @@ def _spellings(texts: Iterable[str], settings: AnalysisSettings) -> dict[str, st
 
 
 def _leanings(foreign: Sequence[str], own: Sequence[str]) -> dict[str, float]:
-    """Return the log odds of the foreign language for each word that changes them: ln of its share of texts in each.
+    """Return the log odds of the foreign language for each word that changes them: log ratio of its text shares.
 
-    Of very many words, those on most texts are taken.
+    If there are too many words, those in the most texts are taken.
     """
     counts = [_texts_with(texts) for texts in (foreign, own)]
     sizes = len(foreign) + 1, len(own) + 1
@@ -168,15 +168,15 @@ def _leanings(foreign: Sequence[str], own: Sequence[str]) -> dict[str, float]:
 
 
 def _texts_with(texts: Iterable[str]) -> Counter[str]:
-    """Count on how many texts each word is; what is too long for a word is left out."""
+    """Count in how many texts each word occurs; strings too long for a word are left out."""
     words = (word for text in texts for word in set(CHARACTER_OR_WORD.findall(text.lower())))
     return Counter(word for word in words if len(word) <= LONGEST)
 
 
 def _encoder_reads(lexicon: QueryLexicon, foreign: Side, engine: Engine, links: Links) -> bool:
-    """Return whether the index's encoder finds more linked documents by foreign texts than by their translations.
+    """Return whether the index's encoder finds more linked documents from foreign texts than from their translations.
 
-    The beginnings of some linked texts, evenly spaced, are searched for among those of their documents.
+    The beginnings of some linked texts, evenly spaced, are matched against those of their documents.
     """
     if not engine.collection.manifest.embeds or engine.collection.manifest.encoder is None:
         return False

@@ -1,4 +1,4 @@
-"""A function of many texts, computed in order, and in one process per core if that pays."""
+"""Applying a function to many texts, in order, and in one process per core if that pays off."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from indexes.cores import cores
 
 S = TypeVar("S")
 T = TypeVar("T")
-CHUNK = 2000  # texts that a process gets at a time
-MANY = 20_000  # texts; starting the processes costs as much as a few thousand
-AHEAD = 2  # chunks per process that wait
-_functions: list[Callable[[Sequence[str]], Any]] = []  # of a process that was started: the one it computes
+CHUNK = 2000  # texts given to a process at a time
+MANY = 20_000  # minimum texts; starting the processes costs as much as a few thousand texts
+AHEAD = 2  # waiting chunks per process
+_functions: list[Callable[[Sequence[str]], Any]] = []  # in a worker process: the function it computes
 
 
 def in_chunks(
     function: Callable[[Sequence[str]], T], texts: Sequence[str], *, many: int = MANY, jobs: int | None = None
 ) -> Iterator[T]:
-    """Yield `function` of each chunk of `texts`, in order: in `jobs` processes (default: one per core) from `many` on.
+    """Yield `function` of each chunk of `texts`, in order: in `jobs` processes (default: one per core) if ≥ `many`.
 
-    The function must be one that can be pickled, such as a function of a module or a `functools.partial` of it. Each
+    The function must be picklable, such as a module's function or a `functools.partial` of one. Each
     process gets it once, and a few chunks are in memory at a time.
     """
     chunks = (texts[begin : begin + CHUNK] for begin in range(0, len(texts), CHUNK))
@@ -31,7 +31,7 @@ def in_chunks(
     if jobs == 1 or len(texts) < many:
         yield from map(function, chunks)
         return
-    # Not by fork, which may copy a lock that a thread of a library holds.
+    # No fork: it may copy a lock that a library's thread holds.
     context = get_context("spawn")
     with ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(function,)) as pool:
         yield from in_order(pool, _call, chunks, jobs * AHEAD)

@@ -1,4 +1,4 @@
-"""Pages and dictionaries of files that users name, with remarks on what was read and what was left out."""
+"""Pages and dictionaries from files named by users; what was read and left out is logged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linker.crosslingual.pages.pages import Pages, read_pages
 
 
 def pages_of(path: str | Path, code: str | None) -> Pages:
-    """Read the pages of a file or folder. Raises InputError as `read_pages` does."""
+    """Read the pages of a file or folder. Raises the same InputErrors as `read_pages`."""
     pages = read_pages(Path(path), code)
     logger.info("%s: %s pages, language %s", path, f"{len(pages):,}", pages.language.code)
     report_skipped(pages.skipped)
@@ -20,7 +20,7 @@ def pages_of(path: str | Path, code: str | None) -> Pages:
 
 
 def dictionary_of(path: str | Path) -> Dictionary:
-    """Read a dictionary. Raises InputError as `read_dictionary` does."""
+    """Read a dictionary. Raises the same InputErrors as `read_dictionary`."""
     dictionary = read_dictionary(Path(path))
     logger.info("%s: %s pairs, read as %s", path, f"{len(dictionary.pairs):,}", dictionary.format)
     report_skipped(dictionary.skipped)

@@ -14,9 +14,9 @@ from indexes.errors import importing
 
 STEMS = {"fr": 7, "de": 8, "ru": 6, "tr": 6}  # characters per stem, chosen on training pages
 DEFAULT_STEM = 7
-# Written without spaces: character bigrams serve as words, and so do a dictionary's words that are longer.
+# Written without spaces: character bigrams serve as words, and so do longer words of a dictionary.
 UNSPACED = ("ja", "th", "lo", "km", "my", "bo")
-SHORTEST = 3  # characters of these
+SHORTEST = 3  # their minimum length
 TURKISH = str.maketrans({"I": "ı", "İ": "i"})
 HAN = re.compile(r"[㐀-䶿一-鿿豈-﫿]+")
 
@@ -33,7 +33,7 @@ class Language:
     known: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def knowing(self, texts: Iterable[str]) -> Language:
-        """Return the language with the words of a dictionary, `texts`, if it is written without spaces.
+        """Return the language with a dictionary's words, `texts`, if it is written without spaces.
 
         Raises as `fold` does.
         """
@@ -60,7 +60,7 @@ class Language:
     def words(self, text: str) -> list[str]:
         """Return the words in lower case, in order, without words of one character.
 
-        Pages that list characters would otherwise match every page. Raises as `fold` does.
+        Pages that list characters would otherwise match every page. Raises the same errors as `fold`.
         """
         words = _word().findall(self.fold(text))
         if self.code == "zh":
@@ -70,7 +70,7 @@ class Language:
         return [word for word in words if len(word) > 1]
 
     def _inside(self, word: str) -> Iterable[str]:
-        """Return the known words in a run of characters, overlapping ones, too."""
+        """Return the known words in a run of characters, including overlapping ones."""
         if not self.known:
             return ()
         starts = ((i, self.known.get(word[i : i + SHORTEST], ())) for i in range(len(word)))
@@ -79,8 +79,8 @@ class Language:
     def headwords(self, text: str) -> list[str]:
         """Return the forms that a dictionary's headword takes on pages; none if it is more than one word.
 
-        A Chinese headword has up to two: its simplified characters, and the mainland's term for a Taiwanese one. Raises
-        as `fold` does.
+        A Chinese headword has up to two: its simplified characters, and the mainland term for a Taiwanese one. Raises
+        the same errors as `fold`.
         """
         forms = [self.fold(text)]
         if self.code == "zh":
@@ -90,7 +90,7 @@ class Language:
         ]
 
     def translations(self, text: str) -> list[str]:
-        """Return the stems of a dictionary's translation; without spaces, it is one word rather than its bigrams."""
+        """Return the stems of a dictionary's translation; in a language without spaces, one word, not its bigrams."""
         if self.code in UNSPACED:
             return [self.term(word) for word in self.headwords(text)]
         return self.terms(text)

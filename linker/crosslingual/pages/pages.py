@@ -22,9 +22,9 @@ from linker.corpora import BadLine, Columns, read_corpus
 from linker.crosslingual.pages.chunks import in_chunks
 from linker.crosslingual.pages.languages import Language, language
 
-LOOKED_AT = 100  # documents whose metadata is searched for the language
+LOOKED_AT = 100  # documents whose metadata are searched for the language
 LANGUAGE_FIELDS = ("language", "lang")
-PLACES = 1 << 24  # values of a matrix that are counted at a time
+PLACES = 1 << 24  # matrix values counted at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Terms:
 
 
 def column_sizes(matrix: csr_array) -> Int64Array:
-    """Return the number of values in each column [v]; numpy alone would copy all places as int64."""
+    """Return the number of values in each column [v]; numpy alone would copy all indices as int64."""
     sizes = np.zeros(matrix.shape[1], np.int64)
     for begin in range(0, matrix.nnz, PLACES):
         sizes += np.bincount(matrix.indices[begin : begin + PLACES], minlength=matrix.shape[1])
@@ -68,12 +68,12 @@ def column_sizes(matrix: csr_array) -> Int64Array:
 
 
 def narrow(begins: Int64Array) -> Int32Array | Int64Array:
-    """Return the begins of a CSR matrix's rows as int32 where they fit; of int64, scipy makes int64 columns, too."""
+    """Return the row pointers of a CSR matrix as int32 if they fit; for int64, scipy makes int64 columns, too."""
     return begins.astype(np.int32) if begins[-1] < 1 << 31 else begins
 
 
 def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> Terms:
-    """Count the terms that `split` returns for each text; one that can be pickled counts many texts in parallel."""
+    """Count the terms that `split` returns for each text; if picklable, many texts are counted in parallel."""
     position: dict[str, int] = {}
     columns, counts, lengths = [], [], [np.zeros(1, np.int64)]
     for part in in_chunks(partial(_count, split), texts):
@@ -87,7 +87,7 @@ def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> 
     pointers = np.cumsum(np.concatenate(lengths))
     indices, data = np.empty(pointers[-1], np.int32), np.empty(pointers[-1], np.int32)
     stop = pointers[-1]
-    while columns:  # from the end, and without what is copied already: n-grams of many pages take gigabytes
+    while columns:  # from the end, freeing copied parts: n-grams of many pages take gigabytes
         places = slice(stop - len(columns[-1]), stop)
         indices[places], data[places] = renumber[columns.pop()], counts.pop()
         stop = places.start
@@ -170,7 +170,7 @@ class Pages:
 def read_documents(
     path: Path, columns: Columns | None = None
 ) -> tuple[dict[str, Document], tuple[BadLine, ...]]:
-    """Read the documents of a file or folder, by id, in any format of `read_corpus`, and what could not be read.
+    """Read the documents of a file or folder, by id, in any format of `read_corpus`, and the unreadable records.
 
     Raises InputError if an id is repeated or nothing can be read.
     """
@@ -194,7 +194,7 @@ def language_of(path: Path, documents: Mapping[str, Document]) -> str:
 
 
 def read_pages(path: Path, code: str | None = None) -> Pages:
-    """Read the pages of a file or folder, as `read_documents` does; their language is `code`, or that they name."""
+    """Read the pages of a file or folder, as `read_documents` does; their language is `code` or the one they name."""
     documents, skipped = read_documents(path)
     return pages_from(documents, code or language_of(path, documents), skipped)
 

@@ -27,7 +27,7 @@ def romanise(text: str) -> str:
 
 
 def letters(text: str, least: int) -> list[str]:
-    """Return the runs of at least `least` letters, in order."""
+    """Return the runs of `least` or more letters, in order."""
     return [word for word in _WORD.findall(text) if len(word) >= least]
 
 

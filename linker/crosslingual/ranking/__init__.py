@@ -1,3 +1,3 @@
-"""What the methods `auto` and `cascade` know of two languages: evidence, what links teach, self-training, models."""
+"""Behind the methods `auto` and `cascade`: evidence, learning from links, self-training, models."""
 
 __all__: list[str] = []

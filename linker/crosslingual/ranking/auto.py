@@ -25,10 +25,10 @@ NOTHING = np.empty((0, 2), np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The candidates of n unlinked pages, what links taught, and the fitted models with the pages' probabilities.
+    """The candidates of n unlinked pages, what was learned from links, and the fitted models with the probabilities.
 
-    `extra` int64 [e, 2]: links added by self-training; `recall`: the share of known links, out of fold, whose target is
-    among the candidates.
+    `extra` int64 [e, 2]: links added by self-training; `recall`: the share of known links whose target is among the
+    candidates, out of fold.
     """
 
     lists: Described
@@ -66,8 +66,8 @@ def solve(
     """Rank targets for every source page that is not in `links` (int64 [l, 2]), excluding the linked targets.
 
     `expected`: the share of these pages that have a counterpart; without it, the share is estimated. `advance` is
-    called with numbers of finished pages. Raises InputError if every target is linked, and where the evidence has
-    no pooled ranker and there are fewer than 20 links.
+    called with numbers of finished pages. Raises InputError if every target is linked, or if the evidence has no
+    pooled ranker and there are fewer than 20 links.
     """
     unlinked = np.setdiff1d(np.arange(len(evidence.source)), links[:, 0])
     return relearn(evidence, links, NOTHING, unlinked, folds, seed, expected, advance)
@@ -116,9 +116,9 @@ def describe_unlinked(
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> tuple[Described, Learned]:
-    """Describe the source rows `unlinked`, each without what its own pseudo-link in `extra` taught.
+    """Describe the source rows `unlinked`, each without what was learned from its own pseudo-link in `extra`.
 
-    The targets `taken` are not candidates. Returns the lists, and what `links` and all of `extra` teach.
+    The targets `taken` are not candidates. Returns the lists, and what is learned from `links` and all of `extra`.
     """
     learned = evidence.learn(np.concatenate([links, extra]))
     size = list_size(evidence, links, seed=seed)

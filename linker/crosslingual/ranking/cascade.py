@@ -78,7 +78,7 @@ class CascadeEvidence:
 
     @cached_property
     def shared(self) -> Graph:
-        """No pairs: what the cascade retrieves depends on the links."""
+        """No pairs: the pairs that the cascade retrieves depend on the links."""
         nothing = np.empty(0, np.int64)
         return Graph(nothing, nothing, (len(self.source), len(self.target)))
 
@@ -87,7 +87,7 @@ class CascadeEvidence:
         return self.all.begun
 
     def learn(self, links: Int64Array) -> Learned:
-        """Return what `links` (int64 [l, 2]) teach: the latent space, the lexicon and the topics."""
+        """Return what is learned from `links` (int64 [l, 2]): the latent space, the lexicon and the topics."""
         x, y = self.all.source_terms, self.all.target_terms
         translations, induced = self.all.translations(links)
         lsi = self.all.latent(links)
@@ -103,7 +103,7 @@ class CascadeEvidence:
         return Learned(Scores(makers, keep=self.all.few), topics, induced, translations, links)
 
     def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
-        """Return what `links` (int64 [l, 2]) and a saved model taught, as `AllEvidence.study` does, with topics."""
+        """Return what was learned from `links` (int64 [l, 2]) and a model, like `AllEvidence.study`, with topics."""
         return replace(self.all.study(links, induced), topics=self._topics(links))
 
     def _topics(self, links: Int64Array) -> RowTopics:

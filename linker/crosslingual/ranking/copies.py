@@ -1,7 +1,7 @@
 """Target pages that are near copies of one another: a link to one of them is as probable as a link to another.
 
-The probability of a page is then low although it is certain that the right page is one of the group, so the group is
-named and gets a probability of its own.
+The probability of a page is then low although it is certain that the correct page is in the group, so the group is
+reported with its own probability.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from linker.scoring.probability.verification import first_candidates
 from linker.scoring.ranking.described import Described, aligned
 from linker.scoring.ranking.fitting import Fitted
 
-SAME = 0.8  # least Jaccard similarity of the words of near copies
+SAME = 0.8  # minimum Jaccard similarity between the words of near copies
 
 
 @dataclass(frozen=True, slots=True)
 class CopyGroup:
-    """Rows of target pages that are near copies, the linked one first, and P(the right page is one of them)."""
+    """Rows of target pages that are near copies, the linked one first, and P(the correct page is one of them)."""
 
     targets: tuple[int, ...]
     probability: float
@@ -59,9 +59,9 @@ def _members(present: sp.csr_array, targets: Int64Array, page: int) -> BoolArray
 def _together(lists: Described, fitted: Fitted, copies: Mapping[int, BoolArray]) -> Float64Array:
     """Return the probability that each group would have if it were a single candidate: [groups].
 
-    Copies are each other's rivals, and a list whose first candidates hardly differ looks like one without the right
-    page. So the verifier judges the best copy without the others, with the probabilities of all after competition. The
-    result is 0 where a page outside the group is more probable.
+    Copies are each other's rivals, and a list whose first candidates hardly differ looks like one without the correct
+    page. So the verifier judges the best copy without the others, with the probabilities of all after competition.
+    The result is 0 if a page outside the group is more probable.
     """
     model = fitted.model
     features = aligned(lists, model.ranker.names)

@@ -28,9 +28,9 @@ def describe(
 ) -> list[Described]:
     """Return `size` candidates of each source page in `rows`, with all features: one `Described` for each of `taken`.
 
-    `competitors`: other source rows that compete for the same targets; `taken`: targets that are excluded, each time
-    all of those before and more. All of them are int64. `retrieved`: pairs that learned scores retrieved for some of
-    these pages; those of the others are retrieved here.
+    `competitors`: other source rows that compete for the same targets; `taken`: excluded targets; each array includes
+    all the previous ones. All are int64. `retrieved`: pairs that learned scores retrieved for some of these pages;
+    the pairs of the other pages are retrieved here.
     """
     name = digest(learned.links, rows, competitors, *taken)
     free = [free_targets(evidence, part) for part in taken]
@@ -60,7 +60,7 @@ def _graph(
     size: int,
     retrieved: Graph | None,
 ) -> Graph:
-    """Return the pairs of the rows `pages[0]`, and their rivals' among both: with `size` of the last `free` targets."""
+    """Return the pairs of the rows `pages[0]` and of their rivals in both: with `size` of the last `free` targets."""
     rows, everyone = pages[0], np.concatenate(pages)
     todo = np.sort(everyone)
     if retrieved is not None:
@@ -81,7 +81,7 @@ def _described(
     size: int,
 ) -> Iterator[Described]:
     values = {name: score.pairs(graph) for name, score in (evidence.fixed | learned.scores).items()}
-    # Equal sums are ranked by a hash of the content, so that the order of input decides nothing.
+    # Equal sums are ranked by a hash of the content, so that the input order has no effect.
     order = np.argsort(np.argsort(hashes(evidence.target.keys), kind="stable"))
     for part in free:
         keep = _flags(part, graph.shape[1])[graph.columns]

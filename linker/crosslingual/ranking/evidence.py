@@ -40,8 +40,8 @@ from linker.crosslingual.scoring.stages import Stages
 from linker.scoring.ranking.calibrated import Calibrated
 
 COMPONENTS = 300
-INDUCED_WEIGHT = 5.0  # of a word pair learned from links; pairs of dictionaries have weight 1
-FEW = 20_000  # pages whose scores are kept: about 150 KB a page, with a dictionary of 100,000 words
+INDUCED_WEIGHT = 5.0  # weight of a word pair learned from links; dictionary pairs have weight 1
+FEW = 20_000  # pages whose scores are kept: about 150 KB per page, with a dictionary of 100,000 words
 LONGEST = 6  # characters of the longest Chinese word that is looked up
 CHOOSING = (
     "strings.coverage", "dictionary.coverage", "bridge.coverage", "bridge.forward", "bridge.model",
@@ -63,8 +63,8 @@ class AllEvidence:
 
     `passes` retrieve pairs, which the scores named in `choosing` rank; `size`: candidates per page. `layout`: whether
     punctuation and line breaks are evidence, as they are for translations; `rankers`: pooled rankers in place of the
-    package's, by name; `exclusive`: whether a target can be linked to one page only; `memory` and `begun`: what a saved
-    model knows, and its ranker.
+    package's, by name; `exclusive`: whether a target can be linked to one page only; `memory` and `begun`: a saved
+    model's knowledge, and its ranker.
     """
 
     source: Pages
@@ -159,7 +159,7 @@ class AllEvidence:
 
     @cached_property
     def shared(self) -> Graph:
-        """The pairs that the passes by fixed scores retrieve: the same whatever the links are."""
+        """The pairs retrieved by the fixed-score passes: independent of the links."""
         rows, columns = np.arange(len(self.source)), np.arange(len(self.target))
         keys = self.source.keys, self.target.keys
         return retrieve(self.fixed, self.passes, rows, columns, keys, self.stages, "shared")
@@ -182,14 +182,14 @@ class AllEvidence:
         )
 
     def start(self, taught: Taught) -> Calibrated:
-        """Return the saved ranker, or the one pooled over other pairs for this evidence and what teaches words."""
+        """Return the saved ranker, or the one pooled over other pairs for this evidence and source of words."""
         if self.begun:
             return self.begun
         setting = TaskSetting(taught, bool(self.pairs), self.vectors is not None, self.layout)
         return (self.rankers or rankers())[setting.name]
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
-        """Return translation matrices [v source, v target]: all pairs, and those that `links` or a model taught.
+        """Return translation matrices [v source, v target]: all pairs, and those learned from `links` or a model.
 
         The values of the latter are the pairs' distinctness.
         """
@@ -200,7 +200,7 @@ class AllEvidence:
         return sp.csr_array(self.known + INDUCED_WEIGHT * ones(induced), dtype=np.float32), induced
 
     def learn(self, links: Int64Array) -> Learned:
-        """Return what `links` (int64 [l, 2], possibly empty) teach: a lexicon and a latent space."""
+        """Return what is learned from `links` (int64 [l, 2], possibly empty): a lexicon and a latent space."""
         x, y = self.source_terms, self.target_terms
         translations, induced = self.translations(links)
         makers: dict[str, Callable[[], Restrictable]] = {
@@ -226,7 +226,7 @@ class AllEvidence:
         return WeightedProduct(left, right.T)
 
     def study(self, links: Int64Array, induced: sp.csr_array) -> Knowledge:
-        """Return what `memory` and `links` (int64 [l, 2]) taught; `induced` holds the word pairs of `translations`."""
+        """Return knowledge from `memory` and `links` (int64 [l, 2]); `induced`: the pairs of `translations`."""
         x, y = self.source_terms, self.target_terms
         spaces = self.memory.spaces
         if len(links) > 1:

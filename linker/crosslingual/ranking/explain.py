@@ -17,8 +17,8 @@ from linker.engine.evidence import Span, heaviest, sentences
 
 Kind = Literal["same", "dictionary", "links"]
 MOST = 8  # matches per link
-# Least distinctness of a learned pair that counts as a reason: of those in the dictionaries of five languages, nine
-# tenths were right, and of all learned pairs a tenth to a sixth.
+# Minimum distinctness of a learned pair that counts as a reason: of such pairs in the dictionaries of five languages,
+# nine tenths were correct; of all learned pairs, a tenth to a sixth.
 DISTINCT = 1.5
 
 
@@ -39,8 +39,8 @@ class WordMatch:
 class Explainer:
     """Explains pairs of pages by the evidence and the word pairs that were learned from links.
 
-    `induced`: the distinctness of these pairs, CSR [v source, v target]. Pairs that are hardly more distinct than their
-    rivals help to rank pages, but explain nothing.
+    `induced`: the distinctness of these pairs, CSR [v source, v target]. Pairs hardly more distinct than their rivals
+    help to rank pages, but explain nothing.
     """
 
     evidence: AllEvidence

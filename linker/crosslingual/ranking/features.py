@@ -1,6 +1,6 @@
-"""Features of candidates from many weak scores: each score relative to its row, its column and its neighbourhood.
+"""Features of candidates from many weak scores: each score relative to its row, column and neighbourhood.
 
-All statistics are over the candidate graph, not over all pairs: a page competes with the pages that were retrieved.
+All statistics are over the candidate graph, not over all pairs: a page competes only with the retrieved pages.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def candidate_lists(
     """
     described = np.flatnonzero(np.isin(graph.rows, rows))
     chosen = [name for name in choosing if name in values]
-    # What the other pages need is not kept: in a large task there are many times more pairs than candidates.
+    # The other pages' features are not kept: a large task has many times more pairs than candidates.
     few = len(described) * FEWER <= len(graph)
     kept: dict[str, tuple[Float32Array, ...]] = {}
 
@@ -84,7 +84,7 @@ def _relative(graph: Graph, values: Float32Array) -> tuple[Float32Array, ...]:
 def _best(
     owner: Int64Array, total: Float32Array, order: Int64Array, rows: Int64Array, size: int
 ) -> Int64Array:
-    """Return the places of the `size` highest totals of each of `rows`, best first: int64 [n, size]."""
+    """Return the positions of the `size` highest totals of each of `rows`, best first: int64 [n, size]."""
     ranked = np.lexsort((order, -total, owner))
     places = np.searchsorted(owner, rows)[:, None] + np.arange(size)
     return np.asarray(ranked[places], np.int64)

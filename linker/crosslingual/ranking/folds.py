@@ -1,6 +1,6 @@
-"""Dividing linked pages into folds by a hash of their content, so that names and the order of input change nothing.
+"""Dividing linked pages into folds by a hash of their content, so that names and the input order change nothing.
 
-Where links are few, one division of them decides too much, so they are divided several times.
+If links are few, the result depends too much on a single division, so they are divided several times.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.candidates import hashes
 
 FOLDS = 5
-ENOUGH, MOST = 1000, 4  # held-out pages that steady a ranker, and divisions at most
+ENOUGH, MOST = 1000, 4  # held-out pages for a stable ranker, and maximum divisions
 
 
 def folds_of(
@@ -20,8 +20,8 @@ def folds_of(
 ) -> list[Int64Array]:
     """Return the rows of `links` (int64 [l, 2]) in each of at most `folds` folds, each int64 and in ascending order.
 
-    All links of a source page are in the same fold. The folds' numbers of pages differ by at most one. Each `division`
-    is another one.
+    All links of a source page are in the same fold. The folds' page counts differ by at most one. Each `division`
+    gives a different split.
     """
     pages = np.unique(links[:, 0])
     draw = f"{seed}.{division}" if division else str(seed)
@@ -31,7 +31,7 @@ def folds_of(
 
 
 def divisions_of(links: Int64Array) -> int:
-    """Return how many times to divide `links` (int64 [l, 2]) into folds: the fewer they are, the more often."""
+    """Return how many times to divide `links` (int64 [l, 2]) into folds: the fewer there are, the more often."""
     return min(MOST, max(1, round(ENOUGH / max(1, len(np.unique(links[:, 0]))))))
 
 

@@ -1,4 +1,4 @@
-"""What the learned methods need to know of a task: its evidence, and what links teach."""
+"""The interface of a task for the learned methods: its evidence, and what is learned from links."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PairScores(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What links taught: scores that can be computed for all pairs [n, m] or given ones, and for candidates only.
+    """What was learned from links: scores for all pairs [n, m] or given pairs, and scores for candidates only.
 
     `induced` holds the distinctness of the word pairs learned from links, `translations` the weights of all word pairs:
     CSR [v source, v target].
@@ -75,7 +75,7 @@ class Evidence(Protocol):
 
     @property
     def shared(self) -> Graph:
-        """The pairs that the passes by fixed scores retrieve: the same whatever the links are."""
+        """The pairs retrieved by the fixed-score passes: independent of the links."""
         ...
 
     @property
@@ -98,5 +98,5 @@ class Evidence(Protocol):
         ...
 
     def learn(self, links: Int64Array) -> Learned:
-        """Return what links teach: int64 [l, 2], source and target rows."""
+        """Return what is learned from links: int64 [l, 2], source and target rows."""
         ...

@@ -1,4 +1,4 @@
-"""What links taught, by the strings of terms rather than columns, so that it serves pages that came later."""
+"""What was learned from links, keyed by term strings, not columns, so that it also serves later pages."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class RowTopics:
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What links taught: word pairs with their G², latent spaces, topics (cascade only), and which links they were.
+    """What was learned from links: word pairs with G², latent spaces, topics (cascade only), and the links' hashes.
 
     `links`: hashes of both texts of each link, uint64 [l, 2], so that no link is learned from twice. `often`: in how
-    many of `pages` source pages each term occurred, so that idf is known where few pages are linked.
+    many of `pages` source pages each term occurred, so that idf is known even if few pages are linked.
     """
 
     words: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Knowledge:
         return [(a.vectors(source), b.vectors(target)) for a, b in self.spaces]
 
     def has(self, links: Int64Array, source: Pages, target: Pages) -> BoolArray:
-        """Return which of `links` (int64 [l, 2], rows of pages) have already taught: bool [l]."""
+        """Return which of `links` (int64 [l, 2], rows of pages) were already learned from: bool [l]."""
         return np.isin(_mixed(fingerprints(links, source, target)), _mixed(self.links))
 
     def taken(self, source: Pages, target: Pages) -> Int64Array:
@@ -82,7 +82,7 @@ class Knowledge:
         return np.flatnonzero(np.isin(hashes(target.texts), self.links[elsewhere, 1]))
 
     def with_idf(self, source: Terms) -> Terms:
-        """Return the terms with the frequencies on the pages that taught added, for idf."""
+        """Return the terms with the frequencies on the earlier pages added, for idf."""
         if not self.pages:
             return source
         often = np.array([self.often.get(term, 0) for term in source.vocabulary], np.int64)
@@ -135,7 +135,7 @@ def onto(pages: Terms, terms: Sequence[str]) -> sp.csr_array:
 
 
 def joined(vectors: Sequence[Vectors]) -> Vectors:
-    """Return vectors [n, k₁ + k₂ + …] whose products are the means of the products in each of the spaces."""
+    """Return vectors [n, k₁ + k₂ + …] whose dot products are the mean dot products over the spaces."""
     scale = np.float32(1 / np.sqrt(len(vectors)))
     left, right = (np.concatenate([pair[side] for pair in vectors], axis=1) * scale for side in (0, 1))
     return left, right

@@ -16,7 +16,7 @@ from linker.scoring.ranking.described import Described, Fold
 
 ONCE = (
     1 << 27
-)  # pairs of pages from which on the folds share the retrieval of competitors, which takes longest
+)  # minimum pairs of pages at which the folds share the retrieval of competitors, the slowest step
 
 
 def out_of_fold(
@@ -32,13 +32,13 @@ def out_of_fold(
     divisions: int = 1,
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Fold]:
-    """Describe every linked page by what the links of the other folds, and `extra`, teach, with and without its target.
+    """Describe every linked page, with and without its target, by what the other folds' links and `extra` teach.
 
     `links` and `extra`: int64 [l, 2] and [e, 2]; `unlinked`: int64 rows. The targets of the other folds are excluded,
     unless pages may share targets, and the unlinked pages compete, as they do when the unlinked pages are linked. The
-    folds of one of the `divisions` follow those of the other, and each describes every page once.
-    `absent`: targets that nobody can be linked to; `learned`: what all links and `extra` teach, if it is known. Raises
-    InputError if every target is linked.
+    folds of the `divisions` follow each other, and each division describes every page once. `absent`: targets that no
+    page can be linked to; `learned`: what all links and `extra` teach, if it is known. Raises InputError if every
+    target is linked.
     """
     parts = []
     size = list_size(evidence, links, folds, seed)
@@ -46,7 +46,7 @@ def out_of_fold(
     known = np.concatenate([links[:, 1], gone]) if evidence.exclusive else gone
     if learned is None:
         learned = evidence.learn(links if extra is None else np.concatenate([links, extra]))
-    # What all links teach retrieves other competitors than a fold's links do, so this is for large tasks only.
+    # Learning from all links retrieves different competitors than a fold's links, so only large tasks do this.
     once = len(evidence.source) * len(evidence.target) >= ONCE
     retrieved = retrieve_taught(
         evidence, learned, unlinked if once else unlinked[:0], free_targets(evidence, known)
@@ -68,7 +68,7 @@ def out_of_fold(
 def once_per_target(lists: Described, without: Described, links: Int64Array) -> Fold:
     """Return a fold in which a page with several targets among `links` (int64 [l, 2]) has a list for each of them.
 
-    The place of the other targets is taken by the last candidate that is none.
+    The last candidate that is not a target takes the place of the other targets.
     """
     gold: dict[int, set[int]] = {}
     for row, column in links.tolist():
@@ -100,7 +100,7 @@ def once_per_target(lists: Described, without: Described, links: Int64Array) -> 
 
 
 def list_size(evidence: Evidence, links: Int64Array, folds: int = FOLDS, seed: int = 0) -> int:
-    """Return the number of candidates per list: the evidence's size, or the number of unlinked targets if smaller.
+    """Return the number of candidates per list: the evidence's size, or the number of unlinked targets, if smaller.
 
     `links`: int64 [l, 2]; where pages may share targets, only those of one of the `folds` count as linked. Raises
     InputError if every target is linked.

@@ -22,9 +22,9 @@ TAUGHT: tuple[Taught, ...] = ("nothing", "pseudo-links", "links")
 
 @dataclass(frozen=True, slots=True)
 class TaskSetting:
-    """The evidence that a task has: what words are learned from (`taught`), a dictionary, an encoder, page layout.
+    """The evidence that a task has: the source of learned words (`taught`), a dictionary, an encoder, page layout.
 
-    A linear ranker has no weight for "this score is missing", so each combination has a ranker of its own.
+    A linear ranker has no weight for "this score is missing", so each combination has its own ranker.
     """
 
     taught: Taught = "nothing"
@@ -46,7 +46,7 @@ class TaskSetting:
     def uses(self, feature: str) -> bool:
         """Return whether a ranker for this setting uses a feature that was measured with everything available.
 
-        "chosen.gap" sums the scores that generate candidates, which differ between settings, so none uses it.
+        "chosen.gap" sums the scores that generate candidates, which differ between settings, so no setting uses it.
         """
         if feature == "chosen.gap" or feature.startswith("marks."):
             return self.layout and feature != "chosen.gap"

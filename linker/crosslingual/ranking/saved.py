@@ -1,8 +1,8 @@
-"""A linking model as a folder, so that pages which come later are linked without training.
+"""A linking model as a folder, so that later pages can be linked without training.
 
 config.json holds the ranker, its calibration, the languages and a checksum of every other file; words.json the word
 pairs learned from links, dictionary.json those of dictionaries, and spaces.npz the latent spaces, topics and hashes of
-the links. Nothing in it is run or unpickled.
+the links. No file in it is executed or unpickled.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from linker.scoring.ranking.calibrated import Calibrated, from_json, to_json
 
 FORMAT, KIND, MAKER = "linker-links-1", "linking model", "linker link --save-model"
 WORDS, DICTIONARY, ARRAYS = "words.json", "dictionary.json", "spaces.npz"
-MOST_BYTES = 2 << 30  # of one file
+MOST_BYTES = 2 << 30  # maximum size of a file
 Arrays = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class LinkModel:
-    """What a method learned: the ranker with its calibration, word pairs, latent spaces, and what it was used with.
+    """What a method learned: the ranker with its calibration, word pairs, latent spaces, and its settings.
 
     `pairs`: the word pairs of the dictionaries; `layout`: whether punctuation and line breaks were evidence; `about`:
     facts for the reader, as JSON values; `fingerprint`: a hash of the folder, empty before the model is saved.
@@ -99,9 +99,9 @@ def save(model: LinkModel, folder: Path) -> None:
 
 
 def load(folder: Path) -> LinkModel:
-    """Read a model that `save` wrote; every file is checked, and nothing of it is run.
+    """Read a model that `save` wrote; every file is checked, and none is executed.
 
-    Raises InputError, naming the file and the remedy, where one is missing, damaged or of another version.
+    Raises InputError, naming the file and the remedy, if one is missing, damaged or of another version.
     """
     settings = read_settings(folder, [FORMAT], MAKER)
     sums = settings.get("files")

@@ -1,4 +1,4 @@
-"""Self-training: `auto` learns words from its own surest links, and keeps what passes a test on held-out ones."""
+"""Self-training: `auto` learns words from its own surest links, if this passes a test on held-out links."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from linker.crosslingual.ranking.interface import Evidence
 from linker.scoring.ranking.described import Described
 from linker.scoring.ranking.fitting import FEWEST
 
-SURE = 0.7  # least probability of a link that self-training learns from; learning words forgives a few wrong ones
-ROUNDS = 3  # of self-training, at most
-ERRORS = 2.0  # standard errors by which retrieval has to improve
-LEARNED = "lsi.z"  # a score that only links teach
+SURE = 0.7  # minimum probability of a link used in self-training; learning words tolerates a few wrong links
+ROUNDS = 3  # maximum rounds of self-training
+ERRORS = 2.0  # standard errors by which retrieval must improve
+LEARNED = "lsi.z"  # a score learned only from links
 
 
 def self_train(
@@ -30,10 +30,10 @@ def self_train(
 ) -> tuple[Solution, list[dict[str, Any]]]:
     """Return the solution improved by learning from its own sure links (pseudo-links), and a record of each round.
 
-    This is transductive: the unlinked pages teach too. Each page is described without its own pseudo-link, so the
-    pseudo-links are held out. A round is kept if what the others taught, taken alone, retrieves them better than before
-    (`retrieval`) by more than two standard errors, and if the known links (int64 [l, 2]), from 20 on, become
-    more likely.
+    This is transductive: it also learns from the unlinked pages. Each page is described without its own pseudo-link,
+    so the pseudo-links are held out. A round is kept if the score learned from the others alone retrieves them better
+    than before (`retrieval`) by more than two standard errors, and if the known links (int64 [l, 2]), if there are at
+    least 20, become more likely.
     """
     best, rounds = first, []
     for _ in range(ROUNDS):
@@ -75,10 +75,10 @@ def _clearly_better(after: Float64Array, before: Float64Array) -> bool:
 
 
 def retrieval(lists: Described, held_out: Int64Array) -> Float64Array:
-    """Return the reciprocal ranks [e] of the targets of `held_out` (int64 [e, 2]) by the score that only links teach.
+    """Return the reciprocal ranks [e] of the targets of `held_out` (int64 [e, 2]) by a score learned from links.
 
     A target that is not among the candidates has 0; equal scores are in random order, so without the score the result
-    is what is expected by chance.
+    is at chance level.
     """
     position = {row: i for i, row in enumerate(lists.rows.tolist())}
     rows = np.array([position[row] for row in held_out[:, 0].tolist()], np.int64)

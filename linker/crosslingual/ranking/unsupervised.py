@@ -1,4 +1,4 @@
-"""Word pairs without a dictionary and links: the word vectors of both collections, mapped onto each other."""
+"""Word pairs without a dictionary or links: the word vectors of both collections, mapped onto each other."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from linker.corpora.dictionaries import Pair
 from linker.crosslingual.lexicon.alignment import ColumnVectors, agreement, align, word_vectors
 from linker.crosslingual.ranking.evidence import AllEvidence
 
-AGREEMENT = 0.2  # least share of held-out identical words that the mapping finds again; with less, no pair is returned
-LEAST = 0.2  # CSLS of a pair of words
-STRAIGHT = 2.0  # what `align` adds to CSLS
+# minimum share of held-out identical words that the mapping recovers; below it, no pair is returned
+AGREEMENT = 0.2
+LEAST = 0.2  # minimum CSLS of a word pair
+STRAIGHT = 2.0  # constant that `align` adds to CSLS
 
 
 def aligned_words(
@@ -24,10 +25,11 @@ def aligned_words(
     seed: int = 0,
     advance: Callable[[int], object] = lambda done: None,
 ) -> tuple[tuple[Pair, ...], float]:
-    """Return pairs of stems that translate each other, and the share of held-out identical words that were found again.
+    """Return pairs of stems that translate each other, and the share of held-out identical words recovered.
 
-    Words that are spelt alike start the mapping. There are no pairs if it finds fewer of them again than the share
-    `least_agreement`, as happens in small collections. `advance` is called with 1 after each of twice `STEPS`.
+    Words that are spelt alike start the mapping. No pairs are returned if it recovers less than the share
+    `least_agreement` of them, as happens in small collections. `advance` is called with 1 after each of twice
+    `STEPS`.
     """
     x, y = (word_vectors(passages.present) for passages in evidence.passages)
     start = _within(evidence.spelling, x, y)

@@ -14,15 +14,15 @@ import numpy as np
 from indexes.dtypes import Float64Array
 
 Move = tuple[int, int]
-# Passages of either page in one bead: at most four together, as in Vecalign. The first of equally good moves wins.
+# Passages of either page in one bead: at most four in total, as in Vecalign. Of equally good moves, the first wins.
 MOVES: tuple[Move, ...] = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1), (2, 2))
 
 
 @dataclass(frozen=True, slots=True)
 class Bead:
-    """Source passages and target passages, as ranges of positions, that translate each other, and what that costs.
+    """Source and target passages that translate each other, as ranges of positions, and the cost of joining them.
 
-    One of the two ranges is empty where a passage is skipped.
+    One of the two ranges is empty if a passage is skipped.
     """
 
     source: range
@@ -32,10 +32,10 @@ class Bead:
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What each move costs between n source and m target passages.
+    """The cost of each move between n source and m target passages.
 
     `moves[a, b]`: float64 [..., n − a + 1, m − b + 1], the cost of joining source passages i … i + a − 1 to target
-    passages j … j + b − 1, infinite where that is impossible; absent where a > n or b > m. `source_skips` [..., n] and
+    passages j … j + b − 1, infinite if that is impossible; absent if a > n or b > m. `source_skips` [..., n] and
     `target_skips` [..., m]: the finite cost of leaving a passage out. Leading axes are pages aligned side by side.
     """
 
@@ -47,7 +47,7 @@ class Costs:
 def least_costs(costs: Costs) -> Float64Array:
     """Return the cost of the cheapest alignment of the first i with the first j passages: [..., n + 1, m + 1].
 
-    All j of one i are computed together: skipping target passages is a running minimum once the cost of skipping the
+    All j for one i are computed together: skipping target passages is a running minimum once the cost of skipping the
     first j is subtracted.
     """
     n, m = costs.source_skips.shape[-1], costs.target_skips.shape[-1]

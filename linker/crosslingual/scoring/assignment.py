@@ -64,9 +64,9 @@ def promote(candidates: Candidates, partner: Int64Array) -> Candidates:
 def one_to_one(
     ranking: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]
 ) -> tuple[Candidates, Float32Array]:
-    """Return the candidates with each target first at most once, and the score of the first, float32 [n], 0 for none.
+    """Return the candidates with each target first at most once, and each first score, float32 [n], 0 for none.
 
-    A promoted target keeps its score; those that it overtook are lowered to it.
+    A promoted target keeps its score; the scores of the targets it overtook are lowered to it.
     """
     candidates = promote(ranking, greedy(ranking, source_ids, target_ids))
     promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)
@@ -94,7 +94,7 @@ def _greedy(
 
 
 def pigeonhole(candidates: Candidates, partner: Int64Array) -> Candidates:
-    """Return each source's candidates reordered: its partner, targets that are nobody's partner, then the rest.
+    """Return each source's candidates reordered: its partner, targets without a partner, then the rest.
 
     `partner`: int64 [n], −1 for none. As in the LINA runs, a matched target only fills the last ranks elsewhere.
     """
@@ -107,7 +107,7 @@ def pigeonhole(candidates: Candidates, partner: Int64Array) -> Candidates:
 
 
 def descending(candidates: Candidates) -> Candidates:
-    """Return the candidates with scores raised as little as necessary to decrease strictly in each row.
+    """Return the candidates with scores raised just enough to decrease strictly within each row.
 
     Otherwise an evaluator would break ties by the documents' ids.
     """

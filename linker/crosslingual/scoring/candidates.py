@@ -16,11 +16,11 @@ from indexes.dtypes import Float32Array, Int32Array, Int64Array
 from linker.crosslingual.pages.chunks import in_order
 
 Hashes = npt.NDArray[np.uint64]
-# Scores that agree to this many decimals count as equal: the order of summation changes the digits beyond.
+# Scores that agree to this many decimals count as equal: the order of summation affects later digits.
 DECIMALS = 6
 BLOCK = 256
-MERGED = 32  # rows of a block
-GROUP = 64  # columns that share a maximum, which is examined first
+MERGED = 32  # rows merged at a time
+GROUP = 64  # columns that share a maximum, examined first
 DEPTH = 100  # candidates per source before re-ranking
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -30,7 +30,7 @@ class PagePairScorer(Protocol):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of source and of target pages."""
+        """Numbers of source and target pages."""
         ...
 
     def block(self, begin: int, end: int) -> Float32Array:
@@ -49,7 +49,7 @@ class Candidates:
     scores: Float32Array
 
     def cut(self, k: int) -> Candidates:
-        """Return the first k candidates of each source: [n, k]."""
+        """Return the first k candidates for each source: [n, k]."""
         return Candidates(self.targets[:, :k], self.scores[:, :k])
 
     def pairs(self) -> tuple[Int64Array, Int64Array, Float32Array]:
@@ -60,10 +60,11 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The candidates of a pass over all pairs, and the mean score of each page with its nearest neighbours.
+    """The candidates from a pass over all pairs, and each page's mean score with its nearest neighbours.
 
     `forward` float32 [sources] and `backward` float32 [targets] are means over the top k, missing ones counting as 0.
-    `holders` int32 [k, targets]: the sources with the top k scores of each target, in no order, padded with −1.
+    `holders` int32 [k, targets]: the sources with the top k scores of each target, in no particular order, padded
+    with −1.
     """
 
     candidates: Candidates
@@ -116,7 +117,7 @@ def rank(
 class PassState:
     """The state of a pass: candidates of the first `done` sources; `best` float32 [k, m], each target's top k scores.
 
-    The least of the top k scores is in the first row. `holders` int32 [k, m]: the sources that have them, or −1.
+    The lowest of the top k scores is in the first row. `holders` int32 [k, m]: the sources that have them, or −1.
     """
 
     found: Candidates
@@ -133,7 +134,7 @@ class Keeper(Protocol):
         ...
 
     def keep(self, progress: PassState) -> None:
-        """Save the state if the last save is long enough ago."""
+        """Save the state if enough time has passed since the last save."""
         ...
 
 
@@ -183,7 +184,7 @@ def nearest(
 
 
 def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Candidates:
-    """Rank the top k of each row; all ties with the k-th are compared, so that the input's order decides nothing.
+    """Rank the top k of each row; all ties with the k-th are compared, so that the input order has no effect.
 
     The k-th greatest maximum of the groups of columns bounds the k-th best score from below, so only groups that reach
     it are examined: partitioning whole rows costs ten times as much.
@@ -192,7 +193,7 @@ def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Ca
     width = min(GROUP, max(1, m // (4 * k)))
     count = m // width
     whole = count * width
-    # Group g has the columns g, g + count, g + 2 count …, so that maxima are taken of whole vectors.
+    # Group g has the columns g, g + count, g + 2 count …, so that maxima are taken over whole vectors.
     tops = np.concatenate((scores[:, :whole].reshape(n, width, -1).max(axis=1), scores[:, whole:]), axis=1)
     least = np.partition(tops, tops.shape[1] - k, axis=1)[:, tops.shape[1] - k] - 10.0**-DECIMALS
     least = np.maximum(least, np.finfo(np.float32).tiny)
@@ -209,7 +210,7 @@ def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Ca
 def _raise(progress: PassState, scores: Float32Array, begin: int) -> None:
     """Merge a block, whose first source is `begin`, into the top k scores of each column.
 
-    It is merged a few rows at a time: the fewer, the fewer columns have a score among them that matters.
+    It is merged a few rows at a time: the fewer the rows, the fewer columns need to be updated.
     """
     k = len(progress.best)
     for start in range(0, len(scores), MERGED):

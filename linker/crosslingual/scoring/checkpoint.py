@@ -17,7 +17,7 @@ from linker.base.files import write_atomically
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.scoring.candidates import Candidates, PassState
 
-# What numpy and zipfile raise on a damaged file.
+# Errors from numpy and zipfile for a damaged file.
 DAMAGE = (
     OSError,
     ValueError,
@@ -46,7 +46,7 @@ class Checkpoint:
     _written: float = field(default_factory=time.monotonic)
 
     def restore(self, progress: PassState) -> None:
-        """Fill `progress` with the saved state. Raises InputError if it is damaged or of another task."""
+        """Fill `progress` with the saved state. Raises InputError if it is damaged or belongs to another task."""
         if not self.resume or not self.path.exists():
             return
         try:
@@ -65,7 +65,7 @@ class Checkpoint:
             raise InputError(f"{self.path} is damaged ({e}): remove it to start again") from e
 
     def keep(self, progress: PassState) -> None:
-        """Write the state atomically, if the last write is long enough ago. Raises InputError if writing fails."""
+        """Write the state atomically if the last write was long enough ago. Raises InputError if writing fails."""
         if time.monotonic() - self._written < self.every:
             return
         buffer = io.BytesIO()
@@ -89,7 +89,7 @@ class Checkpoint:
 
 
 def fingerprint(*parts: Pages | str) -> str:
-    """Return a hash, in hexadecimal, of pages (ids, texts, language) and strings."""
+    """Return a hexadecimal hash of pages (ids, texts, language) and strings."""
     digest = xxhash.xxh3_128()
     for part in parts:
         words = (part,) if isinstance(part, str) else (part.language.code, *part.ids, *part.texts)

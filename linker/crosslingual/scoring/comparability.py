@@ -21,7 +21,7 @@ Direction = Literal["both", "forward", "backward"]
 
 
 def idf(terms: Terms) -> Float32Array:
-    """Return ln((N + 1) / (df + 1)) for each term: float32 [v]; the pages of the background count as well."""
+    """Return ln((N + 1) / (df + 1)) for each term: float32 [v]; the background pages are also counted."""
     n, often = terms.counts.shape[0], terms.document_frequency
     if terms.background:
         n, often = n + terms.background[1], often + terms.background[0]
@@ -38,7 +38,7 @@ class Comparability:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of source and of target pages."""
+        """Numbers of source and target pages."""
         return self.hits[0].shape
 
     def block(self, begin: int, end: int) -> Float32Array:
@@ -46,7 +46,7 @@ class Comparability:
         scores = self.hits[0].block(begin, end)
         for hits in self.hits[1:]:
             scores += hits.block(begin, end)
-        # Row by row, in the processor's cache. Without mass there are no hits either, and the score stays 0.
+        # Row by row, to stay in the CPU cache. Without mass there are no hits either, and the score stays 0.
         others = np.maximum(self.target_mass, np.finfo(np.float32).tiny)
         for i, mass in enumerate(self.source_mass[begin:end]):
             scores[i] /= mass + others
@@ -62,7 +62,7 @@ def comparability(
     weighting: Weighting = "idf",
     direction: Direction = "both",
 ) -> Comparability:
-    """Return M of Li & Gaussier for two collections. `relation`: CSR [v source, v target], non-zero for translations.
+    """Return Li & Gaussier's M for two collections. `relation`: CSR [v source, v target], non-zero for translations.
 
     `known`: the terms that count in the denominator, bool [v source] and [v target] (`Lexicon.known`); by default the
     terms of the relation, which excludes words whose translations are on no page.
@@ -88,7 +88,8 @@ def comparability(
 def translated_cosine(source: Terms, target: Terms, relation: csr_array) -> SplitProduct:
     """Return cosines of tf-idf vectors, (1 + ln tf) · idf of the targets, after translating the source pages.
 
-    `relation`: CSR [v source, v target]. A term's mass is divided among its translations; without any it is dropped.
+    `relation`: CSR [v source, v target]. A term's mass is divided among its translations; without any, the term is
+    dropped.
     """
     share = _scaled_rows(relation, _inverse(_sums(relation, 1)))
     weights = idf(target)
@@ -126,7 +127,7 @@ def _binary(matrix: csr_array) -> csr_array:
 
 
 def _restricted(terms: Terms, known: BoolArray) -> csr_array:
-    """Return the 0/1 rows of pages over terms, restricted to the `known` ones (bool [v])."""
+    """Return the pages' 0/1 rows over terms, restricted to `known` terms (bool [v])."""
     present = terms.present.copy()
     present.data *= known.astype(np.float32)[present.indices]
     present.eliminate_zeros()

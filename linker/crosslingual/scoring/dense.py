@@ -26,7 +26,7 @@ class Cosines:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of source and of target pages."""
+        """Numbers of source and target pages."""
         return len(self.source), len(self.target)
 
     def block(self, begin: int, end: int) -> Float32Array:
@@ -50,7 +50,7 @@ def encode_pages(
 
 
 def chunks(text: str, size: int = CHUNK) -> list[str]:
-    """Return the text in chunks of at most `size` letters, cut at whitespace; a wide character counts as four."""
+    """Return the text in chunks of at most `size` letters, split at whitespace; a wide character counts as four."""
     completed: list[str] = []
     current: list[str] = []
     used = 0

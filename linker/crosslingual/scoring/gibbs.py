@@ -1,7 +1,7 @@
-"""Polylingual topics (Mimno et al. 2009) by collapsed Gibbs sampling (Griffiths & Steyvers, 2004), as AUT learned them.
+"""Polylingual topics (Mimno et al. 2009) by collapsed Gibbs sampling (Griffiths & Steyvers, 2004), as in AUT.
 
 A token of language l on page d, of word w, gets topic k with a probability proportional to
-(n_dk + α)(n^l_kw + β)/(n^l_k + V_l β). The counts n are those of all other tokens; n_dk is over all languages of d.
+(n_dk + α)(n^l_kw + β)/(n^l_k + V_l β). The counts n cover all other tokens; n_dk is over all languages of d.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class TopicTokens:
-    """The tokens of one language: page and word of each, int32 [t], and its topic, which `sweep` replaces.
+    """The tokens of one language: each token's page and word, int32 [t], and its topic, which `sweep` replaces.
 
     `by_word` float64 [v, k] and `totals` float64 [k] count the topics of words and of all tokens.
     """
@@ -35,7 +35,7 @@ class TopicTokens:
 
     @classmethod
     def drawn(cls, counts: sp.csr_array, by_page: Float64Array, rng: np.random.Generator) -> Self:
-        """Return the tokens of pages in random order with random topics, which are added to `by_page` [n, k]."""
+        """Return the pages' tokens in random order with random topics, which are added to `by_page` [n, k]."""
         cell, size = counts.tocoo(), by_page.shape[1]
         order = rng.permutation(np.repeat(np.arange(cell.nnz), cell.data.astype(np.int64)))
         pages, words = (np.ascontiguousarray(x[order], np.int32) for x in (cell.row, cell.col))
@@ -46,7 +46,7 @@ class TopicTokens:
         return cls(pages, words, topics, by_word, by_word.sum(0))
 
     def sweep(self, by_page: Float64Array, alpha: float, beta: float, uniform: Float64Array) -> None:
-        """Draw the topic of each token again, with the numbers `uniform` float64 [t] in [0, 1); change all counts.
+        """Redraw each token's topic, from the random numbers `uniform` float64 [t] in [0, 1); update counts.
 
         `by_page` float64 [n, k] counts the topics of pages over all languages.
         """
@@ -68,7 +68,7 @@ def sample_topics(
 ) -> PolylingualTopics:
     """Return `size` topics sampled from linked pages: `pages[l]` CSR counts [n, v_l], row i of all languages linked.
 
-    Word probabilities are their means over the second half of the `rounds` sweeps.
+    Word probabilities are means over the second half of the `rounds` sweeps.
     """
     rng = np.random.default_rng(seed)
     alpha = alpha_sum / size

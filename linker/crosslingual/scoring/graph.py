@@ -16,7 +16,7 @@ NEAREST = 4  # neighbours in the margin
 class Graph:
     """Pairs of source and target pages: `rows` and `columns` int64 [p], sorted by row and column, each pair once.
 
-    `shape`: the number of source and of target pages, whose rows and columns the pairs name.
+    `shape`: the numbers of source and target pages, to whose rows and columns the pairs refer.
     """
 
     rows: Int64Array
@@ -27,7 +27,7 @@ class Graph:
     def of(cls, rows: Int64Array, columns: Int64Array, shape: tuple[int, int]) -> Graph:
         """Return the graph of pairs in any order, with repetitions: int64 [pairs] each."""
         keys = np.sort(np.asarray(rows, np.int64) * shape[1] + columns)
-        # np.unique makes a hash table, which takes a hundred times as long.
+        # np.unique builds a hash table, which takes a hundred times as long.
         keys = keys[np.diff(keys, prepend=-1) > 0]
         return cls(keys // shape[1], keys % shape[1], shape)
 
@@ -45,7 +45,7 @@ class Graph:
         return Graph(self.rows[keep], self.columns[keep], self.shape)
 
     def around(self, rows: BoolArray) -> Graph:
-        """Return the pairs of the target pages that `rows` (bool [n]) have pairs with: theirs and their rivals'."""
+        """Return the pairs of all target pages paired with `rows` (bool [n]): those of the rows and their rivals."""
         columns = np.zeros(self.shape[1], np.bool_)
         columns[self.columns[rows[self.rows]]] = True
         return self.only(np.ones(self.shape[0], np.bool_), columns)
@@ -62,26 +62,25 @@ class Graph:
 
     @cached_property
     def row_segments(self) -> Stretches:
-        """The pairs of each source page that has any."""
+        """The pairs of each source page that has pairs."""
         return Stretches.between(self.begin)
 
     @cached_property
     def column_segments(self) -> Stretches:
-        """The pairs, ordered by column, of each target page that has any."""
+        """The pairs, ordered by column, of each target page that has pairs."""
         return Stretches.between(self.column_begin)
 
     @cached_property
     def column_begin(self) -> Int64Array:
-        """First place in `by_column` of each target page: int64 [m + 1]."""
+        """First position of each target page in `by_column`: int64 [m + 1]."""
         return np.append(0, np.cumsum(np.bincount(self.columns, minlength=self.shape[1])))
 
 
 @dataclass(frozen=True, eq=False)
 class PairStatistics:
-    """Statistics of a score over the pairs of each row, or of each column, as numbers of each pair: float32 [p].
+    """Statistics of a score over the pairs of each row, or of each column, as one value per pair: float32 [p].
 
-    `values` [p] are sorted by `segments`, to which the pairs at `order` belong; each statistic is computed when it is
-    asked for.
+    `values` [p] are sorted by `segments`, to which the pairs at `order` belong; each statistic is computed on demand.
     """
 
     values: Float32Array
@@ -95,7 +94,7 @@ class PairStatistics:
 
     @property
     def deviation(self) -> Float32Array:
-        """The row's standard deviation, to which that of all pairs adds one more pair, because a row may have few."""
+        """The row's standard deviation, smoothed by one pseudo-pair from all pairs, because a row may have few."""
         return self._moments[1]
 
     @property
@@ -129,7 +128,7 @@ class PairStatistics:
         return self._placed(rival), self._placed(top.mean(axis=0)[segment])
 
     def _placed(self, numbers: Float32Array) -> Float32Array:
-        """Return numbers of the sorted pairs in the order of the graph's pairs."""
+        """Return values of the sorted pairs in the order of the graph's pairs."""
         if self.order is None:
             return numbers
         back = np.empty_like(numbers)
@@ -139,7 +138,7 @@ class PairStatistics:
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Pairs in s groups that follow one another: `sizes` and the first of each, `starts`, int64 [s]; none is empty."""
+    """Pairs in s groups that follow one another: `sizes` and first pairs, `starts`, int64 [s]; no group is empty."""
 
     sizes: Int64Array
 
@@ -171,7 +170,7 @@ def column_statistics(graph: Graph, values: Float32Array) -> PairStatistics:
 
 
 def _top(values: Float32Array, starts: Int64Array, segment: Int64Array) -> tuple[Float32Array, Int64Array]:
-    """Return the highest scores of each segment, float32 [4, s], 0 if there are fewer, and the place of the best."""
+    """Return the highest scores of each segment, float32 [4, s], 0 if there are fewer, and the best's position."""
     left = values.copy()
     top = np.zeros((NEAREST, len(starts)), np.float32)
     holder = np.zeros(len(starts), np.int64)

@@ -17,7 +17,7 @@ from linker.crosslingual.scoring.split_product import SplitProduct
 
 @dataclass(frozen=True, slots=True)
 class HapaxRules:
-    """What counts as a hapax: a whitespace-separated string that occurs once on its page.
+    """Definition of a hapax: a whitespace-separated string that occurs once on its page.
 
     `min_length` is in characters; `lower` ignores case; `strip` removes punctuation at both ends; `digits` admits
     strings with digits; `transliterate` romanises; `ngrams` > 0 compares character n-grams of that length instead.
@@ -53,13 +53,13 @@ class SharedHapaxes:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of source and of target pages."""
+        """Numbers of source and target pages."""
         return self.shared.shape
 
     def block(self, begin: int, end: int) -> Float32Array:
         """Return n + Dice/2 of the source pages begin … end−1: float32 [end − begin, targets]."""
         n = self.shared.block(begin, end)
-        # Row by row, in the processor's cache. Without hapaxes nothing is shared either, and the quotient is 0.
+        # Row by row, to stay in the CPU cache. Without hapaxes nothing is shared either, and the quotient is 0.
         others = np.maximum(self.target_sizes, 1)
         for i, size in enumerate(self.source_sizes[begin:end]):
             n[i] += n[i] / (size + others)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from indexes.arrays import normalised
 from indexes.dtypes import Float32Array
 
-EXACT = 3000  # linked pages; up to here their full Gram matrix is decomposed
+EXACT = 3000  # maximum linked pages whose full Gram matrix is decomposed
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def names_in(text: str) -> list[str]:
-    """Return, romanised, capitalised words, and words in Latin letters in a text of another script.
+    """Return, romanised, capitalised words, and words in Latin letters within text in another script.
 
     A cheap substitute for a named-entity recogniser that needs no model; in German it returns every noun.
     """
@@ -49,7 +49,7 @@ def shared_names(source: Pages, target: Pages) -> dict[str, Restrictable]:
 
 
 def _aligned(x: Terms, y: Terms) -> tuple[sp.csr_array, sp.csr_array]:
-    """Return the 0/1 rows of both collections over the terms that both contain."""
+    """Return the 0/1 rows of both collections over their common terms."""
     shared = sorted(x.position.keys() & y.position.keys())
     left = x.present[:, [x.position[t] for t in shared]]
     right = y.present[:, [y.position[t] for t in shared]]

@@ -1,4 +1,4 @@
-"""What Vecalign's moves cost between the passages of one page and those of several candidate pages."""
+"""The costs of Vecalign's moves between the passages of one page and those of several candidate pages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from linker.crosslingual.scoring.passage_vectors import MOST, PassageVectors, wi
 class PassageCosts:
     """Costs of aligning pages of two collections; `skip`: the cost of leaving a passage out.
 
-    Joining a source and b target passages costs a · b · (1 − cosine), divided by the mean of what their distances to
-    all passages of the other collection are on average (Thompson & Koehn sample random passages instead). A link of two
-    unrelated passages thus costs about 1. The vector of several passages is the sum of theirs, where Thompson & Koehn
-    encode their text again. `means`: the mean vectors of two larger collections, float64 [d] each, where only a part of
-    them is here.
+    Joining a source and b target passages costs a · b · (1 − cosine), divided by the mean of their average distances
+    to all passages of the other collection (Thompson & Koehn sample random passages instead). A link between two
+    unrelated passages thus costs about 1. The vector of several passages is the sum of their vectors, whereas
+    Thompson & Koehn encode the joined text. `means`: the mean vectors of two larger collections, float64 [d] each, if
+    these pages are only a part of them.
     """
 
     source: PassageVectors
@@ -40,9 +40,9 @@ class PassageCosts:
         return _mean_distances(self.target, self.means[0] if self.means else self.source.mean)
 
     def between(self, row: int, cosines: Float32Array, places: Int64Array) -> Costs:
-        """Return the costs of aligning a source page with c target pages, from what `cosines_of` returned.
+        """Return the costs of aligning a source page with c target pages, from the result of `cosines_of`.
 
-        Skipping a place beyond a page's last passage is free.
+        Skipping a position beyond a page's last passage is free.
         """
         begin, end = self.source.begin[row : row + 2].tolist()
         moves = {}
@@ -53,7 +53,7 @@ class PassageCosts:
                 product = _joined(cosines, a, b)
                 product /= self.source.lengths[a - 1][x, None] * self.target.lengths[b - 1][first][:, None]
                 typical = self.source_distances[a - 1][x, None] + self.target_distances[b - 1][first][:, None]
-                # Rounded, since otherwise rounding errors would join two pairs of equal passages.
+                # Rounded, because rounding errors would otherwise join two pairs of equal passages.
                 distance = np.maximum(1 - np.round(product, DECIMALS), 0)
                 cost = 2 * a * b * distance / np.maximum(typical, 1e-6)
                 moves[a, b] = np.where(last[:, None] >= 0, cost, np.inf)

@@ -12,7 +12,8 @@ from linker.crosslingual.scoring.alignment import Costs, least_costs
 from linker.crosslingual.scoring.passage_vectors import PassageVectors, cosines_of
 
 PARTS = ("max", "mean", "align")
-MEAN_POWER, ALIGN_POWER = 5, 4  # of a margin, so that close passages count most (chosen on training pages)
+# powers of a margin, so that close passages count most (chosen on training pages)
+MEAN_POWER, ALIGN_POWER = 5, 4
 AT_A_TIME = 1 << 20  # pairs of passages compared at a time
 
 
@@ -35,7 +36,7 @@ class PassageScores:
         return tuple(f"encoder.{part}" for part in PARTS)
 
     def features(self, rows: Int64Array, candidates: Int64Array) -> Float32Array:
-        """Return float32 [n, c, 3] for the source pages `rows` [n] and their `candidates` [n, c]; 0 for a missing one.
+        """Return float32 [n, c, 3] for the source pages `rows` [n] and their `candidates` [n, c]; 0 if missing.
 
         The greatest margin of two passages; the power mean of each passage's greatest margin, the geometric mean of
         both directions; and the margins along the best monotone alignment, to a power, summed and divided by the root
@@ -50,7 +51,7 @@ class PassageScores:
         return out
 
     def _groups(self, row: int, candidates: Int64Array, sizes: Int64Array) -> Iterator[Int64Array]:
-        """Yield candidates of similar size together: few enough that the comparison stays in the cache."""
+        """Yield groups of candidates of similar size, small enough that the comparison stays in the cache."""
         length = int(self.source.begin[row + 1] - self.source.begin[row])
         ordered = candidates[np.argsort(sizes[candidates], kind="stable")]
         first = 0
@@ -76,6 +77,6 @@ class PassageScores:
 
 
 def _along_the_best_path(gains: Float64Array) -> Float64Array:
-    """Return the greatest sum of gains [c, n, m] over pairs that do not cross, each passage in one at most: [c]."""
+    """Return the greatest sum of gains [c, n, m] over non-crossing pairs, each passage in at most one: [c]."""
     free = np.zeros(gains.shape[:2]), np.zeros((len(gains), gains.shape[2]))
     return -least_costs(Costs({(1, 1): -gains}, *free))[:, -1, -1]

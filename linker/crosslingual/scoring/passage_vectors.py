@@ -1,4 +1,4 @@
-"""Pages as sequences of passages with a vector each, and what it costs to align two such sequences."""
+"""Pages as sequences of passages with a vector each, and the cost of aligning two such sequences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linker.crosslingual.scoring.alignment import MOVES
 from linker.crosslingual.scoring.dense import chunks, letter_count
 from linker.encoders.interface import Encoder
 
-LONGEST, SHORTEST = 300, 100  # Latin letters: longer lines are cut, shorter ones joined
+LONGEST, SHORTEST = 300, 100  # Latin letters: longer lines are split, shorter ones joined
 BATCH = 1024  # passages encoded at a time
 MOST = max(a for a, _ in MOVES)  # passages of one page in a bead
 
@@ -36,7 +36,7 @@ class PassageVectors:
 
     @cached_property
     def mean(self) -> Float64Array:
-        """Mean of the vectors: float64 [d]; its product with a vector is the mean cosine with all passages."""
+        """Mean of the vectors: float64 [d]; its dot product with a vector is the mean cosine with all passages."""
         total = np.asarray(self.vectors.sum(axis=0), np.float64).ravel()
         return np.divide(total, max(1, self.vectors.shape[0]))
 
@@ -44,7 +44,7 @@ class PassageVectors:
     def lengths(self) -> list[Float64Array]:
         """Lengths of the sums of 1, 2, … consecutive vectors from each passage on: float64 [p] each.
 
-        A passage without a vector counts as one at right angles to all others; otherwise, joining it would cost little.
+        A passage without a vector is treated as orthogonal to all others; otherwise, joining it would cost little.
         """
         same, following, after = (self._products(lag) for lag in range(MOST))
         same = np.where(same > 0, same, 1.0)
@@ -53,7 +53,7 @@ class PassageVectors:
         return [np.sqrt(np.maximum(squares, 1e-12)) for squares in (same, pairs, triples)]
 
     def _products(self, lag: int) -> Float64Array:
-        """Return the product of each vector with the one `lag` passages later: float64 [p], 0 for the last."""
+        """Return the dot product of each vector with the vector `lag` passages later: float64 [p], 0 for the last."""
         size = self.vectors.shape[0]
         values = np.zeros(size)
         x, y = self.vectors[: max(0, size - lag)], self.vectors[lag:]
@@ -65,14 +65,14 @@ class PassageVectors:
 
 
 def windows(values: Float64Array, size: int) -> Float64Array:
-    """Return the sums of up to `size` consecutive values from each on: float64 [n]."""
+    """Return the sums of up to `size` consecutive values starting at each value: float64 [n]."""
     total = np.concatenate(([0.0], np.cumsum(values)))
     end = np.minimum(np.arange(len(values)) + size, len(values))
     return total[end] - total[:-1]
 
 
 def extents(parts: Sequence[Sequence[str]]) -> Int64Array:
-    """Return where the passages of each text begin among all passages, and their number: int64 [n + 1]."""
+    """Return the index of each text's first passage among all passages, and their number: int64 [n + 1]."""
     return np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
 
 
@@ -96,9 +96,9 @@ def passages(text: str) -> list[str]:
 def encode_passages(
     encoder: Encoder, texts: Sequence[str], advance: Callable[[int], object] = lambda done: None
 ) -> PassageVectors:
-    """Encode each passage of each text once; texts of similar length go together, which saves padding.
+    """Encode each passage of each text once; texts of similar length are batched, which saves padding.
 
-    `advance` is called with numbers of texts.
+    `advance` is called with the number of texts encoded.
     """
     parts = [passages(text) for text in texts]
     return encode_parts(encoder, parts, advance)
@@ -107,7 +107,7 @@ def encode_passages(
 def encode_parts(
     encoder: Encoder, parts: Sequence[Sequence[str]], advance: Callable[[int], object] = lambda done: None
 ) -> PassageVectors:
-    """Encode texts that are already cut: `parts` holds the passages of each."""
+    """Encode texts that are already split: `parts` holds the passages of each."""
     begin = extents(parts)
     flat = [passage for part in parts for passage in part]
     vectors = np.zeros((len(flat), encoder.dim), np.float32)
@@ -128,7 +128,8 @@ def cosines_of(
 ) -> tuple[Float32Array, Int64Array]:
     """Return the cosines of a page's n passages with those of c pages, side by side, and the rows of the latter.
 
-    float32 [c, n, m], 0 beyond a page's last passage; int64 [c, m], −1 there; m is the most passages of a page.
+    float32 [c, n, m], 0 beyond a page's last passage; int64 [c, m], −1 there; m is the largest number of passages of
+    a page.
     """
     begin, end = target.begin[columns], target.begin[columns + 1]
     places = begin[:, None] + np.arange(int((end - begin).max(initial=0)))

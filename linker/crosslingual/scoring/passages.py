@@ -19,13 +19,13 @@ from linker.crosslingual.pages.pages import Terms, narrow
 from linker.crosslingual.scoring.comparability import idf
 from linker.crosslingual.scoring.scores import scale_columns, stochastic, unit_rows
 
-LENGTH = 30  # terms per passage; shorter lines are joined, lines of more than twice as many are cut
-PAGES = 32  # whose passages are compared together
+LENGTH = 30  # terms per passage; shorter lines are joined, lines of more than twice as many terms are split
+PAGES = 32  # pages whose passages are compared together
 PARTS = ("mean", "best", "best3", "third", "back", "back_third")
 
 
 def cut_passages(text: str, split: Callable[[str], list[str]]) -> list[list[str]]:
-    """Return the terms of a text in passages of about 30, cut at line ends; at least one, which may be empty."""
+    """Return a text's terms in passages of about 30, split at line ends; at least one passage, possibly empty."""
     passages: list[list[str]] = []
     current: list[str] = []
     for line in text.split("\n"):
@@ -63,7 +63,7 @@ class Passages:
         return Factor.of(self.vectors)
 
     def of(self, pages: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return where each of `pages` [c] begins among their passages, int64 [c], and these passages, int64 [p]."""
+        """Return the start of each of `pages` [c] among their passages, int64 [c], and these passages, int64 [p]."""
         sizes = np.diff(self.begin)[pages]
         first = np.cumsum(sizes) - sizes
         return first, np.arange(sizes.sum()) + np.repeat(self.begin[pages] - first, sizes)
@@ -87,7 +87,7 @@ def passages_of(texts: Sequence[str], split: Callable[[str], list[str]], terms: 
 def _cut(
     split: Callable[[str], list[str]], position: Mapping[str, int], texts: Sequence[str]
 ) -> tuple[Int32Array, Int32Array, Int32Array]:
-    """Return the columns of all passages of some texts, the number of columns per passage, and of passages per text."""
+    """Return the columns of all passages of some texts, their number per passage, and the passages per text."""
     columns: list[int] = []
     lengths, passages = [], []
     for text in texts:
@@ -122,8 +122,9 @@ class PassageMatcher:
     def features(self, rows: Int64Array, candidates: Int64Array) -> Float32Array:
         """Return float32 [n, c, 6] for the source pages `rows` [n] and their `candidates` [n, c].
 
-        Of each source passage's best cosine on the candidate page: the weighted mean, the maximum, and the means of the
-        best three and of the best third. In the other direction: the weighted mean and the mean of the best third.
+        From each source passage's best cosine on the candidate page: the weighted mean, the maximum, and the means of
+        the best three and of the best third. In the other direction: the weighted mean and the mean of the best
+        third.
         """
         out = np.zeros((*candidates.shape, len(PARTS)), np.float32)
 

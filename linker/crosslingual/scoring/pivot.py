@@ -28,7 +28,7 @@ class Pivoted:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of source and of target pages."""
+        """Numbers of source and target pages."""
         return self.direct.shape
 
     def block(self, begin: int, end: int) -> Float32Array:

@@ -1,6 +1,6 @@
-"""Scores of pairs of pages as products of two matrices: of all pairs by blocks, or of given pairs.
+"""Scores of pairs of pages as products of two matrices: for all pairs in blocks, or for given pairs.
 
-`Scores` holds several by name and makes them when they are asked for.
+`Scores` holds several by name and computes them on demand.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SparseOrDense = sp.csr_array | sp.csc_array | Float32Array
 
 
 class Restrictable(Protocol):
-    """A score of pairs of pages: all of them by blocks, given ones, and those of some of the pages."""
+    """A score of pairs of pages: all pairs in blocks, given pairs, and the pairs of some of the pages."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -63,7 +63,7 @@ class WeightedProduct:
         return self.blocks()
 
     def blocks(self) -> Blocks:
-        """Return the same scores in the form that is fast for all pairs, which does not keep this one alive."""
+        """Return the same scores in a form that is fast for all pairs and does not keep this object alive."""
         return Blocks((self._fast(self.left),), self.source_mass, self.target_mass)
 
     def block(self, begin: int, end: int) -> Float32Array:
@@ -81,7 +81,7 @@ class WeightedProduct:
         return _divided(values, graph, self.source_mass, self.target_mass)
 
     def on_disk(self) -> WeightedProduct:
-        """Return the same product of sparse matrices that take little memory except while they are used."""
+        """Return the same product, with sparse matrices that take little memory except in use."""
         left, right = on_disk(csr(self.left)), on_disk(csr(self.right.T))
         return replace(self, left=left, right=right.T)
 
@@ -100,7 +100,7 @@ class WeightedProduct:
         return Blocks((self._fast(left[rows], columns),), source, target)
 
     def _fast(self, left: SparseOrDense, columns: Int64Array | None = None) -> SplitProduct | DenseProduct:
-        """Return `left` [n', d] · the `columns` (int64 [m']), by default all, of the right factor."""
+        """Return `left` [n', d] · the `columns` (int64 [m']), by default all, in the right factor."""
         if not (sp.issparse(left) and sp.issparse(self.right)):
             return DenseProduct(left, self.right if columns is None else self.right[:, columns])
         product = SplitProduct.of(csr(left), csr(self.right.T), chosen=columns)
@@ -133,7 +133,7 @@ class DenseProduct:
 class Sum:
     """The sum of products [n, m], divided by `source_mass` [n] + `target_mass` [m].
 
-    `products` make them: those of many pages are large, and so only one of them is held at a time.
+    `products` create them: with many pages they are large, so only one is held at a time.
     """
 
     products: tuple[Callable[[], WeightedProduct], ...]
@@ -202,7 +202,7 @@ class Blocks:
 def _sparse_dots(left: sp.csr_array, right: sp.csr_array, graph: Graph) -> Float32Array:
     """Return the products of the graph's rows of `left` [n, d] and `right` [m, d]: float32 [pairs].
 
-    The time is that of reading one row per pair, so it is the side with the shorter rows that is read.
+    The time goes into reading one row per pair, so the side with the shorter rows is read.
     """
     if left.nnz * right.shape[0] >= right.nnz * left.shape[0]:
         return dots(left, right, graph.begin, graph.columns)
@@ -247,10 +247,10 @@ class Dense:
 
 
 class Scores(Mapping[str, Restrictable]):
-    """Scores by name, each computed when it is asked for; those of many pages together may not fit into memory."""
+    """Scores by name, each computed on demand; for many pages, they may not all fit into memory together."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Restrictable]], *, keep: bool = False) -> None:
-        """`makers`: a function without arguments for each name; `keep`: whether to keep what they return."""
+        """`makers`: a function without arguments for each name; `keep`: whether to keep their results."""
         self._makers = {name: cache(make) if keep else make for name, make in makers.items()}
 
     def __getitem__(self, name: str) -> Restrictable:

@@ -1,4 +1,4 @@
-"""Retrieval of candidate pairs: exact passes over all pairs of pages, of which each page keeps its best partners."""
+"""Retrieval of candidate pairs: exact passes over all pairs of pages, in which each page keeps its best partners."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def retrieve(
     stages: Stages,
     stage: str,
 ) -> Graph:
-    """Return the graph of the pairs that the passes keep by those of `scores` that there are.
+    """Return the graph of the pairs that the passes keep by the available `scores`.
 
     Only the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m']) take part. `keys`: strings
     of all pages, whose hashes break ties. The graph is the stage of this name, from which a run can resume.
@@ -61,7 +61,7 @@ def _pass(
     keys: tuple[Sequence[str], Sequence[str]],
     checkpoint: Checkpoint | None,
 ) -> tuple[Int64Array, Int64Array]:
-    """Return the pairs of pages that one pass keeps: int64 sources and targets, in no order."""
+    """Return the pairs of pages that one pass keeps: int64 sources and targets, in no particular order."""
     with bar(score.shape[0], f"retrieving by {step.name}", "pages") as meter:
         found = nearest(
             score,

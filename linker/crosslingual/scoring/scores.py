@@ -28,9 +28,9 @@ FROM_PAGE = 0.3  # share of words that the translation model draws from the page
 
 
 def coverage(source: Terms, target: Terms, translations: sp.csr_array, *, keep: bool = True) -> Sum:
-    """Return idf-weighted M [n, m]: the share of both pages' translatable words with a translation on the other.
+    """Return idf-weighted M [n, m]: the share of both pages' translatable words with a translation on the other page.
 
-    `keep`: whether to hold both products, so that they are made once.
+    `keep`: whether to keep both products, so that they are computed once.
     """
     back = _transposed(translations)
     (x, source_mass), (y, target_mass) = _translatable(source, translations), _translatable(target, back)
@@ -63,7 +63,7 @@ def _translated(terms: Terms, translations: sp.csr_array) -> sp.csr_array:
 
 
 def synonyms(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return BM25 [n, m] of the source's terms, where all translations of a term count as that term (Pirkola 1998)."""
+    """Return BM25 [n, m] of the source's terms, counting all translations of a term as that term (Pirkola 1998)."""
     translated = times(target.counts, ones(translations).T)
     lengths = np.asarray(target.counts.sum(axis=1), np.float32).ravel()
     return WeightedProduct(_query_weights(source, translated), _saturated(translated, lengths).T)
@@ -82,7 +82,7 @@ def cosine(source: Terms, target: Terms, translations: sp.csr_array) -> Weighted
 
 
 def translation_model(source: Terms, target: Terms, translations: sp.csr_array) -> WeightedProduct:
-    """Return the mean log ratio [n, m] of the source's words, target's translation model against the collection.
+    """Return the mean log ratio [n, m] of the source's words: the target's translation model vs. the collection.
 
     P(w | page) = .3 · Σ_v P(w | v) tf(v)/|page| + .7 · P(w) (Berger & Lafferty 1999); each word is weighted by the
     square root of its frequency.
@@ -103,7 +103,7 @@ def common(source: Terms, target: Terms) -> WeightedProduct:
     shared = sorted(source.position.keys() & target.position.keys())
     columns = [source.position[t] for t in shared]
     right = target.counts[:, [target.position[t] for t in shared]]
-    del target  # counts of n-grams are the largest part of a task
+    del target  # n-gram counts are the largest part of a task
     weights = idf(Terms(tuple(shared), right))
     right = weighted_by(right, weights)
     left = source.counts[:, columns]
@@ -176,7 +176,7 @@ def _by_rows(
     numbers: npt.NDArray[np.floating],
     function: Callable[[Float32Array, npt.NDArray[np.floating]], npt.NDArray[np.floating]],
 ) -> sp.csr_array:
-    """Return the matrix [n, v] of `function` of each value and its row's number in `numbers` [n]."""
+    """Return the matrix [n, v] of `function` of each value and its row's entry in `numbers` [n]."""
     sizes = np.diff(matrix.indptr)
     return _in_parts(matrix, lambda data, rows, places: function(data, np.repeat(numbers[rows], sizes[rows])))
 
@@ -184,9 +184,9 @@ def _by_rows(
 def _in_parts(
     matrix: sp.csr_array, function: Callable[[Float32Array, slice, slice], npt.NDArray[np.floating]]
 ) -> sp.csr_array:
-    """Return the matrix of `function` of the values of some rows at a time, with these rows and the values' places.
+    """Return the matrix of `function` of the values of some rows at a time, given the rows and the values' positions.
 
-    Temporary arrays of all the values of a large matrix would take several times its own memory.
+    Temporary arrays of all the values of a large matrix would take several times its memory.
     """
     data, begins = np.empty(len(matrix.data), np.float32), matrix.indptr
     first = np.searchsorted(begins, np.arange(0, begins[-1], PART))
@@ -197,7 +197,7 @@ def _in_parts(
 
 
 def scale_columns(matrix: sp.csr_array, factors: npt.NDArray[np.floating]) -> sp.csr_array:
-    """Return the matrix [n, v] with every column multiplied by its factor in `factors` [v]."""
+    """Return the matrix [n, v] with each column multiplied by its factor in `factors` [v]."""
     return _in_parts(matrix, lambda data, rows, places: data * factors[matrix.indices[places]])
 
 

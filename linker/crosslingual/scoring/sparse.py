@@ -1,4 +1,4 @@
-"""Sparse matrices of float32: their products in one thread per core, and their memory in a file."""
+"""Sparse float32 matrices: products with one thread per core, and storage in a mapped file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from indexes.disk.reading import give_back, mapping_of
 from linker.crosslingual.pages.chunks import in_order
 from linker.crosslingual.pages.pages import narrow
 
-MANY_ROWS = 10_000  # rows that are worth a thread
+MANY_ROWS = 10_000  # minimum rows worth a thread
 
 
 def times(left: sp.csr_array, right: sp.csr_array | sp.csc_array) -> sp.csr_array:
-    """Return `left` [n, d] · `right` [d, m], float32 CSR: many rows in one thread per core, for scipy uses one.
+    """Return `left` [n, d] · `right` [d, m], float32 CSR: many rows use one thread per core, as scipy uses one.
 
-    The arrays have room for every pair of values that meets, of which the system gives memory to the part that is
-    written; joining the parts of a product in other arrays would take its memory once more.
+    The arrays have room for every pair of matching values, but the system allocates memory only for the part that is
+    written; joining the parts of a product in other arrays would take its memory twice.
     """
     left, factor = csr(left), csr(right)  # a product of integers and float32 would be float64
     if left.shape[0] <= MANY_ROWS:
@@ -44,9 +44,9 @@ def times(left: sp.csr_array, right: sp.csr_array | sp.csc_array) -> sp.csr_arra
 
 
 def on_disk(matrix: sp.csr_array) -> sp.csr_array:
-    """Return a float32 matrix whose values and columns lie in a mapped file without a name.
+    """Return a float32 matrix whose values and columns are stored in an unnamed mapped file.
 
-    The system drops the pages of such a file where it needs their memory, and so does `release`. Where the temporary
+    The system drops the pages of such a file if it needs their memory, and so does `release`. If the temporary
     directory has no room for it, the matrix stays in memory.
     """
     try:
@@ -62,7 +62,7 @@ def on_disk(matrix: sp.csr_array) -> sp.csr_array:
 
 
 def release(matrix: Any) -> None:
-    """Let the system reclaim the memory of a matrix that is `on_disk`; it is read again when it is needed."""
+    """Let the system reclaim the memory of a matrix that is `on_disk`; it is read again when needed."""
     mapped = mapping_of(matrix.data) if hasattr(matrix, "indptr") else None
     if mapped is not None:
         give_back(mapped)

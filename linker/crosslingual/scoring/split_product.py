@@ -1,6 +1,6 @@
 """An exact product of two sparse matrices in dense row blocks: frequent columns by BLAS, rare ones by posting lists.
 
-A term of half of all pages contributes to a quarter of all pairs, and a sparse product spends its time there. The
+A term on half of all pages contributes to a quarter of all pairs, and a sparse product spends its time there. The
 few hundred such columns are cheaper as a dense product; the others have few entries.
 """
 
@@ -16,7 +16,7 @@ from indexes.dtypes import Float32Array, Int64Array
 from indexes.kernels.products import TILE, PostingLists
 from linker.crosslingual.pages.pages import column_sizes
 
-# Where both cost the same: a pair by posting lists takes about 1.2 ns, a cell of a dense column about 0.025 ns.
+# Break-even point: a pair via posting lists takes about 1.2 ns, a cell of a dense column about 0.025 ns.
 DENSE_SHARE = 0.02
 
 
@@ -43,7 +43,7 @@ class SplitProduct:
         """Return the product of `left` [n, c] and `right` [m, c] transposed.
 
         Columns that contribute to a larger share of pairs than `dense_share` become dense. `chosen`: the rows of
-        `right` that count, int64 [m], by default all; they are copied a tile at a time.
+        `right` to use, int64 [m], by default all; they are copied one tile at a time.
         """
         n = left.shape[0]
         rows = np.arange(right.shape[0]) if chosen is None else chosen
@@ -62,7 +62,7 @@ class SplitProduct:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns of the product."""
+        """Numbers of rows and columns of the product."""
         return self.left_common.shape[0], self.right_common.shape[1]
 
     def block(self, begin: int, end: int) -> Float32Array:

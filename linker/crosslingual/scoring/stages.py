@@ -23,9 +23,9 @@ OWNER = "TASK"  # the file that holds the fingerprint
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """Stages of a run, by name. Each is computed once, and kept in `folder` where there is one.
+    """Stages of a run, by name. Each is computed once, and kept in `folder` if there is one.
 
-    With `resume`, what lies in the folder is used, if it has the same `fingerprint`; otherwise the folder is emptied.
+    With `resume`, the folder's content is used if it has the same `fingerprint`; otherwise the folder is emptied.
     """
 
     folder: Path | None = None
@@ -36,13 +36,13 @@ class Stages:
 
     @classmethod
     def beside(cls, checkpoint: Checkpoint | None) -> Stages:
-        """Return stages in a folder in place of the file of a checkpoint, or in none."""
+        """Return stages in a folder at the path of a checkpoint's file, or without a folder."""
         return cls(checkpoint.path, checkpoint.fingerprint, checkpoint.resume) if checkpoint else cls()
 
     def remember(self, name: str, make: Callable[[], Arrays], *, in_memory: bool = False) -> Arrays:
-        """Return the arrays of a stage; small ones that are needed again may be kept `in_memory` as well.
+        """Return the arrays of a stage; small arrays that are needed again may also be kept `in_memory`.
 
-        Raises InputError if the stage's file is damaged or of another task.
+        Raises InputError if the stage's file is damaged or belongs to another task.
         """
         if name in self._memory:
             return self._memory[name]
@@ -66,13 +66,13 @@ class Stages:
         return arrays
 
     def checkpoint(self, name: str) -> Checkpoint | None:
-        """Return a checkpoint for a pass of this name."""
+        """Return a checkpoint for the pass of this name."""
         if self.folder is None:
             return None
         return Checkpoint(self._open(self.folder) / f"{name}.pass", self.fingerprint, resume=True)
 
     def _open(self, folder: Path) -> Path:
-        """Make the folder, or check that it is of this task, at the first call."""
+        """Create the folder, or check that it belongs to this task, on the first call."""
         owner = folder / OWNER
         if not self._begun:
             self._begun.append(folder)
@@ -89,7 +89,7 @@ class Stages:
 
 
 def remove(path: Path) -> None:
-    """Delete what a run left to resume from, a file or a folder, if there is anything."""
+    """Delete the file or folder that a run left to resume from, if there is any."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -97,7 +97,7 @@ def remove(path: Path) -> None:
 
 
 def digest(*arrays: npt.NDArray[Any]) -> str:
-    """Return a hash of arrays, in hexadecimal, to name a stage by its input."""
+    """Return a hexadecimal hash of arrays, to name a stage by its input."""
     state = xxhash.xxh3_128()
     for array in arrays:
         state.update(f"{array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())

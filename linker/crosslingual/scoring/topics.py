@@ -1,7 +1,7 @@
 """Polylingual topics (Mimno et al. 2009): linked pages share a mixture of topics; word distributions are per language.
 
 Fitted by zero-order collapsed variational updates (Asuncion et al. 2009), the expectation of the collapsed Gibbs step
-P(z=k) ∝ (n_dk + α)(n_kw + β)/(n_k + Vβ) for all pairs of page and word at once; deterministic for a seed.
+P(z=k) ∝ (n_dk + α)(n_kw + β)/(n_k + Vβ) for all page–word pairs at once; deterministic for a given seed.
 """
 
 from __future__ import annotations

@@ -22,12 +22,14 @@ UNK_NAMES = ("[UNK]", "<unk>")
 
 
 class PieceTokenizer:
-    """A tokenizer.json whose padding token has id 0; it adds no special tokens such as [CLS], no padding, no cuts."""
+    """A tokenizer.json whose padding token has id 0; it never adds special tokens such as [CLS], pads or
+    truncates."""
 
     def __init__(self, content: str, source: str = "tokenizer.json") -> None:
         """Read the content of a tokenizer.json; `source` names it in errors.
 
-        Raises InputError if it is not one or its padding is not id 0, MissingExtraError without the library.
+        Raises InputError if it is not a tokenizer.json or its padding is not id 0, MissingExtraError without the
+        library.
         """
         with importing("a tokenizer.json", "pretrained"):
             from tokenizers import Tokenizer
@@ -70,7 +72,7 @@ class PieceTokenizer:
         plain = [text.encode(errors="replace").decode() for text in texts]
         try:
             encoded = self._tokenizer.encode_batch_fast(plain, add_special_tokens=False)
-        # The library raises a bare exception where the vocabulary lacks its unknown token.
+        # The library raises a bare exception if the vocabulary lacks its unknown token.
         except Exception as e:
             raise InputError(f"{self._source} cannot encode texts: {e}") from None
         return [e.ids[:max_length] for e in encoded]
@@ -90,7 +92,7 @@ class PieceTokenizer:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer in a file that `save` wrote, or in a tokenizer.json of the `tokenizers` library.
+    """Return the tokenizer in a file written by `save`, or in a tokenizer.json of the `tokenizers` library.
 
     Raises InputError if the file holds neither, MissingExtraError without the library.
     """

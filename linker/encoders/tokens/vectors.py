@@ -43,7 +43,7 @@ def load_word_vectors(path: Path, vocabulary: Vocabulary | None = None, *, seed:
 
     Sources are text files of GloVe, word2vec and fastText (with or without their first line of counts, also gzipped),
     and .safetensors files of one matrix next to a tokenizer.json, of word pieces or of `linker train` (a word of
-    `vocabulary` gets the mean of its pieces); a folder stands for its model.safetensors. The first of repeated words
+    `vocabulary` gets the mean of its pieces); a folder means its model.safetensors. Of repeated words, the first
     counts; words without a vector get random ones with the others' standard deviation. Raises InputError naming file
     and line, MissingExtraError if reading the matrix or the pieces needs a library.
     """
@@ -86,7 +86,7 @@ def train_word_vectors(
     method: Literal["skipgram", "cbow"] = "skipgram",
     seed: int = 0,
 ) -> WordVectors:
-    """Train word2vec (Mikolov et al. 2013) on `texts`, in one thread, so that a seed always gives the same vectors.
+    """Train word2vec (Mikolov et al. 2013) on `texts`, in one thread, so that a seed is reproducible.
 
     Raises MissingExtraError without gensim, InputError if no word occurs `min_count` times.
     """
@@ -133,9 +133,9 @@ def _complete(
 
 
 def _read_text(path: Path) -> Iterator[tuple[int, str, list[bytes]]]:
-    """Yield line number, word and numbers. Single spaces separate fields: words may hold any other white space.
+    """Yield line number, word and numbers. Single spaces separate fields: words may contain any other white space.
 
-    The first line sets the number of dimensions; a word of several fields (GloVe has some) is kept whole.
+    The first line sets the number of dimensions; a word with several fields (GloVe has some) is kept whole.
     """
     dim, promised, last = 0, None, 0
     try:
@@ -176,7 +176,7 @@ def _vector(path: Path, line: int, fields: Sequence[bytes]) -> Float32Array:
 
 
 def _load_matrix(path: Path, vocabulary: Vocabulary | None, seed: int) -> WordVectors:
-    """Read the vectors in a .safetensors file, whose rows are the ids of the tokenizer.json beside it."""
+    """Read the vectors in a .safetensors file, whose rows are the ids of the tokenizer.json next to it."""
     beside = path.with_name("tokenizer.json")
     if path.is_file() and not beside.is_file():
         raise InputError(
@@ -198,7 +198,7 @@ def _load_matrix(path: Path, vocabulary: Vocabulary | None, seed: int) -> WordVe
 
 
 def _read_safetensors(path: Path) -> Float32Array:
-    """Return the only matrix of a file as float32 [n, d]; integers are divided by the largest of their type."""
+    """Return the only matrix of a file as float32 [n, d]; integers are divided by their type's maximum."""
     with importing("a .safetensors file", "train"):
         from safetensors import SafetensorError, safe_open
     try:

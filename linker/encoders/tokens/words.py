@@ -1,4 +1,4 @@
-"""Split news and tweets into words, and number them with a vocabulary."""
+"""Split news and tweets into words, and map them to ids with a vocabulary."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Tokenizer(Protocol):
         ...
 
     def tokens(self, text: str, max_length: int) -> list[str]:
-        """Return the tokens of one text that its ids stand for, for people to read."""
+        """Return the tokens behind the ids of one text, for people to read."""
         ...
 
     def to_bytes(self) -> bytes:
@@ -105,7 +105,8 @@ class Vocabulary:
 
     @classmethod
     def build(cls, texts: Iterable[str], *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
-        """Return the vocabulary of the tokens that occur `min_count` times, most frequent first, ties by code point.
+        """Return the vocabulary of tokens occurring `min_count` or more times, most frequent first, ties by code
+        point.
 
         `max_size` limits the number of ids, including the two special ones.
         """
@@ -148,7 +149,7 @@ class WordTokenizer:
         return [self.vocabulary.encode(tokenize(text)[:max_length]) for text in texts]
 
     def tokens(self, text: str, max_length: int) -> list[str]:
-        """Return the tokens of one text that its ids stand for, including unknown ones."""
+        """Return the tokens behind the ids of one text, including unknown ones."""
         return tokenize(text)[:max_length]
 
     def to_bytes(self) -> bytes:

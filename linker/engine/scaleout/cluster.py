@@ -21,9 +21,9 @@ OBJECT_STORE = 200 << 20  # bytes of shared memory for data between two steps, o
 def imported() -> Any:
     """Return the module `ray`, quiet and without usage statistics. Raises MissingExtraError."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if not os.environ.get("RAY_ADDRESS"):  # else Ray replaces 127.0.0.1 with an address that others can reach
+    if not os.environ.get("RAY_ADDRESS"):  # else Ray replaces 127.0.0.1 with a reachable address
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else its internal messages reach the terminal
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # else its internal messages appear on screen
     with importing("`engine` ray", "ray"):
         import ray
         import ray.data
@@ -36,7 +36,7 @@ def imported() -> Any:
 def joined(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterator[None]:
     """Use the running Ray, or join the cluster that RAY_ADDRESS names, or start Ray for this machine alone.
 
-    There it has `cpus`, with one worker each, and `gpus`, by default those of the machine. Raises LinkerError if
+    In that case it has `cpus`, with one worker each, and `gpus`, by default the machine's. Raises LinkerError if
     it does not start.
     """
     if ray.is_initialized():
@@ -59,9 +59,9 @@ def joined(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterat
 
 
 def workers(ray: Any, gpus: float = 0) -> int:
-    """Return how many workers with one CPU and `gpus` GPUs each Ray's machines hold; without GPUs, at least 1.
+    """Return how many workers with one CPU and `gpus` GPUs each fit on Ray's machines; without GPUs, at least 1.
 
-    Raises LinkerError if no machine holds one, which Ray itself would wait for.
+    Raises LinkerError if no machine can hold a worker; Ray itself would wait for one.
     """
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if not gpus:
@@ -79,7 +79,7 @@ def workers(ray: Any, gpus: float = 0) -> int:
 
 
 def check_gpus(ray: Any, gpus: float) -> None:
-    """Warn where PyTorch sees no GPU in a worker that Ray gives `gpus` GPUs. Raises as `workers`."""
+    """Warn if PyTorch sees no GPU in a worker that Ray gives `gpus` GPUs. Raises the errors of `workers`."""
     if gpus and workers(ray, gpus):
         seen = ray.remote(_sees_gpu).options(num_cpus=1, num_gpus=gpus).remote()
         if not ray.get(seen):
@@ -106,5 +106,5 @@ def loaded(load: Callable[[], Encoder], fingerprint: str) -> Encoder:
 
 
 def failure(error: Exception) -> LinkerError:
-    """Return what to tell of Ray's error: its last line, which comes after the traceback of the worker."""
+    """Return the message to report for Ray's error: its last line, after the worker's traceback."""
     return LinkerError(f"a worker failed: {str(error).strip().splitlines()[-1]}")

@@ -1,7 +1,7 @@
 """Encode on many machines with Ray Data: one task reads, a pool of workers encodes, the caller gets vectors in order.
 
-Only the caller writes the index, so a build on a cluster commits, resumes and ends as a local one does. A worker or
-reader that dies is started again and repeats its unfinished work.
+Only the caller writes the index, so a build on a cluster commits, resumes and ends like a local one. A worker or
+reader that dies is restarted and repeats its unfinished work.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from indexes.interface import Matrix
 from linker.encoders.interface import Encoder
 from linker.engine.scaleout.cluster import check_gpus, failure, imported, joined, loaded, workers
 
-BLOCK = 1 << 10  # bytes; a larger batch is sent by itself
+BLOCK = 1 << 10  # bytes; a larger batch is sent alone
 Texts = Callable[[], Iterator[Sequence[str]]]
 
 
 def encoded(texts: Texts, load: Callable[[], Encoder], encoder: Encoder, gpus: float = 0) -> Iterator[Matrix]:
-    """Yield the vectors, float32 [n, dim], of each batch of texts, in order; read ahead as far as Ray's memory allows.
+    """Yield the vectors, float32 [n, dim], of each batch of texts, in order; reads ahead as far as Ray's memory
+    allows.
 
-    `texts` and `load` run in the workers, each of which takes `gpus` GPUs of Ray's. Without the environment variable
-    RAY_ADDRESS, which names a cluster, Ray is started on this machine and can only be reached from it. Raises
+    `texts` and `load` run in the workers, each of which takes `gpus` of Ray's GPUs. Without the environment variable
+    RAY_ADDRESS, which names a cluster, Ray is started on this machine and can be reached only from it. Raises
     MissingExtraError without Ray, LinkerError if it does not start or has too few GPUs, or a worker's encoder fails
     or has another fingerprint than `encoder`.
     """
@@ -53,7 +54,7 @@ def encoded(texts: Texts, load: Callable[[], Encoder], encoder: Encoder, gpus: f
 
 
 class _Reader:
-    """Yields one row per batch of texts, whatever its input."""
+    """Yields one row per batch of texts, for any input."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts

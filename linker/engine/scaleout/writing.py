@@ -1,8 +1,8 @@
-"""Build an index on a cluster by many: Ray's workers encode documents and send them to the servers themselves.
+"""Build an index on a cluster in parallel: Ray's workers encode documents and send them to the servers themselves.
 
 One process leads: it reads the corpora, gives each document its stamp, which is its version on the servers, and
-commits. So it does not matter which worker sends a batch, when, or how often: one that dies, or whose machine dies,
-leaves its batch to another, and the servers keep each document once, as the corpora have it first.
+commits. So it does not matter which worker sends a batch, when, or how often: if a worker or its machine dies,
+another takes its batch, and the servers keep each document once, in its first version in the corpora.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ from linker.base.errors import LinkerError
 from linker.encoders.interface import Encoder
 from linker.engine.scaleout.cluster import check_gpus, failure, imported, joined, loaded, workers
 
-PATIENCE = 60.0  # seconds without the end of a batch, after which the machines are counted again
-AHEAD = 2  # batches per worker that are on their way
-RETRIES = 20  # of a batch whose worker or machine has died
+PATIENCE = 60.0  # seconds without a finished batch after which the machines are counted again
+AHEAD = 2  # batches in flight per worker
+RETRIES = 20  # of a batch after its worker or machine has died
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerBuild:
-    """What a worker needs of a build: the generation to write to, and the encoder; None: there are no vectors."""
+    """A worker's part of a build: the generation to write to, and the encoder; None: there are no vectors."""
 
     settings: ElasticSettings
     generation: str
     manifest: Manifest
     load: Callable[[], Encoder] | None
-    gpus: float = 0  # of Ray's, for each worker
+    gpus: float = 0  # Ray's GPUs per worker
     key: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
 class RaySender:
-    """Hands batches to Ray's workers, enough of them ahead that no worker waits; `workers` is their number."""
+    """Hands batches to Ray's workers, far enough ahead that no worker waits; `workers` is their number."""
 
     def __init__(self, ray: Any, job: WorkerBuild) -> None:
         self._ray, self._job, self._gpus = ray, ray.put(job), job.gpus
-        # Named as an option, and not where the task is defined: else Ray ends a worker with a GPU after each batch.
+        # Given as an option rather than in the task's definition: otherwise Ray ends a worker with a GPU after each
+        # batch.
         self._task = ray.remote(_write).options(num_cpus=1, num_gpus=job.gpus or None, max_retries=RETRIES)
         self._pending: list[Any] = []
         self._count()
@@ -55,13 +56,13 @@ class RaySender:
         self.workers = workers(self._ray, self._gpus)
 
     def put(self, documents: Sequence[Document], vectors: Matrix | None, first: int) -> None:
-        """Hand out a batch; wait while enough are on their way. Raises LinkerError if a worker has failed."""
+        """Hand out a batch; wait while enough are in flight. Raises LinkerError if a worker has failed."""
         while len(self._pending) >= AHEAD * self.workers:
             self._wait()
         self._pending.append(self._task.remote(self._job, documents, first))
 
     def flush(self) -> None:
-        """Wait until the servers have acknowledged all batches. Raises as `put`."""
+        """Wait until the servers have acknowledged all batches. Raises the errors of `put`."""
         while self._pending:
             self._wait()
         self._count()  # machines come and go
@@ -69,25 +70,25 @@ class RaySender:
     def _wait(self) -> None:
         done, self._pending = self._ray.wait(self._pending, timeout=PATIENCE)
         if not done:
-            self._count()  # raises where the last machine with a GPU is gone
+            self._count()  # raises if the last machine with a GPU is gone
         try:
             self._ray.get(done)
         except self._ray.exceptions.RayError as error:
             raise failure(error) from error
 
     def close(self) -> None:
-        """Give up the batches that nobody waits for."""
+        """Abandon the batches that nobody is waiting for."""
         for batch in self._pending:
             self._ray.cancel(batch, force=True)
 
 
 @contextlib.contextmanager
 def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: float = 0) -> Iterator[RaySender]:
-    """Let Ray's workers encode and send what is added to the writer of a build, without vectors, until the end.
+    """Until the end, let Ray's workers encode and send the documents added to a build's writer without vectors.
 
-    Each worker takes `gpus` GPUs of Ray's. Without the environment variable RAY_ADDRESS, which names a cluster, Ray is
-    started on this machine and can only be reached from it. Raises MissingExtraError without Ray, LinkerError if it
-    does not start or has too few GPUs.
+    Each worker takes `gpus` of Ray's GPUs. Without the environment variable RAY_ADDRESS, which names a cluster, Ray
+    is started on this machine and can be reached only from it. Raises MissingExtraError without Ray, LinkerError if
+    it does not start or has too few GPUs.
     """
     ray = imported()
     with joined(ray):
@@ -102,7 +103,7 @@ def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: floa
 
 
 class _SendingWorker:
-    """Encodes and sends batches of one build, in a process of Ray's."""
+    """Encodes and sends batches of one build, in a Ray process."""
 
     def __init__(self, job: WorkerBuild) -> None:
         record = job.manifest.encoder
@@ -111,18 +112,18 @@ class _SendingWorker:
         self._sender = DirectSender(self.index, job.manifest)
 
     def write(self, documents: Sequence[Document], first: int) -> None:
-        """Return once the servers have acknowledged the documents; one that is busy (429) is waited for."""
+        """Return once the servers have acknowledged the documents; waits for a busy server (429)."""
         encoder = self._encoder
         vectors = encoder.encode([d.full_text for d in documents]) if encoder else None
         self._sender.put(documents, vectors, first)
         self._sender.flush()
 
 
-_working: dict[str, _SendingWorker] = {}  # the build that this process works for, and its worker
+_working: dict[str, _SendingWorker] = {}  # by build that this process works for: its worker
 
 
 def _write(job: WorkerBuild, documents: Sequence[Document], first: int) -> None:
-    """Encode and send a batch, in a process of Ray's, which keeps its encoder for the next one."""
+    """Encode and send a batch, in a Ray process, which keeps its encoder for the next batch."""
     try:
         if job.key not in _working:
             while _working:

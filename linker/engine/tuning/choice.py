@@ -1,18 +1,16 @@
-"""The choice of `linker index tune`: which setting, by how much it leads the untuned default, and how sure that is.
+"""The choice of `linker index tune`: the setting, its lead over the untuned default, and the lead's uncertainty.
 
-The untuned default is what a choice has to beat: hybrid search with the fusion that was chosen on several corpora, or
-the only retriever of an index that has one. The gain of a choice is measured by cross-validation over the queries: in
-each of ten folds the best setting of the other nine answers the fold's queries, so that no query judges a setting that
-it helped to choose. Then
+A choice has to beat the untuned default: hybrid search with the fusion chosen on several corpora, or an index's only
+retriever. The gain of a choice is measured by cross-validation over the queries: in each of ten folds the best
+setting of the other nine answers the fold's queries, so no query judges a setting that it helped to choose. Then
 
-- the best hybrid replaces the default where its lead out of fold exceeds one standard error (`HYBRID_CERTAINTY`). On
-  30 judged queries, the setting that is best on all of them loses .004 to .010 of mean reciprocal rank on others, and
-  this rule .001 to .002; from 400 on it gains (benchmarks/results/tuning.json);
-- k1, b and k3 of BM25 and the weights of its fields are chosen first, one after the other, by its own ranking, where
-  that leads by one standard error out of fold; the hybrids are then those with these parameters, and each fold chooses
-  its own;
-- one retriever alone replaces it only where its lead exceeds two (`SINGLE_CERTAINTY`) and no hybrid is ahead of it: a
-  few judged queries seldom show what the other retriever finds for the rest.
+- the best hybrid replaces the default if its lead out of fold exceeds one standard error (`HYBRID_CERTAINTY`). On 30
+  judged queries, the setting that is best on all of them loses .004 to .010 of mean reciprocal rank on others, and
+  this rule .001 to .002; with 400 or more it gains (benchmarks/results/tuning.json);
+- k1, b and k3 of BM25 and the weights of its fields are chosen first, one after the other, by its own ranking, if
+  that leads by one standard error out of fold; the hybrids then use these parameters, and each fold chooses its own;
+- one retriever alone replaces it only if its lead exceeds two standard errors (`SINGLE_CERTAINTY`) and no hybrid is
+  ahead of it: a few judged queries rarely show what the other retriever finds for the rest.
 """
 
 from __future__ import annotations
@@ -35,7 +33,8 @@ from linker.engine.tuning.trials import Trials
 from linker.evaluation.significance import fold_numbers
 
 FOLDS = 10
-FEW = 20  # queries on which two settings differ: of fewer, a sign test cannot tell three won in four from chance
+# queries on which two settings differ: with fewer, a sign test cannot tell three wins in four from chance
+FEW = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,8 @@ class Tuning:
     """The chosen setting, all candidates, and why it was chosen (`reason` is a sentence for the user).
 
     `lead`: of the best alternative over the default, out of fold; of the chosen setting, unless that is the default.
-    `costs`: by setting, what it costs to search so instead of as chosen, out of fold. `deciding`: on how many queries
-    the default and the best other setting differ. `warnings`: why the queries may not be enough to choose on.
+    `costs`: setting → cost of searching with it instead of the choice, out of fold. `deciding`: number of queries on
+    which the default and the best other setting differ. `warnings`: why there may be too few queries for a choice.
     """
 
     chosen: SearchSetting
@@ -64,7 +63,7 @@ class Tuning:
         return f"<Tuning: {self.chosen}{figure}; {self.reason}>"
 
     def _repr_html_(self) -> str:
-        """Return the best settings as a table, and why one was chosen."""
+        """Return the best settings as a table, and the reason for the choice."""
         best = sorted(self.candidates, key=lambda c: -c.means[self.measure])[:SHOWN]
         rows = [
             (f"{c}{' (chosen)' * (c == self.chosen)}", *(f"{m:.4f}" for m in c.means.values())) for c in best
@@ -98,12 +97,12 @@ def tune(
 ) -> Tuning:
     """Choose the search setting for `measure` on the judged queries, by the rules at the top of this module.
 
-    `bm25` and `dense` are the rankings [Q, depth] of the same Q queries, None where the index lacks the retriever;
+    `bm25` and `dense` are the rankings [Q, depth] of the same Q queries, None if the index lacks the retriever;
     fusion weights are in that order. `relevant` holds each query's relevant rows; −1 stands for a relevant document
-    that is not in the index: it is counted, never found. Every query counts; one without relevant rows scores 0.
-    `seed` deals the queries to the folds; `parameters` lets those of BM25 be chosen, too. Ties go to the
+    missing from the index: it is counted but never found. Every query counts; one without relevant rows scores 0.
+    `seed` divides the queries into folds; with `parameters`, BM25's parameters are chosen, too. Ties go to the
     default, then to the plainer hybrid. Raises InputError if the measure is unknown, or there is no retriever or no
-    relevant document to choose by.
+    relevant document.
     """
     _check(bm25, dense, relevant, measure)
     settings = candidates(bm25=bm25 is not None, dense=dense is not None)
@@ -141,7 +140,7 @@ def _check(
 
 @dataclass(frozen=True, slots=True)
 class TuningChoice:
-    """The chosen setting, why, its lead over the default, and what other settings cost (see `Tuning`)."""
+    """The chosen setting, the reason, its lead over the default, and other settings' costs (see `Tuning`)."""
 
     setting: Setting
     reason: str
@@ -158,8 +157,8 @@ def choose(
 ) -> TuningChoice:
     """Return the choice by the rules at the top of this module; the first of `hybrids` is the default.
 
-    `folds`, int64 [Q], is the fold of each query; `parameters` chooses those of BM25 on some of the queries. An index
-    of one retriever has it as its default, and no `singles`.
+    `folds`, int64 [Q], is the fold of each query; `parameters` chooses BM25's parameters on some of the queries. An
+    index with one retriever has it as its default, and no `singles`.
     """
     default, everything = hybrids[0], np.ones(len(folds), dtype=bool)
     values = trials.values(default)
@@ -187,7 +186,7 @@ def _out_of_fold(
 ) -> tuple[Float64Array, Setting]:
     """Return each query's value [Q] under the setting that is best on the other folds, and the best on all queries.
 
-    Where no other fold is left, it is the first setting.
+    If there is no other fold, it is the first setting.
     """
 
     def best(queries: BoolArray) -> Setting:
@@ -215,7 +214,7 @@ def _reason(chosen: Setting, default: Setting, lead: Lead) -> str:
 
 
 def _saturation(trials: Trials, settings: Sequence[Setting]) -> tuple[int, tuple[str, ...]]:
-    """Return on how many queries the default and the best other setting differ, and a warning if they are few."""
+    """Return how many queries distinguish the default from the best other setting, and a warning if few do."""
     if len(settings) == 1:
         return 0, ()
     default = trials.values(settings[0])

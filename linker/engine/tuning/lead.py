@@ -1,4 +1,4 @@
-"""By how much one setting leads another on the same queries, and how sure that is."""
+"""The lead of one setting over another on the same queries, and its uncertainty."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Lead:
 
     @classmethod
     def of(cls, ahead: Float64Array, behind: Float64Array) -> Lead:
-        """Return the lead of the values `ahead` over `behind`, both [Q], of the same queries."""
+        """Return the lead of the values `ahead` over `behind`, both [Q], for the same queries."""
         difference = ahead - behind
         if len(difference) < 2:
             return cls(float(difference.mean()), math.inf)
@@ -38,7 +38,7 @@ class Lead:
         return f"{self.mean:.4f} ({self.mean - width:.4f} to {self.mean + width:.4f})"
 
     def to_json(self) -> dict[str, float | None]:
-        """Return mean, standard error and interval (mean ∓ two standard errors); None if there is no error."""
+        """Return mean, standard error and interval (mean ± two standard errors); None if the error is undefined."""
         if math.isinf(self.error):
             return {"mean": self.mean, "error": None, "low": None, "high": None}
         width = INTERVAL * self.error

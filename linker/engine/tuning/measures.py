@@ -17,7 +17,7 @@ def reciprocal_rank(found: BoolArray, relevant: Float64Array) -> Float64Array:
 
 
 def success_at(cutoff: int) -> Callable[[BoolArray, Float64Array], Float64Array]:
-    """Return the measure that is 1 where a relevant hit is among the first `cutoff`, else 0."""
+    """Return the measure that is 1 if a relevant hit is among the first `cutoff`, else 0."""
 
     def success(found: BoolArray, relevant: Float64Array) -> Float64Array:
         return successes(first_ranks(found), cutoff)
@@ -26,7 +26,7 @@ def success_at(cutoff: int) -> Callable[[BoolArray, Float64Array], Float64Array]
 
 
 def average_precision(found: BoolArray, relevant: Float64Array) -> Float64Array:
-    """Return the summed precision at the ranks of relevant hits over the number of relevant documents, [Q].
+    """Return the sum of precisions at the ranks of relevant hits, divided by the number of relevant documents, [Q].
 
     `found` [Q, k] marks the relevant hits; `relevant` [Q] counts the relevant documents.
     """

@@ -1,4 +1,4 @@
-"""Choosing parameters of BM25 and weights of its fields on judged queries, one after the other, by its own ranking."""
+"""Choosing BM25's parameters and field weights on judged queries, one after the other, by its own ranking."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GRID: Mapping[str, tuple[float, ...]] = {
     "b": (0.3, 0.5, 0.75, 0.9),
     "k3": (0.0, 1.0, 4.0, math.inf),
 }
-FIELD_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # of each field of an index that has several
+FIELD_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # for each field, if an index has several
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Bm25Search:
 
     @classmethod
     def of(cls, hybrid: HybridIndex, manifest: Manifest, texts: Sequence[str]) -> Self | None:
-        """Return how an index is searched for texts; None without BM25. On a server, only k3 can differ per query."""
+        """Return the search of an index for texts; None without BM25. On a server, only k3 can differ per query."""
         text, depth = hybrid.text, hybrid.settings.depth
         if text is None:
             return None
@@ -51,14 +51,14 @@ class Bm25Search:
 
 Parameters = Callable[
     [BoolArray], Bm25Parameters | None
-]  # those chosen on the marked queries; None: the index's
+]  # parameters chosen on the marked queries; None: the index's
 
 
 def choice_of_parameters(trials: Trials, bm25: Bm25Search | None, folds: Int64Array) -> Parameters:
-    """Return what chooses parameters on some of the queries.
+    """Return a function that chooses parameters on some of the queries.
 
-    It is what keeps the index's own, unless choosing others leads by more than one standard error out of fold, in
-    BM25's ranking alone. `folds`, int64 [Q], is the fold of each query.
+    It keeps the index's own, unless other parameters lead by more than one standard error out of fold, by BM25's
+    ranking alone. `folds`, int64 [Q], is the fold of each query.
     """
     if bm25 is None:
         return lambda queries: None

@@ -11,13 +11,13 @@ from indexes.fusion import Fusion, Method
 from indexes.hybrid import Mode
 from indexes.text.parameters import Bm25Parameters
 
-WEIGHTS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)  # of the dense retriever, the plainest first
-COSINE_WEIGHTS = (1.0, 0.5, 1.5, 2.0, 0.25, 0.75, 2.5, 3.0)  # of a cosine beside BM25 / max
+WEIGHTS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)  # weights of the dense retriever, plainest first
+COSINE_WEIGHTS = (1.0, 0.5, 1.5, 2.0, 0.25, 0.75, 2.5, 3.0)  # weights of a cosine added to BM25 / max
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A way to search: the mode, for a hybrid the fusion, and parameters of BM25 (None: those of the index)."""
+    """A way to search: the mode, the fusion (for a hybrid), and BM25's parameters (None: the index's)."""
 
     mode: Mode
     fusion: Fusion | None = None
@@ -70,7 +70,7 @@ def fusions() -> list[Fusion]:
 
 
 def candidates(*, bm25: bool, dense: bool) -> list[Setting]:
-    """Return the settings that an index with these retrievers can have, its untuned default first."""
+    """Return the possible settings of an index with these retrievers, its untuned default first."""
     alone: list[Setting] = [Setting("bm25")] * bm25 + [Setting("dense")] * dense
     if not (bm25 and dense):
         return alone
@@ -79,7 +79,7 @@ def candidates(*, bm25: bool, dense: bool) -> list[Setting]:
 
 
 def with_parameters(settings: Sequence[Setting], bm25: Bm25Parameters | None) -> list[Setting]:
-    """Return the first setting as it is, and all that ask BM25 with these parameters (None: as they are)."""
+    """Return the first setting unchanged, and all that use BM25 with these parameters (None: unchanged)."""
     if bm25 is None:
         return list(settings)
     changed = [s if s.mode == "dense" else dataclasses.replace(s, bm25=bm25) for s in settings]

@@ -1,4 +1,4 @@
-"""What every setting would score on every judged query, measured when it is first asked for."""
+"""The value of every setting on every judged query, computed on first use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Trials:
         measure: str,
         search: Callable[[Bm25Parameters], Ranking] | None = None,
     ) -> None:
-        """Take the rankings with the index's parameters; `search` returns BM25's with others."""
+        """Take the rankings with the index's parameters; `search` returns BM25's with other parameters."""
         self._search = search
         self.tries_parameters = search is not None
         self._searched: dict[Bm25Parameters, Ranking] = {}
@@ -42,8 +42,8 @@ class Trials:
         return {name: float(values.mean()) for name, values in self._by_measure(setting).items()}
 
     def best(self, settings: Sequence[Setting], queries: BoolArray) -> Setting:
-        """Return the setting with the highest mean on the marked `queries` [Q]; the first of equals."""
-        # Rounded, so that the last bit does not decide a tie; max takes the first of equals.
+        """Return the setting with the highest mean on the marked `queries` [Q]; on a tie, the first."""
+        # Rounded, so that the last bit does not decide a tie; on a tie, max takes the first.
         return max(settings, key=lambda s: round(float(self.values(s)[queries].mean()), 12))
 
     def _by_measure(self, setting: Setting) -> Mapping[str, Float64Array]:

@@ -1,4 +1,4 @@
-"""Tell what a file of judgements or a run is by its first bytes, and read it."""
+"""Recognise the format of judgements or a run by the file's first bytes, and read it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_run_file(path: Path) -> Entries[float]:
 
 
 def read_qrels_file(path: Path, warn: Callable[[str], None] | None = None) -> Entries[int]:
-    """Return the judgements in a file of any of the formats; `-` is stdin. Raises what `read_run_file` does.
+    """Return the judgements in a file of any of the formats; `-` is stdin. Raises the same errors as `read_run_file`.
 
     With `warn`, lines of a TREC file that repeat a judgement are dropped with a warning; in JSON and Parquet, a
     repeated judgement is an error.
@@ -65,7 +65,7 @@ def _kind(head: bytes) -> Kind:
 
 
 def _whole(path: Path) -> bytes | None:
-    """Return the text of stdin or a pipe, which can be read once; None for a file, and for what cannot be opened."""
+    """Return the text of stdin or a pipe, which can be read only once; None for a file, or if it cannot be opened."""
     try:
         if path != STDIO and stat.S_ISREG(path.stat().st_mode):
             return None
@@ -83,7 +83,7 @@ def _unpacked(path: Path) -> bytes:
 
 
 def _head(path: Path) -> bytes:
-    """Return a file's first bytes, decompressed; nothing where it cannot be read, which its reader will say."""
+    """Return a file's first bytes, decompressed; empty if it cannot be read, which its reader will report."""
     try:
         with open_input(path) as file:
             if not file.peek(2).startswith(GZIP):

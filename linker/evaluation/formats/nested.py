@@ -26,7 +26,7 @@ def read(data: bytes) -> Nested:
 
 
 def _is_line(line: str) -> bool:
-    """Return whether a line is a whole object of the form that JSON lines have."""
+    """Return whether a line is a complete object as in JSON lines."""
     try:
         value = _parsed(line)
     except InputError:

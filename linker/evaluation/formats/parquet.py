@@ -12,7 +12,7 @@ MAGIC = b"PAR1"
 
 
 class ArrowTable:
-    """A table of Arrow with the little of a data frame's interface that reading needs."""
+    """An Arrow table with the part of a data frame's interface that reading needs."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
@@ -38,7 +38,7 @@ def frame(data: bytes) -> ArrowTable:
 
 
 def dump(topics: list[str], documents: list[str], scores: list[float]) -> bytes:
-    """Return a Parquet file of a run, with ranx's names of the columns. Raises MissingExtraError."""
+    """Return a Parquet file of a run, with ranx's column names. Raises MissingExtraError."""
     with importing("writing Parquet", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""Judgements and runs from whatever holds them: a path, a mapping, a sequence of triples, a data frame."""
+"""Judgements and runs from any source: a path, a mapping, a sequence of triples, a data frame."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def load_run(run: RunLike) -> Entries[float]:
 def load_qrels(qrels: QrelsLike, warn: Warn | None = None) -> Entries[int]:
     """Return judgements: a file or BEIR folder, `ir_datasets:ID`, or one of the values of `QrelsLike`.
 
-    Raises InputError as `load_run` does. With `warn`, repeated lines of a TREC file are dropped with a warning.
+    Raises the same InputErrors as `load_run`. With `warn`, repeated lines of a TREC file are dropped with a warning.
     """
     if isinstance(qrels, str | os.PathLike):
         if datasets.is_name(qrels):
@@ -87,7 +87,7 @@ def _triple(entry: Any, kind: str, number: str) -> tuple[Any, Any, Any]:
 def qrels_in(folder: Path) -> Path:
     """Return the file of a BEIR folder's judgements: those of the test split, or the only ones.
 
-    Raises InputError if there are none, or several and none of them is the test split's.
+    Raises InputError if there are none, or several without a test split.
     """
     splits = sorted(p for p in (folder / "qrels").glob("*.tsv*") if p.name.endswith((".tsv", ".tsv.gz")))
     test = [p for p in splits if p.name in ("test.tsv", "test.tsv.gz")]

@@ -25,7 +25,7 @@ Topic = tuple[str, Sequence[str], npt.ArrayLike]
 
 
 def format_of(path: Path) -> RunFormat:
-    """Return the format that a file's name stands for: TREC's, unless it ends in .json, .jsonl or .parquet."""
+    """Return the format indicated by a file's name: TREC's, unless it ends in .json, .jsonl or .parquet."""
     return SUFFIXES.get(Path(path.name.lower().removesuffix(".gz")).suffix, "trec")
 
 
@@ -34,8 +34,8 @@ def write_run_as(
 ) -> None:
     """Write (topic, n document ids, scores [n]) to a file, atomically, or to stdout (`-`); ".gz" is compressed.
 
-    `kind` None: as the file's name says. ranx's and pytrec_eval's JSON are the same; TREC alone holds the run's name.
-    Raises InputError as `write_run` does, MissingExtraError for Parquet without its extra.
+    `kind` None: by the file's name. ranx and pytrec_eval use the same JSON; only TREC's format holds the run's name.
+    Raises InputError like `write_run`, MissingExtraError for Parquet without its extra.
     """
     kind, where = kind or format_of(path), "the run" if path == STDIO else str(path)
     if kind == "parquet" and path == STDIO and sys.stdout.isatty():
@@ -60,7 +60,7 @@ def _dumped(nested: dict[str, dict[str, float]], kind: RunFormat) -> bytes:
 
 
 def _nested(run: Iterable[Topic], where: str) -> dict[str, dict[str, float]]:
-    """Return topic → document → score, in the run's order. Raises InputError as `write_run` does."""
+    """Return topic → document → score, in the run's order. Raises InputError like `write_run`."""
     nested: dict[str, dict[str, float]] = {}
     for topic, ids, scores in run:
         values: list[Any] = np.asarray(scores, np.float64).tolist()

@@ -43,7 +43,7 @@ def load(path: PathLike) -> Bytes:
 
 
 def loaded(text: bytes, path: PathLike) -> Bytes:
-    """Return text that was read from `path`, in the form and with the errors of `load`."""
+    """Return text read from `path`, in the form and with the errors of `load`."""
     return _checked(padded(text if text.endswith(b"\n") else text + b"\n"), path)
 
 
@@ -53,7 +53,7 @@ def _load_plain(path: PathLike) -> Bytes:
         size = os.fstat(file.fileno()).st_size
         buffer = np.zeros(size + 2 * PAD + 1, np.uint8)
         read = file.readinto(buffer.data[PAD : PAD + size])
-        rest = file.read()  # of a pipe, which has no size, or of a file that has grown
+        rest = file.read()  # for a pipe, which has no size, or a file that has grown
     if rest or read != size:
         text = buffer[PAD : PAD + read].tobytes() + rest
         return padded(text if text.endswith(b"\n") else text + b"\n")
@@ -82,7 +82,7 @@ def _checked(buffer: Bytes, path: PathLike) -> Bytes:
 class Block:
     """Lines split into columns: offsets of the separators `before` and `after` each field, int64 [rows, columns].
 
-    Offsets count from `base` in `buffer`; `line` is that of the first row, or those of all rows, int64 [rows].
+    Offsets count from `base` in `buffer`; `line` is the first row's line number, or those of all rows, int64 [rows].
     """
 
     buffer: Bytes
@@ -107,7 +107,8 @@ def lines(
     """Yield the text from offset `begin`, where `line` starts, as blocks of rows of `columns` columns.
 
     `buffer`: uint8 [n], as `load` returns it. A line may have up to `most` columns (None: any number); the ones after
-    `columns` are dropped. Raises InputError naming the line of another column count; `wanted` says what it expects.
+    `columns` are dropped. Raises InputError naming a line with another column count; `wanted` describes the expected
+    columns.
     """
     end = len(buffer) - PAD
     while begin < end:

@@ -1,6 +1,6 @@
 """Parsing of byte fields as doubles, rounded as C's `strtod` rounds: plain decimals, sixteen bytes at a time.
 
-A number of at most 15 digits and a power of ten up to 10^15 are exact doubles, so that one division rounds correctly
+A number of at most 15 digits and a power of ten up to 10^15 are exact doubles, so a single division rounds correctly
 (Clinger, "How to read floating point numbers accurately", PLDI 1990). Python's `float` reads all other fields, one by
 one. Words hold characters as in memory, the first one in the lowest byte; numpy's shift by 64 bits or more gives 0.
 """

@@ -20,8 +20,8 @@ from linker.evaluation.reading.hashing import HashTable
 
 Value = TypeVar("Value", float, int)  # a run's score, a judgement's relevance
 _MIX = np.uint64(0xD6E8FEB86659FD93)
-_SHORT = 16  # rows of a topic up to which all of them are compared with each other
-_CHUNK = 1 << 15  # rows whose hash table stays in the processor's cache
+_SHORT = 16  # up to this many rows of a topic are compared pairwise
+_CHUNK = 1 << 15  # rows whose hash table fits in the processor's cache
 _none = np.empty(0, np.int64)
 
 
@@ -44,7 +44,7 @@ class RowSource:
         return self.name
 
     def part(self, rows: Int64Array, total: int) -> RowSource:
-        """Return the source of only these rows, int64, of the `total` ones of a file."""
+        """Return the source of only these rows, int64, of a file's `total` rows."""
         ends = [*(first for first, _ in self.blocks[1:]), total]
         lines = [
             np.arange(line, line + end - first) if isinstance(line, int) else line
@@ -54,12 +54,12 @@ class RowSource:
 
 
 def sortable(topics: npt.NDArray[np.bytes_]) -> npt.NDArray[Any]:
-    """Return topic ids, bytes [t], as an array [t] that sorts in byte order: uint64 where eight bytes hold them."""
+    """Return topic ids, bytes [t], as an array [t] that sorts in byte order: uint64 if they fit in eight bytes."""
     return topics.view(">u8").astype(np.uint64) if topics.itemsize == 8 else topics
 
 
 def _unique(groups: Fields) -> tuple[npt.NDArray[np.bytes_], Int64Array]:
-    """Return the distinct topic ids in byte order, bytes [t], and each group's number among them, int64."""
+    """Return the distinct topic ids in byte order, bytes [t], and each group's index in them, int64."""
     ids = groups.array()
     _, first, number = np.unique(sortable(ids), return_index=True, return_inverse=True)
     return ids[first], number.astype(np.int64)
@@ -80,7 +80,7 @@ def starts_of(topic: Int64Array) -> Int64Array:
 
 
 def repeats_text(place: str, first: str, topic: str, document: str, count: int) -> str:
-    """Return the warning about dropped lines: the place of one, the line that it repeats, and how many there are."""
+    """Return the warning about dropped lines: where the first one is, which line it repeats, and their number."""
     return (
         f"{place}: repeats the judgement in {first} (topic {topic!r}, document {document!r}): "
         f"dropped {count} repeated {'line' if count == 1 else 'lines, of which this is the first'}"
@@ -117,8 +117,8 @@ class Entries(Mapping[str, dict[str, Value]]):
     ) -> Entries[Value]:
         """Return the entries; each group is a run of rows of one topic, with its id in `groups` and its `lengths` [g].
 
-        Raises InputError naming both lines where a document repeats within a topic. With `warn`, rows that repeat one
-        of the same value are dropped instead, and it is given one message on all of them.
+        Raises InputError naming both lines if a document repeats within a topic. With `warn`, rows that repeat an
+        earlier one with the same value are dropped instead, and `warn` gets one message about all of them.
         """
         topics, number = _unique(groups)
         topic = np.repeat(number, lengths)
@@ -146,7 +146,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         return distinct(rows)
 
     def _alike(self, step: int) -> Int64Array:
-        """Return the rows whose hash equals that of the row `step` later in the topic, and those rows too."""
+        """Return the rows whose hash equals the hash of the row `step` later in the topic, and those later rows."""
         rows = np.flatnonzero(self.hashes[step:] == self.hashes[:-step])
         rows = rows[self.topic[rows] == self.topic[rows + step]]
         return np.append(rows, rows + step)
@@ -158,9 +158,10 @@ class Entries(Mapping[str, dict[str, Value]]):
         return np.flatnonzero(np.isin(hashes, hashes[repeated])) + begin if len(repeated) else _none
 
     def _repeats(self, rows: Int64Array, *, identical: bool) -> list[tuple[int, int]]:
-        """Return those of `rows` that hold the document and value of an earlier one, each with the first such row.
+        """Return the rows in `rows` that repeat the document and value of an earlier one, each with the first such
+        row.
 
-        Raises InputError if only the values differ and, unless `identical` ones are allowed, for the first of them.
+        Raises InputError if only the values differ and, unless `identical` rows are allowed, for the first of these.
         """
         seen: dict[tuple[int, str], int] = {}
         repeats = []
@@ -178,7 +179,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         return repeats
 
     def _without(self, rows: Sequence[int]) -> Entries[Value]:
-        """Return the entries without these rows, which are not the only ones of their topics."""
+        """Return the entries without these rows, which must not be the only rows of their topics."""
         left = np.delete(np.arange(len(self.topic)), rows)
         return dataclasses.replace(
             self, topic=self.topic[left], documents=self.documents[left], hashes=self.hashes[left],
@@ -186,7 +187,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         )  # fmt: skip
 
     def _remedy(self, first: int, row: int) -> str:
-        """Return the end of the message: where the other line is, whether the two agree, and which one to delete."""
+        """Return the end of the message: where the other line is, whether the two agree, and which to delete."""
         what = "score" if self.kind == "run" else "relevance"
         before, here = (f"{number:.9g}" for number in self.numbers[[first, row]].tolist())
         where = f", first in {self.source.place(first)}" if self.source.blocks else ""
@@ -218,7 +219,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         return dict(zip(self.documents[rows].texts(), cast(list[Value], values), strict=True))
 
     def place(self, topic: str, document: str) -> str:
-        """Return "file:line" of a topic's document, which must be there."""
+        """Return "file:line" of a topic's document, which must exist."""
         order, begin = self._order
         at = self._position[topic]
         rows = order[begin[at] : begin[at + 1]]

@@ -1,4 +1,4 @@
-"""Byte fields in one buffer, processed eight bytes at a time: ten million ids become no Python strings.
+"""Byte fields in one buffer, processed eight bytes at a time, without making Python strings of ten million ids.
 
 A field is a start and a length. Fields hold no NUL byte, so that zero-padded words compare like C strings.
 """

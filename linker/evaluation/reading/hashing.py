@@ -36,7 +36,7 @@ class HashTable:
         self.repeated: Int64Array = np.concatenate([*repeated, rows]).astype(np.int64)
 
     def find(self, keys: Words) -> Int64Array:
-        """Return the row of each key, int64 [m], for `keys`, uint64 [m]; −1 where the table lacks it."""
+        """Return the row of each key, int64 [m], for `keys`, uint64 [m]; −1 if the table lacks it."""
         result = np.full(len(keys), -1, np.int64)
         pending = np.arange(len(keys))
         for number, table in enumerate(self._rounds):

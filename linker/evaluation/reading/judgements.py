@@ -1,4 +1,4 @@
-"""Judgements to choose or learn from: of several files, and a repeated line does no harm."""
+"""Judgements to choose or learn from: from several files, with repeated lines allowed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def merged_qrels(
 ) -> dict[str, dict[str, int]]:
     """Return the judgements of all files, topic → document → relevance.
 
-    A judgement that repeats one of the same relevance, in its file or in an earlier one, is dropped; `warn` is given a
-    message for each file that names both lines and counts them. Raises InputError naming both lines where the relevance
-    differs, and as `read_qrels` does.
+    A judgement that repeats another with the same relevance, in its file or an earlier one, is dropped; for each
+    file, `warn` gets a message that names both lines and counts them. Raises InputError naming both lines if the
+    relevance differs, and the errors of `read_qrels`.
     """
     merged: dict[str, dict[str, int]] = {}
     files: list[Entries[int]] = []
@@ -45,5 +45,5 @@ def merged_qrels(
 
 
 def _first_place(files: Sequence[Entries[int]], topic: str, document: str) -> str:
-    """Return where the first of these files judges a pair, which one of them does."""
+    """Return where a pair is judged first in these files, at least one of which judges it."""
     return next(e for e in files if document in e.get(topic, {})).place(topic, document)

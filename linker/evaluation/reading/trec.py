@@ -28,14 +28,15 @@ _QRELS_COLUMNS = "topic 0 document relevance"
 def read_run(path: PathLike) -> Entries[float]:
     """Read a TREC run of six columns; the rank column and any further columns are ignored. ".gz" is decompressed.
 
-    Raises InputError naming file and line where there are too few columns, a score is not a number or NaN, a document
+    Raises InputError naming file and line if there are too few columns, a score is not a number or NaN, a document
     repeats within a topic, or the file is empty.
     """
     return run_of(load(path), str(path))
 
 
 def run_of(buffer: Bytes, name: str) -> Entries[float]:
-    """Return the run in the text of the file `name`, uint8 [n], as `load` returns it. Raises what `read_run` does."""
+    """Return the run in the text of the file `name`, uint8 [n], as `load` returns it. Raises errors like
+    `read_run`."""
     rows, label = _Rows(buffer, name), [""]
     for block in lines(buffer, name, 6, None, _RUN_COLUMNS):
         rows.add(block, 2, _scores(block, name))
@@ -46,15 +47,15 @@ def run_of(buffer: Bytes, name: str) -> Entries[float]:
 def read_qrels(path: PathLike, *, warn: Callable[[str], None] | None = None) -> Entries[int]:
     """Read judgements: TREC's four columns, or BEIR's three with a header. ".gz" is decompressed.
 
-    With `warn`, lines that repeat a judgement with the same relevance are dropped and it is given a message that names
-    file and lines; by default they are an error, as they are to trec_eval. Raises InputError naming file and line where
-    the column count is wrong, a relevance is not an integer, a document repeats within a topic, or the file is empty.
+    With `warn`, lines that repeat a judgement with the same relevance are dropped and `warn` gets a message that
+    names file and lines; by default they are an error, as in trec_eval. Raises InputError naming file and line if the
+    column count is wrong, a relevance is not an integer, a document repeats within a topic, or the file is empty.
     """
     return qrels_of(load(path), str(path), warn)
 
 
 def qrels_of(buffer: Bytes, name: str, warn: Callable[[str], None] | None = None) -> Entries[int]:
-    """Return the judgements in the text of the file `name`, uint8 [n], as `load` returns it; as `read_qrels` does."""
+    """Return the judgements in the text of the file `name`, uint8 [n], as `load` returns it; like `read_qrels`."""
     header, rows = _beir_header(buffer, name), _Rows(buffer, name)
     columns, wanted = (3, "query-id corpus-id score") if header else (4, _QRELS_COLUMNS)
     for block in lines(buffer, name, columns, columns, wanted, header or PAD, 1 + bool(header)):
@@ -67,8 +68,8 @@ def write_run(
 ) -> None:
     """Write (topic, n document ids, scores [n]) as a TREC run, atomically; ".gz" is compressed.
 
-    Scores are printed with nine significant digits. Lines are in the order in which trec_eval ranks what is printed: by
-    score, then by document id in byte order, both descending. Raises InputError if a score is NaN, an id is empty,
+    Scores are printed with nine significant digits. Lines are in the order in which trec_eval ranks the printed run:
+    by score, then by document id in byte order, both descending. Raises InputError if a score is NaN, an id is empty,
     holds white space or repeats, ids and scores differ in number, or the file cannot be written.
     """
     with replacing_file(Path(path)) as out:
@@ -79,9 +80,9 @@ def write_run(
 def run_lines(
     run: Iterable[tuple[str, Sequence[str], npt.ArrayLike]], name: str = "linker", where: str = "the run"
 ) -> Iterator[str]:
-    """Yield the lines of a TREC run of (topic, n document ids, scores [n]), as `write_run` writes them.
+    """Yield the lines of a TREC run from (topic, n document ids, scores [n]), as `write_run` writes them.
 
-    Raises InputError as `write_run` does; the message begins with `where`.
+    Raises the same InputErrors as `write_run`; the message begins with `where`.
     """
     seen = set[str]()
     _check_column(name, "run name", where)

@@ -1,7 +1,7 @@
 """The AST tables: score every article against every tweet and compare with the known links (Danovitch, AST).
 
-The figures are exact. Each block of scores is sorted once; the number of pairs above each link's score determines
-every figure. Memory: the vectors, about 300 MiB for a block, and a few numbers per link; 50,000 × 50,000 pairs in 768
+The metrics are exact. Each block of scores is sorted once; the number of pairs above each link's score determines
+every metric. Memory: the vectors, about 300 MiB for a block, and a few numbers per link; 50,000 × 50,000 pairs in 768
 dimensions need less than 1 GiB in addition to the input vectors.
 """
 
@@ -20,7 +20,7 @@ from linker.base.errors import InputError
 from linker.papers.all_pairs.result import RANKS, Confusion, PairEvaluation, ReadingEffort
 
 _BLOCK = 1 << 24  # scores in memory at a time
-_FEW = 16  # links of an article up to which its scores are counted rather than sorted
+_FEW = 16  # maximum links of an article whose scores are counted rather than sorted
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ def evaluate_vectors(
     """Evaluate article vectors [n, d] and tweet vectors [m, d] against `links` [l, 2], rows (article, tweet).
 
     Scores are float32: cosines if `normalise` (0 for a zero vector), otherwise inner products. `ranks`: cutoffs of
-    precision over all pairs; `thresholds`: scores at which to count a confusion matrix; `until`: numbers of links for
-    which to report how many pairs must be read. Raises InputError if shapes do not fit, a vector holds NaN or infinity,
-    a link is out of range, or there are no links.
+    precision over all pairs; `thresholds`: scores at which to count a confusion matrix; `until`: numbers of links to
+    find, for which the number of pairs to read is reported. Raises InputError if shapes do not match, a vector holds
+    NaN or infinity, a link is out of range, or there are no links.
     """
     a, t = _vectors(articles, "articles", normalise), _vectors(tweets, "tweets", normalise)
     if a.shape[1] != t.shape[1]:
@@ -132,7 +132,7 @@ def _evaluate(scorer: _Scorer, links: npt.ArrayLike, options: _Options) -> PairE
         block = scorer.block(begin, end)
         low, high = np.searchsorted(pairs[:, 0], (begin, end)).tolist()
         part = pairs[low:high]
-        # Products of blocks round differently: use one score per link everywhere.
+        # Block products round differently: use one score per link everywhere.
         block[part[:, 0] - begin, part[:, 1]] = scores[low:high]
         _count_within(block, pairs[low:high, 0] - begin, scores[low:high], within, low)
         flat = block.ravel()
@@ -147,7 +147,7 @@ def _evaluate(scorer: _Scorer, links: npt.ArrayLike, options: _Options) -> PairE
 def _count_within(
     block: FloatArray, rows: Int64Array, scores: FloatArray, within: _PairCounts, offset: int
 ) -> None:
-    """Count each link against the tweets of its own article; `rows` ascend."""
+    """Count each link against the tweets of its own article; `rows` are in ascending order."""
     linked, starts = np.unique(rows, return_index=True)
     stops = np.append(starts, len(rows))[1:]
     for row, start, stop in zip(linked.tolist(), starts.tolist(), stops.tolist(), strict=True):
@@ -201,7 +201,7 @@ def _result(
 
 
 def _rank_among(scores: FloatArray, group: Int64Array, ascending: bool) -> tuple[Int64Array, Int64Array]:
-    """Return per link how many links of its group score lower, and at most as high; higher if not `ascending`."""
+    """Return per link how many links of its group score lower, and at most as high; reversed if not `ascending`."""
     key = scores if ascending else -scores
     order = np.lexsort((key, group))
     g, s = group[order], key[order]
@@ -251,7 +251,7 @@ def _threshold(value: float, scores: FloatArray, accepted: int, total: int) -> C
 
 
 def _reading(links: int, overall: _PairCounts, within: _PairCounts, group: Int64Array) -> ReadingEffort:
-    """Return how many pairs must be read to find `links` links; a tie at the last one is read to its end."""
+    """Return how many pairs must be read to find `links` links; all pairs tied with the last one are read."""
     order = np.lexsort((within.upto, group))
     starts = np.searchsorted(group[order], np.arange(int(group.max()) + 1))
     enough = starts[np.bincount(group) >= links] + links - 1

@@ -14,7 +14,7 @@ Side = tuple[int, Path | None]  # the number of vectors, and the file of their i
 
 
 def read_vectors(path: Path) -> npt.NDArray[np.float32]:
-    """Return a `.npy` matrix as float32 [n, d], memory-mapped where it is float32 already.
+    """Return a `.npy` matrix as float32 [n, d], memory-mapped if it is already float32.
 
     Raises InputError if the file cannot be read or is not a matrix of numbers.
     """
@@ -27,8 +27,8 @@ def read_vectors(path: Path) -> npt.NDArray[np.float32]:
 def read_links(path: Path, articles: Side, tweets: Side) -> npt.NDArray[np.int64]:
     """Return lines "article tweet" as row numbers, int64 [l, 2].
 
-    The two columns are ids where a file of ids is given, otherwise row numbers from 0. Raises InputError naming the
-    line of a wrong column count or an unknown id or number, and where there are no links.
+    The two columns are ids if a file of ids is given, otherwise row numbers from 0. Raises InputError naming the line
+    of a wrong column count or an unknown id or number, or if there are no links.
     """
     numbers = [_numbers(side, what) for side, what in ((articles, "article"), (tweets, "tweet"))]
     try:

@@ -17,7 +17,7 @@ RANKS = (
     2000,
     3000,
     3300,
-)  # with the eighth, the mean agrees with the published ones
+)  # with the eighth rank, the mean agrees with the published means
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Confusion:
 
     @property
     def precision(self) -> float:
-        """Share of the accepted pairs that are links; NaN if none is accepted."""
+        """Share of the accepted pairs that are links; NaN if no pair is accepted."""
         accepted = self.true_positives + self.false_positives
         return self.true_positives / accepted if accepted else math.nan
 
@@ -44,10 +44,10 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class ReadingEffort:
-    """How much one reads in order of score until `links` links are found.
+    """How many pairs must be read in order of score to find `links` links.
 
-    `pairs`: read from one list of all pairs; None if there are fewer links. `mean_tweets` and `median_tweets`: read per
-    article, over the `articles` that have that many links.
+    `pairs`: read from a single list of all pairs; None if there are fewer links. `mean_tweets` and `median_tweets`:
+    read per article, over the `articles` that have that many links.
     """
 
     links: int

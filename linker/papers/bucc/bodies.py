@@ -17,8 +17,8 @@ from linker.papers.bucc.sentences import without_first_sentence
 from linker.papers.bucc.wikitext import strip_markup
 
 Cut = Callable[[str, str], str]  # of a text and its language: the text without its first sentence
-TOGETHER = 200  # pages that a process gets at a time
-AHEAD = 4  # such groups per process that wait
+TOGETHER = 200  # pages given to a process at a time
+AHEAD = 4  # waiting groups per process
 
 
 def body(page: RawPage, code: str, site: Site, cut: Cut = without_first_sentence) -> str:
@@ -33,7 +33,7 @@ def body(page: RawPage, code: str, site: Site, cut: Cut = without_first_sentence
 def bodies(
     pages: Iterable[RawPage], code: str, site: Site, jobs: int = 1, cut: Cut = without_first_sentence
 ) -> Iterator[tuple[RawPage, str]]:
-    """Yield the pages with their bodies, in order; with `jobs` processes where there are many pages.
+    """Yield the pages with their bodies, in order; with `jobs` processes if there are many pages.
 
     `cut` is a function of a module. The pages are read here; only a few groups of them are in memory at a time.
     """
@@ -44,7 +44,7 @@ def bodies(
         yield from ((page, body(page, code, site, cut)) for page in pages)
         return
     waiting: deque[tuple[Sequence[RawPage], Future[list[str]]]] = deque()
-    # Not by fork, which may copy a lock that a thread of a library holds.
+    # No fork: it may copy a lock that a library's thread holds.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         while group := list(islice(pages, TOGETHER)):
             waiting.append((group, pool.submit(_bodies, group, code, site, cut)))
@@ -64,7 +64,7 @@ def _bodies(pages: Sequence[RawPage], code: str, site: Site, cut: Cut) -> list[s
 
 
 class Texts:
-    """Texts in a temporary file, so that memory holds only their places and lengths."""
+    """Texts in a temporary file, so that memory holds only their offsets and lengths."""
 
     def __init__(self, folder: Path) -> None:
         """Create the file in `folder`; it has no name and vanishes with the process."""

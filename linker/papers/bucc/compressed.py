@@ -1,4 +1,4 @@
-"""Files of Wikimedia's dumps as a stream: plain, or compressed by gzip, bzip2 (also multistream) or xz."""
+"""Wikimedia dump files as a stream: plain, or compressed by gzip, bzip2 (also multistream) or xz."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 from linker.base.errors import InputError
 from linker.base.files import open_input
 
-BLOCK = 1 << 18  # bytes that are decompressed at a time
+BLOCK = 1 << 18  # bytes decompressed at a time
 MAGIC: dict[bytes, Callable[[BinaryIO], BinaryIO]] = {
     b"BZh": lambda file: cast(BinaryIO, bz2.BZ2File(file)),
     b"\x1f\x8b": lambda file: cast(BinaryIO, gzip.GzipFile(fileobj=file)),
@@ -33,8 +33,8 @@ REMEDY = "download it again and compare its checksum with the published one"
 def reading(path: Path) -> Iterator[Iterator[bytes]]:
     """Open a file and return an iterator over its decompressed blocks of at most `BLOCK` bytes.
 
-    The content determines the compression, not the name. Raises InputError if the file cannot be read, where its
-    compressed data are damaged or cut, and where it is compressed in another way.
+    The content determines the compression, not the name. Raises InputError if the file cannot be read, its compressed
+    data are damaged or truncated, or it is compressed in another way.
     """
     try:
         with open_input(path) as file:
@@ -60,7 +60,7 @@ def _blocks(path: Path, file: io.BufferedReader) -> Iterator[bytes]:
 def first_block(path: Path) -> bytes:
     """Return the beginning of a regular file's decompressed content; nothing for a folder or a pipe.
 
-    Raises InputError as `reading` does.
+    Raises the same InputErrors as `reading`.
     """
     if not path.is_file():
         return b""

@@ -14,7 +14,7 @@ from linker.papers.bucc.wikitext import MEDIA
 
 ARTICLES = "0"  # the namespace of articles
 MEDIA_KEYS, CATEGORY_KEY = ("-2", "6"), "14"
-HEAD = 1 << 10  # bytes in which the first element has to begin
+HEAD = 1 << 10  # bytes within which the first element must begin
 LONGEST = 1 << 24  # characters of a page; MediaWiki allows 2 MiB
 # Elements whose text is read, by their parent's name.
 READ = {("page", "title"), ("page", "ns"), ("page", "id"), ("revision", "text"), ("namespaces", "namespace")}
@@ -22,7 +22,7 @@ READ = {("page", "title"), ("page", "ns"), ("page", "id"), ("revision", "text"),
 
 @dataclass(slots=True)
 class WikiPage:
-    """A page of a dump: the text of its last revision, or where it redirects to."""
+    """A page of a dump: the text of its last revision, or its redirect target."""
 
     id: str = ""
     title: str = ""
@@ -33,7 +33,7 @@ class WikiPage:
 
 @dataclass(slots=True)
 class Site:
-    """What a dump says of its wiki: the names of the namespaces for media and categories, in casefold."""
+    """A dump's information on its wiki: the names of the namespaces for media and categories, casefolded."""
 
     media: frozenset[str] = MEDIA
     categories: frozenset[str] = CATEGORY
@@ -58,7 +58,7 @@ class DumpCounts:
 
 
 def is_dump(path: Path) -> bool:
-    """Return whether a file holds MediaWiki's XML export, compressed or not. Raises InputError as `reading` does."""
+    """Return whether a file holds MediaWiki's XML export, compressed or not. Raises InputError like `reading`."""
     return b"<mediawiki" in first_block(path)[:HEAD]
 
 
@@ -69,11 +69,11 @@ def read_dump(
     wanted: Callable[[WikiPage], bool] = lambda page: True,
     advance: Callable[[int], object] = lambda pages: None,
 ) -> Iterator[WikiPage]:
-    """Yield the articles and redirects of a dump in its order, with memory for a few pages; fill `counts` and `site`.
+    """Yield the articles and redirects of a dump in order, with memory for a few pages; fill `counts` and `site`.
 
-    `wanted` gets an article with id and title before its text: where it returns False, the text is skipped and the
-    page is not yielded. `advance` gets the number of pages in each block. Of several revisions, the last one counts.
-    Raises InputError if the file cannot be read, is damaged or cut, or is not such a dump.
+    `wanted` gets an article with id and title before its text: if it returns False, the text is skipped and the page
+    is not yielded. `advance` gets the number of pages in each block. Of several revisions, the last one counts.
+    Raises InputError if the file cannot be read, is damaged or truncated, or is not such a dump.
     """
     handler = _Handler(counts, site, wanted)
     parser = expat.ParserCreate(namespace_separator=None)

@@ -28,7 +28,7 @@ Row = tuple[int, str, str]
 def read_langlinks(path: Path, code: str | None = None) -> Iterator[Row]:
     """Yield (page id, language, title) of the links to the language `code`, or of all; memory stays near 1 MiB.
 
-    Raises InputError if the file cannot be read, is damaged or cut, or does not hold the table `langlinks`.
+    Raises InputError if the file cannot be read, is damaged or truncated, or does not hold the table `langlinks`.
     """
     wanted = code.encode() if code else None
     for number, language, title in _rows(path, wanted):
@@ -36,7 +36,7 @@ def read_langlinks(path: Path, code: str | None = None) -> Iterator[Row]:
 
 
 def _rows(path: Path, wanted: bytes | None) -> Iterator[tuple[bytes, ...]]:
-    """Yield the raw values of the rows of a language. Between statements, the head of the next one is searched."""
+    """Yield the raw values of the rows of a language. Between statements, it looks for the next one's head."""
     buffer, inside, seen = b"", False, False
     with reading(path) as blocks:
         for block in blocks:
@@ -45,7 +45,7 @@ def _rows(path: Path, wanted: bytes | None) -> Iterator[tuple[bytes, ...]]:
             while True:
                 if not inside:
                     if not (head := _HEADS.search(buffer, position)):
-                        # Keep what may be the beginning of a head.
+                        # Keep a possible beginning of a head.
                         position = max(position, len(buffer) - LONGEST)
                         break
                     _check_columns(path, head)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-# From the site information that the wikis publish (action=query&meta=siteinfo), in casefold. A dump names its own
-# namespaces too; these serve for pages that come without one. Words that titles begin with, such as "class", are
-# left out.
+# From the site information that the wikis publish (action=query&meta=siteinfo), casefolded. A dump names its own
+# namespaces too; these serve for pages without a dump. Words that titles begin with, such as "class", are left out.
 _ONE_WORD = """
     abdeeling adà bekätakthook bhângsa bólkur catadorie catagóir categoreye categori categoria categorie
     category categorìa categoría categorîa categuria categurìa catigurìa catègorie catégorie dalala

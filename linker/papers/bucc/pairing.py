@@ -1,4 +1,4 @@
-"""Which pages of two languages link to each other, where a name may be a title, an id or a redirect."""
+"""Which pages in two languages link to each other; a name may be a title, an id or a redirect."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from linker.papers.bucc.raw_pages import name_of
 
 Pair = tuple[str, str]
-SHOWN = 10  # ambiguous pairs that are named
+SHOWN = 10  # ambiguous pairs that are listed
 
 
 @dataclass(frozen=True, slots=True)
 class Linked:
     """The linked pages of one language by id: their titles and the names that they link to; redirects by name.
 
-    `by_id`: whether a name may also be an id. Links of a dump only name titles, and many titles are numbers.
+    `by_id`: whether a name may also be an id. Links in a dump name only titles, and many titles are numbers.
     """
 
     titles: Mapping[str, str]
@@ -30,7 +30,8 @@ class IdPairs:
     """Pairs of ids that link to each other, in the order of the source pages.
 
     `unresolved`: links that name no page that links back to any; `ambiguous_names`: names that are the title of one
-    page and the title or id of another; `left_out`: pairs of pages that have several counterparts by such names.
+    page and the title or id of another; `left_out`: pairs of pages that have several counterparts because of such
+    names.
     """
 
     pairs: tuple[Pair, ...]
@@ -42,8 +43,8 @@ class IdPairs:
 def pair_pages(source: Linked, target: Linked) -> IdPairs:
     """Return the pairs that link to each other in both directions.
 
-    A name may fit several pages: it can be the title of one and the id of another. The link back then decides; of
-    several pages that link back, the one that is named by its title. Where that leaves more than one, none is a pair.
+    A name may match several pages: it can be the title of one and the id of another. The link back then decides; of
+    several pages that link back, the page named by its title wins. If more than one remains, there is no pair.
     """
     sources, targets = _Names(source), _Names(target)
     forward, backward = _edges(source, targets), _edges(target, sources)
@@ -91,7 +92,7 @@ class _Names:
         yield from ((page, False) for page in ids)
 
     def _by_title(self, name: str) -> list[str]:
-        """Return the pages of a title, a redirect, or a title whose first letter is written small."""
+        """Return the pages of a title, a redirect, or a title with a lower-case first letter."""
         for form in (name, name[:1].upper() + name[1:]):
             if found := self._titles.get(form) or self._titles.get(self._redirects.get(form, ""), []):
                 return found
@@ -99,7 +100,7 @@ class _Names:
 
 
 def _edges(linked: Linked, others: _Names) -> dict[Pair, int]:
-    """Return every pair of a page and one that it may link to: 1 where it names the title, 0 where it names the id."""
+    """Return every pair of a page and a page it may link to: 1 if it names the title, 0 if it names the id."""
     edges: dict[Pair, int] = {}
     for page, names in linked.links.items():
         for other, titled in (found for name in names for found in others.pages(name)):
@@ -108,7 +109,7 @@ def _edges(linked: Linked, others: _Names) -> dict[Pair, int]:
 
 
 def described(pairs: Iterable[Pair]) -> str:
-    """Return the first pairs as text for a message."""
+    """Return the first few pairs as text for a message."""
     named = [f"{a} – {b}" for a, b in pairs]
     more = f" and {len(named) - SHOWN:,} more" if len(named) > SHOWN else ""
     return ", ".join(named[:SHOWN]) + more

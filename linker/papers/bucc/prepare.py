@@ -81,7 +81,7 @@ def prepare(
 ) -> PreparationReport:
     """Write pages and qrels of a training and a test half into the folder `out`, and return the counts.
 
-    `source`, `target`: a file or folder of pages, or `RawPages`, for the parts of a dump and its tables of links.
+    `source`, `target`: a file or folder of pages, or `RawPages`, for the parts of a dump and its link tables.
     `links` and `back_links`: files of `page TAB counterpart`, ids or titles; by default, the tables of a dump or the
     pages' own links: a field `langlinks` ({"en": "Title"}, or a list of {"lang", "title"}), or [[en:Title]] in the
     markup. Two pages are a pair if each links to the other. New ids are opaque and in random order in each language;
@@ -139,7 +139,7 @@ class _Read:
     numbers: Mapping[str, int]
 
 
-Place = tuple[Pair, int, int]  # a pair and the numbers of its texts
+Place = tuple[Pair, int, int]  # a pair and its texts' numbers
 
 
 def _read(
@@ -163,7 +163,7 @@ def _read(
 
 
 def _select(places: list[Place], texts: Texts) -> tuple[list[Place], int, tuple[float, float]]:
-    """Return the pairs between the quartiles of the ratio of lengths, how many have text, and the quartiles."""
+    """Return the pairs between the quartiles of the length ratio, how many have text, and the quartiles."""
     complete = [place for place in places if texts.length(place[1]) and texts.length(place[2])]
     if not complete:
         raise InputError(

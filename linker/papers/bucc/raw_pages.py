@@ -1,4 +1,4 @@
-"""Raw pages of one language from any format that `linker bucc prepare` reads, with what they link to."""
+"""Raw pages of one language from any format that `linker bucc prepare` reads, with their link targets."""
 
 from __future__ import annotations
 
@@ -130,12 +130,12 @@ class WikiLinks:
         reading.links += len(self._by_id)
 
     def names(self) -> set[str]:
-        """Return the names of all pages that are linked to; nothing where the pages themselves hold the links."""
+        """Return the names of all pages that are linked to; nothing if the pages themselves hold the links."""
         names = {name_of(other) for others in self._by_name.values() for other in others}
         return names | {name_of(other) for other in self._by_id.values()}
 
     def of(self, page_id: str, title: str) -> tuple[str, ...]:
-        """Return the names of the pages that a page links to, but for links in the page itself."""
+        """Return the names of the pages that a page links to, except for links in the page itself."""
         if self._by_id:
             found = self._by_id.get(int(page_id)) if page_id.isdecimal() else None
             return (found,) if found is not None else ()
@@ -153,7 +153,7 @@ class WikiLinks:
 def read_pages(raw: RawPages, links: WikiLinks, others: WikiLinks, reading: RawReading) -> Iterator[RawPage]:
     """Yield the pages that link to another language, and fill `reading`; `others` are the links back.
 
-    Raises InputError if a file cannot be read, and where a page id occurs twice.
+    Raises InputError if a file cannot be read, or if a page id occurs twice.
     """
     ids: set[str] = set()
     reading.is_dump = is_dump(raw.files[0])

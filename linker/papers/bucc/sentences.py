@@ -11,19 +11,19 @@ from linker.crosslingual.aligned.units import segmenter
 _END = re.compile(r"[.!?…。！？．｡۔؟।॥։።။།។][\"'”’»›)\]）」』】]*\s*$")
 # An initial such as "M." or "A. S.": the next word belongs to it.
 _INITIAL = re.compile(r"(?:^|[\s(\xa0])[^\W\d_]\.\s*$")
-# A word of up to four letters, which is an abbreviation if it is in lower case, or one letter, and the next one too.
+# A word of up to four letters: an abbreviation if it is one letter or in lower case, and the next word is too.
 _SHORT = re.compile(r"(?:^|[\s(.-])([^\W\d_]{1,4})\.\s*$")
 _CONTINUES = re.compile(r"\s*[-‐–,;:)\]）]")
 WITHOUT_STOPS = frozenset({"lo", "th"})  # written without full stops: the first line counts as the sentence
-LONGEST = 4000  # characters of a line in which its first sentence is searched
+LONGEST = 4000  # characters of a line that are searched for its first sentence
 
 
 def without_first_sentence(text: str, code: str) -> str:
-    """Return what follows the first complete sentence of a text in the language `code`; nothing if there is none.
+    """Return the text after its first complete sentence in the language `code`; nothing if there is none.
 
-    Lines before it, such as a title, go as well. sentencex finds the sentences: it knows abbreviations, numbers and
-    file names of about 300 languages. Pieces are joined again after an initial, and after a short word before one in
-    lower case. Raises MissingExtraError without the extra 'crosslingual'.
+    Lines before it, such as a title, are removed as well. sentencex finds the sentences: it knows abbreviations,
+    numbers and file names of about 300 languages. Pieces are rejoined after an initial, and after a short word before
+    a lower-case word. Raises MissingExtraError without the extra 'crosslingual'.
     """
     start = 0
     for line in text.splitlines(keepends=True):
@@ -44,7 +44,7 @@ def after_first_stop(text: str, code: str) -> str:
 
 
 def _first_sentence(line: str, code: str) -> int:
-    """Return the length of a line's first sentence; 0 where no sentence ends in the line."""
+    """Return the length of a line's first sentence; 0 if no sentence ends in the line."""
     if not line.strip():
         return 0
     ends, length = [], 0

@@ -1,4 +1,4 @@
-"""The shared tasks' tables: ranks over all pages and answered ones (2015), mined links (2017), and differences."""
+"""The shared tasks' tables: ranks over all pages and answered pages (2015), mined links (2017), and differences."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """Which links of a run are stated, and how intervals and tests are computed.
+    """Which links of a run are reported, and how intervals and tests are computed.
 
-    `threshold`: the lowest score of a link; `best_threshold`: for each run, the threshold with the highest F1 on the
+    `threshold`: the minimum score of a link; `best_threshold`: for each run, the threshold with the highest F1 on the
     gold links themselves (an oracle); `known`: pages that are left out, such as those of training links.
     """
 
@@ -55,8 +55,8 @@ class Difference:
 class TableRow:
     """A run in one language.
 
-    `MEASURES` over all pages (`complete`) and over the answered ones (`answered`); of the links that it states, their
-    number, precision, recall and F1; 95 % intervals by measure; and differences from `baseline`, the first run.
+    `MEASURES` over all pages (`complete`) and over the answered pages (`answered`); number, precision, recall and F1
+    of the links that it reports; 95 % intervals by measure; and differences from `baseline`, the first run.
     """
 
     language: str
@@ -100,7 +100,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A row and what its comparison with other runs needs."""
+    """A row and the data for comparing it with other runs."""
 
     row: TableRow
     run: Entries[float]
@@ -110,7 +110,7 @@ class _Result:
 def evaluate_runs(
     qrels: Sequence[Path], runs: Sequence[Path], settings: TableSettings | None = None
 ) -> list[TableRow]:
-    """Evaluate every run on all qrels that it has lines for; qrels named fr.test.txt are for the language "fr".
+    """Evaluate every run on all qrels for which it has lines; qrels named fr.test.txt are for the language "fr".
 
     In each language, the first run is the baseline of the others. Pages of a run that no qrels judge have no
     counterpart, so that their links are false. A run whose file is empty answers no page: it scores 0 in all languages,
@@ -146,7 +146,7 @@ def _nothing(path: Path, qrels: Entries[int], run: str, how: TableSettings) -> T
 
 
 def _of_other_languages(run: Collection[str], own: Collection[str], others: Collection[str]) -> set[str]:
-    """Return the pages of a run that other qrels judge or, where none does, whose ids begin as theirs (de0012)."""
+    """Return the pages of a run that other qrels judge or, if none does, whose ids have their prefix (de0012)."""
     prefixes = {_prefix(page) for page in others} - {_prefix(page) for page in own}
     return {page for page in run if page in others or _prefix(page) in prefixes}
 
@@ -158,7 +158,7 @@ def _prefix(page: str) -> str:
 def _result(
     path: Path, qrels: Entries[int], run: Entries[float], how: TableSettings, foreign: Collection[str]
 ) -> _Result:
-    """Evaluate a run in one language; pages in `foreign` are those of other languages."""
+    """Evaluate a run in one language; pages in `foreign` belong to other languages."""
     complete = evaluate(qrels, run, MEASURES, intervals=how.intervals)
     answered = evaluate(qrels, run, MEASURES, complete=False)
     left_out = {*how.known, *foreign} - qrels.keys()
@@ -205,7 +205,7 @@ def _differences(
     qrels: Entries[int], first: _Result, other: _Result, how: TableSettings
 ) -> list[tuple[str, float, float, float, float]]:
     """Return measure, difference, interval and p-value of MRR, S@1 and F1."""
-    # By their numbers, because two runs may have the same name.
+    # By number, because two runs may have the same name.
     runs = [dict(result.run) for result in (first, other)]
     rows = compare(qrels, runs, MEASURES[:2], resampling=how.tests).rows
     ranked = [
@@ -243,7 +243,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def remarks(rows: Sequence[TableRow]) -> list[str]:
-    """Return lines on what the tables cannot show: links of unjudged pages, and thresholds that are oracles."""
+    """Return notes that the tables cannot show: links of unjudged pages, and thresholds that are oracles."""
     lines = [
         f"{row.language}: {row.unjudged:,} of the {row.links:,} links of {row.run} are of pages without a gold link "
         "and count as false; leave pages with known links out with --known"

@@ -1,7 +1,7 @@
 """The running text of a page in MediaWiki's markup.
 
-mwparserfromhell tokenises the markup, and one pass over its tokens keeps what a reader would call the page's text. Its
-tree of nodes is not built: that would take four times as long.
+mwparserfromhell tokenises the markup, and one pass over its tokens keeps the text that a reader sees as the page's
+text. The node tree is not built: that would take four times as long.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ HIDDEN = frozenset(
         "templatedata", "templatestyles", "timeline",
     }
 )  # fmt: skip
-# Elements whose content is shown as it stands.
+# Elements whose content is shown verbatim.
 LITERAL = frozenset({"nowiki", "pre", "source", "syntaxhighlight"})
 BLOCKS = frozenset({"blockquote", "br", "center", "div", "hr", "p", "poem", "pre", "syntaxhighlight"})
 MEDIA = frozenset({"file", "image", "media"})
 
-# How many more opening marks than closing ones a page may have. The tokeniser's time grows with the square of the marks
-# that nothing closes: a page with thousands of them is broken, and they become blanks.
+# How many more opening than closing marks a page may have. The tokeniser's time grows with the square of the unclosed
+# marks: a page with thousands of them is broken, and they become blanks.
 _UNCLOSED = {("{{", "}}"): 1000, ("[", "]"): 1000, ("{|", "|}"): 1000, ("<", "/"): 5000}
 _MARKUP = re.compile(r"[<&\[{}|~\xad\xa0]|''|__|==|-\{|^[*#:;]|^----", re.MULTILINE)
 _REDIRECT = re.compile(r"\s*#[^\W\d_]+\s*:?\s*\[\[[^]]*\]\]")
@@ -40,18 +40,18 @@ _MEDIA_FILE = re.compile(
     re.IGNORECASE,
 )
 _LANGUAGE = re.compile(r"(?:[a-z]{2,3}(?:-[a-z]+)*|simple):\S")
-# What remains in text where the markup is incomplete: brackets, tags, magic words and signatures.
+# Remains of incomplete markup in the text: brackets, tags, magic words and signatures.
 _REMAINS = re.compile(r"\[\[|\]\]|\{\{+|\}\}+|\{\||\|\}|~~~+|__[^\W\d_]+(?:_[^\W\d_]+)*__|</?[a-zA-Z][^<>]*>")
 _QUOTES = re.compile(r"'{2,}")
-# In place of an apostrophe of literal text, and of what is left out between two others, while those of the markup go.
+# Placeholders for a literal apostrophe, and for omitted content between apostrophes, while markup quotes are removed.
 _KEPT_QUOTE, _GAP = "\ue000", "\ue001"
 _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 _VARIANTS = ("zh-hans", "zh-cn", "zh")
-# Brackets that templates left empty, and the separators that they left at the edges of others.
+# Brackets that templates left empty, and separators that they left at the edges of other brackets.
 _EMPTY = re.compile(r"[(（]\s*(?:[,;:、，；：–-]\s*)*[)）]")
 _BEGINNING = re.compile(r"([(（])\s*[,;:、，；：][\s,;:、，；：]*")
 _ENDING = re.compile(r"\s?[,;:、，；：]\s*(?=[)）])")
-# A tab, another space or several of them, which become one space; spaces at line breaks.
+# Runs of tabs and spaces, which become one space; spaces at line breaks.
 _BLANK = r" \t\xa0\u2000-\u200a\u202f\u3000"
 _SPACES = re.compile(rf"[{_BLANK[1:]}][{_BLANK}]*| [{_BLANK}]+")
 _BREAKS = re.compile(r" \n ?|\n ")
@@ -72,12 +72,13 @@ class _Part:
 
 
 def strip_markup(text: str, media: frozenset[str] = MEDIA, categories: frozenset[str] = CATEGORY) -> str:
-    """Return the running text of a page in MediaWiki's markup; plain text is returned as it is, stripped.
+    """Return the running text of a page in MediaWiki's markup; plain text is only stripped.
 
     Templates, tables, references, galleries, formulas, comments, headings, media with their captions, categories,
-    interlanguage links, external links with their labels, and magic words are left out. Links to other pages keep their
-    label, and entities become their characters. `media`, `categories`: the names of these namespaces in casefold,
-    besides which a link to a file is known by its extension. Raises MissingExtraError without the extra 'crosslingual'.
+    interlanguage links, external links with their labels, and magic words are left out. Links to other pages keep
+    their label, and entities become their characters. `media`, `categories`: the casefolded names of these
+    namespaces; a link to a file is also recognised by its extension. Raises MissingExtraError without the extra
+    'crosslingual'.
     """
     if not _MARKUP.search(text):
         return text.strip()
@@ -103,7 +104,7 @@ def _tokenizer() -> Callable[[str, int, bool], Sequence[Any]]:
     with importing("MediaWiki's markup (read by mwparserfromhell)", "crosslingual"):
         from mwparserfromhell import parser
 
-        # The module of the compiled tokenizer is absent where there is none for a platform.
+        # The compiled tokenizer's module is missing if there is none for the platform.
         module = import_module(f"{parser.__name__}.{'_tokenizer' if parser.use_c else 'tokenizer'}")
     tokenizer = module.CTokenizer() if parser.use_c else module.Tokenizer()
     tokenize: Callable[[str, int, bool], Sequence[Any]] = tokenizer.tokenize
@@ -125,7 +126,7 @@ class _Walk:
                 part = self._open[-1]
                 shown, comment, _ = (token.text, "", "") if part.literal else token.text.partition("<!--")
                 part.text.append(_literal(shown) if part.literal else _REMAINS.sub("", shown))
-                if comment:  # which nothing closes: MediaWiki hides the rest of the page
+                if comment:  # unclosed: MediaWiki hides the rest of the page
                     break
             elif step := _STEPS.get(name):
                 step(self, token)
@@ -135,18 +136,18 @@ class _Walk:
         self._open.append(_Part(type(token).__name__, literal=self._open[-1].literal))
 
     def drop(self, token: Any) -> None:
-        """End a construct that leaves nothing: a template, a heading, a comment, an external link."""
+        """End a construct that leaves no text: a template, a heading, a comment, an external link."""
         self._open.pop()
         self._leave_gap()
 
     def _leave_gap(self) -> None:
-        """Keep apostrophes before and after something that is left out from becoming one mark."""
+        """Keep apostrophes before and after omitted content from becoming one mark."""
         text = self._open[-1].text
         if text and text[-1].endswith("'"):
             text.append(_GAP)
 
     def separate(self, token: Any) -> None:
-        """Take what has been read of a link as its title."""
+        """Take the text read so far of a link as its title."""
         part = self._open[-1]
         part.title = part.content()
         part.text.clear()
@@ -181,7 +182,7 @@ class _Walk:
         self._open[-1].text.append(character)
 
     def begin_content(self, token: Any) -> None:
-        """End an opening tag; what was read, without attributes, is the element's name."""
+        """End an opening tag; the text read, without attributes, is the element's name."""
         name = self._open.pop().text[0].strip().lower()
         self._open.append(_Part(name, literal=self._open[-1].literal or name in LITERAL))
 
@@ -249,7 +250,7 @@ def _rank(before: str) -> int:
 
 
 def _variant(match: re.Match[str]) -> str:
-    """Return what -{zh-hans:计算机;zh-hant:電腦}- shows: a variant of Chinese, or nothing where it only sets a rule."""
+    """Return the text shown for -{zh-hans:计算机;zh-hant:電腦}-: a variant of Chinese, or nothing for a mere rule."""
     flags, bar, content = match[1].rpartition("|")
     if bar and set(flags.split(";")) & {"H", "T", "D", "-", "N", "+"}:
         return ""

@@ -1,4 +1,4 @@
-"""`linker bucc prepare`, `dictionary`, `evaluate`: data of the shared task, words learned from them, and results."""
+"""`linker bucc prepare`, `dictionary`, `evaluate`: the shared task's data, words learned from them, and results."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def prepare(
 ) -> None:
     """Prepare raw pages or two wikis' dumps for the task.
 
-    They are linked both ways, without first sentences, of similar lengths and split in half.
+    The pages are linked both ways, stripped of their first sentences, of similar lengths and split in half.
 
     Example: linker bucc prepare fr.jsonl en.jsonl --languages fr-en --out data
     """
@@ -127,7 +127,7 @@ def dictionary(
     """Learn a dictionary from pages in two languages, without links.
 
     Word vectors of both are mapped onto each other, starting from words that are spelt alike. Many of the pairs are
-    wrong: pass the file to `linker link --dictionary` where there is no better one.
+    wrong: pass the file to `linker link --dictionary` only if you have no better one.
 
     Example: linker bucc dictionary fr.jsonl en.jsonl --out fr-en.tsv
     """
@@ -183,8 +183,8 @@ def evaluate(
 ) -> None:
     """Evaluate runs of the task.
 
-    Prints MRR, success at 1 and 5 and coverage, over all pages and over the answered ones; precision, recall and F1 of
-    the links; and how the runs differ from the first one.
+    Prints MRR, success at 1 and 5 and coverage, over all pages and over the answered pages; precision, recall and F1
+    of the links; and the differences from the first run.
 
     Example: linker bucc evaluate test.qrels --run links.run
     """

@@ -1,4 +1,4 @@
-"""`linker reproduce`: a paper's tables, computed again next to its published figures."""
+"""`linker reproduce`: a paper's tables, recomputed next to its published figures."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute the tables of a published paper again.
+    """Recompute the tables of a published paper.
 
     Prints the tables in Markdown, with the reasons why figures differ.
 

@@ -192,7 +192,7 @@ def train(
 ) -> None:
     """Train a model on scored pairs.
 
-    With --sample or --translator, a second one is trained also on pairs that the first labelled.
+    With --sample or --translator, a second model is also trained on pairs that the first one labelled.
 
     Example: linker similarity train pairs.jsonl --out model
     """
@@ -211,13 +211,13 @@ def train(
              "epochs": epochs}  # fmt: skip
     config = _config(preset, asked, folds, ner, seed, entities=not no_entities, translate=translate)
     if not config.siamese.frozen:
-        check_backbone(config.siamese.backbone)  # before minutes of looking for entities
+        check_backbone(config.siamese.backbone)  # before minutes spent looking for entities
     scored = _kept(read_news(pairs))
     recogniser = recogniser_of(dict(config.pipelines), cache, processes)
     encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None
     if dev_share:
         config = chosen(scored, config, dev_share, encoder)
-    # Before the training, so that mistakes in these options show at once.
+    # Before training, so that mistakes in these options show at once.
     english = translator_by(dict(config.translators), translations)
     more: list[NewsPair] = []
     if sample:
@@ -253,7 +253,7 @@ def _config(
     entities: bool,
     translate: Sequence[str] | None,
 ) -> SimilarityConfig:
-    """Return a preset with the encoder's settings that were `asked` for: those that are not None."""
+    """Return a preset with the encoder settings in `asked` that are not None."""
     from linker.papers.news.recognise import read_pipelines
     from linker.papers.news.similarity_config import configure
     from linker.scoring.pairs.translations import read_translators
@@ -276,7 +276,7 @@ def _kept(pairs: Sequence[NewsPair]) -> tuple[NewsPair, ...]:
 
 
 def recogniser_of(pipelines: dict[str, str], cache: Path | None, processes: int) -> Recogniser:
-    """Return the recogniser of some pipelines by language, with its cache."""
+    """Return a recogniser of pipelines by language, with its cache."""
     from linker.papers.news.recognise import Recogniser
 
     return Recogniser(pipelines, cache, processes=processes)

@@ -1,4 +1,4 @@
-"""What `linker similarity` trains on in addition to graded pairs: sampled and translated ones; and its translators."""
+"""Training data of `linker similarity` besides graded pairs: sampled and translated pairs; and its translators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def translator_by(names: Mapping[str, str], cache: Path | None) -> Translator | None:
-    """Return the translator of some names by language, with its cache; None without names."""
+    """Return a translator for model names by language, with its cache; None without names."""
     from linker.scoring.pairs.translations import ByLanguage, KeptTranslator
 
     if not names:
@@ -31,7 +31,7 @@ def translator_by(names: Mapping[str, str], cache: Path | None) -> Translator | 
 def chosen(
     pairs: Sequence[NewsPair], config: SimilarityConfig, share: float, encoder: Encoder | None
 ) -> SimilarityConfig:
-    """Return the configuration with as many epochs as are best on held-out pairs, and say how good each was."""
+    """Return the configuration with the best number of epochs on held-out pairs, and report the result of each."""
     from linker.papers.news.choosing import best_epochs
 
     epochs, found = best_epochs(pairs, config, share, encoder)
@@ -42,7 +42,7 @@ def chosen(
 def sampled_pairs(
     pairs: Sequence[NewsPair], top: int, elastic: str | None, pool: Path | None, translator: Translator | None
 ) -> list[NewsPair]:
-    """Return pairs of each article and the `top` others that BM25 finds by its title, or by that in English."""
+    """Return pairs of each article and the `top` others that BM25 finds by its title, or its English title."""
     from linker.papers.news.selftrain import articles_of, sample_pairs
     from linker.papers.news.similarity import ENGLISH
     from linker.papers.news.translated import in_language
@@ -67,7 +67,7 @@ def translated_pairs(
     side: Literal["second", "both"],
     label: Literal["pseudo", "copy"],
 ) -> list[NewsPair]:
-    """Return pairs with one article translated; those that the model is to label have no score."""
+    """Return pairs with one article translated; pairs for the model to label have no score."""
     from linker.papers.news.selftrain import translate_pairs
     from linker.scoring.pairs.translate import load_translator
 

@@ -1,4 +1,4 @@
-"""`linker similarity predict|evaluate|calibrate`: scores of pairs of articles, and what they are worth."""
+"""`linker similarity predict|evaluate|calibrate`: scores of article pairs, and their quality."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from linker.papers.news.articles import NewsPair
     from linker.papers.news.mistakes import Mistake
 
-STEP = 0.25  # between the thresholds of the table
+STEP = 0.25  # step between the thresholds of the table
 
 
 def predict(
@@ -54,9 +54,9 @@ def predict(
     translations: TranslationsOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score pairs by how alike their topics are.
+    """Score pairs by topic similarity.
 
-    A high score does not say that two articles report one event. A pair with an empty article gets no score.
+    A high score does not mean that two articles report the same event. A pair with an empty article gets no score.
 
     Example: linker similarity predict model pairs.jsonl --out predictions.tsv
     """
@@ -121,8 +121,8 @@ def evaluate(
 ) -> None:
     """Evaluate predictions by Pearson's r.
 
-    For scores and single features, overall and per language pair, with Williams tests. With --entities or --ner, the
-    mistakes are listed with the entities of both articles.
+    Evaluates scores and single features, overall and per language pair, with Williams tests. With --entities or
+    --ner, the mistakes are listed with the entities of both articles.
 
     Example: linker similarity evaluate pairs.jsonl predictions.tsv
     """
@@ -171,10 +171,10 @@ def calibrate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what each threshold is worth on your own judged pairs.
+    """Show the effect of each threshold on your own judged pairs.
 
-    For each: how many pairs it accepts, how many of these match, and how many matches it misses. Pairs that were only
-    judged as match or not have 1 or 4 as overall.
+    For each: how many pairs it accepts, how many of these match, and how many matches it misses. Set overall to 1 for
+    a match and 4 otherwise if pairs were only judged that way.
 
     Example: linker similarity calibrate pairs.jsonl predictions.tsv
     """

@@ -150,7 +150,7 @@ def evaluate(
 ) -> None:
     """Evaluate a scorer on graded pairs.
 
-    Prints Spearman, Pearson and MSE on score/5 and the accuracy of the likeliest grade, for each file separately.
+    Prints Spearman, Pearson and MSE on score/5 and the accuracy of the most likely grade, for each file separately.
 
     Example: linker sts evaluate model pairs.jsonl
     """

@@ -16,7 +16,7 @@ from linker.scoring.pairs.data import filled_lines, json_object
 from linker.scoring.pairs.words import count_words, first_words
 
 SAME, UNRELATED = 1.0, 4.0
-LEAST = 10  # words that each article needs (Singh et al., 2022)
+LEAST = 10  # minimum words per article (Singh et al., 2022)
 HEADLINE = 15  # words that stand in for a missing title
 SCORES = ("overall", "score", "gold")
 
@@ -32,7 +32,7 @@ class Article:
 
     @property
     def full(self) -> str:
-        """Title and text, as they are encoded and searched for entities."""
+        """Title and text, the input for encoding and entity recognition."""
         return f"{self.title} {self.text}".strip()
 
     @property
@@ -67,7 +67,7 @@ class ScorablePairs:
 
     @property
     def remark(self) -> str:
-        """A sentence that says how many pairs were left out; empty if none was."""
+        """A sentence that says how many pairs were left out; empty if none were."""
         if not self.empty and not self.short:
             return ""
         return (
@@ -107,7 +107,7 @@ def keep_long(pairs: Sequence[NewsPair], least: int = LEAST) -> ScorablePairs:
 
 
 def keep_scorable(pairs: Sequence[NewsPair]) -> tuple[tuple[NewsPair, ...], str]:
-    """Return the pairs without an empty article, however short, and a remark on what is empty or short, if any is."""
+    """Return the pairs without an empty article, and a remark on empty or short articles, if there are any."""
     kept, short = keep_long(pairs, 1), keep_long(pairs).short
     remarks = []
     if kept.empty:
@@ -122,10 +122,10 @@ def _have(count: int) -> str:
 
 
 def read_news(path: Path, *, graded: bool = True) -> list[NewsPair]:
-    """Read pairs from JSON lines (gzip too): text1, text2, overall; optionally _id, title1, lang1, date1 and so on.
+    """Read pairs from JSON lines (or gzip): text1, text2, overall; optionally _id, title1, lang1, date1 and so on.
 
-    With `graded`, every pair needs a score. Raises InputError, naming file and line, where a pair lacks an article,
-    its score is missing or outside 1–4, or its id is repeated.
+    With `graded`, every pair needs a score. Raises InputError, naming file and line, if a pair lacks an article, its
+    score is missing or outside 1–4, or its id is repeated.
     """
     pairs: dict[str, NewsPair] = {}
     for number, where, line in filled_lines(path):

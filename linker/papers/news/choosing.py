@@ -1,4 +1,4 @@
-"""How many epochs the encoder of news similarity should train: as many as are best on held-out pairs."""
+"""How many epochs to train the encoder of news similarity: the number that is best on held-out pairs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from linker.scoring.pairs.data import Pair, groups
 def stratified_split(
     pairs: Sequence[NewsPair], share: float, seed: int
 ) -> tuple[list[NewsPair], list[NewsPair]]:
-    """Hold out about `share` of the pairs of each language pair; return the rest and those, both in their order.
+    """Hold out about `share` of the pairs of each language pair; return the rest and the held-out, in order.
 
-    Pairs that share an article, directly or by way of others, are on one side. Raises InputError if nothing is left
-    on either.
+    Pairs that share an article, directly or via other pairs, are on the same side. Raises InputError if nothing is
+    left on either.
     """
     items = groups([Pair(pair.id, pair.first.full, pair.second.full) for pair in pairs])
     wanted: dict[str, float] = defaultdict(float)
@@ -54,7 +54,7 @@ def best_epochs(
     """Return how many epochs are best, and Pearson's r on the held-out pairs after each.
 
     An encoder is trained for the configured epochs on the rest of the pairs (Singh et al., 2022, split 80 to 20); r is
-    that of its cosine. Of equal figures, the fewest epochs win. Raises InputError as `stratified_split` does.
+    that of its cosine. If tied, the fewest epochs win. Raises the same InputErrors as `stratified_split`.
     """
     rest, dev = stratified_split(pairs, share, config.siamese.seed)
     gold, found = targets(dev), list[float]()

@@ -1,7 +1,7 @@
-"""Training pairs for the question whether two articles report the same event, not whether they are alike in topic.
+"""Training pairs for the question whether two articles report the same event, not whether their topics are similar.
 
-Topic is what the nearest neighbours of an article share with it; names, places, dates and numbers tell them apart. So
-the pairs that people found the same are set against the neighbours, not against articles that are plainly unlike.
+An article's nearest neighbours share its topic; names, places, dates and numbers distinguish them. So pairs that
+people judged to be the same are contrasted with the neighbours, not with articles that are plainly different.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from linker.papers.news.articles import SAME, UNRELATED, NewsPair, targets
 from linker.papers.news.selftrain import articles_of
 from linker.papers.news.siamese import Siamese
 
-SAME_EVENT = 1.5  # the highest human score of pairs that count as reports of one event
+SAME_EVENT = 1.5  # maximum human score of pairs that count as reports of one event
 TOP = 2  # neighbours of each article
 
 
 def event_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> list[NewsPair]:
     """Return the pairs scored 1 (one event: a human score of at most SAME_EVENT) or 4, and nearest neighbours as 4.
 
-    Raises InputError if a pair has no score, or where none or all of them report one event.
+    Raises InputError if a pair has no score, or if none or all of them report one event.
     """
     targets(pairs)
     judged = [
@@ -41,7 +41,8 @@ def event_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> 
 def nearest_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> list[NewsPair]:
     """Return each article of the pairs with the `top` others that have the highest cosines, without scores.
 
-    Articles that a pair already joins are left out; a pair found from both of its articles is returned once.
+    Articles that are already in a pair together are left out; a pair found from both of its articles is returned
+    once.
     """
     articles = articles_of(pairs)
     rows = {article.full: row for row, article in enumerate(articles)}

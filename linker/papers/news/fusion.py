@@ -25,8 +25,8 @@ class FusionConfig:
     hidden: int = 32
     output: Literal["linear", "sigmoid"] = "linear"
     solver: Literal["adam", "lbfgs"] = "adam"
-    lr: float = 1e-3  # of Adam
-    penalty: float = 1e-4  # on squared weights
+    lr: float = 1e-3  # learning rate of Adam
+    penalty: float = 1e-4  # L2 penalty on weights
     epochs: int = 200
     members: int = 1
     seed: int = 0
@@ -57,12 +57,12 @@ class FusionNetwork:
         return np.asarray(values.mean(axis=0).clip(0, 1), np.float64)
 
     def tensors(self) -> dict[str, Float64Array]:
-        """Return the arrays by name, as `of_tensors` takes them."""
+        """Return the arrays by name, as expected by `of_tensors`."""
         return {name: np.ascontiguousarray(getattr(self, name)) for name in ("mean", "scale", *LAYERS)}
 
     @classmethod
     def of_tensors(cls, tensors: Mapping[str, Float64Array], output: str) -> FusionNetwork:
-        """Return the network of stored arrays. Raises KeyError if one is missing."""
+        """Return the network from stored arrays. Raises KeyError if one is missing."""
         return cls(**{name: tensors[name] for name in ("mean", "scale", *LAYERS)}, output=output)
 
 

@@ -20,7 +20,7 @@ SHOWN = 12  # entities of an article, the most frequent of each group first
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A pair whose prediction is far off; `first` and `second` are the entities of its articles, if any were sought."""
+    """A pair whose prediction is far off; `first` and `second` are the entities of its articles, if requested."""
 
     id: str
     kind: str
@@ -46,9 +46,9 @@ def mistakes(
     least: float = SERIOUS,
     recogniser: Recogniser | None = None,
 ) -> list[Mistake]:
-    """Return the pairs whose score, of `scores` [n], is at least `least` from the human one, the worst first.
+    """Return the pairs whose score in `scores` [n] differs from the human score by at least `least`, worst first.
 
-    With a `recogniser`, the entities of both articles come along. Pairs without a human score are left out.
+    With a `recogniser`, the entities of both articles are included. Pairs without a human score are left out.
     """
     far = [
         (abs(score - pair.score), pair, score)

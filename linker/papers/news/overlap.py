@@ -16,11 +16,12 @@ from linker.scoring.pairs.words import spaced
 
 KINDS = ("words", "names", "numbers")
 BUCKETS = 1 << 16  # of hashed document frequencies; the words themselves are compared exactly
-# Leading letters of a word and of a name that are compared: in most languages, endings vary by case and number.
+# Number of leading letters that are compared in a word and in a name: in most languages, endings vary by case and
+# number.
 STEM, NAME = 5, 6
 WORD = re.compile(r"[^\W\d_]\w*")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-# A word inside a sentence; the capitalised ones are names. In German these are all nouns: there, shared nouns count.
+# A word inside a sentence; capitalised words are names. In German these are all nouns, so shared nouns count there.
 INSIDE = re.compile(r"(?<=[\w,;] )[^\W\d_][\w-]+")
 
 Counts = Counter[str]
@@ -28,7 +29,7 @@ Frequencies = npt.NDArray[np.int64]
 
 
 class Overlap:
-    """Document frequencies of a training corpus, and the cosines that they weight."""
+    """Document frequencies of a training corpus, and cosines weighted by them."""
 
     def __init__(self, frequencies: Frequencies, articles: int) -> None:
         """`frequencies`, int64 [3, BUCKETS], counts the articles that contain a token of each bucket."""
@@ -85,12 +86,12 @@ def tokens(text: str) -> tuple[Counts, Counts, Counts]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text as it writes them; of a run of Chinese or Japanese, the pairs of its characters."""
+    """Return the words of a text as written; for a run of Chinese or Japanese, its character bigrams."""
     return WORD.findall(spaced(text))
 
 
 def stem(word: str) -> str:
-    """Return what is compared of a word."""
+    """Return the part of a word that is compared."""
     return word.lower()[:STEM]
 
 

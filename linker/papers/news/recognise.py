@@ -25,14 +25,14 @@ BATCH = 32
 
 
 class Recogniser:
-    """Finds the entities of articles, each with the pipeline of its language, or else the one under ""."""
+    """Finds the entities of articles, each with the pipeline of its language, or else the pipeline under ""."""
 
     def __init__(
         self, pipelines: Mapping[str, str], cache: Path | None = None, *, processes: int = 1
     ) -> None:
         """`pipelines` maps languages to spaCy pipelines by name or path; `cache` is a file that need not exist yet.
 
-        Pipelines load on first use, so `mentions` reports mistakes in their names. Raises InputError if the cache
+        Pipelines load on first use, so mistakes in their names surface in `mentions`. Raises InputError if the cache
         cannot be read.
         """
         self._names, self._processes = dict(pipelines), processes
@@ -93,7 +93,7 @@ def read_pipelines(values: Sequence[str]) -> dict[str, str]:
 def load_pipeline(name: str) -> Any:
     """Load a spaCy pipeline by the name of an installed package, or by the path of its folder or package.
 
-    Raises InputError if it cannot be loaded, saying how to get one, or where it does not recognise entities;
+    Raises InputError if it cannot be loaded, saying how to get one, or if it does not recognise entities;
     MissingExtraError without spaCy.
     """
     with importing("named entities", "entities"):
@@ -115,7 +115,7 @@ def load_pipeline(name: str) -> Any:
 
 
 def _folder(name: str) -> str:
-    """Return the folder with config.cfg of a path or an installed package; any other name as it is, for spaCy."""
+    """Return the folder with config.cfg of a path or an installed package; any other name unchanged, for spaCy."""
     root = Path(name).expanduser()
     if not root.is_dir():
         module = name.replace("-", "_")
@@ -141,7 +141,7 @@ def _key(fingerprint: str, text: str) -> str:
 
 
 class MentionCache:
-    """Entities by key, in an append-only file of JSON lines; an entry that a crash cut off is computed again."""
+    """Entities by key, in an append-only file of JSON lines; an entry truncated by a crash is computed again."""
 
     def __init__(self, path: Path | None) -> None:
         """Read the file if it exists; without a path, cache in memory only. Raises InputError if it is unusable."""
@@ -158,6 +158,6 @@ class MentionCache:
         return self._known[key]
 
     def add(self, key: str, mentions: list[Mention]) -> None:
-        """Append an entry in one write, so that a kill loses at most this one. Raises InputError if that fails."""
+        """Append an entry in one write, so that a kill loses at most this entry. Raises InputError if that fails."""
         self._known[key] = mentions
         self._file.add([{"key": key, "entities": mentions}])

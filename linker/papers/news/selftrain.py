@@ -22,7 +22,7 @@ TOP = 5  # articles that each article is paired with
 
 
 def articles_of(pairs: Sequence[NewsPair]) -> list[Article]:
-    """Return every article with a distinct title and text once, in order."""
+    """Return the articles with distinct titles and texts, in order."""
     articles = (article for pair in pairs for article in (pair.first, pair.second))
     return list({article.full: article for article in articles}.values())
 
@@ -36,11 +36,12 @@ def sample_pairs(
     pool: Sequence[Article] = (),
     titles: Sequence[str] | None = None,
 ) -> list[NewsPair]:
-    """Return pairs of each article and the top `top` others that BM25 ranks for its headline, without scores.
+    """Return pairs of each article and its headline's top `top` others in BM25, without scores.
 
-    The others are among the articles and those of a `pool`. `titles` are searched in place of the headlines, one per
-    article: translated, they find articles in another language. Known pairs are left out; a pair found from both of its
-    articles is returned once. All articles are added to `index`. Raises InputError if `index` is not empty.
+    The others are among the articles and those of a `pool`. `titles` are searched for in place of the headlines, one
+    per article: if translated, they find articles in other languages. Known pairs are left out; a pair found from
+    both of its articles is returned once. All articles are added to `index`. Raises InputError if `index` is not
+    empty.
     """
     if titles is None:
         titles = [article.headline for article in articles]
@@ -68,7 +69,7 @@ def sample_pairs(
 def label(
     model: NewsSimilarity, pairs: Sequence[NewsPair], by: Literal["fusion", "encoder"] = "fusion"
 ) -> list[NewsPair]:
-    """Return the pairs, those without a score labelled by the model's prediction or by its encoder's cosine.
+    """Return the pairs; pairs without a score are labelled by the model's prediction or its encoder's cosine.
 
     Singh et al. (2022) label by the encoder's cosine.
     """
@@ -91,7 +92,7 @@ def translate_pairs(
     low: float = 0.5,
     high: float = 1.0,
 ) -> list[NewsPair]:
-    """Return pairs across languages: of each pair with a similarity in [low, high], one article translated.
+    """Return cross-language pairs: each pair with a similarity in [low, high], with one article translated.
 
     There is one new pair per language of `language` and per side of `sides`; articles that are already in the language,
     or in an unknown one, are left out. With "copy" a pair keeps its score; with "pseudo" it has none, so that `label`

@@ -1,4 +1,4 @@
-"""What two articles share: the entities that both name, by group, and the words and numbers that both use."""
+"""Shared content of two articles: the entities in both, by group, and the words and numbers in both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOP = 10  # shared words that are shown
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """`entities` holds the names per group, most frequent first; `words` the words and numbers that weigh most."""
+    """`entities` holds the names per group, most frequent first; `words` the heaviest words and numbers."""
 
     entities: dict[str, list[str]]
     words: list[str]
@@ -29,11 +29,11 @@ class Shared:
 def shared(
     pairs: Sequence[NewsPair], overlap: Overlap | None, recogniser: Recogniser | None, top: int = TOP
 ) -> list[Shared]:
-    """Return what the articles of each pair share; without a `recogniser`, no entities.
+    """Return the shared content of each pair's articles; without a `recogniser`, no entities.
 
-    Words are compared by their first letters, as in `overlap`, and shown as the first article writes them, the
-    heaviest tf-idf product first; without an `overlap`, document frequencies are those of the pairs themselves.
-    Raises as `Recogniser.mentions` does.
+    Words are compared by their first letters, as in `overlap`, and shown as in the first article, highest tf-idf
+    product first; without an `overlap`, document frequencies come from the pairs themselves. Raises the same errors
+    as `Recogniser.mentions`.
     """
     first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
     weights = overlap or Overlap.fit(dict.fromkeys(a.full for a in (*first, *second)))
@@ -50,7 +50,7 @@ def shared(
 
 
 def shared_words(overlap: Overlap, first: str, second: str, top: int = TOP) -> list[str]:
-    """Return the `top` words and numbers that both texts use, heaviest first, as the first text writes them."""
+    """Return the `top` words and numbers in both texts, highest weight first, spelt as in the first text."""
     written = {stem(word): word for word in reversed(words_of(first))}
     written |= {number: number for number in NUMBER.findall(first)}
     products = overlap.products("words", first, second) | overlap.products("numbers", first, second)

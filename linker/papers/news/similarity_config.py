@@ -20,10 +20,11 @@ TUNED = SiameseConfig("sentence-transformers/LaBSE", frozen=False, epochs=4, bat
 class SimilarityConfig:
     """All settings of a model. The defaults are the preset `recommended`.
 
-    `folds`: the fusion learns from out-of-fold cosines, with one encoder per fold; below 2, from those of the final
-    encoder. `pseudo_epochs`: epochs on pseudo-labelled pairs alone, before the graded ones; 0 mixes both, the former
-    weighted by `pseudo_weight`. `pipelines` are pairs (language, spaCy pipeline), with "" for all other languages;
-    `translators` likewise (language, translator): articles become English before entities and words are compared.
+    `folds`: the fusion learns from out-of-fold cosines, with one encoder per fold; below 2, from cosines of the final
+    encoder. `pseudo_epochs`: epochs on pseudo-labelled pairs only, before the graded pairs; 0 mixes both, with
+    pseudo-labelled pairs weighted by `pseudo_weight`. `pipelines` are pairs (language, spaCy pipeline), with "" for
+    all other languages; `translators` likewise (language, translator): articles are translated into English before
+    entities and words are compared.
     """
 
     siamese: SiameseConfig = FROZEN
@@ -54,7 +55,7 @@ _PAPER = SimilarityConfig(
 )
 PRESETS = {
     "recommended": SimilarityConfig(),
-    # Learns from `event_pairs`: the encoder is not trained, so that no fold is needed.
+    # Learns from `event_pairs`: the encoder is not trained, so no folds are needed.
     "event": SimilarityConfig(
         siamese=replace(FROZEN, epochs=0),
         fusion=FusionConfig(output="sigmoid", solver="lbfgs", penalty=1.0, epochs=300, members=5),
@@ -76,9 +77,9 @@ def configure(
     entities: bool = True,
     translators: Mapping[str, str] | None = None,
 ) -> SimilarityConfig:
-    """Return a preset with some settings of the encoder changed; a tuned encoder defaults to the paper's settings.
+    """Return a preset with some encoder settings changed; a tuned encoder defaults to the paper's settings.
 
-    Without `entities`, the model has no features of them.
+    Without `entities`, the model has no entity features.
 
     Raises ConfigError if there is no such preset, TypeError if `siamese` holds an unknown setting.
     """

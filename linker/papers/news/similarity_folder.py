@@ -53,9 +53,9 @@ def save(model: NewsSimilarity, folder: Path, notes: str = "") -> None:
 def load(
     folder: Path, *, recogniser: Recogniser | None = None, encoder: Encoder | None = None
 ) -> NewsSimilarity:
-    """Read a model that `save` wrote. `recogniser` and `encoder` replace the ones it names.
+    """Read a model that `save` wrote. `recogniser` and `encoder` replace those it names.
 
-    Raises InputError if a file is missing or damaged, or the backbone is not the one it was trained with.
+    Raises InputError if a file is missing or damaged, or the backbone is not the one used in training.
     """
     settings = read_settings(folder, [FORMAT], "linker similarity train")
     config = configured(SimilarityConfig, settings.get("config"), folder / CONFIG)

@@ -20,18 +20,19 @@ from linker.papers.news.articles import SAME, UNRELATED, NewsPair, scores_of, ta
 from linker.papers.news.sharing import Shared
 from linker.papers.news.similarity import Predictions
 
-SHARED = ("shared entities", "shared words")  # columns of text, for people
-SCORE = "score"  # the one column that falls with similarity, from 4 (unrelated) to 1; all others rise
+SHARED = ("shared entities", "shared words")  # columns of text, for human readers
+# the only column that decreases with similarity, from 4 (unrelated) to 1; all others increase
+SCORE = "score"
 MEANS = ("monolingual", "cross-language")
-FEWEST = 4  # pairs that a language pair needs for a correlation
+FEWEST = 4  # minimum pairs of a language pair for a correlation
 
 
 @dataclass(frozen=True, slots=True)
 class Correlations:
-    """Pearson's correlation of systems with people, overall and per language pair, and Williams tests.
+    """Pearson's correlation of systems with human scores, overall and per language pair, and Williams tests.
 
-    `tests` holds (A, B, t, p, reason): p is one-sided, that A is ahead of B only by chance; it is NaN if there is a
-    reason why it cannot be computed.
+    `tests` holds (A, B, t, p, reason): p is the one-sided probability that A is ahead of B only by chance; it is NaN
+    if there is a reason why it cannot be computed.
     """
 
     count: int
@@ -71,8 +72,8 @@ def agree(
 ) -> Correlations:
     """Compare the similarities [n] of systems with the scores of the pairs.
 
-    Williams tests compare the first system with the others or, with `every`, every two; the better one comes first in
-    each. Raises InputError if there is no system or a pair has no score.
+    Williams tests compare the first system with the others or, with `every`, all pairs of systems; the better system
+    comes first in each test. Raises InputError if there is no system or a pair has no score.
     """
     if not systems:
         raise InputError("there is nothing to compare with the scores: name a file of predictions")
@@ -102,7 +103,7 @@ def predictions_text(
 ) -> str:
     """Return one line per pair: id, score, features; the line of a pair without a prediction has only its id.
 
-    `explained`, what the articles of each predicted pair share, adds two columns of text.
+    `explained`, the shared content of each predicted pair's articles, adds two columns of text.
     """
     names = [SCORE, *predictions.columns, *(SHARED if explained else ())]
     values = [predictions.scores, *predictions.columns.values()]
@@ -122,7 +123,7 @@ def predictions_text(
 def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
     """Return each column of a file as similarities, float64 [n], in the order of the pairs.
 
-    Raises InputError if a line cannot be read, naming it, or where a pair has no prediction.
+    Raises InputError if a line cannot be read, naming it, or if a pair has no prediction.
     """
     header, *lines = nonempty_lines(path) or [""]
     first, *names = header.split("\t")
@@ -133,7 +134,7 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64
     rows = {}
     for number, line in enumerate(lines, start=2):
         id_, *fields = line.split("\t")
-        if explained:  # of the columns of text, the line may have lost the last, empty ones
+        if explained:  # the line may have lost trailing empty text columns
             fields = fields[: len(names)]
         if any(field.strip() for field in fields):
             rows[id_] = _numbers(fields, len(names), f"{path}:{number}")
@@ -186,7 +187,7 @@ def _pearson_within(values: Float64Array, gold: Float64Array, mask: Any) -> floa
 
 
 def _mean(by_kind: Mapping[str, float], which: str) -> float:
-    """Return the mean r of the language pairs of one language, or of two; NaN if none has enough pairs."""
+    """Return the mean r of monolingual or of cross-language pairs; NaN if none has enough pairs."""
     rs = [
         r
         for kind, r in by_kind.items()

@@ -1,4 +1,4 @@
-"""Pairs of articles as their entities and words are compared: translated into one language (Singh et al., 2022)."""
+"""Pairs of articles translated into one language, to compare their entities and words (Singh et al., 2022)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from linker.scoring.pairs.translate import Translator
 
 
 def translated(pairs: Sequence[NewsPair], translator: Translator | None, language: str) -> list[NewsPair]:
-    """Return the pairs with every article of another, known language translated into `language`.
+    """Return the pairs with every article in another, known language translated into `language`.
 
-    What the translator gives back unchanged keeps its language. Without a translator, the pairs are as they were.
-    Raises as the translator does.
+    Articles that the translator returns unchanged keep their language. Without a translator, the pairs are unchanged.
+    Raises the translator's errors.
     """
     if translator is None:
         return list(pairs)
@@ -36,7 +36,7 @@ def translated(pairs: Sequence[NewsPair], translator: Translator | None, languag
 def in_language(articles: Sequence[Article], translator: Translator, language: str) -> list[Article]:
     """Return the articles with title and text translated from their own language into `language`.
 
-    Each distinct text is translated once, all of one language together. Raises as the translator does.
+    Each distinct text is translated once, batched by language. Raises the translator's errors.
     """
     texts: dict[str, dict[str, None]] = defaultdict(dict)
     for article in articles:

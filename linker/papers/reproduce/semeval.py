@@ -1,6 +1,6 @@
 """GateNLP-UShef at SemEval-2022 Task 8 (methods F), step by step: entities, encoder, their fusion, sampled pairs.
 
-Read are the task's own tables and the articles that its downloader keeps (NN/ID.json); otherwise train.jsonl and
+Reads the task's own tables and the articles that its downloader stores (NN/ID.json); otherwise train.jsonl and
 test.jsonl, also in news-similarity.
 """
 
@@ -96,7 +96,7 @@ def _pairs(data: Path, split: str) -> tuple[list[NewsPair], tuple[Path, ...]]:
 
 
 def read_task(path: Path, data: Path) -> list[NewsPair]:
-    """Return the pairs of the task's table whose articles are both in a folder NN/ID.json below `data`.
+    """Return the pairs of the task's table whose articles are both stored as NN/ID.json below `data`.
 
     Raises InputError if the table lacks a column, or no pair has both its articles.
     """
@@ -135,7 +135,7 @@ def _article(path: Path, language: str) -> Article:
 
 @dataclass(frozen=True)
 class Bench:
-    """Pairs, and what the systems share; models are made once for all the rows that need them."""
+    """Pairs and shared resources of the systems; models are trained once for all rows that need them."""
 
     train: Sequence[NewsPair]
     test: Sequence[NewsPair]
@@ -146,7 +146,7 @@ class Bench:
 
     @cached_property
     def recogniser(self) -> Recogniser:
-        """Finds entities, and keeps them."""
+        """The recogniser of entities, with a cache."""
         return Recogniser({"": DEFAULT}, self.work / "entities.jsonl")
 
     @cached_property
@@ -184,8 +184,8 @@ class Bench:
         return self.models[name, seed]
 
     def tuned(self, name: str, seed: int) -> Outcome:
-        """Return the paper's own encoder by itself, tuned on all pairs."""
-        check_backbone(TUNED_BY[name])  # before anything else is read
+        """Return only the paper's own encoder, tuned on all pairs."""
+        check_backbone(TUNED_BY[name])  # before any data is read
         siamese = replace(TUNED, backbone=TUNED_BY[name], optimizer="adam", warmup=0.0)
         config = replace(PRESETS["paper"], siamese=siamese, features=("encoder",), folds=0)
         return self.outcome(self._fit(config, seed, encoder=None).columns(self.test)["cosine"])
@@ -255,7 +255,7 @@ class Bench:
         return [*rows, row("places or names in common", named), row("none in common", lambda: ~named())]
 
     def outcome(self, values: Float64Array) -> Outcome:
-        """Return Pearson's r of similarities [n] with people's, over all pairs and by language pair."""
+        """Return Pearson's r of similarities [n] with human scores, over all pairs and by language pair."""
         found = agree(self.test, {"": values})
         means = [found.means[""][which] for which in MEANS]
         figures = dict(zip(PEARSON, (found.overall[""], *means), strict=True))

@@ -34,14 +34,14 @@ OLDEST = (
     0,
     0,
     0,
-)  # the time of all files in the zip, so that the same review gives the same bytes
-# ASReview's default model, with which it goes on.
+)  # timestamp of all files in the zip, so that the same review gives the same bytes
+# ASReview's default model, which it continues with.
 MODEL = {
     "querier": "max", "classifier": "svm", "classifier_param": {"loss": "squared_hinge", "C": 0.11},
     "balancer": "balanced", "balancer_param": {"ratio": 9.8}, "feature_extractor": "tfidf",
     "feature_extractor_param": {"ngram_range": [1, 2], "sublinear_tf": True, "min_df": 1, "max_df": 0.95},
 }  # fmt: skip
-# The tables of ASReview 3, as it creates them.
+# The tables of ASReview 3, as ASReview creates them.
 SCHEMA = """
 CREATE TABLE record (dataset_row INTEGER NOT NULL, dataset_id VARCHAR NOT NULL, title VARCHAR NOT NULL,
     abstract VARCHAR NOT NULL, authors JSON NOT NULL, keywords JSON NOT NULL, year INTEGER, doi VARCHAR, url VARCHAR,
@@ -70,7 +70,7 @@ RESULT = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, NULL)"
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A document, and what was decided of it: None if it is unread or open. `prior`: ASReview's prior knowledge."""
+    """A document and the decision on it: None if it is unread or open. `prior`: ASReview's prior knowledge."""
 
     document: Document
     judgement: Judgement | None = None
@@ -89,7 +89,7 @@ class Labelled:
 def labelled(
     documents: Iterable[Document], judgements: Iterable[Judgement], seeds: Iterable[Seed]
 ) -> list[Labelled]:
-    """Return every document with what was decided of it; of several seeds', a relevant one counts.
+    """Return every document with the decision on it; with several seeds, a relevant one counts.
 
     Documents that are seeds are relevant prior knowledge, as imported judgements are.
     """
@@ -195,7 +195,7 @@ def _groups(tags: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _seconds(time: str) -> float | None:
-    """Return seconds since 1970 of a ledger's time; None if it is none."""
+    """Return a ledger's time in seconds since 1970; None if it is not a time."""
     with contextlib.suppress(ValueError):
         return datetime.fromisoformat(time).timestamp()
     return None

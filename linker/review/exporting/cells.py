@@ -1,4 +1,4 @@
-"""What a text becomes in a cell of a spreadsheet, and back: never a formula, nor a character that XML forbids."""
+"""Texts to spreadsheet cells and back: never a formula, nor a character that XML forbids."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import orjson
 
-# A spreadsheet takes a cell that begins so for a formula (OWASP, "CSV injection"), also in the full-width forms.
-# Apostrophes before it count, so that taking one away restores what was there.
+# Spreadsheets take a cell that begins like this as a formula (OWASP, "CSV injection"), also in full-width forms.
+# Leading apostrophes count, so that removing one restores the original.
 FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 MAX_CELL = 32_767  # UTF-16 units that a cell of XLSX holds
 CUT = " … [cut: a cell holds 32,767 characters]"
@@ -19,17 +19,17 @@ ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 
 def guarded(text: str) -> str:
-    """Return the text for a cell of CSV; one that would be a formula is led by an apostrophe."""
+    """Return the text for a cell of CSV; a would-be formula is prefixed with an apostrophe."""
     return "'" + text if FORMULA.match(text) else text
 
 
 def unguarded(text: str) -> str:
-    """Return what `guarded` was given."""
+    """Return the text that was passed to `guarded`."""
     return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
 def escaped(text: str) -> tuple[str, bool]:
-    """Return the text for a cell of XLSX and whether it had to be cut."""
+    """Return the text for a cell of XLSX and whether it was truncated."""
     text = FORBIDDEN.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
     if len(text) * 2 <= MAX_CELL or len(units := text.encode("utf-16-le")) <= 2 * MAX_CELL:
         return text, False
@@ -37,18 +37,18 @@ def escaped(text: str) -> tuple[str, bool]:
 
 
 def unescaped(text: str) -> str:
-    """Return what `escaped` was given."""
+    """Return the text that was passed to `escaped`."""
     return ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def tags_text(tags: Sequence[str]) -> str:
-    """Return tags as people write them, "one; two", or as a JSON array where one of them would not survive that."""
+    """Return tags as people write them, "one; two", or as a JSON array if a tag would not survive that."""
     plain = "; ".join(tags)
     return plain if tags_of(plain) == tuple(tags) else orjson.dumps(list(tags)).decode()
 
 
 def tags_of(text: str) -> tuple[str, ...]:
-    """Return the tags in a text of `tags_text`."""
+    """Return the tags in a text from `tags_text`."""
     if text.startswith("["):
         try:
             values = orjson.loads(text)

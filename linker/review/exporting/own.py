@@ -1,4 +1,4 @@
-"""The user's own spreadsheet back: its columns as they stand, and what was judged of each row in further ones."""
+"""Returns the user's own spreadsheet: its columns unchanged, and each row's judgements in additional ones."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from linker.review.exporting.writing import cells_to_csv, cells_to_xlsx
 from linker.review.interface import Judgement, Verdict
 from linker.review.rows.table import Decided
 
-LINE = 200  # characters of a text that stands for a title
+LINE = 200  # characters of a text used as a title
 ADDED = ("verdict", "match", "probability", "reviewer", "time", "note", "match id")
 STRENGTH: tuple[Verdict, ...] = (
     "relevant",
     "maybe",
     "not",
     "skip",
-)  # of several verdicts on a row, the first counts
+)  # if a row has several verdicts, the first here counts
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The further columns: their names, and the cells of a row by the id of its document, or of its seed."""
+    """The additional columns: their names, and the cells of a row by the id of its document or seed."""
 
     names: Sequence[str]
     cells: Mapping[str, Sequence[Cell]]
@@ -41,10 +41,10 @@ def of_judgements(
     words: Mapping[str, str],
     chances: Mapping[tuple[str, str], float],
 ) -> dict[str, Sequence[Cell]]:
-    """Return the cells of documents, or of seeds, by what stands in a ledger.
+    """Return the cells of documents, or of seeds, from a ledger.
 
-    name_of: the title of a match by its id. words: how verdicts are called. chances: probabilities by seed and id;
-    those noted at the judgement count where there is none.
+    name_of: the title of a match by its id. words: the names of verdicts. chances: probabilities by seed and id; if
+    missing, the one noted with the judgement is used.
     """
     given: dict[str, list[Judgement]] = {}
     for judgement in judgements:
@@ -63,7 +63,7 @@ def of_judgements(
 
 
 def of_rows(decided: Iterable[Decided], words: Mapping[str, str]) -> dict[str, Sequence[Cell]]:
-    """Return the cells of seeds that each look for a match; `words`: how their states are called."""
+    """Return the cells of seeds that each look for a match; `words`: the names of their states."""
     given: dict[str, list[Decided]] = {}
     for one in decided:
         given.setdefault(one.row.seed.id, []).append(one)
@@ -98,7 +98,7 @@ def _once(values: Iterable[str]) -> list[str]:
 
 
 def write_own(source: Path, columns: Columns, added: Added, out: Path) -> None:
-    """Write the rows of `source` with the further columns to `out`, .csv or .xlsx. Raises InputError."""
+    """Write the rows of `source` with the additional columns to `out`, .csv or .xlsx. Raises InputError."""
     rows = _rows(source, columns, added)
     with replacing(out) as file:
         if out.suffix == ".xlsx":

@@ -21,10 +21,10 @@ LEFT, RIGHT, WIDTH, LINE, PAD, GAP = 20, 380, 320, 18, 12, 36  # of the drawing,
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """How many records took which way; `identified` = copies + unread + screened.
+    """The number of records at each step; `identified` = copies + unread + screened.
 
-    `screened` = excluded + undecided + included. `reasons`: how many were excluded for each tag of their verdicts,
-    those without a tag under NO_REASON; a record with two tags counts in both. `known` of the included ones are seeds.
+    `screened` = excluded + undecided + included. `reasons`: how many were excluded per verdict tag, with untagged
+    ones under NO_REASON; a record with two tags counts in both. `known`: how many of the included ones are seeds.
     """
 
     identified: int
@@ -38,7 +38,7 @@ class Flow:
     known: int
 
     def boxes(self) -> tuple[tuple[Sequence[str], Sequence[str]], ...]:
-        """Return the steps: the lines of the box of what goes on, and of the box of what is left behind."""
+        """Return the steps: the lines of the box for records that continue, and of the box for those removed."""
         removed = [
             "Records removed before screening:",
             f"  duplicates (n = {self.copies:,})",
@@ -61,10 +61,10 @@ class Flow:
 def flow_of(
     judgements: Iterable[Judgement], seeds: Collection[str] = (), documents: Collection[str] | None = None
 ) -> Flow:
-    """Return the flow of a review by what stands in its ledger.
+    """Return the flow of a review from its ledger.
 
-    seeds: ids of documents that are seeds, and relevant. documents: the ids of the index; without it, only what was
-    judged is known, and nothing is unread.
+    seeds: ids of documents that are seeds, and relevant. documents: the ids of the index; without them, only judged
+    documents are known, and none is unread.
     """
     given = [j for j in judgements if j.verdict != "skip" and (documents is None or j.id in documents)]
     known = {id_ for id_ in seeds if documents is None or id_ in documents}
@@ -86,7 +86,7 @@ def flow_of(
 
 
 def _reasons(excluded: Iterable[Judgement]) -> dict[str, int]:
-    """Return how often each tag was given, the commonest first, and last how many had none."""
+    """Return how often each tag was given, the most frequent first, and finally how many had none."""
     tags = [[tag for tag in j.tags if not tag.startswith(COPY_OF)] for j in excluded]
     counts = dict(Counter(tag for given in tags for tag in dict.fromkeys(given)).most_common())
     without = sum(not given for given in tags)

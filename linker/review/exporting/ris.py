@@ -16,15 +16,15 @@ from linker.review.exporting.rows import ExportRow
 LABELS = {"relevant": "ASReview_relevant", "not": "ASReview_irrelevant"}
 UNSEEN = "ASReview_not_seen"
 END = "ER  - \r\n\r\n"
-OURS = "linker: "  # a note that holds the whole record as JSON, so that nothing is lost on the way back
-# Metadata that has a tag of its own in RIS, by the names that linker reads, and some that other files use.
+OURS = "linker: "  # a note with the whole record as JSON, so that re-importing loses nothing
+# Metadata with a tag of its own in RIS, by the names that linker reads and some that other files use.
 TAGS = {name: tags[0] for name, tags in METADATA.items() if name not in ("type", "pages")}
 TAGS |= {"author": "AU", "lang": "LA", "source": "JO"}
 THEIRS = re.compile(r"asreview_(\w+): (.*)")  # a note of ASReview's export, as JSON
 
 
 def lines(rows: Iterable[ExportRow]) -> Iterator[str]:
-    """Yield the lines of a RIS file, with their ends (CR LF, as the format's definition asks)."""
+    """Yield the lines of a RIS file, with their line ends (CR LF, as the format requires)."""
     for row in rows:
         judgement = row.judgement
         yield from document_lines(row.document)
@@ -52,7 +52,7 @@ def document_lines(document: Document) -> Iterator[str]:
 
 
 def noted(label: str, time: str, note: str) -> Iterator[str]:
-    """Yield the notes in which ASReview's export says what was judged, and the record's end."""
+    """Yield the notes in which ASReview's export states the judgements, and the record's end."""
     yield _line("N1", label)
     for name, value in (("time", time), ("note", note)):
         if value:
@@ -65,9 +65,9 @@ def _line(tag: str, text: str) -> str:
 
 
 def judged(fields: Fields) -> dict[str, Any]:
-    """Return what a record of RIS or NBIB, (tag, text) in order, says of a judgement: in linker's own note, or a label.
+    """Return the judgement in a record of RIS or NBIB, (tag, text) in order: from linker's own note, or a label.
 
-    Raises orjson.JSONDecodeError if a note is not what it should be.
+    Raises orjson.JSONDecodeError if a note is malformed.
     """
     notes = [text for tag, text in fields if tag == "N1"]
     for note in notes:
@@ -75,7 +75,7 @@ def judged(fields: Fields) -> dict[str, Any]:
             value = orjson.loads(note.removeprefix(OURS))
             return value if isinstance(value, dict) else {}
     verdicts = [verdict for verdict, label in LABELS.items() if label in notes]
-    said = verdicts[:1] or ([""] if UNSEEN in notes else [])  # without any label, there is no such field
+    said = verdicts[:1] or ([""] if UNSEEN in notes else [])  # without any label, the field is absent
     others = [note for note in notes if not note.lower().startswith("asreview_")]
     theirs = {found[1]: orjson.loads(found[2]) for note in notes if (found := THEIRS.fullmatch(note))}
     record: dict[str, Any] = {

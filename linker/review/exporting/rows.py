@@ -22,10 +22,10 @@ TEXTS = ("seed_title", "seed_text", "title", "text", "passage", "offset")
 
 
 class Documents(Protocol):
-    """Where documents are looked up by id; an Engine is one."""
+    """A source of documents by id, such as an Engine."""
 
     def document(self, id_: str) -> Document:
-        """Return a document that is there."""
+        """Return a document that exists."""
         ...
 
     def documents(self) -> Iterable[Document]:
@@ -41,7 +41,7 @@ class Documents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExportRow:
-    """A judgement, its seed and its document; either is empty where it is not known.
+    """A judgement, its seed and its document; seed or document is empty if not known.
 
     `passage`: where the sentence that the seed is about begins and ends in the document's text, if it is known.
     """
@@ -68,7 +68,7 @@ class ExportRow:
 def joined(
     judgements: Iterable[Judgement], seeds: Iterable[Seed], documents: Documents | None
 ) -> Iterator[ExportRow]:
-    """Yield a row for each judgement; documents are looked up one by one, so that memory stays small."""
+    """Yield a row for each judgement; documents are looked up one by one to save memory."""
     by_id = {seed.id: seed for seed in seeds}
     for judgement in judgements:
         known = documents is not None and judgement.id in documents
@@ -79,11 +79,11 @@ def joined(
 
 
 def table(rows: Callable[[], Iterable[ExportRow]]) -> Iterator[Sequence[Cell]]:
-    """Yield the header, then a row of cells for each of `rows`, which is called twice.
+    """Yield the header, then a row of cells for each row from `rows`, which is called twice.
 
-    First come the judgement and the texts, then the seed's metadata, named seed_NAME, then the document's, by NAME; a
-    name that is taken is prefixed with "metadata.". Fields stand in the order of their first appearance, so that
-    columns stay where they are as a review grows.
+    First come the judgement and the texts, then the seed's metadata as seed_NAME, then the document's as NAME; a name
+    already in use is prefixed with "metadata.". Fields are in order of first appearance, so that columns keep their
+    places as a review grows.
     """
     seed_names, names = dict[str, None](), dict[str, None]()
     for row in rows():
@@ -98,7 +98,7 @@ def table(rows: Callable[[], Iterable[ExportRow]]) -> Iterator[Sequence[Cell]]:
 
 
 def headed(first: Sequence[str], names: Iterable[str]) -> list[str]:
-    """Return a table's header: the `first` columns, then `names`, with "metadata." before one that is taken."""
+    """Return a table's header: the `first` columns, then `names`, with "metadata." before a name already in use."""
     header = list(first)
     for name in names:
         unique = name
@@ -109,14 +109,14 @@ def headed(first: Sequence[str], names: Iterable[str]) -> list[str]:
 
 
 def cell(value: Any) -> Cell:
-    """Return what a cell of a table holds of a JSON value."""
+    """Return a JSON value as the content of a table cell."""
     if value is None or isinstance(value, str | int | float):
         return value
     return orjson.dumps(dict(value) if isinstance(value, Mapping) else value).decode()
 
 
 def numbered(judgements: Iterable[Judgement]) -> dict[str, list[str]]:
-    """Return by seed the documents in the order they were read."""
+    """Return, by seed, the documents in the order they were read."""
     order: dict[str, dict[str, None]] = {}
     for judgement in judgements:
         order.setdefault(judgement.seed, {})[judgement.id] = None

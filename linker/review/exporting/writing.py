@@ -1,4 +1,4 @@
-"""Export what stands in a ledger, streamed and atomic: the new file is there whole, or the old one stays."""
+"""Export a ledger's contents, streamed and atomically: either the new file is complete or the old one stays."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from linker.review.exporting.rows import Cell, Documents, ExportRow, joined, num
 from linker.review.interface import Judgement, Seed, Verdict
 from linker.review.ledger import Ledger
 
-MAX_ROWS = 1_048_575  # that a sheet of XLSX holds, besides its header
-MEASURED = 200  # rows by which the widths of columns are set
-NARROW, WIDE = 8, 60  # characters of a column
-EXACT = 10**15  # numbers from here on are text in XLSX, which keeps 15 digits: ids of posts have 19
+MAX_ROWS = 1_048_575  # rows that an XLSX sheet holds, not counting its header
+MEASURED = 200  # rows used to set the column widths
+NARROW, WIDE = 8, 60  # column widths in characters
+EXACT = 10**15  # numbers from here are text in XLSX, which keeps 15 digits: post ids have 19
 PAIRS = (".csv", ".xlsx", ".jsonl")  # formats that hold texts as well as verdicts
-GRADES = {"relevant": 1, "not": 0}  # of qrels; "maybe" is left out, as it is neither
+GRADES = {"relevant": 1, "not": 0}  # qrels grades; "maybe" is left out, as it is neither
 
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """What was written: judgements, how many of their documents were not found, and what a format could not hold.
+    """The result of an export: judgements, documents not found, and losses of the format.
 
     `left_out` judgements have no place in qrels or runs (maybe, skip, unresolved conflicts; imported ones in runs);
-    `cut` cells were too long for XLSX. `what` names the rows.
+    `cut` cells were truncated for XLSX. `what` names the rows.
     """
 
     path: Path
@@ -49,7 +49,7 @@ class ExportReport:
 
 @dataclass(slots=True)
 class _Job:
-    """What a writer needs: the judgements, their rows (again with each call), whether CSV begins with a BOM."""
+    """A writer's input: the judgements, their rows (again on each call), whether CSV begins with a BOM."""
 
     judgements: Sequence[Judgement]
     rows: Callable[[], Iterable[ExportRow]]
@@ -68,15 +68,15 @@ def export(
     bom: bool = True,
     for_asreview: bool = False,
 ) -> ExportReport:
-    """Write the judgements that stand, of all or some reviewers, verdicts and seeds, to a file named by its format.
+    """Write the current judgements of all or some reviewers, verdicts and seeds; the file's suffix sets the format.
 
-    .csv, .xlsx, .jsonl and .ris hold every judgement with the texts and metadata of seed and document (`documents`: an
-    Engine; None leaves out what only the index knows). .qrels holds one relevance per seed and document, .run the
-    documents in the order they were read (imported ones were not read here). `bom`: CSV begins with a byte order mark,
-    by which Excel knows UTF-8. With `for_asreview`, .csv, .xlsx and .ris hold every document instead, the unread ones
-    too, as ASReview writes them; .asreview, its project file, always does. .svg and .txt hold the PRISMA flow diagram.
-    Raises InputError if the suffix or the reviewer is unknown, the format cannot hold an id, or the file cannot be
-    written.
+    .csv, .xlsx, .jsonl and .ris hold every judgement with the texts and metadata of seed and document (`documents`:
+    an Engine; None leaves out what only the index knows). .qrels holds one relevance per seed and document, .run the
+    documents in the order they were read (imported ones were not read here). `bom`: CSV begins with a byte order
+    mark, by which Excel recognises UTF-8. With `for_asreview`, .csv, .xlsx and .ris hold every document instead, the
+    unread ones too, as ASReview writes them; .asreview, its project file, always does. .svg and .txt hold the PRISMA
+    flow diagram. Raises InputError if the suffix or the reviewer is unknown, the format cannot hold an id, or the
+    file cannot be written.
     """
     suffix = check_suffix(path)
     if reviewer is not None and reviewer not in (names := ledger.reviewers):
@@ -128,7 +128,7 @@ def _for_asreview(
 def write_pairs(rows: Sequence[ExportRow], path: Path) -> None:
     """Write pairs that nobody has judged, for reviewers to fill in verdicts: .csv, .xlsx or .jsonl.
 
-    Raises InputError if the suffix is another one, or the file cannot be written.
+    Raises InputError for any other suffix, or if the file cannot be written.
     """
     if path.suffix.lower() not in PAIRS:
         raise InputError(f"cannot tell the format of {path}: its name must end in {', '.join(PAIRS)}")
@@ -138,7 +138,7 @@ def write_pairs(rows: Sequence[ExportRow], path: Path) -> None:
 
 
 def check_suffix(path: Path) -> str:
-    """Return a path's suffix in lower case. Raises InputError, naming the known ones, where it names no format."""
+    """Return a path's suffix in lower case. Raises InputError, naming the known ones, if it is not a format."""
     suffix, known = path.suffix.lower(), [*WRITERS, *FOR_ASREVIEW, *FLOWS]
     if suffix not in known:
         raise InputError(
@@ -173,7 +173,8 @@ def _write_xlsx(job: _Job, file: IO[bytes], path: Path) -> int:
 
 
 def cells_to_xlsx(rows: Iterable[Sequence[Cell]], file: IO[bytes], title: str) -> int:
-    """Write a header and rows of cells as a sheet with fitting widths and a filter; return how many cells were cut.
+    """Write a header and rows as a sheet with fitted column widths and a filter; return the number of truncated
+    cells.
 
     Raises InputError if a sheet cannot hold that many rows.
     """
@@ -204,7 +205,7 @@ def cells_to_xlsx(rows: Iterable[Sequence[Cell]], file: IO[bytes], title: str) -
 
 
 def _xlsx_cell(sheet: Any, cell: Cell, *, bold: bool) -> tuple[Any, bool]:
-    """Return a cell that is text where its value is, whatever it begins with, and whether it had to be cut."""
+    """Return a cell, as text if its value is text, whatever it begins with, and whether it was truncated."""
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.styles import Font
 
@@ -212,9 +213,9 @@ def _xlsx_cell(sheet: Any, cell: Cell, *, bold: bool) -> tuple[Any, bool]:
         return cell, False
     text, cut = escaped(str(cell))
     made = WriteOnlyCell(sheet, text)
-    made.data_type = "s"  # else a text that begins with = is a formula
+    made.data_type = "s"  # otherwise a text that begins with = would be a formula
     if guarded(text) != text:
-        made.quotePrefix = True  # and stays text where somebody edits it
+        made.quotePrefix = True  # and stays text if somebody edits it
     if bold:
         made.font = Font(bold=True)
     return made, cut
@@ -253,9 +254,7 @@ def _write_run(job: _Job, file: IO[bytes], path: Path) -> int:
 
 
 def _csv_for_asreview(rows: Sequence[Labelled], file: IO[bytes], _: str) -> int:
-    cells_to_csv(
-        asreview.table(rows), file, bom=False
-    )  # ASReview would take a BOM for part of the first name
+    cells_to_csv(asreview.table(rows), file, bom=False)  # ASReview would read a BOM as part of the first name
     return 0
 
 
@@ -287,7 +286,7 @@ WRITERS: dict[str, Callable[[_Job, IO[bytes], Path], int]] = {
     ".run": _write_run,
     ".ris": _write_ris,
 }
-# What ASReview reads: writers of every document, which return how many cells were cut.
+# Formats for ASReview: writers of every document, which return the number of truncated cells.
 FOR_ASREVIEW: dict[str, Callable[[Sequence[Labelled], IO[bytes], str], int]] = {
     ".csv": _csv_for_asreview,
     ".xlsx": lambda rows, file, _: cells_to_xlsx(asreview.table(rows), file, "documents"),

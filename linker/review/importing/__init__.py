@@ -1,4 +1,4 @@
-"""Take judgements into a ledger from spreadsheets, JSON lines, TREC qrels and RIS."""
+"""Import judgements into a ledger from spreadsheets, JSON lines, TREC qrels and RIS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choose the columns of a file of judgements: for the whole file, since a record's empty cell is also an answer."""
+"""Choose the columns of a file of judgements: for the whole file, since an empty cell is also a value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linker.review.interface import VERDICTS, Verdict
 
 Chosen = Mapping[str, str]  # the column of a field
 
-# What people, ASReview and other tools write for a verdict.
+# Spellings of verdicts by people, ASReview and other tools.
 WORDS: dict[str, Verdict] = {
     **{verdict: verdict for verdict in VERDICTS},
     **dict.fromkeys(("1", "1.0", "y", "yes", "true", "included", "include"), "relevant"),
@@ -20,7 +20,7 @@ WORDS: dict[str, Verdict] = {
         ("0", "0.0", "n", "no", "false", "not relevant", "irrelevant", "excluded", "exclude"), "not"
     ),
 }
-UNREAD = ("", "-1", "-1.0")  # what they write of a document that nobody has judged
+UNREAD = ("", "-1", "-1.0")  # spellings for a document that nobody has judged
 # Names under which other tools keep a field; the first one in the file counts.
 NAMES = {
     "seed": ("seed", "seed_id", "query", "topic"),
@@ -30,9 +30,9 @@ NAMES = {
     "reviewer": ("reviewer", "asreview_user_name"),
     "time": ("time", "asreview_time"),
 }
-TAG = "asreview_tag_"  # begins the name of a column of ASReview's that holds 1 where a tag is set
-# Columns of verdicts. Ours and ASReview's hold what a reviewer said; the others may be what was known of the documents
-# before anyone read them, such as the labels of a benchmark, which ASReview's export keeps next to its own.
+TAG = "asreview_tag_"  # prefix of ASReview's columns that hold 1 where a tag is set
+# Columns of verdicts. Ours and ASReview's hold a reviewer's verdicts; the others may be prior labels of the
+# documents, such as those of a benchmark, which ASReview's export keeps next to its own.
 SAID = ("verdict", "asreview_label")
 KNOWN = (
     "label", "relevance", "relevant", "included", "label_included", "final_included", "included_label",
@@ -41,13 +41,13 @@ KNOWN = (
 
 
 def choose(path: Path, records: Iterable[Found], label: str = "") -> Chosen:
-    """Return which column holds which field; `label` names that of the verdicts.
+    """Return the column of each field; `label` names the column of verdicts.
 
-    Without it, a column that holds what a reviewer said counts before the others. Raises InputError if no column is
-    called `label`, or where two of the same standing disagree.
+    Without it, a column of a reviewer's verdicts takes precedence. Raises InputError if no column is called `label`,
+    or if two of equal rank disagree.
     """
     columns: dict[str, None] = {}
-    apart: dict[tuple[str, str], int] = {}  # pairs of columns that disagree, and in which line first
+    apart: dict[tuple[str, str], int] = {}  # pairs of columns that disagree → first such line
     for number, _, fields in records:
         if isinstance(fields, str):
             continue
@@ -80,7 +80,7 @@ def _label(path: Path, columns: Mapping[str, None], apart: Mapping[tuple[str, st
 
 
 def _verdict(fields: Fields, name: str) -> str:
-    """Return what a column says, so that two that say the same are equal."""
+    """Return a column's verdict, normalised so that the same verdicts are equal."""
     value = fields[name]
     text = str(int(value) if isinstance(value, bool) else "" if value is None else value).strip().lower()
     return "" if text in UNREAD else WORDS.get(text, text)

@@ -1,4 +1,4 @@
-"""Add the judgements of a file to a ledger; records that are none go to a quarantine file, with line and reason."""
+"""Add the judgements of a file to a ledger; other records go to a quarantine file, with line and reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ THEIR_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """How many judgements were added, and how many the ledger held already; the records that are not judgements.
+    """The numbers of judgements added, and already in the ledger; the records that are not judgements.
 
     `quarantined` records could not be used, and are in the file `quarantine`; `unread` documents have no verdict yet.
     """
@@ -39,7 +39,7 @@ class ImportReport:
 
 
 class _BadRecordError(Exception):
-    """A record is no judgement; the text says why."""
+    """A record is not a judgement; the text says why."""
 
 
 def import_judgements(
@@ -53,11 +53,11 @@ def import_judgements(
 ) -> ImportReport:
     """Add the judgements of a file, whose suffix names one of `readers.READERS`, to the ledger, all or none.
 
-    They are prior knowledge (phase "prior"), whatever the file says: its order is no evidence in this review. With
-    `random`, its documents were drawn at random from all of the review's and judged, each of them ("control").
-    `reviewer` and `seed` stand where a record names none; without `seed`, it is the ledger's only one. `label` names
-    the column of the verdicts. Judgements that the ledger already holds are not added again. Records that are no
-    judgements go to NAME.quarantine.jsonl next to the ledger, NAME being the file's. Raises InputError if the file
+    They are prior knowledge (phase "prior"), whatever the file says: its order is not evidence in this review. With
+    `random`, its documents were drawn at random from all documents of the review, and each was judged ("control").
+    `reviewer` and `seed` are used if a record names none; the default `seed` is the ledger's only one. `label` names
+    the column of the verdicts. Judgements that the ledger already holds are not added again. Records that are not
+    judgements go to NAME.quarantine.jsonl next to the ledger; NAME is the file's name. Raises InputError if the file
     cannot be read, its suffix is not known, its columns contradict each other, or the ledger has no such seed.
     """
     seeds = [s.id for s in ledger.seeds]
@@ -96,9 +96,9 @@ def import_judgements(
 
 
 def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Judgement | None:
-    """Return the judgement of a record, None where its document is unread.
+    """Return the judgement of a record, None if its document is unread.
 
-    Raises _BadRecordError, which says what is wrong with it.
+    Raises _BadRecordError with the reason.
     """
     verdict = _text(fields, columns["verdict"]).strip().lower()
     if verdict in UNREAD and columns["verdict"] in fields:
@@ -125,7 +125,7 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
 
 
 def _text(fields: Fields, name: str) -> str:
-    """Return a field as text, empty where there is none. Raises _BadRecordError if it is not text."""
+    """Return a field as text, empty if it is missing. Raises _BadRecordError if it is not text."""
     value = fields.get(name)
     if value is None:
         return ""
@@ -170,7 +170,7 @@ def _time(text: str) -> str:
 
 
 def _identity(judgement: Judgement) -> tuple[object, ...]:
-    """Return by what a judgement is known again: not by its numbers, of which XLSX keeps 16 digits."""
+    """Return a judgement's identity, without its numbers, of which XLSX keeps 16 digits."""
     said = (judgement.seed, judgement.id, judgement.reviewer, judgement.verdict)
     return (*said, judgement.time, judgement.note, judgement.tags) if judgement.time else said
 

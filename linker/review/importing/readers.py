@@ -1,4 +1,4 @@
-"""Read the records of a file of judgements: what each says by field name, or why it says nothing."""
+"""Read the records of a file of judgements: each record's values by field name, or why it has none."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ from linker.review.exporting import ris
 from linker.review.exporting.cells import unescaped, unguarded
 
 Fields = Mapping[str, Any]
-Found = tuple[
-    int, bytes, Fields | str
-]  # number of the first line, its bytes, fields or the reason why there are none
+Found = tuple[int, bytes, Fields | str]  # number of the first line, its bytes, fields or a reason why not
 
 
 def read_records(path: Path) -> Iterator[Found]:
-    """Yield the records of a file, whose suffix names its format. Raises InputError if it has none that is known."""
+    """Yield the records of a file, whose suffix names its format. Raises InputError if the suffix is not known."""
     read = READERS.get(path.suffix.lower())
     if read is None:
         raise InputError(f"cannot tell the format of {path}: its name must end in {', '.join(READERS)}")
@@ -48,7 +46,7 @@ def _read_xlsx(path: Path) -> Iterator[Found]:
 
 
 def _named(path: Path, rows: Iterable[Row], plain: Callable[[str], str]) -> Iterator[Found]:
-    """Name the fields of rows by the first of them."""
+    """Name the fields of rows by the header row."""
     header: list[str] = []
     for number, raw, fields in rows:
         if isinstance(fields, str):
@@ -100,7 +98,7 @@ def _judged(fields: TaggedFields) -> Fields | str:
 
 
 def _read_asreview(path: Path) -> Iterator[Found]:
-    """Yield the records of a project in the order in which they were judged, then those that nobody has judged."""
+    """Yield the records of a project in the order in which they were judged, then the unjudged ones."""
     with asreview.opened(path) as project:
         labels, count = project.labels(), project.records()
     records = [record for _, record in numbered_records(path, Columns())]

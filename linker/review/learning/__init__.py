@@ -1,4 +1,4 @@
-"""The order that learns from judgements: a linear model of the whole index, trained again as one reads."""
+"""The order that learns from judgements: a linear model over the whole index, retrained during reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts that the learner finds improbable, and which therefore deserve a second look."""
+"""Verdicts that the model finds improbable and that therefore deserve a second look."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from indexes.dtypes import BoolArray, Float64Array
 from linker.review.interface import Judgement
 from linker.scoring.probability import logistic
 
-LOOKED = "second look"  # the tag of a verdict that was given one
-SHARE = 0.05  # of the verdicts, at most
-LEAST = 5  # relevant documents, and others, before probabilities say anything
+LOOKED = "second look"  # tag of a verdict that was checked again
+SHARE = 0.05  # maximum share of the verdicts
+LEAST = 5  # minimum relevant documents, and others, for probabilities
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A verdict, and how probable it is that its document is relevant by what is known without it."""
+    """A verdict, and the probability that its document is relevant given everything but this verdict."""
 
     judgement: Judgement
     probability: float
 
 
 def doubted(judged: list[Judgement], chances: Mapping[tuple[str, str], float]) -> list[Doubt]:
-    """Return relevant documents of low probability and others of high, the most improbable verdicts first.
+    """Return relevant documents with a low probability and others with a high one, least probable verdicts first.
 
-    chances: by seed and id. No more than SHARE of the verdicts; none that has had its second look.
+    chances: by seed and id. At most SHARE of the verdicts; none that has had its second look.
     """
     found = [
         Doubt(j, chances[j.seed, j.id]) for j in judged if (j.seed, j.id) in chances and LOOKED not in j.tags
@@ -38,7 +38,7 @@ def doubted(judged: list[Judgement], chances: Mapping[tuple[str, str], float]) -
 
 
 def probabilities(scored: Mapping[str, tuple[bool, float]]) -> dict[str, float]:
-    """Return P(relevant) of each document by its label and score (Platt, 1999); nothing where too few are known."""
+    """Return P(relevant) of each document by its label and score (Platt, 1999); empty if too few are known."""
     labels = np.array([label for label, _ in scored.values()], dtype=bool)
     if min(labels.sum(), (~labels).sum()) < LEAST:
         return {}
@@ -48,7 +48,7 @@ def probabilities(scored: Mapping[str, tuple[bool, float]]) -> dict[str, float]:
 
 
 def _platt(scores: Float64Array, labels: BoolArray) -> Float64Array:
-    """Return probabilities by a sigmoid of the scores, whose targets Platt's prior holds away from 0 and 1.
+    """Return probabilities from a sigmoid of the scores; Platt's prior keeps its targets away from 0 and 1.
 
     A target t is an example that is positive with weight t, and negative with weight 1 − t.
     """

@@ -1,4 +1,4 @@
-"""The order that learns: the whole index by a model of the topic, which is trained again as reads grow."""
+"""The order that learns: the whole index ranked by a model of the topic, which is retrained as reads grow."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from linker.review.seeds import Nearest
 if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
-FIRST = 32  # reads after which it is first asked whether the vectors help
-SPARE = 32  # documents chosen beyond those that are read until the next training
+FIRST = 32  # reads after which it is first tested whether the vectors help
+SPARE = 32  # documents chosen beyond those read until the next training run
 
 Label = bool | None  # relevant or not; None: read, but neither
 
 
 class FeedbackOrder:
-    """Continuous active learning: what the model takes for most relevant comes first (relevance feedback).
+    """Continuous active learning: documents the model finds most relevant come first (relevance feedback).
 
     It starts from the seeds as relevant documents and random ones as presumed irrelevant. It is trained again when
     reads have grown by the settings' share, on the judgements up to that moment, so that the same judgements always
@@ -56,32 +56,32 @@ class FeedbackOrder:
     ) -> None:
         self._engine, self._seeds, self._population = engine, seeds, population
         self._settings, self._seed = settings or LearnerSettings(), seed
-        # One generation for all that goes by row: a compaction by another process renumbers them.
+        # One generation for everything indexed by row: a compaction by another process renumbers rows.
         collection = self._collection = engine.collection
         self._rows = collection.rows
         self._examples = Examples(collection)
         self._nearest = Nearest(seeds, collection.manifest.analysis)
-        self._start: list[Example] | None = None  # of the seeds
+        self._start: list[Example] | None = None  # examples from the seeds
         generation = collection.manifest.generation
         names = [(s.id, s.full_text, s.document) for s in seeds]
         self.version = fingerprint(self._settings, generation, names, seed)
         self.restart()
 
     def restart(self) -> None:
-        """Forget every judgement and what was handed out."""
+        """Forget every judgement and all documents handed out."""
         self._labels: dict[int, Label] = {}  # by row, in the order of reading
         self._taken = np.ones(len(self._rows.ids), dtype=bool)
         self._taken[self._population.rows] = False
-        self._trained_on, self._due = 0, 0  # reads of the next training, and of the one after it
+        self._trained_on, self._due = 0, 0  # reads at the next training run, and at the one after it
         self._scores: Float32Array | None = None
         self._best: deque[int] = deque()
-        self._compared = 0, False  # reads by which it was last found whether the vectors help
+        self._compared = 0, False  # reads at the last test, and whether the vectors help
 
     def total(self, seed: str) -> None:
         """Return None: every document is a candidate of the topic."""
 
     def tell(self, judgement: Judgement) -> None:
-        """Learn from a judgement when it is next asked; a document that is not in the index any more is ignored."""
+        """Learn from a judgement at the next request; a document that is no longer in the index is ignored."""
         if judgement.id not in self._rows:
             return
         row = int(self._rows.locate([judgement.id])[0])
@@ -99,7 +99,7 @@ class FeedbackOrder:
         self._scores, self._best = None, deque()
 
     def prepare(self) -> Float32Array:
-        """Return the score of every row by the model of now, float32 [rows]; train it first where that is due."""
+        """Return the score of every row by the current model, float32 [rows]; train it first if that is due."""
         if self._scores is None:
             if not self._due:
                 self._plan()
@@ -107,7 +107,7 @@ class FeedbackOrder:
         return self._scores
 
     def next(self) -> Candidate | None:
-        """Return the unread document of the highest score, or None at the end; train first where that is due."""
+        """Return the unread document with the highest score, or None at the end; train first if that is due."""
         scores = self.prepare()
         while True:
             if not self._best:
@@ -138,7 +138,7 @@ class FeedbackOrder:
         return fit(self._examples, training, self._settings, self._seed, vectors=self._uses_vectors())
 
     def _uses_vectors(self) -> bool:
-        """Return whether vectors take part: by the judgements up to the last of FIRST, twice FIRST, four times …"""
+        """Return whether to use vectors: tested at FIRST, twice FIRST, four times FIRST … judgements."""
         if self._examples.vectors is None or self._trained_on < FIRST:
             return False
         count = FIRST << (self._trained_on // FIRST).bit_length() - 1
@@ -149,9 +149,9 @@ class FeedbackOrder:
         return self._compared[1]
 
     def held_out(self, groups: Mapping[str, str]) -> dict[str, tuple[bool, float]]:
-        """Return the label of each judged document, and its score by a model that has not seen it, by id.
+        """Return, by id, the label of each judged document and its score from a model that has not seen it.
 
-        groups: by id, what stands for a document and its copies, which no model may see either.
+        groups: by id, the representative of a document and its copies, which no model may see either.
         """
         judged = self._known(len(self._labels))
         ids = {row: self._rows.ids[row] for row, _ in judged}
@@ -201,7 +201,7 @@ class FeedbackOrder:
         return [(row, self._example(row, label)) for row, label in first if label is not None]
 
     def _presumed(self) -> list[Example]:
-        """Return random documents as presumed negatives, none where enough were judged to be negative."""
+        """Return random documents as presumed negatives, none if enough were judged negative."""
         known = list(self._labels.items())[: self._trained_on]
         if sum(label is not None for _, label in known) >= self._settings.negatives:
             return []

@@ -1,4 +1,4 @@
-"""The model of a topic: a linear SVM over BM25 rows plus a part of a logistic regression over vectors."""
+"""The model of a topic: a linear SVM over BM25 rows plus a weighted logistic regression over vectors."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from linker.scoring.probability import logistic
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-CACHED = 20_000  # documents whose vectors are kept
-FOLDS = 5  # of held-out judgements
-SAMPLE = 2048  # vectors, about, of a sample of them
-# scikit-learn's checks cost as much as a small model; the numbers here are finite and the parameters known.
+CACHED = 20_000  # documents whose vectors are cached
+FOLDS = 5  # folds of held-out judgements
+SAMPLE = 2048  # approximate sample size of vectors
+# scikit-learn's checks cost as much as a small model; here, numbers are finite and parameters valid.
 UNCHECKED = {"assume_finite": True, "skip_parameter_validation": True}
-# The tolerances of its LogisticRegression: a closer minimum takes three times as long.
+# The tolerances of its LogisticRegression: a tighter minimum takes three times as long.
 QUICK = {"gtol": 1e-4, "ftol": 64 * np.finfo(float).eps, "maxls": 50, "maxiter": 100}
 
 
 @dataclass(frozen=True, slots=True)
 class LearnerSettings:
-    """What the model is; the defaults were chosen on topics of their own (benchmarks/review.py).
+    """The model's parameters; the defaults were chosen on separate topics (benchmarks/review.py).
 
-    text_c, vector_c: C of the SVM and of the logistic regression. vector_weight: what the z-score of the latter counts
-    next to the former's value. ratio: what all relevant documents together weigh beside all others together. presumed:
-    what a presumed negative weighs next to a judged one. negatives: how many random documents are presumed negative
-    until as many were judged to be. growth: the share by which reads grow until the model is trained again.
+    text_c, vector_c: C of the SVM and of the logistic regression. vector_weight: the weight of the regression's
+    z-score relative to the SVM's value. ratio: total weight of relevant documents relative to all others. presumed:
+    weight of a presumed negative relative to a judged one. negatives: how many random documents are presumed negative
+    until as many have been judged negative. growth: the model is retrained when reads have grown by this share.
     """
 
     text_c: float = 0.11
@@ -55,16 +55,16 @@ class Examples:
         self.collection, self.linear = collection, collection.linear
         encoder = collection.manifest.encoder
         blocks = collection.documents.vectors(encoder.dim) if encoder else []
-        # Not as a memory map, whose rows cost more to make than to read.
+        # Not as a memory map: creating its rows costs more than reading them.
         self.vectors: Matrix | None = np.asarray(blocks[0]) if blocks else None
         self.mean = np.zeros(0) if self.vectors is None else self.vectors.mean(axis=0, dtype=np.float64)
-        self.hashes = array("Q")  # of the terms, by column
+        self.hashes = array("Q")  # hashes of terms, by column
         self._columns: dict[int, int] = {}
         self._known: dict[int, TextVector] = {}
 
     @property
     def sample(self) -> Matrix:
-        """Vectors of rows spread evenly over the index, by which scores are standardised while models are compared."""
+        """Vectors of rows spread evenly over the index, used to standardise scores while models are compared."""
         assert self.vectors is not None
         return self.vectors[:: max(1, len(self.vectors) // SAMPLE)]
 
@@ -84,11 +84,11 @@ class Examples:
             columns.append(self._columns.setdefault(term, len(self._columns)))
             if columns[-1] == len(self.hashes):
                 self.hashes.append(term)
-        order = np.argsort(columns)  # here once: scikit-learn would sort all rows again in each training
+        order = np.argsort(columns)  # sort once here: scikit-learn would sort all rows in every training run
         return TextVector(np.array(columns, dtype=np.int32)[order], vector.values[order])
 
     def matrix(self, vectors: Sequence[TextVector]) -> csr_matrix:
-        """Return vectors as the rows of one matrix, over all columns that are known so far."""
+        """Return vectors as the rows of one matrix, over all columns known so far."""
         from scipy.sparse import csr_matrix
 
         ends = np.cumsum([0, *(len(v.terms) for v in vectors)])
@@ -116,7 +116,8 @@ def fit(
     *,
     vectors: bool = True,
 ) -> Float32Array:
-    """Return the score of every row, float32 [rows], from relevant and other examples; without `vectors`, by the text.
+    """Return the score of every row, float32 [rows], from relevant and other examples; without `vectors`, by text
+    only.
 
     Raises MissingExtraError without scikit-learn.
     """
@@ -133,8 +134,8 @@ def held_out(
 ) -> dict[int, float]:  # fmt: skip
     """Return the score of each judged row by a model that has not seen its fold, by row.
 
-    always: what every model sees. judged: rows with their examples, `fold` the fold of each. A fold without which the
-    examples are all of one kind is left out.
+    always: examples that every model sees. judged: rows with their examples, `fold` the fold of each. A fold is
+    skipped if the remaining examples are all of one class.
     """
     found = dict[int, float]()
     for number in sorted(set(fold)):
@@ -154,10 +155,10 @@ def vectors_help(
     settings: LearnerSettings,
     seed: int,
 ) -> bool:
-    """Return whether the vectors help to tell held-out judgements apart, compared with the text alone.
+    """Return whether the vectors help to separate held-out judgements, compared with the text alone.
 
-    That is, in more pairs of a relevant and another document of one fold does the relevant one have the higher score.
-    always: what every model sees.
+    That is, the relevant document scores higher in more pairs of a relevant and another document of one fold. always:
+    examples that every model sees.
     """
     gain = 0
     for number in range(FOLDS):
@@ -177,7 +178,7 @@ def vectors_help(
 
 
 def balanced(labels: AnyArray, weights: AnyArray, ratio: float) -> AnyArray:
-    """Return the weights [n] by which relevant examples weigh `ratio` times what all others do; the mean is 1."""
+    """Return weights [n] that give relevant examples `ratio` times the total weight of all others; the mean is 1."""
     weights = np.where(labels, 1.0, weights[labels].sum() / (ratio * weights[~labels].sum())) * weights
     return np.asarray(weights * (len(weights) / weights.sum()))
 
@@ -243,5 +244,5 @@ def _models() -> Any:
 
 
 def fingerprint(settings: LearnerSettings, generation: int, *more: object) -> str:
-    """Return what decides an order besides the judgements, as a short hash."""
+    """Return a short hash of everything but the judgements that determines an order."""
     return xxhash.xxh3_64_hexdigest(orjson.dumps([asdict(settings), generation, *more]))

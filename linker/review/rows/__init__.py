@@ -1,4 +1,4 @@
-"""A match for each row: its candidates, how it stands, what is accepted unread, and the table of results."""
+"""A match for each row: its candidates and state, links accepted unread, and the table of results."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Accepting the open rows' best candidates unread: how many of them are wrong, by estimate and for certain.
+"""Accepting the open rows' best candidates unread: how many of them are wrong, as an estimate and as a bound.
 
 Two bounds hold with 95 % confidence. A calibration of the index promises a precision of first candidates (Learn then
-Test) with half of the error; how many wrong ones so precise a list may hold by chance takes the other half. Without a
-calibration, people check rows drawn at random from those to accept, and the bound is Clopper and Pearson's for what is
-left; the i-th check may err with probability α/2^i, so that one may begin again.
+Test) with half of the error; the other half covers the wrong links that such a list may hold by chance. Without a
+calibration, people check rows drawn at random from those to accept, and the bound is Clopper and Pearson's for the
+remaining rows; the i-th check may err with probability α/2^i, so that checks can be repeated.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from linker.review.stopping.bounds import least, most_left
 ALPHA = 0.05
 LEVELS = (0.99, 0.95, 0.9, 0.8)
 LEVEL = 0.95
-MOST_CHECKED = 60  # rows of a check; half of them where there are fewer than twice as many
+MOST_CHECKED = 60  # rows per check; half of the rows if there are fewer than twice as many
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Rows to accept in a random order, of which people read the first `size`; the `number`-th check of a review."""
+    """Rows to accept, in random order; people read the first `size`. It is the `number`-th check of a review."""
 
     level: float
     pairs: tuple[tuple[str, str], ...]
@@ -35,7 +35,7 @@ class Check:
 
     @classmethod
     def of(cls, values: Any) -> Self | None:
-        """Return the check that a ledger's settings hold, or None where they hold none."""
+        """Return the check in a ledger's settings, or None if there is none."""
         if not isinstance(values, Mapping):
             return None
         try:
@@ -46,11 +46,11 @@ class Check:
 
     @property
     def sample(self) -> tuple[tuple[str, str], ...]:
-        """The rows to read, with the candidate that is on trial."""
+        """The rows to read, with the candidate to check."""
         return self.pairs[: self.size]
 
     def open(self, rows: Mapping[str, Row]) -> list[str]:
-        """Return the seeds of the sample that are still to be read."""
+        """Return the seeds in the sample that are still to be read."""
         return [seed for seed, id_ in self.sample if _verdict(rows.get(seed), id_) is None]
 
     def wrong(self, rows: Mapping[str, Row]) -> int:
@@ -58,16 +58,16 @@ class Check:
         return sum(_verdict(rows.get(seed), id_) is False for seed, id_ in self.sample)
 
     def most(self, wrong: int) -> int:
-        """Return how many of those that are not in the sample are wrong at most, if `wrong` of the sample are."""
+        """Return an upper bound on the wrong links outside the sample, if `wrong` in the sample are wrong."""
         return most_left(len(self.pairs), self.size, wrong, ALPHA / 2**self.number) - wrong
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Open rows to accept at a `level`, each with its best candidate: `expected` are wrong, and `most` at most.
+    """Open rows to accept at a `level`, each with its best candidate: `expected` are wrong, at most `most`.
 
-    `most` is None where nothing is certified. `held`: links of the calibration behind the promise. `check`: the one
-    behind the bound, or under way (`unread` rows to read, `wrong` so far), or the one that would begin.
+    `most` is None if nothing is certified. `held`: links of the calibration behind the promise. `check`: the check
+    behind the bound, in progress (`unread` rows to read, `wrong` so far), or about to begin.
     """
 
     level: float
@@ -84,7 +84,7 @@ class Offer:
 def offer(rows: Sequence[Row], matches: Matches, level: float = LEVEL, check: Check | None = None) -> Offer:
     """Return which rows can be accepted now, by the promise of the index or, without one, by the check.
 
-    Raises InputError for a level that is none of LEVELS.
+    Raises InputError for a level that is not in LEVELS.
     """
     if level not in LEVELS:
         raise InputError(f"a level of {level:g}: choose one of {', '.join(f'{one:g}' for one in LEVELS)}")
@@ -97,7 +97,7 @@ def offer(rows: Sequence[Row], matches: Matches, level: float = LEVEL, check: Ch
 
 
 def drawn(links: Sequence[tuple[Row, Match]], level: float, before: Check | None = None) -> Check | None:
-    """Return the check that begins with these rows, or None where they are too few; the same draws the same."""
+    """Return the check for these rows, or None if they are too few; equal arguments give the same draw."""
     if len(links) < 2:
         return None
     number = before.number + 1 if before else 1
@@ -107,7 +107,7 @@ def drawn(links: Sequence[tuple[Row, Match]], level: float, before: Check | None
 
 
 def _promised(rows: Sequence[Row], level: float, threshold: float, held: int) -> Offer:
-    """Return the offer of a promise, which is about all first candidates that probable, whoever has read some."""
+    """Return the offer of a promise, which covers all first candidates this probable, including read ones."""
     above = [row for row in rows if row.candidates and row.candidates[0].probability >= threshold]
     links = tuple((r, r.candidates[0]) for r in by_probability(above) if _is_free(r, r.candidates[0].id))
     wrong = sum(_verdict(row, row.candidates[0].id) is False for row in above)
@@ -125,7 +125,7 @@ def _checked(rows: Sequence[Row], level: float, check: Check) -> Offer:
 
 
 def most_wrong(count: int, precision: float, alpha: float) -> int:
-    """Return how many of `count` links are wrong at most, but for `alpha`, where each is right with this precision."""
+    """Return an upper bound, up to error `alpha`, on the wrong ones of `count` links with this precision."""
     from scipy.special import bdtr
 
     return least(lambda wrong: float(bdtr(wrong, count, 1 - precision)) >= 1 - alpha, 0, count)
@@ -145,9 +145,9 @@ def _is_free(row: Row, id_: str) -> bool:
 
 
 def _verdict(row: Row | None, id_: str) -> bool | None:
-    """Return whether a document was read as a row's match, or as none of its; None where it was not read."""
+    """Return whether a document was read and judged the row's match or not; None if it was not read."""
     if row is None:
-        return False  # the row is gone: nobody will say
+        return False  # the row is gone: nobody will judge it
     judgement = row.links.get(id_)
     if (judgement and judgement.phase != "accepted") or id_ in row.copies:
         return True

@@ -1,4 +1,4 @@
-"""The candidates of all rows, as a job found them and a file keeps them: nothing is computed twice."""
+"""The candidates of all rows, found by a job and kept in a file: nothing is computed twice."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The candidates of each row by the seed's id, best first, and what they were computed from (`stamp`).
+    """The candidates of each row by the seed's id, best first, and a stamp of their inputs (`stamp`).
 
-    `known`: how many rows had a match when they were computed, which the probabilities learned from. `held` and
-    `right`: P(link) of first candidates of texts that nothing learned from, where the index has a calibration, and
-    which of them are right.
+    `known`: how many rows had a match when the candidates were computed; the probabilities learned from these. `held`
+    and `right`: if the index has a calibration, P(link) of first candidates of held-out texts, and which of them are
+    right.
     """
 
     stamp: str
@@ -46,7 +46,7 @@ class Matches:
 
 
 def stamp(seeds: Iterable[Seed], where: Iterable[str], generation: int) -> str:
-    """Return what changes with the rows, with the review's filter, and with the documents of the index."""
+    """Return a value that changes with the rows, the review's filter, and the documents of the index."""
     digest = xxhash.xxh3_128()
     for seed in seeds:
         digest.update(orjson.dumps([seed.id, seed.title, seed.text, seed.document]))

@@ -1,4 +1,4 @@
-"""How each row stands: matched, without a match, or open; its judgements, and the candidates that may still match."""
+"""The state of each row: matched, without a match, or open; its judgements, and its remaining candidates."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ STATES: tuple[State, ...] = ("matched", "none", "open")
 class Row:
     """A seed with its candidates and their judgements; rows are counted from 1.
 
-    `links`: the judgements by which it is matched, in their order, without near copies, which are in `copies`.
-    `rejected`: documents that are not its match. `closed`: the judgement by which it has no match. `later`: left for
+    `links`: the judgements that match it, in order, without near copies, which are in `copies`.
+    `rejected`: documents that are not its match. `closed`: the judgement that it has no match. `later`: left for
     later.
     """
 
@@ -35,14 +35,14 @@ class Row:
 
     @property
     def state(self) -> State:
-        """How it stands; of a match and "no match", the last said counts."""
+        """Its state; of a match and "no match", the later judgement counts."""
         if self.links:
             return "matched"
         return "none" if self.closed else "open"
 
     @property
     def accepted(self) -> bool:
-        """Whether nobody has read any of its matches."""
+        """Whether all its matches are unread."""
         return bool(self.links) and all(j.phase == "accepted" for j in self.links.values())
 
     @property
@@ -53,7 +53,7 @@ class Row:
 
     @property
     def best(self) -> Match | None:
-        """Its match, or what is likeliest to be it."""
+        """Its match, or the likeliest candidate."""
         if self.links:
             id_, judgement = next(iter(self.links.items()))
             return Match(id_, self.chance(id_) or judgement.probability or 0.0)
@@ -75,7 +75,7 @@ class Row:
         return next((match.probability for match in self.candidates if match.id == id_), None)
 
     def take(self, judgement: Judgement) -> None:
-        """Take in a judgement of this seed; in the order they were made, the last counts."""
+        """Process a judgement of this seed; pass them in order, since the last counts."""
         id_, verdict = judgement.id, judgement.verdict
         self.later = verdict == "skip"
         if not id_ and verdict == "not":
@@ -111,27 +111,27 @@ def states(
 
 
 def counts(rows: Iterable[Row]) -> dict[State, int]:
-    """Return how many rows there are of each state."""
+    """Return the number of rows in each state."""
     found = Counter(row.state for row in rows)
     return {state: found[state] for state in STATES}
 
 
 def known_links(rows: Iterable[Row]) -> list[tuple[str, str]]:
-    """Return the matches that somebody has read, as seed and document."""
+    """Return the matches that were read by a person, as seed and document."""
     return [(row.seed.id, id_) for row in rows for id_, j in row.links.items() if j.phase != "accepted"]
 
 
 def by_probability(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows with the surest first."""
+    """Return the rows with the most probable first."""
     return sorted(rows, key=lambda row: (-row.probability, row.number))
 
 
 def next_open(
     rows: Sequence[Row], after: str = "", busy: Collection[str] = (), first: Collection[str] = ()
 ) -> Row | None:
-    """Return the open row that follows `after` in `rows`, from the top where none does, or None if none is open.
+    """Return the open row after `after` in `rows`, else the first open one, or None if none is open.
 
-    Rows that others have open (`busy`) are left out; those of `first` go first, those left for later last.
+    Rows that others have open (`busy`) are left out; those in `first` come first, those left for later last.
     """
     place = next((i + 1 for i, row in enumerate(rows) if row.seed.id == after), 0)
     ordered = [*rows[place:], *rows[:place]]

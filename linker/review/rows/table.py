@@ -1,4 +1,4 @@
-"""What was decided of each row, as records and as rows of one table."""
+"""The decisions on each row, as records and as rows of one table."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ COLUMNS = ("state", "match", "match_title", "match_text", "probability", "how", 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A row as it stands, with one of its matches or, where it has none, what was said of it.
+    """A row as it stands, with one of its matches or, if it has none, the judgement on it.
 
-    `match` is the document's id. `how`: "read", or "accepted" by nobody's eyes at a level of probability.
+    `match` is the document's id. `how`: "read", or "accepted" (unread) at a level of probability.
     """
 
     row: Row

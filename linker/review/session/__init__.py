@@ -1,4 +1,4 @@
-"""A review as the command line and the page use it: `Review(engine, ledger)`, and the loop that reads one."""
+"""A review as the command line and the page use it: `Review(engine, ledger)`, and the reading loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a judgement must be to be stored: each refusal is a sentence that says what is wrong and what to do."""
+"""Checks before a judgement is stored: each refusal is a sentence that says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linker.review.population import Population
 def with_seed(
     candidate: Candidate, seeds: Sequence[Seed], unit: str, beside: Callable[[str], Candidate]
 ) -> Candidate:
-    """Return a candidate with its seed; without one, in a topic or with a single seed, it is the seed most like it.
+    """Return a candidate with its seed; by default, in a topic or with a single seed, the most similar one.
 
     Raises InputError if the review lacks the seed, or one must be chosen.
     """

@@ -19,10 +19,10 @@ STOPPED = {
 
 @dataclass(frozen=True, slots=True)
 class FindLimits:
-    """When to stop besides the settings' `until`: after `max_read` reads, or where the stopping rule says so (`rule`).
+    """When to stop, in addition to `until`: after `max_read` reads, or when the stopping rule says so (`rule`).
 
-    Imported documents are not reads. With `audit`, the audit begins as soon as the rule asks for it, and reading
-    ends when the rule asks for nothing more.
+    Imported documents are not reads. With `audit`, the audit begins as soon as the rule requires it, and reading ends
+    when the rule requires nothing more.
     """
 
     max_read: int | None = None
@@ -32,10 +32,10 @@ class FindLimits:
 
 @dataclass(frozen=True, slots=True)
 class FindReport:
-    """How reading ended: what was read and found of how many, the last candidate's score, the reason.
+    """How reading ended: documents read and found, out of how many, the last candidate's score, the reason.
 
-    Where every seed has links of its own, pairs of `seeds` and `documents` are counted; otherwise `seeds` is 0.
-    `estimated`, `certified` and `left` are what the stopping rule knows (see `StopState`), `reason` its sentence.
+    If every seed has links of its own, pairs of `seeds` and `documents` are counted; otherwise `seeds` is 0.
+    `estimated`, `certified` and `left` are the stopping rule's state (see `StopState`), `reason` its sentence.
     """
 
     read: int
@@ -60,7 +60,7 @@ class FindReport:
 
     @property
     def what(self) -> str:
-        """The documents in all, or the pairs of seeds and documents, with their numbers."""
+        """All documents, or pairs of seeds and documents, with their numbers."""
         if not self.seeds:
             return f"{self.population}"
         return f"{self.population} pairs ({self.seeds} seeds, {self.documents} documents)"
@@ -73,9 +73,9 @@ class FindReport:
 def find(
     review: Review, judge: Callable[[Candidate], Answer], limits: FindLimits | None = None, reviewer: str = ""
 ) -> FindReport:
-    """Ask `judge` about what comes next, until the settings or `limits` say stop, or nothing is left.
+    """Ask `judge` about one document after another, until the settings or `limits` say stop, or none is left.
 
-    Earlier judgements count, so that a second call continues where the first one stopped.
+    Earlier judgements count, so a second call continues where the first one stopped.
     """
     limits = limits or FindLimits()
     last: Candidate | None = None
@@ -98,7 +98,7 @@ def find(
 
 
 def _enough(review: Review, limits: FindLimits) -> str:
-    """Return why to stop now, empty to continue; begin the audit where that is next."""
+    """Return why to stop now, empty to continue; begin the audit if that is next."""
     progress, until = review.progress(), review.settings.until
     if until and not review.settings.per_seed and progress.found >= until:
         return f"{until} relevant found"

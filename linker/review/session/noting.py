@@ -14,7 +14,7 @@ from linker.review.wording import PAIRS, Sentence, joined, say
 
 
 def note_of(review: Review) -> MethodNote | None:
-    """Return the method note of a review as far as it is, or None where nothing was read."""
+    """Return the method note of a review at its current stage, or None if nothing was read."""
     progress, settings = review.progress(), review.settings
     if not progress.read:
         return None
@@ -29,7 +29,7 @@ def note_of(review: Review) -> MethodNote | None:
 
 
 def facts_of(review: Review) -> dict[str, Any]:
-    """Return how far a review is, as JSON values.
+    """Return a review's progress, as JSON values.
 
     `most`: by the random reads, no more documents are relevant in all, at the rule's confidence, and no more than
     `left` of them are unread; `certified`: the recall that this makes. `total`: how many are relevant in all by the
@@ -54,7 +54,7 @@ def _doubt(doubt: Doubt) -> dict[str, Any]:
 
 
 def _reading_pairs(progress: Progress, audited: int) -> Sentence:
-    """Return what was read and found where every seed has links of its own: seeds and documents are what there is."""
+    """Return the numbers read and found if every seed has its own links; seeds and documents are the totals."""
     counts = {"seeds": progress.seeds, "documents": progress.documents, "found": progress.found}
     if progress.read >= progress.population:
         return say(
@@ -75,7 +75,7 @@ def _reading_pairs(progress: Progress, audited: int) -> Sentence:
 
 
 def note_of_rows(rows: Iterable[Row], documents: int) -> MethodNote | None:
-    """Return the method note of a match for each row, which counts rows, or None before the first is decided."""
+    """Return the method note for matching rows, which counts rows, or None before the first is decided."""
     rows = list(rows)
     found, accepted = counts(rows), sum(row.accepted for row in rows)
     if found["open"] == len(rows):

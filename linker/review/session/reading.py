@@ -1,4 +1,4 @@
-"""Which document comes next in a review, and who has it before them."""
+"""Which document comes next in a review, and who has it open."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from linker.review.learning import FeedbackOrder
 from linker.review.orders import MergedOrder, Queue
 from linker.review.stopping import Rule
 
-CONTROLS = 0  # number of the random order of controls; audits count from 1
+CONTROLS = 0  # index of the controls' random order; audits count from 1
 
 
 class Records(Protocol):
-    """What a review needs of its ledger; `linker.review.ledger.Ledger` is one."""
+    """The interface that a review needs of its ledger, such as `linker.review.ledger.Ledger`."""
 
     @property
     def seeds(self) -> Sequence[Seed]:
@@ -38,7 +38,7 @@ class Records(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Values by name; `linker.review.settings` says which a review reads."""
+        """Values by name; `linker.review.settings` lists those a review reads."""
         ...
 
     def set(self, key: str, value: Any) -> None:
@@ -54,12 +54,12 @@ class Records(Protocol):
         ...
 
     def judgements(self, reviewer: str | None = None, *, rows: bool = False) -> Sequence[Judgement]:
-        """Return the standing judgements in the order they were made; `rows`: also those of `UNREAD` phases."""
+        """Return the standing judgements in the order they were made; `rows`: include `UNREAD` phases."""
         ...
 
 
 class Reading:
-    """What a review has read and hands out. Several threads may use it."""
+    """The documents a review has read and hands out. Several threads may use it."""
 
     def __init__(self, engine: Engine, ledger: Records) -> None:
         self.engine, self.ledger = engine, ledger
@@ -82,9 +82,9 @@ class Reading:
             self.population = Population(collection.rows, self.seeds, self.settings)
             self._nearest = Nearest(self.seeds, collection.manifest.analysis)
             self._order = make_order(self.engine, self.seeds, self.settings, self.population)
-            self._undone: dict[str, deque[Candidate]] = {}  # what each holder has to judge again first
-            self._returned: deque[Candidate] = deque()  # what was handed out and taken back unread
-            self._second_time: set[Key] = set()  # what was handed out after it had been skipped
+            self._undone: dict[str, deque[Candidate]] = {}  # candidates each holder must judge again first
+            self._returned: deque[Candidate] = deque()  # candidates handed out and returned unread
+            self._second_time: set[Key] = set()  # candidates handed out again after a skip
             self._restart()
             self._open.keep(self._is_due)
             self._skipped = deque(
@@ -92,13 +92,13 @@ class Reading:
             )
 
     def _is_due(self, held: Candidate) -> bool:
-        """Return whether what a reader has before them is still to be judged after a refresh."""
+        """Return whether a reader's open document is still to be judged after a refresh."""
         seeds = {"", *(seed.id for seed in self.seeds)}
         is_ours = held.seed in seeds and self._is_member(held) and held.phase in ("search", self.phase)
         return is_ours and (self.settings.double or not self._tally.is_read(self._key(held)))
 
     def _restart(self) -> None:
-        """Tell the order, and a new stopping rule, of the judgements that stand and are of this review."""
+        """Replay this review's standing judgements to the order and a new stopping rule."""
         standing = counting(self.ledger.judgements(), {seed.id for seed in self.seeds}, self.population)
         rule = make_rule(self.settings, self.population.size)
         self._tally = Tally(rule, standing, pairs=self.settings.unit == "pairs")
@@ -121,10 +121,10 @@ class Reading:
         return "control" if every and len(self._tally.curve) % every == every - 1 else "queue"
 
     def next(self, reviewer: str = "", holder: str = "") -> Candidate | None:
-        """Return what this reader should judge now, the same until it is judged, or None where nothing is left.
+        """Return the candidate this reader should judge now, the same until judged, or None if none is left.
 
-        Nobody else has it before them, unless everyone is to judge everything (`double`), or the reader lets it lie
-        (see `Reservations`). Skipped documents come last.
+        Nobody else has it open, unless everyone is to judge everything (`double`), or the reader leaves it (see
+        `Reservations`). Skipped documents come last.
         """
         with self._lock:
             holder = holder or reviewer
@@ -134,13 +134,13 @@ class Reading:
             return held
 
     def prepare(self) -> None:
-        """Do what the first `next` of a learning review would wait for: train the model. Raises MissingExtraError."""
+        """Train the model, for which the first `next` of a learning review would wait. Raises MissingExtraError."""
         with self._lock:
             if isinstance(self._order, FeedbackOrder):
                 self._order.prepare()
 
     def hold(self, candidate: Candidate, holder: str) -> bool:
-        """Put what a list of rows offers before a reader; return False where somebody else has this seed open."""
+        """Open a candidate from a list of rows for a reader; return False if somebody else has this seed open."""
         with self._lock:
             if not self.settings.double and candidate.seed in self._open.seeds(holder):
                 return False
@@ -148,12 +148,12 @@ class Reading:
             return True
 
     def seeds_elsewhere(self, holder: str) -> frozenset[str]:
-        """Return the seeds that other readers have before them, whom no verdict blinds."""
+        """Return the seeds that other readers have open, unless reviewers judge blind."""
         with self._lock:
             return frozenset() if self.settings.double else self._open.seeds(holder)
 
     def elsewhere(self, holder: str = "") -> int:
-        """Return how many documents other readers have before them: where `next` is None, all that are left."""
+        """Return how many documents other readers have open: if `next` is None, all that are left."""
         with self._lock:
             return self._open.others(holder)
 
@@ -181,7 +181,7 @@ class Reading:
         return None
 
     def _free(self, candidate: Candidate) -> bool:
-        """Return whether a candidate is unread and before nobody."""
+        """Return whether a candidate is unread and open for nobody."""
         key = self._key(candidate)
         return not self._tally.is_read(key) and self._open.of(key) is None
 
@@ -191,14 +191,14 @@ class Reading:
         return len(readers) < (2 if self.settings.double else 1) and reviewer not in readers
 
     def _unseen(self, reviewer: str) -> Candidate | None:
-        """Return the first document that one other reviewer has judged and this one has not."""
+        """Return the first document that exactly one other reviewer has judged and this one has not."""
         for key, reviewers in self._tally.reviewers.items():
             if len(reviewers) == 1 and reviewer not in reviewers and self._open.of(key) is None:
                 return self._shown(*key)
         return None
 
     def _reach(self, key: Key) -> None:
-        """Let the order learn the verdict on a control that it has come upon by itself; count it for the rule."""
+        """Let the order learn the verdict on a control that it has reached by itself; count it for the rule."""
         if control := self._controls.pop(key, None):
             self._order.tell(control)
             if control.relevant:
@@ -214,11 +214,11 @@ class Reading:
         return self._shown(*drawn, phase=phase) if drawn else None
 
     def _shown(self, seed: str, id_: str, phase: Phase = "queue") -> Candidate:
-        """Return a document that no order proposed, in a topic next to the seed that it resembles most."""
+        """Return a document that no order proposed as a candidate; in a topic, with the most similar seed."""
         return Candidate(seed or self._nearest.of(self.engine.document(id_).full_text), id_, 0.0, phase=phase)
 
     def beside(self, id_: str) -> Candidate:
-        """Return a document that a search found as a candidate next to the seed that it resembles most.
+        """Return a document found by search as a candidate for the seed that it resembles most.
 
         Raises UnknownIdError if it is not in the index.
         """
@@ -236,7 +236,7 @@ class Reading:
 
 
 def make_order(engine: Engine, seeds: Sequence[Seed], settings: Settings, population: Population) -> Queue:
-    """Return the order of a review. Raises InputError if the index cannot have it."""
+    """Return the order of a review. Raises InputError if the index does not support it."""
     if settings.learns:
         return FeedbackOrder(engine, seeds, population, seed=settings.seed)
     return MergedOrder(engine, seeds, settings, population)

@@ -1,4 +1,4 @@
-"""A review: which document comes next, what was judged, and how far it is. All that lasts is in the ledger."""
+"""A review: its next document, its judgements and its progress. All persistent state is in the ledger."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from linker.review.wording import DOCUMENTS, PAIRS, Sentence, say
 class Review(Reading):
     """One review of an index. Several threads may use it, each for its own reader.
 
-    The unit is what the ledger's settings say: in a `topic`, all seeds describe one story, a document is judged once
-    and the order learns from each judgement; with `pairs`, every seed has its own links. A process that dies loses
-    nothing but who had which document before them. That is known by `holder`, a session of the page for example, so
-    that a reader may change their name and two of one name have different documents; by default the reviewer's name.
+    The ledger's settings give the unit: in a `topic`, all seeds describe one story, a document is judged once and the
+    order learns from each judgement; with `pairs`, every seed has its own links. A process that dies loses only who
+    had which document open. That is recorded by `holder`, such as a session of the page, so that readers may change
+    their names and two with the same name get different documents; by default the reviewer's name.
     """
 
     def named(self, id_: str, seed: str) -> Candidate:
-        """Return a document that a reader names, next to its seed; in a topic, whose seed may be gone, the likeliest.
+        """Return a document that a reader names, with its seed; in a topic, if that seed is gone, the likeliest one.
 
         Raises InputError if a review of pairs lacks the seed, UnknownIdError if the index lacks the document.
         """
@@ -46,9 +46,9 @@ class Review(Reading):
         return with_seed(candidate, self.seeds, self.settings.unit, self.beside)
 
     def standing(self, candidate: Candidate, reviewer: str = "") -> Judgement | None:
-        """Return the judgement of a document that counts now, or None where it was not read.
+        """Return the judgement of a document that counts now, or None if it was not read.
 
-        Where two reviewers judge everything, blind, it is this reviewer's own.
+        If two reviewers judge everything blind, it is this reviewer's own.
         """
         with self._lock:
             key = self._key(candidate)
@@ -69,14 +69,14 @@ class Review(Reading):
         holder: str = "",
         seen: str | None = None,
     ) -> Progress:
-        """Store a verdict and return how far the review is; a verdict on a document that was judged replaces it.
+        """Store a verdict, replacing an earlier one on the document, and return the review's progress.
 
-        What the review handed out counts as read in the queue or the audit; any other document, as found by a search
-        next to the queue. `copies`: near duplicates, of which those that nobody has judged get the same verdict; `undo`
-        takes all of them back. `seen`: the verdict that the reviewer saw of this document, or an empty text; raises
-        JudgedMeanwhileError if it is another one by now. The same verdict once more stores nothing. A relevant
-        document in an audit ends the audit. Raises InputError if the verdict, the seed or the document does not
-        exist, or the ledger cannot be written.
+        A document that the review handed out counts as read in the queue or the audit; any other, as found by a
+        search outside the queue. `copies`: near duplicates; the unjudged ones get the same verdict; `undo` takes all
+        of them back. `seen`: the verdict that the reviewer saw on this document, or an empty string; raises
+        JudgedMeanwhileError if it has changed since. Repeating the same verdict stores nothing. A relevant document
+        in an audit ends the audit. Raises InputError if the verdict, the seed or the document does not exist, or the
+        ledger cannot be written.
         """
         with self._lock:
             candidate = with_seed(candidate, self.seeds, self.settings.unit, self.beside)
@@ -111,16 +111,16 @@ class Review(Reading):
     def say_of_row(
         self, seed: str, verdict: Verdict, reviewer: str = "", note: str = "", holder: str = ""
     ) -> None:
-        """Store that a seed has no match ("not"), or is left for later ("skip"). Raises InputError as `judge` does."""
+        """Store that a seed has no match ("not"), or is left for later ("skip"). Raises InputError like `judge`."""
         with self._lock:
             check_row(seed, verdict, reviewer, self.seeds)
             self._open.take_back(holder or reviewer)
             self.ledger.add_all([Judgement(seed, "", verdict, reviewer, note, phase="row")])
 
     def accept(self, links: Iterable[Candidate], model: str, reviewer: str = "", note: str = "") -> int:
-        """Store links that nobody has read, which one `undo` takes back; return how many. Raises InputError.
+        """Store links that nobody has read; a single `undo` takes them all back; return how many. Raises InputError.
 
-        They count as found nowhere but in the rows: neither the curve nor the method note knows them.
+        They count as found only in the rows, not in the curve or the method note.
         """
         with self._lock:
             links, time = tuple(links), datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -144,9 +144,9 @@ class Review(Reading):
         return known == said and before.seed == candidate.seed
 
     def _asked(self, candidate: Candidate, before: Judgement | None) -> Candidate:
-        """Return a candidate as the review handed it out or read it before; otherwise a search found it."""
+        """Return a candidate as the review handed it out or read it before; otherwise as found by a search."""
         if held := self._open.of(self._key(candidate)):
-            # Where another reviewer has ended the audit, no sample holds this document.
+            # If another reviewer has ended the audit, this document belongs to no sample.
             is_late = held.phase == "audit" and self.phase != "audit" and before is None
             return replace(held, seed=candidate.seed, phase="search" if is_late else held.phase)
         if before is not None:
@@ -167,9 +167,9 @@ class Review(Reading):
             self._order.tell(judgement)
 
     def undo(self, reviewer: str = "", holder: str = "") -> Judgement | None:
-        """Take back the reviewer's last judgement, with those of the copies that were made together with it.
+        """Take back the reviewer's last judgement, with the judgements of copies made together with it.
 
-        Returns it; its document is the next one again. Returns None where the reviewer has judged nothing.
+        Returns it; its document is the next one again. Returns None if the reviewer has judged nothing.
         """
         with self._lock:
             judgement, holder = None, holder or reviewer
@@ -187,13 +187,13 @@ class Review(Reading):
             return judgement
 
     def _take_back(self, holder: str) -> None:
-        """Let what a reader has before them come again, for whoever asks first; an audit draws its own again."""
+        """Return a reader's open document to whoever asks first; an audit draws its own again."""
         held = self._open.take_back(holder)
         if held is not None and held.id and held.phase in ("queue", "search"):
             self._returned.appendleft(held)
 
     def begin_audit(self) -> None:
-        """Draw at random from the unread from now on, until the audit of the stopping rule is complete."""
+        """Draw at random from the unread documents from now on, until the stopping rule's audit is complete."""
         with self._lock:
             self._audit = {"number": self._audit["number"] + 1, "before": self._tally.audited}
             self.ledger.set("audit_now", self._audit)
@@ -214,7 +214,7 @@ class Review(Reading):
             self._take_back(holder)
 
     def enough(self) -> str:
-        """Return why to stop by the settings' `until` or by the stopping rule's estimate, or an empty text."""
+        """Return why to stop by the settings' `until` or by the stopping rule's estimate, or an empty string."""
         with self._lock:
             until, stop = self.settings.until, self.stop
             if until and not self.settings.per_seed and self._tally.found >= until:
@@ -222,15 +222,15 @@ class Review(Reading):
             return stop.reason if stop.estimated else ""
 
     def offer(self) -> stopping.AuditOffer:
-        """Return what the next audit offers."""
+        """Return the offer of the next audit."""
         with self._lock:
             return stopping.offer_of(self._tally.rule)
 
     def chances(self) -> dict[tuple[str, str], float]:
-        """Return the probability of each judged document by seed and id, as it is known without its own verdict.
+        """Return the probability of each judged document by seed and id, estimated without its own verdict.
 
-        Where the order learns, its model is trained without the document and its copies; nothing where too few are
-        judged. Otherwise it is the probability that the index had for it.
+        If the order learns, its model is trained without the document and its copies; empty if too few are judged.
+        Otherwise it is the index's probability for it.
         """
         with self._lock:
             judged = self._judged()
@@ -249,7 +249,7 @@ class Review(Reading):
         return [j for j in self._tally.standing.values() if j.verdict in ("relevant", "not")]
 
     def progress(self) -> Progress:
-        """Return how far the review is."""
+        """Return the review's progress."""
         with self._lock:
             tally, pairs = self._tally, self.settings.unit == "pairs"
             return Progress(
@@ -260,18 +260,18 @@ class Review(Reading):
             )  # fmt: skip
 
     def total(self, seed: str) -> int | None:
-        """Return how many candidates a seed has; None where the order ranks the whole index. May take a deep search."""
+        """Return how many candidates a seed has; None if the order ranks the whole index. May need a deep search."""
         with self._lock:
             return self._order.total(seed)
 
     @property
     def degraded(self) -> str:
-        """What was unavailable to the order, or an empty text."""
+        """The component unavailable to the order, or an empty string."""
         return self._order.degraded
 
     @property
     def stop(self) -> StopState:
-        """What the stopping rule knows now."""
+        """The stopping rule's current state."""
         state = self._tally.rule.state
         if self.settings.unit == "pairs" and isinstance(state.reason, Sentence):
             return replace(state, reason=state.reason.about(PAIRS))

@@ -1,4 +1,4 @@
-"""What the judgements of a review add up to: which documents were read and found, in the order of reading."""
+"""The tally of a review's judgements: the documents read and found, in the order of reading."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def counting(
 ) -> list[Judgement]:
     """Return the judgements that count in a review of these seeds, in their order.
 
-    A document counts if the review could have shown it: others were not looked for here, so to count them as found
-    would overstate the recall. A judgement that no order proposed was imported, before linker recorded this.
+    A document counts if the review could have shown it: others were not searched for here, so counting them as found
+    would overstate recall. A judgement without an order was imported before linker recorded this.
     """
     known = [j for j in judgements if j.seed in seeds or not j.seed]
     inside = population.holds([(j.seed, j.id) for j in known])
@@ -31,7 +31,7 @@ def counting(
 
 
 class Prefix(Sequence[int]):
-    """The first numbers of a list that only grows, so that no copy is needed."""
+    """The first numbers of an append-only list, without a copy."""
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers, self._count = numbers, len(numbers)
@@ -55,22 +55,22 @@ class Prefix(Sequence[int]):
 
 
 class Tally:
-    """Standing judgements by document, or by seed and document where every seed has its own links (`pairs`).
+    """Standing judgements by document, or by seed and document if every seed has its own links (`pairs`).
 
-    Of two reviewers' judgements of one document the later counts, so that whoever settles a conflict has the last word;
-    how the document was reached, and when, is what the first one says.
+    Of two reviewers' judgements of the same document, the later counts, so that the one who settles a conflict has
+    the last word; how and when the document was reached is taken from the first.
     """
 
     def __init__(self, rule: Rule[Any], judgements: Iterable[Judgement] = (), *, pairs: bool = False) -> None:
         self.rule, self._pairs = rule, pairs
         self.verdicts: dict[Key, Verdict] = {}
-        self.standing: dict[Key, Judgement] = {}  # what was counted, by what it is about
-        self.reviewers: dict[Key, set[str]] = {}  # who judged what was read
+        self.standing: dict[Key, Judgement] = {}  # counted judgements by key
+        self.reviewers: dict[Key, set[str]] = {}  # reviewers of each document read
         self.counts = Counter[Verdict]()
         self.found_by_seed = Counter[str]()
-        self.audited = 0  # documents that were read in audits
-        self.drawn = 0  # documents that were drawn at random, in audits or not
-        self.prior = 0  # documents that were read elsewhere, and imported
+        self.audited = 0  # documents read in audits
+        self.drawn = 0  # documents drawn at random, in audits or not
+        self.prior = 0  # documents read elsewhere and imported
         self._curve: list[int] = []
         standing: dict[Key, Judgement] = {}
         for judgement in judgements:
@@ -80,7 +80,7 @@ class Tally:
                 continue
             self._note(judgement)
             if earlier is not None and earlier.verdict == "skip":
-                del standing[key]  # it was read now, not when it was skipped
+                del standing[key]  # re-insert: read now, not when skipped
             elif earlier is not None:
                 phase = earlier.phase
             standing[key] = replace(judgement, phase=phase)
@@ -88,15 +88,15 @@ class Tally:
             self._count(judgement)
 
     def key(self, judgement: Judgement) -> Key:
-        """Return what the judgement is about."""
+        """Return the judgement's key."""
         return (judgement.seed if self._pairs else "", judgement.id)
 
     def is_read(self, key: Key) -> bool:
-        """Return whether it was judged and not merely skipped."""
+        """Return whether it was judged rather than skipped."""
         return self.verdicts.get(key, "skip") != "skip"
 
     def add(self, judgement: Judgement) -> bool:
-        """Count one more; return False, and count nothing, where it contradicts what was counted before."""
+        """Count one more; return False, and count nothing, if it contradicts earlier counts."""
         key = self.key(judgement)
         if self.is_read(key):
             self._note(judgement)
@@ -131,7 +131,7 @@ class Tally:
 
     @property
     def read(self) -> int:
-        """Number of documents that were read, here or elsewhere; one that was skipped was not."""
+        """Number of documents read, here or elsewhere; skipped ones do not count."""
         return len(self._curve) + self.prior
 
     @property
@@ -141,5 +141,5 @@ class Tally:
 
     @property
     def curve(self) -> Prefix:
-        """The number found after each document that was read here; imported ones are counted from where they came."""
+        """The number found after each document read here; imported ones count from the point of import."""
         return Prefix(self._curve)

@@ -1,4 +1,4 @@
-"""Judgements made together, which one undo takes back: on a document and its copies, or links accepted at once."""
+"""Judgements made together and undone together: on a document and its copies, or links accepted in bulk."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ COPY_OF = "copy of "  # the tag of a judgement that was made together with anoth
 
 
 def copied(judgement: Judgement, ids: Sequence[str]) -> list[Judgement]:
-    """Return a judgement, and the same on the copies of its document.
+    """Return a judgement, and the same verdict on the copies of its document.
 
-    The copies were not drawn: they count as found outside the queue, so that no audit takes them for random ones.
+    The copies were not drawn: they count as found outside the queue, so that no audit treats them as random.
     """
     tags = (*judgement.tags, f"{COPY_OF}{judgement.id}")
     return [
@@ -23,7 +23,7 @@ def copied(judgement: Judgement, ids: Sequence[str]) -> list[Judgement]:
 
 
 def made_together(made: Sequence[Judgement]) -> int:
-    """Return how many of a reviewer's judgements, from the last one back, were made in one go."""
+    """Return how many of a reviewer's latest judgements were made in one go."""
     if made and made[-1].phase == "accepted":
         return sum(j.phase == "accepted" and j.time == made[-1].time for j in made)
     for count, judgement in enumerate(reversed(made), start=1):
@@ -37,7 +37,7 @@ def made_together(made: Sequence[Judgement]) -> int:
 
 
 def original(judgement: Judgement) -> str:
-    """Return the document with which a judgement was made: another one where its own is a copy."""
+    """Return the document that a judgement was made on: the original if its own document is a copy."""
     return next(
         (tag.removeprefix(COPY_OF) for tag in judgement.tags if tag.startswith(COPY_OF)), judgement.id
     )

@@ -1,4 +1,4 @@
-"""When to stop reading: rules by name, the audit of the unread, what certainty costs, and the sentence to publish."""
+"""When to stop reading: rules by name, the audit of the unread, the cost of certainty, and the method note."""
 
 from __future__ import annotations
 

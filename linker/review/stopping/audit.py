@@ -1,4 +1,4 @@
-"""The audit: random documents of the unread, read one after another, and the certificate of all random reads."""
+"""The audit: random unread documents, read one after another, and the certificate from all random reads."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from linker.review.stopping.evidence import Bets
 
 
 class Audit:
-    """Audits of the unread, one after another, and what they and all other random reads certify.
+    """Audits of unread documents, one after another, and the bound from these and all other random reads.
 
-    An audit is over with its first find or after `size` documents; with `until_certified`, when its rule says so.
-    Judgements of the queue that fall in between do no harm. The bound is told after every random read, but
-    of an audit that has an end only there.
+    An audit ends with its first find or after `size` documents; with `until_certified`, when its rule says so.
+    Interleaved judgements from the queue do no harm. The bound is updated after every random read, but in an audit
+    with a fixed end only there.
     """
 
     def __init__(self, size: int, alpha: float, target: float, *, until_certified: bool = False) -> None:
@@ -20,16 +20,16 @@ class Audit:
         self.evidence = Bets(alpha, target)
         self.count = 0  # audits begun
         self.drawn = 0  # documents in the last one
-        self.passed = not size  # the last audit that ended had no find
-        self.total: int | None = None  # the most relevant documents that there are, read and unread
-        self.ended = 0  # documents of all audits up to the end of the last one that ended
-        self.result = (0, 0)  # documents of the last audit that ended, and relevant ones among them
+        self.passed = not size  # whether the last finished audit had no find
+        self.total: int | None = None  # upper bound on relevant documents, read and unread
+        self.ended = 0  # documents of all audits up to the last finished one
+        self.result = (0, 0)  # documents in the last finished audit, and how many were relevant
         self._open = False
         self._taken = 0  # documents of all audits
         self._hits = 0
 
     def take(self, read: Read, unread: int, found: int) -> None:
-        """Take in a judgement; `unread` and `found` are the numbers before it."""
+        """Process a judgement; `unread` and `found` are the numbers before it."""
         if read.phase in RANDOM:
             self.evidence.take(unread, found, relevant=read.relevant, audit=read.phase == "audit")
         if read.phase == "audit":
@@ -47,16 +47,16 @@ class Audit:
             self.close(passed=not read.relevant)
 
     def close(self, *, passed: bool) -> None:
-        """End the open audit; `passed`: it leaves nothing to do."""
+        """End the open audit; `passed`: nothing is left to do."""
         self._open, self.passed, self.ended = False, passed, self._taken
         self.result = self.drawn, self._hits
 
     @property
     def left(self) -> int:
-        """How many documents the open audit still has to read; the next one, where none is open."""
+        """How many documents are left in the open audit or, if none is open, in the next one."""
         return self.size - self.drawn if self._open else self.size
 
     @property
     def is_empty(self) -> bool:
-        """Whether the last audit has read as many documents as one reads, and found nothing."""
+        """Whether the last audit was read in full and found nothing."""
         return self.count > 0 and self.drawn >= self.size and not self._hits

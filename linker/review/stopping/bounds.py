@@ -1,7 +1,7 @@
-"""The arithmetic of stopping: exact tails of urns, the bounds that follow from them, and their inverses.
+"""The arithmetic of stopping: exact tail probabilities of urns, the bounds that follow, and their inverses.
 
 Symbols: M documents, K of them relevant, n drawn, x of those relevant; r found so far, τ the target recall, α the
-error that is allowed. Everything goes by logarithms of the gamma function, so that a million documents are no danger.
+allowed error. Everything uses logarithms of the gamma function, so that a million documents do not overflow.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def short_of(found: int, target: float) -> int:
 
 @cache
 def _exact(target: float) -> Fraction:
-    """Return the decimal that the user wrote, so that 57 / .95 is 60 and not a little less."""
+    """Return the decimal as the user wrote it, so that 57 / .95 is 60 and not slightly less."""
     return Fraction(repr(float(target)))
 
 
 def least(wanted: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the least number from `low` to `high` that is `wanted`, where all above it are; `high` if none below."""
+    """Return the least number from `low` to `high` that is `wanted`, if all above it are; `high` if none below is."""
     while low < high:
         middle = (low + high) // 2
         if wanted(middle):
@@ -43,8 +43,7 @@ def least(wanted: Callable[[int], bool], low: int, high: int) -> int:
 def urn_tail(size: int, relevant: int, drawn: int, weight: float) -> float:
     """Return the probability of no relevant document among those drawn from a biased urn (Wallenius).
 
-    A relevant document is `weight` times as likely to be drawn next as another one, which is how good the ranking is
-    assumed to be.
+    A relevant document is `weight` times as likely to be drawn next as any other: the assumed quality of the ranking.
     """
     others = size - relevant
     if drawn > others:
@@ -55,7 +54,7 @@ def urn_tail(size: int, relevant: int, drawn: int, weight: float) -> float:
 
 
 def urn_gap(size: int, relevant: int, weight: float, alpha: float) -> int:
-    """Return how many documents without a find make `urn_tail` less than `alpha`."""
+    """Return how many consecutive documents without a find make `urn_tail` less than `alpha`."""
     enough = max(size - relevant + 1, 0)
     return least(lambda n: urn_tail(size, relevant, n, weight) < alpha, 0, enough)
 
@@ -82,18 +81,18 @@ def hypergeometric_tail(x: int, size: int, relevant: int, drawn: int) -> float:
 
 
 def most_left(size: int, drawn: int, x: int, alpha: float) -> int:
-    """Return K_U: the most relevant documents that `size` may have held, by `drawn` random ones with `x` relevant.
+    """Return K_U: an upper bound on the relevant documents in `size`, from `drawn` random ones with `x` relevant.
 
-    It is exceeded in at most `alpha` of samples whose number was fixed beforehand (Clopper and Pearson's bound for
+    It is exceeded in at most `alpha` of samples whose size was fixed beforehand (Clopper and Pearson's bound for
     a finite population).
     """
     top = size - drawn + x
-    line = alpha * (1 - 1e-9)  # where the tail is just α, rounding must not exclude what the bound includes
+    line = alpha * (1 - 1e-9)  # at a tail of exactly α, rounding must not exclude values within the bound
     return least(lambda k: hypergeometric_tail(x, size, k + 1, drawn) <= line, x, top)
 
 
 def controls_to_reach(controls: int, target: float, alpha: float) -> int:
-    """Return which of the random positive controls must be reached: the j-th, by QBCB; 0 where they are too few.
+    """Return j such that the j-th of the random positive controls must be reached (QBCB); 0 if they are too few.
 
     j is the least number with BinomCDF(j − 1; controls, target) ≥ 1 − alpha (Lewis, Yang & Frieder, 2021, "Certifying
     one-phase technology-assisted reviews").

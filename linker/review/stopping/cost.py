@@ -1,4 +1,4 @@
-"""What certainty costs: how many random documents certify which recall. Arithmetic, so it can be told beforehand."""
+"""The cost of certainty: how many random documents certify which recall. Pure arithmetic, so known in advance."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from linker.review.stopping.evidence import Bets
 from linker.review.stopping.rule import LEAST_FOUND, Rule, number
 from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
-EXPECTED = (15, 50, 100, 300)  # relevant documents, for the price before anything was found
+EXPECTED = (15, 50, 100, 300)  # relevant documents assumed for the price before any find
 
 
 @functools.lru_cache(maxsize=256)
 def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int:
     """Return how many of the `unread` documents, read at random without a find, certify the recall `target`.
 
-    `found` relevant documents are known; the error is `alpha`, of one look at a sample whose size was fixed: what no
-    certificate undercuts that assumes nothing. 0 where so few are unread that the recall is certain already.
+    `found` relevant documents are known; the error is `alpha`, for one look at a sample of fixed size: a lower bound
+    for any certificate without assumptions. 0 if so few are unread that the recall is already certain.
     """
     short = short_of(found, target)
     if short > unread:
@@ -30,7 +30,7 @@ def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int
 
 
 def _priced(prices: Sequence[tuple[float, int]], what: str) -> Sentence:
-    """Return what certainty costs now, by target; `what` names the documents, in the plural."""
+    """Return the current cost of certainty, by target; `what` names the documents, in the plural."""
     told = [
         say_many(
             "%(num)s more document for a recall ≥ %(target)s",
@@ -39,7 +39,7 @@ def _priced(prices: Sequence[tuple[float, int]], what: str) -> Sentence:
         ).about(what)
         for target, count in prices
     ]  # fmt: skip
-    between = say(" and ")  # here, since messages inside another one are not extracted
+    between = say(" and ")  # defined here, since nested messages are not extracted
     return say(
         "Certainty would cost %(prices)s, read at random, with none of them relevant.",
         prices=joined(told, between),
@@ -47,7 +47,7 @@ def _priced(prices: Sequence[tuple[float, int]], what: str) -> Sentence:
 
 
 def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = DOCUMENTS) -> Sentence:
-    """Return what certainty will cost by how many relevant documents there are, before the reading begins."""
+    """Return the cost of certainty, before reading begins, by the number of relevant documents."""
     certain = Bets(alpha, target).price
     parts = [
         say(
@@ -67,10 +67,10 @@ def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = 
 
 @dataclass(frozen=True, slots=True)
 class AuditOffer:
-    """What an audit offers: to read `size` documents at random, and what may be claimed if none of them is relevant.
+    """The offer of an audit: read `size` random documents, and the claim that follows if none of them is relevant.
 
-    `left`: an upper bound of the relevant ones that are unread then; `recall`: the share found at least, None where too
-    few were found for a share. `price`: how many such documents certify the target recall.
+    `left`: an upper bound on the relevant ones that are then unread; `recall`: the least share found, None if too few
+    were found for a share. `price`: how many such documents certify the target recall.
     """
 
     size: int
@@ -80,7 +80,7 @@ class AuditOffer:
 
 
 def offer_of(rule: Rule[Any]) -> AuditOffer:
-    """Return what the next audit of a rule offers."""
+    """Return the offer of a rule's next audit."""
     unread, found, audit = rule.counts.unread, rule.counts.found, rule.audit
     needed = _price(rule, rule.target)
     size = min(needed if audit.until_certified else audit.size, unread)
@@ -97,9 +97,9 @@ def _price(rule: Rule[Any], target: float) -> int:
 
 
 def price_of(rule: Rule[Any], what: str = DOCUMENTS) -> Sentence:
-    """Return what certainty costs at this moment of a review: the outlook, until enough was found for a price.
+    """Return the current cost of certainty in a review: the outlook, until enough was found for a price.
 
-    Every random read so far counts, so that an audit begun early costs less at the end.
+    Every random read so far counts, so an audit begun early costs less at the end.
     """
     unread, found = rule.counts.unread, rule.counts.found
     if not unread:

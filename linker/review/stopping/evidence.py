@@ -1,4 +1,4 @@
-"""What all random reads of a review say together of how many relevant documents there are, at any time."""
+"""The combined evidence of a review's random reads on the number of relevant documents, at any time."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from math import lgamma
 
 from linker.review.stopping.bounds import least
 
-FIRST = 0.75  # of the stake: on no find in any audit
-AGAIN = 1 / 6  # of what was staked on no find before, staked on none after one more
-KEPT = 0.1  # at least, of what is bet on a control, where it is relevant
-HEDGE = (0.25, 0.5, 0.75, 0.9)  # of what is bet at each read, what other bets keep after a find
-SHARE = (1 - FIRST / (1 - AGAIN)) / len(HEDGE)  # of the stake, on each of them
+FIRST = 0.75  # share of the stake bet on no find in any audit
+AGAIN = 1 / 6  # ratio of the stake on no find after one more find
+KEPT = 0.1  # minimum share of a bet kept if a control is relevant
+HEDGE = (0.25, 0.5, 0.75, 0.9)  # shares of a bet that the other bets keep after a find
+SHARE = (1 - FIRST / (1 - AGAIN)) / len(HEDGE)  # share of the stake on each of them
 
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """Random reads without a find, one right after the other: how many were unread and found before, and reads."""
+    """A run of random reads without a find: how many were unread and found before, and the number of reads."""
 
     unread: int
     found: int
@@ -25,7 +25,7 @@ class Streak:
     audit: bool = True
 
     def bet(self, total: int, kept: float) -> float:
-        """Return the logarithm of what a bet on no find has become, had `total` documents been relevant in all.
+        """Return the logarithm of a bet on no find by now, had `total` documents been relevant in all.
 
         A miss, whose probability is 1 − q at most, multiplies it by (1 − kept q) / (1 − q), a find by `kept`.
         """
@@ -42,26 +42,26 @@ def _log_falling(z: float, n: int) -> float:
 
 
 class Bets:
-    """Bets against "`total` or more documents are relevant", at each document that was drawn from all unread ones.
+    """Bets against "`total` or more documents are relevant", at each document drawn from all unread ones.
 
-    Where that is so, a document drawn while `unread` are left and r are found is relevant with the probability
-    q ≥ (total − r) / unread, so that none of these bets gains in the mean, whatever was read in between: audits, random
-    reads strewn into a review and random screenings from before it all count. That the stake ever grows to 1/α has at
-    most the probability α (Ville), so one may look after every document.
+    If that is so, a document drawn while `unread` are left and r are found is relevant with probability q ≥ (total −
+    r) / unread, so none of these bets gains on average, whatever was read in between: audits, random reads
+    interspersed in a review and earlier random screenings all count. The probability that the stake ever reaches 1/α
+    is at most α (Ville), so one may look after every document.
 
-    An audit bets all on no find, and again after each find: FIRST makes the reads that it takes at most a tenth more
-    than those of the exact tail of a sample whose size was fixed. A control, which may come early, bets what tells
-    `total` best from the share `target` of it, so that finds which were to be expected cost little.
+    An audit bets all on no find, and again after each find: with FIRST, it needs at most a tenth more reads than the
+    exact tail of a sample of fixed size. A control, which may come early, bets so as to separate `total` best from
+    the share `target` of it, so that expected finds cost little.
     """
 
     def __init__(self, alpha: float, target: float) -> None:
         self.alpha, self.target = alpha, target
         self._runs: list[Streak] = []
-        self._since = self._finds = 0  # the first run behind the last find of an audit; such finds
-        self._hits: list[int] = []  # the numbers found before each relevant control
+        self._since = self._finds = 0  # first run after an audit's last find; number of such finds
+        self._hits: list[int] = []  # numbers found before each relevant control
 
     def take(self, unread: int, found: int, *, relevant: bool, audit: bool = True) -> None:
-        """Take in a random read; `unread` and `found` are the numbers before it."""
+        """Process a random read; `unread` and `found` are the numbers before it."""
         if relevant and audit:
             self._finds, self._since = self._finds + 1, len(self._runs)
             return
@@ -77,16 +77,17 @@ class Bets:
     def most(self, unread: int, found: int, more: int = 0, top: int | None = None) -> int:
         """Return how many documents may be relevant in all, at the confidence 1 − alpha; `top` if that is less.
 
-        `unread` and `found` are the numbers of now; `more`: after that many further random reads without a find.
+        `unread` and `found` are the current numbers; `more`: after that many further random reads without a find.
         """
         then, step, high = Streak(unread, found, more), 1, found + unread - more
         high = high if top is None else max(min(top, high), found)
-        while high - step >= found and self._refuted(high - step + 1, then):  # most reads lower it by little
+        while high - step >= found and self._refuted(high - step + 1, then):  # most reads hardly lower it
             high, step = high - step, 2 * step
         return least(lambda total: self._refuted(total + 1, then), max(high - step + 1, found), high)
 
     def price(self, unread: int, found: int, short: int) -> int:
-        """Return how many further random reads without a find show that less than `short` relevant ones are unread."""
+        """Return how many further random reads without a find show that fewer than `short` relevant ones are
+        unread."""
         enough = max(unread - short + 1, 0)
         return least(lambda n: self._refuted(found + short, Streak(unread, found, n)), 0, enough)
 
@@ -94,7 +95,7 @@ class Bets:
         return self.log(total, then) >= -math.log(self.alpha) - 1e-9
 
     def log(self, total: int, then: Streak | None = None) -> float:
-        """Return the logarithm of the stake by now, or after the reads `then`; it grows with `total`."""
+        """Return the logarithm of the stake now, or after the reads `then`; it grows with `total`."""
         runs = [*self._runs, then] if then and then.reads else self._runs
         alone = sum(run.bet(total, 0.0) for run in runs[self._since :] if run.audit)
         strewn = sum(run.bet(total, self._kept(total, run.found)) for run in runs if not run.audit)
@@ -112,5 +113,5 @@ class Bets:
         return top + math.log(math.fsum(math.exp(part - top) for part in parts))
 
     def _kept(self, total: int, found: int) -> float:
-        """Return what a control's bet keeps where it is relevant: the ratio of what would be left by either number."""
+        """Return the share a control's bet keeps if it is relevant: the ratio of those left by either number."""
         return max((self.target * total - found) / (total - found), KEPT) if total > found else KEPT

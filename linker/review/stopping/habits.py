@@ -11,7 +11,7 @@ from linker.review.wording import say_many
 
 @dataclass(frozen=True, slots=True)
 class RowOptions(RuleOptions):
-    """`gap`: how many documents in a row without a find."""
+    """`gap`: the number of consecutive documents without a find."""
 
     gap: int = 100
 
@@ -22,7 +22,7 @@ class RowOptions(RuleOptions):
 
 
 class InARow(Rule[RowOptions]):
-    """So many documents in a row without a find: a habit, which knows of no target."""
+    """A number of consecutive documents without a find: a rule of thumb without a target."""
 
     def __init__(self, population: int, target: float, options: RowOptions | None = None) -> None:
         """See `Rule`."""
@@ -47,7 +47,7 @@ class InARow(Rule[RowOptions]):
 
 @dataclass(frozen=True, slots=True)
 class UntilOptions(RuleOptions):
-    """`found`: how many relevant documents are wanted."""
+    """`found`: the number of relevant documents wanted."""
 
     found: int = 10
 
@@ -59,7 +59,7 @@ class UntilOptions(RuleOptions):
 
 @dataclass(frozen=True, slots=True)
 class ReadsOptions(RuleOptions):
-    """`reads`: how many documents are read at most."""
+    """`reads`: the maximum number of documents read."""
 
     reads: int = 1000
 
@@ -70,7 +70,7 @@ class ReadsOptions(RuleOptions):
 
 
 class Until(Rule[UntilOptions]):
-    """A number of relevant documents; claims nothing about those that are left."""
+    """A number of relevant documents; claims nothing about the rest."""
 
     def __init__(self, population: int, target: float, options: UntilOptions | None = None) -> None:
         """See `Rule`."""
@@ -94,7 +94,7 @@ class Until(Rule[UntilOptions]):
 
 
 class ReadCount(Rule[ReadsOptions]):
-    """A number of reads; claims nothing about what is left."""
+    """A number of reads; claims nothing about the rest."""
 
     def __init__(self, population: int, target: float, options: ReadsOptions | None = None) -> None:
         """See `Rule`."""

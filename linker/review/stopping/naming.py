@@ -58,8 +58,8 @@ def make(
     """Return a new stopping rule that knows of no judgement yet.
 
     `population`: the documents that can be read, without the seeds; `target`: the recall wanted, above 0 to 1;
-    `options`: the fields of the rule's options, as they stand in JSON or TOML.
-    Raises InputError for an unknown name, and ConfigError (its sibling) for an option; both name the nearest one.
+    `options`: the fields of the rule's options, as in JSON or TOML. Raises InputError for an unknown name, and
+    ConfigError (its sibling) for a bad option; both suggest the closest name.
     """
     settings = _named(name, target, dict(options or {}), f"the stopping rule {name!r}", "")
     return settings.start(population)

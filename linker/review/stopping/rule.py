@@ -1,4 +1,4 @@
-"""What every stopping rule shares: its options, the counts of a review, and the two numbers of its state."""
+"""The base of all stopping rules: options, the counts of a review, and the two numbers of the state."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from linker.review.stopping.audit import Audit
 from linker.review.stopping.total import Finds
 from linker.review.wording import Sentence, joined, say, say_many
 
-LEAST_FOUND = 15  # with fewer relevant documents found, nothing is claimed
+LEAST_FOUND = 15  # with fewer relevant documents found, no claim is made
 
 
 @dataclass(frozen=True, slots=True)
 class RuleOptions:
-    """What can be set for every rule.
+    """The options that every rule has.
 
     `alpha` is the error allowed; `audit`, the number of random unread documents that the audit reads (0: no audit);
-    `looks`: whether that is its "end", or it goes on, looking at "any" time, until the target is certified. `every`: of
-    that many documents of the queue, one is drawn at random in its place (0: none); each counts for the certificate.
+    `looks`: whether it stops there ("end"), or goes on, looking at "any" time, until the target is certified.
+    `every`: one in that many documents of the queue is replaced by a random one (0: none); each counts towards the
+    certificate.
     """
 
     alpha: float = 0.05
@@ -53,11 +54,11 @@ O_co = TypeVar("O_co", bound=RuleOptions, covariant=True)
 
 @dataclass(slots=True)
 class Counts:
-    """Documents of the population that are not yet ruled out, those read of them, found, and read since a find.
+    """Numbers of documents in the population not yet ruled out, read, found, and read since the last find.
 
-    A document that was not relevant and came by another way than the queue (an audit, a search) says nothing about
-    the ranking: it only leaves the population. A find always counts, and a gap begins again behind it. What was
-    imported (prior knowledge) leaves the urn as well, and the evidence about the ranking begins behind it.
+    An irrelevant document that did not come from the queue (an audit, a search) says nothing about the ranking: it
+    only leaves the population. A find always counts, and starts a new gap. Imported documents (prior knowledge) leave
+    the urn as well, and the evidence about the ranking begins after them.
     """
 
     population: int
@@ -78,13 +79,13 @@ class Counts:
 
     @property
     def unread(self) -> int:
-        """How many documents of the population nobody has read."""
+        """The number of unread documents in the population."""
         return max(self.population - self.read, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a rule says by itself: whether the target is reached, why, and whether it is over without any claim."""
+    """A rule's own estimate: whether the target is reached, why, and whether it ends without any claim."""
 
     reached: bool
     reason: Sentence
@@ -94,10 +95,10 @@ class Estimate:
 class Rule(ABC, Generic[O_co]):
     """A stopping rule with its audit; looks at any time are paid for.
 
-    Tell it of every judgement with a verdict other than "skip", in the order they were made; one document once. To
-    undo, make a new rule and replay: a thousand judgements take about ten milliseconds. An audit begins with the first
-    judgement of phase "audit"; after a find in it, `estimated` is False again and the queue goes on. The order of
-    judgements of phase "prior" changes nothing.
+    Pass it every judgement with a verdict other than "skip", in the order they were made, each document once. To
+    undo, make a new rule and replay: a thousand judgements take about ten milliseconds. An audit begins with the
+    first judgement of phase "audit"; after a find in it, `estimated` is False again and the queue continues. The
+    order of judgements of phase "prior" changes nothing.
     """
 
     def __init__(self, population: int, target: float, options: O_co) -> None:
@@ -108,7 +109,7 @@ class Rule(ABC, Generic[O_co]):
         self.audit = Audit(options.audit, options.alpha, target, until_certified=options.looks == "any")
 
     def update(self, read: Read) -> StopState:
-        """Take in one more judgement and return what is known now."""
+        """Process one more judgement and return the new state."""
         if not read.reached:
             self.audit.take(read, self.counts.unread, self.counts.found)
             self._finds.take(read)
@@ -119,7 +120,7 @@ class Rule(ABC, Generic[O_co]):
 
     @property
     def state(self) -> StopState:
-        """What is known now."""
+        """The current state."""
         found, left = self.counts.found, self.left
         if not self.counts.unread:
             return StopState(True, 1.0 if found else None, say("Every document was read."), stop=True, left=0)
@@ -130,20 +131,20 @@ class Rule(ABC, Generic[O_co]):
         reasons = [_too_few(found, left) if few else estimate.reason, *bounds]
         if due:
             reasons.append(self._audit_next())
-        # With few found, the estimate is not published, and reading ends with the number left, or not at all.
+        # With few found, the estimate is not published: reading ends by the bound on those left, or not at all.
         stop = estimate.over or (estimate.reached and audited and not (few and left is None))
         reached = estimate.reached and not few
         return StopState(reached, certified, joined(reasons), stop, left, due, joined(bounds))
 
     @property
     def certified(self) -> float | None:
-        """The recall that holds with the confidence 1 − alpha, whatever the order was; None if there is none."""
+        """The recall that holds with confidence 1 − alpha, whatever the order was; None if there is none."""
         found, left = self.counts.found, self.left
         return None if left is None or found < LEAST_FOUND else found / (found + left)
 
     @property
     def left(self) -> int | None:
-        """The most relevant documents left unread, with the confidence 1 − alpha; None without a random read."""
+        """An upper bound on relevant documents left unread, with confidence 1 − alpha; None without a random read."""
         if self.audit.total is None:
             return None
         return min(max(self.audit.total - self.counts.found, 0), self.counts.unread)
@@ -155,9 +156,9 @@ class Rule(ABC, Generic[O_co]):
 
     @property
     def ahead(self) -> int | None:
-        """How many reads without a find it takes until the estimate reaches the target; None where it cannot tell.
+        """How many reads without a find it takes until the estimate reaches the target; None if it cannot tell.
 
-        With few found, there is none: the estimate would not be worth publishing.
+        With few found, it is None: the estimate would not be worth publishing.
         """
         return self._ahead() if self.counts.found >= LEAST_FOUND else None
 
@@ -165,7 +166,7 @@ class Rule(ABC, Generic[O_co]):
         return None
 
     def _bounds(self, certified: float | None, left: int | None) -> Iterator[Sentence]:
-        """Yield what the random reads certify."""
+        """Yield the bounds that the random reads certify."""
         if left is None:
             return
         if self.audit.passed and self.audit.count:
@@ -201,7 +202,7 @@ class Rule(ABC, Generic[O_co]):
 
     @abstractmethod
     def _estimate(self) -> Estimate:
-        """Return what the rule says by itself."""
+        """Return the rule's own estimate."""
 
 
 def _too_few(found: int, left: int | None) -> Sentence:
@@ -218,7 +219,7 @@ def _too_few(found: int, left: int | None) -> Sentence:
 
 
 def most_left_sentence(left: int, alpha: float) -> Sentence:
-    """Return the bound on what is left that is certified at the error `alpha`, as all pages and notes word it."""
+    """Return the certified bound on the rest at error `alpha`, in the wording of all pages and notes."""
     return say(
         "With %(confidence)s confidence, at most %(left)s relevant ones are left unread, if all verdicts are right.",
         confidence=1 - alpha, left=left,
@@ -226,10 +227,10 @@ def most_left_sentence(left: int, alpha: float) -> Sentence:
 
 
 def number(value: float) -> Decimal:
-    """Return a number such as a recall as it was set, to be told in a sentence: 0.8, not 0.80."""
+    """Return a number such as a recall as it was set, for use in a sentence: 0.8, not 0.80."""
     return Decimal(f"{value:g}")
 
 
 def _floor(recall: float) -> Decimal:
-    """Return a recall that is at least reached, to two digits: never rounded up."""
+    """Return a lower bound of recall to two digits, never rounded up."""
     return Decimal(f"{math.floor(100 * recall) / 100:.2f}")

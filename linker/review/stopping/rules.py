@@ -47,7 +47,7 @@ class UrnOptions(RuleOptions):
 class Urn(Rule[UrnOptions]):
     """Biased urn: stop when a gap this long is improbable, had the target been missed (the default).
 
-    After r finds and a gap of n, M = unread + n; K = ⌊r/τ⌋ + 1 − r relevant ones would be left. Stop where Wallenius'
+    After r finds and a gap of n, M = unread + n; K = ⌊r/τ⌋ + 1 − r relevant ones would be left. Stop when Wallenius'
     probability of no find among n draws is below α, and n ≥ `gap`. An assumption about the ranking, not a proof.
     """
 
@@ -66,7 +66,7 @@ class Urn(Rule[UrnOptions]):
                 self._long -= 1
 
     def _renew(self) -> None:
-        """Find the gap for the M and K of now; misses in the queue change neither."""
+        """Find the gap for the current M and K; misses in the queue change neither."""
         self._short = short_of(self.counts.found, self.target)
         self._long = urn_gap(self.counts.unread + self.counts.gap, self._short, self.w, self.options.alpha)
 
@@ -76,7 +76,7 @@ class Urn(Rule[UrnOptions]):
 
     @property
     def wanted(self) -> int:
-        """The gap that suffices."""
+        """The sufficient gap."""
         return max(self._long, self.options.gap)
 
     def _ahead(self) -> int:
@@ -106,11 +106,11 @@ class Urn(Rule[UrnOptions]):
 class Hypergeometric(Rule[RuleOptions]):
     """Callaghan & Müller-Hansen (2020): the last n reads as if drawn at random, for every n.
 
-    An urn is the last n reads with x finds; K = ⌊r/τ⌋ + 1 − (r − x) relevant ones would have been in it and the unread.
-    Stop where the least of P(at most x) is below α. Only urns that begin right after a find (or at the first
-    document) can be least, and none begins before what was imported. One judgement multiplies each of these
-    probabilities by 1 − K/unread at least, so most judgements need no look at the urns at all: `_slack` is what is left
-    until one may fall below α, as a logarithm.
+    An urn is the last n reads with x finds; K = ⌊r/τ⌋ + 1 − (r − x) relevant ones would have been in it and the
+    unread documents. Stop when the least P(at most x) is below α. Only urns that begin right after a find (or at the
+    first document) can have the least, and none begins before the imported documents. One judgement multiplies each
+    of these probabilities by at least 1 − K/unread, so most judgements need no look at the urns at all: `_slack` is
+    the logarithmic margin before one may fall below α.
     """
 
     def __init__(self, population: int, target: float, options: RuleOptions | None = None) -> None:
@@ -122,12 +122,12 @@ class Hypergeometric(Rule[RuleOptions]):
     def _take(self, read: Read) -> None:
         unread, short, found = self.counts.unread, short_of(self.counts.found, self.target), self.counts.found
         super()._take(read)
-        if read.phase == "prior":  # no urn may begin before it
+        if read.phase == "prior":  # urns begin after imported documents
             self._starts, self._before = [self.counts.read], self.counts.found
             self._slack = -math.inf
         elif read.relevant:
             self._starts.append(self.counts.read)
-        # a find adds one to K or, now and then, more: for more, the bound of the class's docstring does not hold
+        # a find adds one to K or, occasionally, more; if more, the bound in the class docstring does not hold
         more = read.relevant and short_of(found + 1, self.target) > short
         most = short + found
         self._slack += math.log1p(-most / unread) if most < unread and not more else -math.inf
@@ -137,7 +137,7 @@ class Hypergeometric(Rule[RuleOptions]):
     def _look(self) -> None:
         counts = self.counts
         short = short_of(counts.found, self.target)
-        if short > counts.unread:  # that many can no longer be missing
+        if short > counts.unread:  # so many can no longer be missing
             self.p = 0.0
         else:
             starts = np.asarray(self._starts)
@@ -160,9 +160,9 @@ class Hypergeometric(Rule[RuleOptions]):
 
 
 def least_tail(x: Ints, size: Ints, relevant: Ints, drawn: Ints) -> float:
-    """Return the least of the hypergeometric tails P(at most x), or .5 where none is smaller.
+    """Return the least of the hypergeometric tails P(at most x), or .5 if none is smaller.
 
-    Arrays of one length. A tail with x at or above the mean is at least one half, so it is not computed.
+    Arrays of equal length. A tail with x at or above the mean is at least one half, so it is not computed.
     """
     from scipy.special import gammaln
 
@@ -176,7 +176,7 @@ def least_tail(x: Ints, size: Ints, relevant: Ints, drawn: Ints) -> float:
 
     log = log_choose(good, k) + log_choose(all_ - good, taken - k) - log_choose(all_, taken)
     term = total = np.ones_like(k)
-    while (term > 1e-15 * total).any():  # each term from the one above it; below the mean they only shrink
+    while (term > 1e-15 * total).any():  # each term from the previous one; below the mean they only shrink
         term = term * (k * (all_ - good - taken + k) / ((good - k + 1) * (taken - k + 1)))
         k, total = k - 1, total + term
     return min(float(np.exp(log + np.log(total)).min()), 0.5)
@@ -184,7 +184,7 @@ def least_tail(x: Ints, size: Ints, relevant: Ints, drawn: Ints) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ControlOptions(RuleOptions):
-    """`controls`: how many random relevant documents are drawn first; 0: as few as the target allows."""
+    """`controls`: the number of random relevant documents drawn first; 0: as few as the target allows."""
 
     controls: int = 0
 
@@ -201,8 +201,8 @@ class Controls(Rule[ControlOptions]):
     """QBCB (Lewis, Yang & Frieder, 2021): stop when the ranking has reached enough of random positive controls.
 
     First, random documents are judged in phase "control" until `controls` of them are relevant. Their labels are
-    hidden from the learner; where the queue comes upon a relevant one by itself, tell this rule once more: `reached`.
-    With the j-th of them, the target is certified. Raises ValueError if so few controls never suffice.
+    hidden from the learner; when the queue reaches a relevant one by itself, pass it to this rule again with
+    `reached`. With the j-th of them, the target is certified. Raises ValueError if so few controls never suffice.
     """
 
     def __init__(self, population: int, target: float, options: ControlOptions | None = None) -> None:
@@ -227,7 +227,7 @@ class Controls(Rule[ControlOptions]):
 
     @property
     def certified(self) -> float | None:
-        """See `Rule`: the target, as soon as enough controls were reached."""
+        """See `Rule`: the target, once enough controls have been reached."""
         return max(super().certified or 0, self.target) if self.reached >= self.wanted else super().certified
 
     def _estimate(self) -> Estimate:

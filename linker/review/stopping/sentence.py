@@ -1,4 +1,4 @@
-"""The sentence that a journalist may put into an article's method note, and what may not be claimed beside it."""
+"""The sentence that a journalist may use in an article's method note, and the claims that it does not support."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
 @dataclass(frozen=True, slots=True)
 class MethodNote:
-    """`text` may be published; `cautions` say what may not be claimed, one sentence each."""
+    """`text` may be published; `cautions` name unsupported claims, one sentence each."""
 
     text: Sentence
     cautions: tuple[Sentence, ...]
@@ -28,11 +28,11 @@ def method_note(
     alpha: float = 0.05,
     reading: Sentence | None = None,
 ) -> MethodNote:
-    """Return the method note of a review as far as it is.
+    """Return the method note of a review at its current stage.
 
-    target, alpha: the rule's. audited: documents that were read in audits. what: the documents, in the plural, such as
-    "posts". source: where they are from, such as "the channel of the ministry, January to March". reading: says instead
-    what was read and found.
+    target, alpha: the rule's. audited: documents read in audits. what: the documents, in the plural, such as "posts".
+    source: their origin, such as "the channel of the ministry, January to March". reading: a custom sentence on the
+    documents read and found.
     """
     sentences = [reading or _reading(progress, audited, source).about(what)]
     if progress.prior:
@@ -63,7 +63,7 @@ def method_note(
 
 
 def _reading(progress: Progress, audited: int, source: str) -> Sentence:
-    """Return what was read and found."""
+    """Return the sentence on documents read and found."""
     counts: dict[str, int | str] = {"population": progress.population, "found": progress.found}
     counts["origin"] = say(" from %(source)s", source=source) if source else ""
     if progress.read >= progress.population:

@@ -1,4 +1,4 @@
-"""Read posts as they arrive, from a pipe or from a file that grows: JSON lines, some at a time."""
+"""Read posts as they arrive, from a pipe or from a growing file: JSON lines, in small batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from linker.corpora.reading import read_jsonl
 from linker.corpora.records import BadLine, Record
 from linker.review.watching.rotation import Position, digest, find, following
 
-POLL = 0.1  # seconds between two looks at a file that has not grown
+POLL = 0.1  # seconds between two checks of a file that has not grown
 
 
 def is_file(path: Path | None) -> bool:
@@ -26,11 +26,11 @@ def is_file(path: Path | None) -> bool:
 
 
 class Arrivals:
-    """The posts of a file, of a pipe or of stdin (`-`), in small batches: what there is by the time one is asked for.
+    """The posts of a file, a pipe or stdin (`-`), in small batches of whatever is available.
 
-    With `follow`, a file has no end: posts that are appended arrive, and those of a new file of the same name after
-    the old one's, as loggers rotate them. A last line without its newline is read only if it is whole, or if nothing
-    more can come to it: otherwise the rest of it may be written later.
+    With `follow`, a file has no end: appended posts arrive, followed by those of a new file of the same name, as when
+    loggers rotate files. A last line without a newline is read only if it is complete, or if nothing more can be
+    appended: otherwise its rest may be written later.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Arrivals:
         follow: bool = False,
         start: Position | None = None,
     ) -> None:
-        """Read on from `start`, also in a file that was rotated meanwhile; without it, from the beginning.
+        """Continue from `start`, even in a file that was rotated meanwhile; by default, from the beginning.
 
         Raises InputError if the file cannot be read or is compressed.
         """
@@ -51,7 +51,7 @@ class Arrivals:
         self._open(*(self._resumed(start) if start and self._regular else (path, Position())))
 
     def __iter__(self) -> Iterator[tuple[list[Record], Position]]:
-        """Yield the records of some lines, and the position after them."""
+        """Yield the records of a batch of lines, and the position after them."""
         with closing(self):
             yield from self._of_file()
             while self._ended and (after := self._following()):
@@ -64,7 +64,7 @@ class Arrivals:
         self._file.close()
 
     def _of_file(self) -> Iterator[tuple[list[Record], Position]]:
-        """Yield the batches of the open file until it ends, or another one has taken its name."""
+        """Yield the batches of the open file until it ends, or another file has taken its name."""
         lines, offset = Splitter(number=self._done.lines + 1), self._done.offset
         for block in self._blocks():
             if offset == 0 and block.startswith(GZIP_MAGIC):
@@ -93,9 +93,9 @@ class Arrivals:
         return self._done
 
     def _blocks(self) -> Iterator[bytes]:
-        """Yield what can be read, without waiting for more than there is; `read1` returns what a pipe holds."""
+        """Yield the available data without waiting for more; `read1` returns the data in a pipe."""
         while True:
-            # Asked first, so that what was written until another file took the name is read, too.
+            # Checked first, so that data written before another file took the name is read, too.
             self._ended = not self._regular or self._following() is not None
             while block := self._file.read1(BLOCK):
                 yield block
@@ -104,7 +104,7 @@ class Arrivals:
             time.sleep(POLL)
 
     def _following(self) -> tuple[Path, Position] | None:
-        """Return the file to be read after the open one, and from where; None while there is none."""
+        """Return the file to be read after the open one, and its start position; None while there is none."""
         if not self._regular:
             return None
         if self._was_cut():
@@ -114,11 +114,11 @@ class Arrivals:
         return (path, Position()) if path else None
 
     def _was_cut(self) -> bool:
-        """Whether the open file is shorter than what was read of it."""
+        """Whether the open file is shorter than the part read from it."""
         return os.fstat(self._file.fileno()).st_size < self._file.tell()
 
     def _resumed(self, start: Position) -> tuple[Path, Position]:
-        """Return the file that was read up to `start`, under whatever name; otherwise warn, and return `path`."""
+        """Return the file that was read up to `start`, under any name; otherwise warn, and return `path`."""
         if path := find(self._path, start):
             return path, start
         logger.warning(
@@ -130,7 +130,7 @@ class Arrivals:
         return self._path, Position()
 
     def _open(self, path: Path, start: Position) -> None:
-        """Open a file and go to a position; the newline that a whole last line lacked belongs to that line."""
+        """Open a file and seek to a position; a newline missing from a complete last line belongs to that line."""
         try:
             self._file = open_input(path)
         except OSError as e:

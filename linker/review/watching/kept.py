@@ -1,4 +1,4 @@
-"""The files that a watch writes, and how far it has come: after a crash it goes on exactly there."""
+"""The files that a watch writes, and its position: after a crash it continues exactly there."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ QUARANTINE, STATE = ".quarantine.jsonl", ".state.json"
 
 
 class Kept:
-    """Matches and unusable lines, appended to two files of JSON lines; a third one says how far they go.
+    """Matches and unusable lines, appended to two files of JSON lines; a third file records their committed sizes.
 
-    They are committed every second and at the end. After a crash, what was written behind the last commit is cut off
+    They are committed every second and at the end. After a crash, anything written after the last commit is truncated
     and its posts are matched again, so that each match is in the file exactly once.
     """
 
     def __init__(
         self, out: Path | None, quarantine: Path, posts: Path | None, *, resume: bool = False
     ) -> None:
-        """Begin a new file, or with `resume` go on with the one that is there.
+        """Begin a new file or, with `resume`, continue the existing one.
 
-        `posts` is the file that is read; None where it cannot be read from a position, so that nothing is remembered.
-        Raises InputError if `out` exists without `resume`, where its state is missing, damaged or about other posts,
-        and where a file cannot be written.
+        `posts` is the file that is read; None if it cannot be read from a position, so that no position is stored.
+        Raises InputError if `out` exists without `resume`, if its state is missing, damaged or about other posts, or
+        if a file cannot be written.
         """
         self._posts = path_text(posts.resolve()) if posts else ""
         self._state = out.with_name(out.name + STATE) if out and posts else None
@@ -63,7 +63,7 @@ class Kept:
             file.close()
 
     def add(self, matches: Iterable[PostMatch], bad: Iterable[BadLine], position: Position) -> None:
-        """Append what came of a batch; the posts up to `position` are done then."""
+        """Append the results of a batch; the posts up to `position` are then done."""
         if self._matches:
             self._matches.append(match.to_json() for match in matches)
         self.refused += self._bad.append(line.to_json() for line in bad)
@@ -77,7 +77,7 @@ class Kept:
         return [self._bad, *([self._matches] if self._matches else [])]
 
     def _commit(self) -> None:
-        """Put the files on the disk, and after them how far they go."""
+        """Flush the files to disk, and then record their sizes."""
         for file in self._files():
             file.sync()
         if self._state and self._matches:
@@ -88,7 +88,7 @@ class Kept:
         self._committed = time.monotonic()
 
     def _remembered(self, out: Path | None) -> dict[str, int]:
-        """Read how far the files went at the last commit, and where in the posts that was."""
+        """Read the files' sizes at the last commit, and the position in the posts."""
         if self._state is None or out is None:
             raise InputError("`resume` needs `out` and a file of posts: a pipe cannot be read again")
         if not self._state.exists():
@@ -107,23 +107,23 @@ class Kept:
 
 
 class _Growing:
-    """A file of JSON lines that is opened by the first line; `whole` is its size after the last whole batch."""
+    """A file of JSON lines, opened with the first line; `whole` is its size after the last complete batch."""
 
     def __init__(self, path: Path, whole: int | None) -> None:
-        """With `whole`, the file is cut to that size first; otherwise it grows as it is."""
+        """With `whole`, the file is truncated to that size first; otherwise it is appended to as it is."""
         self._path = path
         self.whole = whole if whole is not None else path.stat().st_size if path.is_file() else 0
         self._open: BufferedWriter | None = None
 
     def open(self) -> BufferedWriter:
-        """Open the file if it is not. Raises InputError if it cannot be written or is shorter than `whole`."""
+        """Open the file if it is not open. Raises InputError if it cannot be written or is shorter than `whole`."""
         if self._open is None:
             try:
                 file = self._path.open("ab")
                 if file.tell() < self.whole:
                     raise InputError(f"{self._path} is shorter than it was: name another file with `out`")
                 file.truncate(self.whole)
-                file.seek(0, os.SEEK_END)  # otherwise `tell` counts from where the cut bytes ended
+                file.seek(0, os.SEEK_END)  # otherwise `tell` counts from the end of the truncated bytes
             except OSError as e:
                 raise InputError(f"cannot write {self._path}: {e.strerror}") from e
             self._open = file
@@ -137,18 +137,18 @@ class _Growing:
         return count
 
     def mark(self) -> None:
-        """Count what was appended as whole."""
+        """Mark the appended records as complete."""
         if self._open:
             self.whole = self._open.tell()
 
     def sync(self) -> None:
-        """Put the file on the disk."""
+        """Flush the file to disk."""
         if self._open:
             self._open.flush()
             os.fsync(self._open.fileno())
 
     def close(self) -> None:
-        """Cut off what belongs to no whole batch, and close."""
+        """Truncate any incomplete batch, and close."""
         if self._open:
             self._open.flush()
             self._open.truncate(self.whole)

@@ -1,4 +1,4 @@
-"""Match a batch of posts against an index of seeds, and keep what a threshold lets through."""
+"""Match a batch of posts against an index of seeds, and keep the matches above a threshold."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from linker.scoring.probability import cutting
 from linker.scoring.probability.promise import Promise
 
 BATCH = 256  # posts per search
-FEWEST_ALONE = 20  # judged queries without a link, from which a ranker has learned what most posts are like
-PROBABLE = 0.5  # a link that is more probably right than not
+FEWEST_ALONE = 20  # judged queries without a link that teach a ranker what most posts are like
+PROBABLE = 0.5  # a link that is more likely right than wrong
 PATIENCE = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between attempts while the seeds cannot be searched
 
 
@@ -46,7 +46,8 @@ class PostMatch:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a link must reach: a P(link), the threshold that promises a precision, or a score. Without any, P ≥ 0.5."""
+    """The threshold for links: a P(link), the threshold that promises a precision, or a score. By default, P ≥
+    0.5."""
 
     threshold: float | None = None
     precision: float | None = None
@@ -54,10 +55,10 @@ class Cut:
 
 
 class Matcher:
-    """Searches an index of seeds for what posts are about.
+    """Searches an index of seeds for the seeds that posts are about.
 
     Seeds that other processes add or delete count from their commit on. While the seeds cannot be searched (a server
-    is down), posts wait; none is lost or matched by half of a hybrid search.
+    is down), posts wait; none is lost, or matched by only half of a hybrid search.
     """
 
     def __init__(
@@ -70,25 +71,25 @@ class Matcher:
         where: Where | None = None,
         patience: Sequence[float] = PATIENCE,
     ) -> None:
-        """Raises InputError if the index has no P(link) and no score is given, or promises no such precision."""
+        """Raises InputError if the index has no P(link) and no score is given, or cannot promise this precision."""
         self._engine, self._cut, self._k, self._mode, self._where = engine, cut, k, mode, where
         self._patience = patience
         self._said = set[str]()
         self._promises = dict[str, Promise]()
         self._ranked = cut.score is not None or self._ranker_is_trusted()
         if cut.score is None or cut.threshold is not None:
-            self._kept(self._answer(["?"]))  # an index that cannot tell says so before the first post arrives
+            self._kept(self._answer(["?"]))  # fail before the first post arrives if the index lacks P(link)
 
     def _ranker_is_trusted(self) -> bool:
         """Return whether P(link) may come from the index's ranker; if not, it comes from the index's calibration.
 
-        Most posts of a stream are about no seed, and a ranker that saw only queries with a link is sure of any post.
-        Raises InputError if there is no calibration either.
+        Most posts of a stream are about no seed, and a ranker that saw only queries with a link is confident about
+        any post. Raises InputError if there is no calibration either.
         """
         ranker = self._engine.ranker
         if ranker is None:
             return True
-        about = ranker.about  # that of the ranker that comes with linker does not say how many were found
+        about = ranker.about  # linker's default ranker does not report how many were found
         queries, linked = about.get("queries"), about.get("found")
         alone = queries - linked if isinstance(queries, int) and isinstance(linked, int) else 0
         if alone >= FEWEST_ALONE:
@@ -118,7 +119,7 @@ class Matcher:
                         yield PostMatch(post, hit.document, rank, hit.score, probability)
 
     def _answer(self, texts: Sequence[str]) -> Answer:
-        """Search for texts; while that fails, wait and try again."""
+        """Search for texts; on failure, wait and try again."""
         pauses = itertools.chain(self._patience, itertools.repeat(self._patience[-1]))
         while True:
             try:
@@ -144,7 +145,7 @@ class Matcher:
         return answer if cut.precision is None else cutting.by_promise(answer, self._promise(answer))
 
     def _promise(self, answer: Answer) -> Promise:
-        """Return the threshold that the calibration of an answer certifies; it may change while posts arrive."""
+        """Return the threshold certified by an answer's calibration; it may change while posts arrive."""
         assert self._cut.precision is not None
         if answer.ranker:
             raise InputError(
@@ -163,7 +164,7 @@ class Matcher:
         return self._promises.setdefault(answer.calibration or "", promise)
 
     def _say(self, message: str) -> None:
-        """Tell a remark once, even if the figures in its brackets differ."""
+        """Report a remark only once, even if the figures in its brackets differ."""
         kind = message.partition(" (")[0]
         if kind not in self._said:
             self._said.add(kind)

@@ -1,4 +1,4 @@
-"""Finds the file that a position is in, and those that came after it, under the names that a logger rotated them to."""
+"""Finds the file that a position is in, and the files after it, under the names a logger rotated them to."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def digest(descriptor: int, offset: int) -> str:
 def holds(path: Path, position: Position) -> bool:
     """Return whether a file is the one that was read up to `position`, under this name or another.
 
-    A file that was cut, or begun again in the same inode, is not: the bytes before the position are others.
+    A file that was truncated, or begun again in the same inode, is not: the bytes before the position differ.
     """
     try:
         with path.open("rb") as file:
             state = os.fstat(file.fileno())
             if state.st_size < position.offset:
                 return False
-            if not position.digest:  # nothing was read, or the position is of an earlier version
+            if not position.digest:  # nothing was read, or the position is from an earlier version
                 return state.st_ino == position.inode
             return digest(file.fileno(), position.offset) == position.digest
     except OSError:
@@ -48,9 +48,10 @@ def holds(path: Path, position: Position) -> bool:
 
 
 def find(path: Path, position: Position) -> Path | None:
-    """Return the file that was read up to `position`: `path`, or the one in its folder that it was moved or copied to.
+    """Return the file that was read up to `position`: `path`, or the file in its folder that it was moved or copied
+    to.
 
-    One with the inode of before comes first, since a copy of a file may be older than the file.
+    A file with the previous inode takes precedence, since a copy may be older than the file.
     """
     files = [path, *(other for other in _files(path.parent) if other != path)]
     found = [file for file in files if holds(file, position)]
@@ -88,7 +89,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _state(path: Path) -> os.stat_result | None:
-    """Return the state of a regular file; None for anything else, which may also be gone by now."""
+    """Return the state of a regular file; None for anything else, also if it is gone by now."""
     try:
         state = path.stat()
     except OSError:

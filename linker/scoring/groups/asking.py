@@ -1,9 +1,9 @@
-"""Which pairs of documents people are asked about, so that few answers make a precision of the groups certain.
+"""Which pairs of documents people judge, so that few answers certify a precision of the groups.
 
-Groups down to a threshold are tested at once: pairs drawn at random from them, judged, and one binomial test (Learn
-then Test with one threshold: Angelopoulos et al., 2021). The threshold is the lowest that this test probably passes, by
-what P(same story) says, with at most MOST pairs. It is chosen before any answer is known, so that the promise holds
-however wrong these probabilities are. A further sample spends half of the error that is left.
+All groups above a threshold are tested together: pairs drawn at random from them, judged, and one binomial test
+(Learn then Test with one threshold: Angelopoulos et al., 2021). The threshold is the lowest at which this test
+probably passes, according to P(same story), with at most MOST pairs. It is chosen before any answer is known, so the
+promise holds however wrong these probabilities are. Each further sample spends half of the remaining error.
 
 How many right pairs lie between groups is estimated from strata: pairs within groups, and those between groups that
 were compared, by P(same story). Of each, some are drawn at random, so that their probability to be asked is known.
@@ -21,16 +21,16 @@ from indexes.dtypes import Int64Array
 from linker.scoring.groups.stories import Stories
 from linker.scoring.probability.promise import DELTA, fewest, tail
 
-MOST = 300  # pairs that people are asked about
-ALL = 100  # pairs up to which all of them are asked about
+MOST = 300  # maximum pairs that people judge
+ALL = 100  # up to this number, people judge all pairs
 BANDS = (0.25, 0.05, 0.0)  # least P(same story) of the strata between groups
 WITHIN, BETWEEN, LEAST = 80, 220, 40  # pairs asked about for the recall, and of each stratum
-POWER = 0.8  # probability that the test passes if the groups are as certain as they say
+POWER = 0.8  # probability that the test passes if the probabilities are right
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Pairs to judge: documents of groups of probability `threshold` or more, which have `of` pairs altogether."""
+    """Pairs to judge: documents of groups with probability `threshold` or more, which have `of` pairs in total."""
 
     threshold: float
     pairs: tuple[tuple[str, str], ...]
@@ -103,16 +103,17 @@ def _share(within: float, between: float) -> float:
 
 
 def delta_of(number: int) -> float:
-    """Return the error that the `number`-th sample may spend, from 1: all of them together spend no more than 5 %."""
+    """Return the error that the `number`-th sample (from 1) may spend: all together spend no more than 5 %."""
     return DELTA * 0.5**number
 
 
 def sample(
     groups: Sequence[tuple[float, Sequence[str]]], precision: float, number: int, seed: int = 0
 ) -> Sample | None:
-    """Return the pairs to ask about, of `groups` (probability, different texts), or None if no test would pass.
+    """Return the pairs to judge from `groups` (probability, different texts), or None if no test would pass.
 
-    `precision`: of the pairs within groups, to be certified; `number`: which sample of these groups it is, from 1.
+    `precision`: the precision of pairs within groups to certify; `number`: the sample's number for these groups, from
+    1.
     """
     ordered = sorted((g for g in groups if len(g[1]) > 1), key=lambda group: -group[0])
     sizes = np.array([math.comb(len(ids), 2) for _, ids in ordered], np.int64)
@@ -121,7 +122,7 @@ def sample(
     tests = _tests(precision, delta_of(number))
     for last in range(len(ordered) - 1, -1, -1):
         if last + 1 < len(ordered) and ordered[last][0] == ordered[last + 1][0]:
-            continue  # groups of one probability are kept or dropped together
+            continue  # groups with equal probability are kept or dropped together
         if expected[last] <= precision:
             continue
         count = _needed(float(expected[last]), int(held[last]), tests)
@@ -141,7 +142,7 @@ def passes(judged: int, right: int, of: int, precision: float, number: int) -> b
 
 
 def _tests(precision: float, delta: float) -> list[tuple[int, int]]:
-    """Return sizes of samples, and how many right pairs each needs at least."""
+    """Return sample sizes, and the minimum number of right pairs for each."""
     from scipy.stats import binom
 
     sizes = range(fewest(precision, delta), MOST + 1, 10)
@@ -150,7 +151,7 @@ def _tests(precision: float, delta: float) -> list[tuple[int, int]]:
 
 
 def _needed(expected: float, of: int, tests: Sequence[tuple[int, int]]) -> int:
-    """Return how many of `of` pairs to judge so that a test probably passes; 0 if none does."""
+    """Return how many of `of` pairs to judge for a test that probably passes; 0 if there is none."""
     from scipy.special import bdtrc
 
     if of <= ALL:

@@ -1,4 +1,4 @@
-"""Correlation clustering: groups of documents that cut and join the least probable pairs.
+"""Correlation clustering: groups of documents by the probabilities of their pairs.
 
 With P(same story) of each pair, a pair inside a group gains P − θ, and the groups with the largest sum of gains make
 the fewest expected mistakes if θ is ½ (Bansal, Blum and Chawla, 2004). The optimum is NP-hard. Here, groups are merged
@@ -8,7 +8,7 @@ local search in Elsner and Schudy, "Bounding and comparing methods for correlati
 repeat until neither changes anything.
 
 Only candidate pairs have a probability. Another pair of documents i and j gains θ (wᵢ wⱼ − 1), where w is P of a
-document's weakest candidate: if lists end with improbable pairs, an absent pair is as good as certainly apart; if they
+document's weakest candidate: if lists end with improbable pairs, an absent pair is almost certainly apart; if they
 end with probable ones, they were too short to tell.
 """
 
@@ -24,7 +24,7 @@ from indexes.dtypes import Float64Array, Int64Array
 
 THRESHOLD = 0.5
 LEAST = 1e-9  # gains up to this are rounding errors
-ROUNDS, PASSES = 10, 20  # of merging and moving, and of moving all documents once
+ROUNDS, PASSES = 10, 20  # rounds of merging and moving; passes over all documents
 
 
 def cluster(
@@ -32,8 +32,8 @@ def cluster(
 ) -> Int64Array:
     """Return the group of each of n documents, int64 [n], numbered from 0 in the order of their first documents.
 
-    `pairs` int64 [m, 2], different and each once, with `probabilities` [m]; `weakest` [n]: P of each document's last
-    candidate, 0 if its list holds all that there are. A group is connected by pairs above the `threshold`.
+    `pairs` int64 [m, 2], distinct, with `probabilities` [m]; `weakest` [n]: P of each document's last
+    candidate, 0 if its list holds all candidates. A group is connected by pairs above the `threshold`.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -60,7 +60,7 @@ def cluster(
 
 
 def _numbered(labels: Int64Array) -> Int64Array:
-    """Return labels [n] as numbers from 0, in the order in which they appear first."""
+    """Return labels [n] as numbers from 0, in order of first appearance."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
@@ -68,13 +68,13 @@ def _numbered(labels: Int64Array) -> Int64Array:
 
 
 class _Partition:
-    """A partition of n documents that are connected, at first each by itself."""
+    """A partition of n connected documents, initially each by itself."""
 
     def __init__(
         self, pairs: Int64Array, probabilities: Float64Array, weakest: Float64Array, threshold: float
     ) -> None:
         self._threshold, self._weakest = threshold, list[float](weakest.tolist())
-        # What a pair gains beyond an absent one.
+        # The gain of a pair beyond that of an absent one.
         gains = probabilities - threshold * weakest[pairs[:, 0]] * weakest[pairs[:, 1]]
         self._near: list[dict[int, float]] = [{} for _ in self._weakest]
         for (i, j), gain in zip(pairs.tolist(), gains.tolist(), strict=True):
@@ -93,7 +93,7 @@ class _Partition:
         return [first.setdefault(group, i) for i, group in enumerate(self._group)]
 
     def _absent(self, a: int, b: int) -> float:
-        """Return what all pairs between two groups would gain if each of them were absent."""
+        """Return the gain of all pairs between two groups if every one of them were absent."""
         return self._threshold * (self._sum[a] * self._sum[b] - self._size[a] * self._size[b])
 
     def _merge(self) -> bool:
@@ -110,7 +110,7 @@ class _Partition:
         while heap:
             lost, a, b = heapq.heappop(heap)
             if a in into or b in into or -lost != between[a][b] + self._absent(a, b):
-                continue  # one of them has changed, and is in the heap again
+                continue  # outdated: one of them has changed and was pushed again
             if len(between[a]) < len(between[b]):
                 a, b = b, a
             into[b] = a
@@ -133,7 +133,8 @@ class _Partition:
         return bool(into)
 
     def _between(self) -> dict[int, dict[int, float]]:
-        """Return by group the groups that it has pairs with, and the sum of what these gain beyond absent ones."""
+        """Return, by group, the groups that it has pairs with, and the sum of these pairs' gains beyond absent
+        ones."""
         between: dict[int, dict[int, float]] = {group: {} for group in self._group}
         for i, near in enumerate(self._near):
             a = self._group[i]
@@ -143,7 +144,7 @@ class _Partition:
         return between
 
     def _move(self) -> bool:
-        """Move each document to the group where it gains most, or to one of its own; return whether any moved."""
+        """Move each document to the group where it gains most, or to a new group; return whether any moved."""
         moved = False
         for _ in range(PASSES):
             if not sum(self._moved(i) for i in range(len(self._group))):

@@ -1,4 +1,4 @@
-"""Near copies: texts that are equal in their words, or nearly so (retweets, agency texts, second editions)."""
+"""Near copies: texts with equal or nearly equal words (retweets, agency texts, second editions)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from indexes.dtypes import Int64Array
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
-THRESHOLD = 0.7  # Jaccard similarity of the shingles from which two texts count as copies
+THRESHOLD = 0.7  # minimum Jaccard similarity of the shingles of two copies
 SHINGLE = 3  # words per shingle
 
-# What differs between a post and its copies, and says nothing: the mark of a retweet, addresses, whom it mentions.
+# Irrelevant differences between a post and its copies: retweet mark, addresses, mentions.
 _FRAME = re.compile(r"^\s*(?:rt|via)\s+@\w+\s*:?|https?://\S+|@\w+|…", re.IGNORECASE)
 
 
@@ -24,7 +24,7 @@ def without_frame(text: str) -> str:
 
 
 def normalised_words(text: str) -> list[str]:
-    """Return the words by which texts are compared: no retweet mark, address, mention, case or punctuation."""
+    """Return a text's words for comparison, without retweet mark, addresses, mentions, case or punctuation."""
     return CHARACTER_OR_WORD.findall(unicodedata.normalize("NFKC", without_frame(text)).casefold())
 
 
@@ -35,16 +35,16 @@ def shingles(words: Sequence[str], length: int = SHINGLE) -> set[str]:
 
 
 def are_copies(one: set[str], other: set[str], threshold: float = THRESHOLD) -> bool:
-    """Return whether two texts are copies by their shingles: Jaccard similarity (Broder, 1997) of the `threshold`."""
+    """Return whether two texts are copies: Jaccard similarity of shingles (Broder, 1997) at least `threshold`."""
     shared = len(one & other)
     return shared > 0 and shared >= threshold * (len(one) + len(other) - shared)
 
 
 def leaders(count: int, pairs: Int64Array, text: Callable[[int], str]) -> Int64Array:
-    """Return which document each of `count` is a near copy of, int64 [count]; itself if it is none.
+    """Return the document of which each of `count` is a near copy, int64 [count]; itself if it is not a copy.
 
-    `pairs` int64 [m, 2] are those that can be copies. In their order, each document joins the first earlier one that it
-    is a copy of and that is none itself, so that no chain of small changes joins two different texts.
+    `pairs` int64 [m, 2] are the possible copies. In order, each document joins the first earlier document that it
+    copies and that is not a copy itself, so that no chain of small changes joins two different texts.
     """
     leader = np.arange(count)
     earlier: dict[int, list[int]] = {}

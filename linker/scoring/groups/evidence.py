@@ -1,7 +1,7 @@
-"""What speaks for two documents being about one story, and P(same story) of it.
+"""The evidence that two documents are about the same story, and P(same story) from it.
 
-Each document's opening is a query to its own index. A pair is described by what BM25, the ranker that comes with linker
-and the whole texts' cosine say of it, in the mean over the directions in which one found the other.
+Each document's opening is a query to its own index. The features of a pair come from BM25, linker's default ranker
+and the cosine of the whole texts, averaged over the directions in which one document found the other.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from linker.scoring.ranking.candidates import VECTOR_NAMES, Gatherer, Pool, Pool
 from linker.scoring.ranking.ranker import BATCH, Ranker
 
 SETTINGS = PoolSettings(bm25=21, dense=11)  # a document's first candidate is itself
-OPENING = 400  # characters of a document that are its query
-TAKEN = ("likelihood", "coverage", "names", "numbers", "run_weight")  # of the ranker's features
-NAMES = ("odds", "ahead", "rank", *TAKEN, "cosine", "mutual")  # of a pair's evidence, without an encoder
-BY_VECTORS = ("near",)  # and, with one: the cosine of the vectors
-STEEPEST = 10.0  # of log odds
-LONG = 80  # different terms of a text that is none of a post
-KINDS = 3  # of pairs: no, one or two long texts
-FEWEST = 40  # judged pairs of a kind, some the same story and some not, to learn from
-ROWS = 1 << 12  # counted at a time
-MOST_PAIRS = 1 << 15  # compared at a time
+OPENING = 400  # characters of a document used as its query
+TAKEN = ("likelihood", "coverage", "names", "numbers", "run_weight")  # ranker features used
+NAMES = ("odds", "ahead", "rank", *TAKEN, "cosine", "mutual")  # features of a pair, without an encoder
+BY_VECTORS = ("near",)  # with an encoder, also the cosine of the vectors
+STEEPEST = 10.0  # bound of the log odds
+LONG = 80  # distinct terms from which a text is longer than a post
+KINDS = 3  # kinds of pairs: no, one or two long texts
+FEWEST = 40  # judged pairs of a kind, of both classes, needed to learn
+ROWS = 1 << 12  # rows counted at a time
+MOST_PAIRS = 1 << 15  # pairs compared at a time
 
 
 def openings(texts: Sequence[str]) -> list[str]:
-    """Return the beginning of each text, cut between words."""
+    """Return the beginning of each text, truncated between words."""
     return [
         text if len(text) <= OPENING else text[:OPENING].rpartition(" ")[0] or text[:OPENING]
         for text in texts
@@ -73,7 +73,7 @@ def weights(forward: ForwardIndex) -> tuple[csr_array, AnyArray]:
 
 @dataclass(frozen=True, eq=False)
 class PairEvidence:
-    """The pairs of n documents that can belong together, and what speaks for it.
+    """The pairs of n documents that may belong together, and the evidence for it.
 
     `pairs` int64 [m, 2], the smaller number first; `values` float64 [m, names]; `last` bool [m, 2]: whether the second
     (the first) is the last candidate of the first (the second) in a full list. `texts` float32 CSR [n, v]: the weights
@@ -90,7 +90,7 @@ class PairEvidence:
 
     @cached_property
     def long(self) -> Int64Array:
-        """How many of the two texts are long, int64 [m]."""
+        """The number of long texts in each pair, int64 [m]."""
         return np.asarray((np.diff(self.texts.indptr) >= LONG)[self.pairs].sum(axis=1))
 
     @cached_property
@@ -99,7 +99,7 @@ class PairEvidence:
         return self.values[:, self.names.index("cosine")]
 
     def weakest(self, probabilities: Float64Array) -> Float64Array:
-        """Return P of each document's last candidate, float64 [n], from that of the pairs [m]; 0 for a short list."""
+        """Return P of each document's last candidate, float64 [n], from P of the pairs [m]; 0 for a short list."""
         weakest = np.zeros(self.count)
         for side in (0, 1):
             here = self.last[:, side]
@@ -119,8 +119,8 @@ def gather(
 ) -> PairEvidence:
     """Return the evidence of the n documents in different `rows` (int64 [n]) of an index, whose `texts` [n] are given.
 
-    Vectors of the index's encoder are taken from the index. `advance` is called with how many more are done. Raises
-    BackendUnavailableError if a retriever cannot answer.
+    Vectors of the index's encoder are taken from the index. `advance` is called with the number of newly done
+    documents. Raises BackendUnavailableError if a retriever cannot answer.
     """
     ranker, record = pooled.load(), collection.manifest.encoder
     vectors = collection.documents.vectors(record.dim) if record and collection.manifest.embeds else []
@@ -147,7 +147,7 @@ def gather(
 def _directed(
     pool: Pool, ranker: Ranker, place: Int64Array, start: int
 ) -> tuple[Int64Array, Int64Array, Float32Array, BoolArray]:
-    """Return which documents found which others [d], float32 [d, names] of it, and which are a full list's last."""
+    """Return which documents found which [d], their features float32 [d, names], and which end a full list."""
     valid = pool.valid & (pool.rows < len(place))
     scores = np.where(pool.valid, ranker.scores(pool), 0)
     known = pool.features[:, :, [pool.names.index(name) for name in ranker.names]]
@@ -178,7 +178,7 @@ def _joined(
     terms: tuple[csr_array, AnyArray],
     names: tuple[str, ...],
 ) -> PairEvidence:
-    """Return the evidence of pairs, from what documents `one` [d] found of `other` ones, by the `terms` of all."""
+    """Return the evidence of pairs in which documents `one` [d] found `other` ones, with the `terms` of all."""
     texts, hashes = terms
     count = texts.shape[0]
     low, high = np.minimum(one, other), np.maximum(one, other)
@@ -200,8 +200,8 @@ def _joined(
 class PairModel:
     """P(same story) of a pair: a logistic regression on the evidence `names` for each number of long texts in it.
 
-    `weights` float64 [3, names + 1]: of two short texts (posts), one (a post and an article) and none; the last of each
-    is the offset. Inputs are standardised by `centre` and `scale`.
+    `weights` float64 [3, names + 1]: for two short texts (posts), one (a post and an article) and none; the last of
+    each is the offset. Inputs are standardised by `centre` and `scale`.
     """
 
     names: tuple[str, ...]
@@ -222,7 +222,7 @@ class PairModel:
         return np.asarray(expit((self.inputs(evidence) * of[:, :-1]).sum(axis=1) + of[:, -1]))
 
     def learned(self, evidence: PairEvidence, same: BoolArray) -> PairModel:
-        """Return a model that also knows which pairs are the `same` story, bool [m]; its weights stay near these."""
+        """Return a model also fitted to pairs labelled as the `same` story, bool [m]; its weights stay near these."""
         x, weights = self.inputs(evidence), list(self.weights)
         for kind in range(KINDS):
             here = evidence.long == kind
@@ -233,7 +233,7 @@ class PairModel:
         return replace(self, weights=tuple(weights))
 
     def with_vectors(self, evidence: PairEvidence) -> PairModel:
-        """Return a model that has an input for the cosine of vectors, too, so far without a weight."""
+        """Return a model with an additional input for the cosine of vectors, with zero weight so far."""
         near = evidence.values[:, evidence.names.index(BY_VECTORS[0])]
         weights = tuple((*of[:-1], 0.0, of[-1]) for of in self.weights)
         centre, scale = (*self.centre, float(near.mean())), (*self.scale, float(near.std()) + 1e-6)
@@ -241,9 +241,9 @@ class PairModel:
 
 
 def fit(parts: Sequence[tuple[PairEvidence, BoolArray]]) -> PairModel:
-    """Return a model of several corpora: the evidence of each, and which pairs are the same story, bool [m].
+    """Return a model from several corpora: the evidence of each, and which pairs are the same story, bool [m].
 
-    Of the pairs with as many long texts, those of each corpus count the same.
+    Among pairs with the same number of long texts, each corpus has the same weight.
     """
     values = [evidence.values[:, [evidence.names.index(name) for name in NAMES]] for evidence, _ in parts]
     centre = np.round(np.stack([v.mean(axis=0) for v in values]).mean(axis=0), 4)

@@ -1,4 +1,4 @@
-"""Groups that keep their numbers as a corpus grows, and what changed."""
+"""Groups that keep their numbers as a corpus grows, and their changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Kind = Literal["began", "joined", "merged", "split", "left"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to a group: the documents `ids`, which were in the group `other` before, if they were in one.
+    """A change of a group: the documents `ids`, which were in the group `other` before, if they were in one.
 
     "began": a group of two or more that no earlier one became; "joined": new documents; "merged": documents of another
     group, which is gone; "split": documents of another group, which continues; "left": documents that are gone.
@@ -25,10 +25,10 @@ class Change:
 
 
 def followed(before: Mapping[str, int], after: Mapping[str, int]) -> dict[int, int]:
-    """Return for each group of `after` (document → group) the number of the group of `before` that it continues.
+    """Return, for each group of `after` (document → group), the number of the group of `before` that it continues.
 
-    That is the one with which it shares most documents, each only once, the largest shares first; a group that shares
-    none with a free one gets the next number that none had.
+    That is the group with which it shares most documents, each only once, largest overlaps first; a group that shares
+    none with a free one gets the next unused number.
     """
     shared = Counter((group, before[id_]) for id_, group in after.items() if id_ in before)
     number: dict[int, int] = {}
@@ -45,9 +45,9 @@ def followed(before: Mapping[str, int], after: Mapping[str, int]) -> dict[int, i
 
 
 def changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[Change]:
-    """Yield what changed between two groupings (document → group) with numbers as `followed` gives them.
+    """Yield the changes between two groupings (document → group) with numbers from `followed`.
 
-    Documents that were alone and still are, and new ones that are alone, changed nothing.
+    Documents that were alone and still are, and new ones that are alone, are not changes.
     """
     now, then = _members(after), _members(before)
     for group, ids in now.items():

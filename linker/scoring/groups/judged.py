@@ -1,4 +1,4 @@
-"""Judged pairs of documents: what P(same story) learns from, and what a promised precision is tested on."""
+"""Judged pairs of documents: P(same story) learns from them, and a promised precision is tested on them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from linker.scoring.groups.stories import Stories
 class Judged:
     """Judged pairs of n documents.
 
-    `story` int64 [n]: the story of each document of a pair that is the same, −1 for others. If only pairs of the same
-    story were named (`complete`), two of these documents that no chain of pairs joins are taken for different
+    `story` int64 [n]: the story of each document in a same-story pair, −1 for others. If only pairs of the same story
+    were named (`complete`), two of these documents not joined by a chain of pairs are assumed to be different
     stories; otherwise only `pairs` (int64 [j, 2]) count, which are the `same` or not (bool [j]). `learns` and `tests`
-    bool [n]: the documents whose pairs are learned from and tested.
+    bool [n]: documents whose pairs are used for learning and for testing.
     """
 
     story: Int64Array
@@ -32,11 +32,11 @@ class Judged:
         return len(self.pairs)
 
     def labels(self, pairs: Int64Array) -> tuple[Int64Array, BoolArray]:
-        """Return the positions of those of `pairs` (int64 [m, 2], ascending) to learn from, and which are the same."""
+        """Return the positions in `pairs` (int64 [m, 2], ascending) to learn from, and which are the same story."""
         return self._judged(pairs, self.learns)
 
     def within(self, stories: Stories) -> tuple[Float64Array, BoolArray]:
-        """Return the judged pairs of different texts in one group: the group's probability [t], and which are right."""
+        """Return the judged pairs of different texts in one group: the group's probability [t], which are correct."""
         if self.complete:
             known = np.flatnonzero(self.tests)
             known = known[np.argsort(stories.labels[known], kind="stable")]
@@ -66,10 +66,10 @@ class Judged:
 def judged_of(
     pairs: Mapping[tuple[str, str], bool], place: Mapping[str, int], *, halved: bool = False, seed: int = 0
 ) -> Judged:
-    """Return judged pairs of ids, by the places of the documents; pairs with another id are left out.
+    """Return judged pairs of ids, as positions of the documents; pairs with an unknown id are left out.
 
-    `halved`: pairs are tested, too. Where only pairs of the same story are named, half of the stories are for that,
-    which learning does not see; where verdicts of both kinds are, all pairs are, and nothing is learned from them.
+    `halved`: pairs are tested, too. If only pairs of the same story are named, half of the stories are held out from
+    learning for that; if there are verdicts of both kinds, all pairs are used for testing, and none for learning.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components

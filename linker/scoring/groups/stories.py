@@ -1,4 +1,4 @@
-"""Groups of documents with what is known of each: how certain it is, its medoid, and the link that would split it."""
+"""Groups of documents, each with its certainty, its medoid, and its weakest link, which would split it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class ScoredStory:
     """A group of two documents or more.
 
     `members` int64, ascending; `probability`: the expected share of right pairs of different texts, 1 if all are near
-    copies; `medoid`: the member that belongs to the others most; `weakest`: the least probable of the links that hold
-    the group together, and its probability; None if all are near copies. `leaving` int64: the members that would leave
-    with its second document, the smaller part.
+    copies; `medoid`: the member most likely to belong to the others; `weakest`: the least probable of the links that
+    hold the group together, and its probability; None if all are near copies. `leaving` int64: the members that would
+    leave with the link's second document, the smaller part.
     """
 
     label: int
@@ -34,9 +34,9 @@ class ScoredStory:
 class Stories:
     """The groups of n documents.
 
-    `labels` int64 [n]; `leader` int64 [n]: what each document is a near copy of, itself if it is none; `belongs`
-    float64 [n]: P(the document belongs to another text of its group), in the mean, NaN if it is alone; `certain`
-    float64 [n]: the probability of its group. `pairs` int64 [m, 2] of different texts, and their `probabilities` [m].
+    `labels` int64 [n]; `leader` int64 [n]: the document it is a near copy of, itself if not a copy; `belongs` float64
+    [n]: mean P(the document belongs to another text of its group), NaN if it is alone; `certain` float64 [n]: the
+    probability of its group. `pairs` int64 [m, 2] of different texts, and their `probabilities` [m].
     """
 
     labels: Int64Array
@@ -74,7 +74,7 @@ class Stories:
                 yield ScoredStory(label, members, float(self.certain[members[0]]), medoid, weak, leaving)
 
     def _weakest(self) -> tuple[dict[int, tuple[int, int, float]], Int64Array]:
-        """Return by group the least probable link of its maximum spanning tree, and the parts without these, [n]."""
+        """Return, by group, the least probable link of its maximum spanning tree, and the parts without it, [n]."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
@@ -86,7 +86,7 @@ class Stories:
         ).tocoo()
         found: dict[int, tuple[int, int, float]] = {}
         last: dict[int, int] = {}
-        for at in np.argsort(tree.data, kind="stable").tolist():  # the last one of each group is the weakest
+        for at in np.argsort(tree.data, kind="stable").tolist():  # the last link of each group is the weakest
             one, other = int(tree.row[at]), int(tree.col[at])
             label = int(self.labels[one])
             found[label], last[label] = (one, other, 2 - float(tree.data[at])), at
@@ -115,7 +115,7 @@ def stories_of(
 def _of_texts(
     leader: Int64Array, pairs: Int64Array, probabilities: Float64Array
 ) -> tuple[Int64Array, Float64Array]:
-    """Return the pairs of different texts, each once, with the largest probability that copies of them have."""
+    """Return the distinct pairs of different texts, each with the largest probability among its copies."""
     count = len(leader)
     ends = np.sort(leader[pairs], axis=1)
     different = ends[:, 0] != ends[:, 1]
@@ -133,7 +133,7 @@ def _belonging(
     weakest: Float64Array,
     threshold: float,
 ) -> Float64Array:
-    """Return the mean P(same story) of each document and the other texts of its group, float64 [n]."""
+    """Return the mean P(same story) of each document with the other texts of its group, float64 [n]."""
     texts = leader == np.arange(len(leader))
     weak = np.where(texts, weakest, 0)
     inside = labels[pairs[:, 0]] == labels[pairs[:, 1]]
@@ -144,5 +144,5 @@ def _belonging(
         sums += np.bincount(end, more, len(labels))
     others = np.bincount(labels, texts)[labels] - 1
     mean = np.where(others > 0, sums / np.maximum(others, 1), np.nan)[leader]
-    copies = np.bincount(labels)[labels] > 1  # of a group of one text
+    copies = np.bincount(labels)[labels] > 1  # groups of a single text with copies
     return np.where(np.isnan(mean) & copies, 1.0, mean)

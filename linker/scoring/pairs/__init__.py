@@ -1,3 +1,3 @@
-"""Scores for pairs of texts: the Cross-BERT-GRU, news similarity with entities, and what both build on."""
+"""Scores for pairs of texts: the Cross-BERT-GRU, news similarity with entities, and their common base."""
 
 __all__: list[str] = []

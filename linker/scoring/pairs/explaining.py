@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from linker.encoders.star import StarTransformer
     from linker.encoders.text import TextEncoder
 
-FEWEST = 3  # tokens for a rank correlation
+FEWEST = 3  # minimum tokens for a rank correlation
 _WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Attention:
-    """One attention on one text, with the weights of the forward pass, for q queries, p places and h heads.
+    """One attention layer on one text, with the weights of the forward pass, for q queries, p places and h heads.
 
     A relay has one query (q = 1), and its places are the relay and every token. A ring has one query per token, and its
     places are the neighbours by distance, the relay and, from the second layer on, the token's own word vector.
@@ -33,7 +33,7 @@ class Attention:
     name: str  # for example layers.0.relay
     places: tuple[str, ...]  # [p]
     weights: npt.NDArray[np.float32]  # [q, p, h]; 0 is exactly zero
-    inside: npt.NDArray[np.bool_]  # [q, p]; False where a place lies outside the text
+    inside: npt.NDArray[np.bool_]  # [q, p]; False where a place is outside the text
     alphas: tuple[float, ...]  # [h]
     start: float  # every head's α before training
 
@@ -49,7 +49,7 @@ class Attention:
         return int(self.inside.sum())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary that JSON can hold; a weight is None where its place lies outside the text."""
+        """Return a dictionary that JSON can hold; a weight is None where its place is outside the text."""
         shown = self.weights.astype(object)  # not rounded, so that only exact zeros print as 0
         shown[~self.inside] = None
         heads = [
@@ -70,10 +70,10 @@ class Attention:
 class TextExplanation:
     """The explanation of one of the two texts, with n tokens.
 
-    `changes`, float64 [n]: how the cosine changes without the token; below 0 for a token that supports the link.
-    `shares`, float64 [n], for a star: the token's share of the embedding's length, its word vector times the gradient
-    with all attention weights fixed. They sum to 1 less the share of biases (and of a layer norm); they can be
-    negative.
+    `changes`, float64 [n]: the change of the cosine without the token; below 0 for a token that supports the link.
+    `shares`, float64 [n], for a star: the token's share of the embedding's length, i.e. its word vector times the
+    gradient with all attention weights fixed. They sum to 1 less the share of biases (and of a layer norm); they can
+    be negative.
     """
 
     tokens: tuple[str, ...]
@@ -96,7 +96,7 @@ class TextExplanation:
     def correlation(self, figures: Float64Array | None) -> float | None:
         """Return Spearman's rank correlation of one figure per token, [n], with the absolute `changes`.
 
-        It is None for fewer than three tokens, and where either is constant.
+        It is None for fewer than three tokens, or if either is constant.
         """
         if figures is None or len(self.tokens) < FEWEST:
             return None
@@ -138,8 +138,8 @@ class PairExplanation:
 def explain(encoder: Encoder, first: str, second: str) -> PairExplanation:
     """Explain the cosine of two texts by leaving out each token and, for a star, by its attention weights.
 
-    Tokens are those of the encoder's tokenizer, up to its maximum length, for a model of `linker train`; otherwise
-    words between blanks. The encoder is not changed. The cost is one encoding per token.
+    For a model from `linker train`, tokens come from the encoder's tokenizer, up to its maximum length; otherwise
+    they are words between blanks. The encoder is not changed. The cost is one encoding per token.
     """
     saved = _saved(encoder)
     texts = (first, second)

@@ -1,4 +1,5 @@
-"""Word-by-word translation by a bilingual dictionary: crude, local and fast, for languages that have nothing better."""
+"""Word-by-word translation with a bilingual dictionary: crude, local and fast, for languages without a better
+tool."""
 
 from __future__ import annotations
 
@@ -23,16 +24,16 @@ class Table:
 
     @classmethod
     def of(cls, language: str, pairs: Iterable[tuple[str, str]]) -> Table:
-        """Return the table of pairs (word, translation): of several translations, the first."""
+        """Return the table of pairs (word, translation), with the first of several translations."""
         words: dict[str, str] = {}
         for word, translation in pairs:
             words.setdefault(folded(word, language), translation)
         return cls(language, words, max((len(word) for word in words if RUN.fullmatch(word)), default=0))
 
     def translated(self, word: str) -> str:
-        """Return a word's translation, or the word where there is none; a capitalised word stays capitalised.
+        """Return a word's translation, or the word if there is none; a capitalised word stays capitalised.
 
-        A run of Han or kana, which has no spaces, is cut from left to right into the longest words of the table.
+        A run of Han or kana, which has no spaces, is split from left to right into the longest words in the table.
         """
         if RUN.match(word):
             return self._of_run(word)
@@ -51,18 +52,18 @@ class Table:
 
 
 class DictionaryTranslator:
-    """Replaces each word that a dictionary has by its first translation there; all else stays as it is."""
+    """Replaces each word found in a dictionary with its first translation; everything else stays as it is."""
 
     def __init__(self, template: str) -> None:
-        """`template` is the path of a dictionary that `read_dictionary` reads, with {source} and {target} in it.
+        """`template` is the path of a dictionary for `read_dictionary`, with {source} and {target} in it.
 
-        If there is no file for a direction, that of the other direction is used, turned round.
+        If there is no file for a direction, the file of the other direction is used, reversed.
         """
         self._template = template
         self._load = functools.lru_cache(maxsize=8)(self._read)
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations of `texts`, each word as `Table.translated` has it.
+        """Return the translations of `texts`, word by word with `Table.translated`.
 
         Raises InputError if there is no dictionary for either direction.
         """

@@ -1,4 +1,4 @@
-"""Append-only files of JSON lines that keep what slow work has found, so that a killed run continues from there."""
+"""Append-only files of JSON lines that store the results of slow work, so that a killed run can continue."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ BEGIN = b'{"'  # of every entry
 
 
 class KeptFile:
-    """A file of entries, each a JSON object on its own line; without a path, nothing is kept."""
+    """A file of entries, each a JSON object on its own line; without a path, nothing is stored."""
 
     def __init__(self, path: Path | None, what: str, take: Take) -> None:
-        """Give every entry of the file, if it exists, to `take`; `what` names the entries in errors ("entities").
+        """Pass every entry of the file, if it exists, to `take`; `what` names the entries in errors ("entities").
 
-        An entry for which `take` raises LookupError, TypeError, ValueError or AttributeError is damaged: it is passed
-        over, and found again by whoever needs it. A last line that a crash cut off is removed. Raises InputError if
-        the file cannot be used, or holds something else; it is not changed then.
+        An entry for which `take` raises LookupError, TypeError, ValueError or AttributeError is damaged: it is
+        skipped, and recomputed when needed. A last line truncated by a crash is removed. Raises InputError, without
+        changing the file, if it cannot be used or holds something else.
         """
         self._path, self._what = path, what
         if path is not None and path.exists():
@@ -72,7 +72,7 @@ def _taken(line: bytes, take: Take) -> bool:
 
 
 def _cut_off(data: bytes) -> bool:
-    """Return whether a file is the beginning of a first entry, as a crash during its write may leave it."""
+    """Return whether a file is the beginning of a first entry, as left by a crash during its write."""
     if b"\n" in data or not BEGIN.startswith(data[: len(BEGIN)]):
         return False
     try:

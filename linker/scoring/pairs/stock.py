@@ -1,4 +1,4 @@
-"""A CrossEncoder of sentence-transformers as a reranker: it reads a query with the best passages of a document."""
+"""A CrossEncoder of sentence-transformers as a reranker: it scores a query with the best passages of a document."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from linker.base.files import read_json
 from linker.encoders.foreign import check_foreign
 from linker.encoders.model_folder import CONFIG
 
-PASSAGES = 2  # read of a document
+PASSAGES = 2  # passages read per document
 BATCH = 32  # passages at a time
-TOKENS = 256  # of a query with a passage
+TOKENS = 256  # maximum tokens of a query with a passage
 _WORD = re.compile(WORD)
-WORDS = 120  # of a passage
+WORDS = 120  # words per passage
 STEP = 60  # words from one passage to the next
 
 
 def is_cross_encoder(folder: Path) -> bool:
-    """Return whether a folder holds a transformer that classifies sequences, by its config.json."""
+    """Return whether a folder holds a sequence classification transformer, by its config.json."""
     if not (folder / CONFIG).is_file():
         return False
     settings = read_json(folder / CONFIG)
@@ -47,7 +47,7 @@ class CrossEncoderScorer:
         try:
             self._model = CrossEncoder(
                 str(folder), local_files_only=True, trust_remote_code=False, max_length=TOKENS,
-                # given, because a class that the folder names would be imported
+                # explicit, because a class named in the folder would be imported
                 activation_fn=torch.nn.Identity(), model_kwargs={"use_safetensors": True},
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError) as e:
@@ -72,10 +72,10 @@ class CrossEncoderScorer:
 
 
 def best_passages(query: str, text: str, count: int, *, words: int = WORDS, step: int = STEP) -> list[str]:
-    """Return the `count` passages of a text with the most of a query, best first; a short text whole.
+    """Return the `count` passages of a text that cover a query best, best first; a short text as a whole.
 
-    A passage counts each of the query's words that it has once, by log(1 + passages ÷ passages that have it). Equal
-    passages come in the order of the text.
+    A passage counts each query word in it once, with weight log(1 + passages ÷ passages with the word). Equal
+    passages are in text order.
     """
     places = [(match.start(), match.end(), match[0].lower()) for match in _WORD.finditer(text)]
     if len(places) <= words:

@@ -1,4 +1,4 @@
-"""What a threshold on a score is worth on judged pairs: what it accepts, how much of that is right, what it misses."""
+"""The quality of thresholds on a score, on judged pairs: pairs accepted, share right, pairs missed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from linker.base.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The pairs whose score is at most `score`: their number, how many of them match, and what that makes.
+    """The pairs whose score is at most `score`: their number, how many of them match, and the resulting measures.
 
-    `precision` has a 95 % Wilson interval; it is over the pairs as they were given, so that a threshold that was
-    chosen on them looks a little better than it is.
+    `precision` has a 95 % Wilson interval; it is over the given pairs, so a threshold chosen on them looks slightly
+    better than it is.
     """
 
     score: float
@@ -32,7 +32,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The table, from the lowest threshold up; `pairs` were judged, of which `matches` match."""
+    """The table, from the lowest threshold up; `pairs` were judged, `matches` of which match."""
 
     pairs: int
     matches: int
@@ -40,11 +40,11 @@ class Thresholds:
 
     @property
     def best(self) -> Threshold:
-        """The threshold with the highest F1; of equal ones the lowest."""
+        """The threshold with the highest F1; if tied, the lowest."""
         return max(self.rows, key=lambda row: (row.f1, -row.score))
 
     def with_precision(self, least: float) -> Threshold | None:
-        """Return the highest threshold at which at least that share of the accepted pairs match; None if none does."""
+        """Return the highest threshold at which at least this share of the accepted pairs match, or None."""
         return next((row for row in reversed(self.rows) if row.precision >= least), None)
 
     def text(self) -> str:
@@ -69,10 +69,10 @@ class Thresholds:
 
 
 def thresholds(scores: npt.ArrayLike, matches: npt.ArrayLike, at: Sequence[float]) -> Thresholds:
-    """Judge thresholds on scores [n] that fall with likeness; `matches`, bool [n], says which pairs match.
+    """Evaluate thresholds on scores [n] that fall with similarity; `matches`, bool [n], says which pairs match.
 
-    Thresholds `at` which no pair is accepted are left out. Raises InputError if no pair or every pair matches, or
-    where nothing is accepted at all.
+    Thresholds in `at` that accept no pair are left out. Raises InputError if no pair or every pair matches, or if
+    nothing is accepted at all.
     """
     values, right = np.asarray(scores, np.float64), np.asarray(matches, bool)
     total = int(right.sum())

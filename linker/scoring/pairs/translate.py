@@ -1,7 +1,7 @@
 """Machine translation: a protocol, its implementations, and back-translation.
 
 `load_translator` takes "m2m100" or another transformers model by name or path, a file of existing translations, a
-command line such as that of Apertium, or a dictionary, by which words are translated one by one.
+command line such as Apertium's, or a dictionary for word-by-word translation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from linker.scoring.pairs.glossing import DictionaryTranslator
 
 M2M100 = "facebook/m2m100_418M"
 COMMAND, DICTIONARY = "command:", "dictionary:"
-# A back-translation is dropped if its length divided by that of the text, in characters, is outside these bounds.
+# A back-translation is dropped if the ratio of its length to the text's, in characters, is outside these bounds.
 RATIO = (0.5, 2.0)
 LANGUAGE_TOKEN = re.compile(r"__\w+__|[a-z]{3}_[A-Z][a-z]{3}")  # M2M100's and NLLB's
 Key = tuple[str, str, str]  # source language, target language, text
@@ -32,7 +32,7 @@ Key = tuple[str, str, str]  # source language, target language, text
 
 @runtime_checkable
 class Translator(Protocol):
-    """What augmentation requires of a translation system; languages are codes such as "en" and "fr"."""
+    """The translation interface for augmentation; languages are codes such as "en" and "fr"."""
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """Return the translations of `texts`, in their order."""
@@ -40,7 +40,7 @@ class Translator(Protocol):
 
 
 def load_translator(name: str | Path) -> Translator:
-    """Return the translator that `name` stands for.
+    """Return the translator that `name` specifies.
 
     - FILE.tsv or FILE.jsonl: existing translations (`ScriptedTranslator`);
     - "command:apertium -u {source}-{target}": a program that maps lines to lines (`CommandTranslator`);
@@ -71,7 +71,7 @@ class ScriptedTranslator:
     def read(cls, path: Path) -> ScriptedTranslator:
         """Read a file: JSON objects with source, target, text and translation, or these four separated by tabs.
 
-        Raises InputError, naming the line, where one of the four is missing.
+        Raises InputError, naming the line, if one of the four is missing.
         """
         split = _json_fields if path.suffix == ".jsonl" else _tab_fields
         entries: dict[Key, str] = {}
@@ -83,7 +83,7 @@ class ScriptedTranslator:
         return cls(entries, str(path))
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations of `texts`. Raises InputError naming the first text that has none."""
+        """Return the translations of `texts`. Raises InputError naming the first text without a translation."""
         missing = [text for text in texts if (source, target, text.strip()) not in self.entries]
         if missing:
             raise InputError(
@@ -103,7 +103,7 @@ class CommandTranslator:
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """Return the translations, from one run of the program.
 
-        Raises InputError if the program is missing, fails, or writes another number of lines than it read.
+        Raises InputError if the program is missing, fails, or writes a different number of lines than it read.
         """
         codes = {"source": source, "target": target}
         command = [part.format_map(codes) for part in shlex.split(self._template)]
@@ -130,10 +130,11 @@ class CommandTranslator:
 
 
 class ModelTranslator:
-    """Translates with transformers: a model whose tokenizer has language codes (M2M100), or a Marian per direction."""
+    """Translates with transformers: a model whose tokenizer has language codes (M2M100), or a Marian model each
+    way."""
 
     def __init__(self, name: str, *, batch_size: int = 16, beams: int = 1, max_length: int = 256) -> None:
-        """`name` is a name or path, in which {source} and {target} are filled in; `max_length` is in tokens."""
+        """`name` is a name or path with optional {source} and {target}; `max_length` is in tokens."""
         self._name, self._batch_size, self._beams, self._max_length = name, batch_size, beams, max_length
         self._load = functools.lru_cache(maxsize=2)(_load)
 
@@ -165,9 +166,9 @@ class ModelTranslator:
 
 
 def back_translate(translator: Translator, texts: Sequence[str], source: str, via: str) -> list[str | None]:
-    """Return each text translated to `via` and back, or None where that is unusable.
+    """Return each text translated to `via` and back, or None where the result is unusable.
 
-    It is unusable if nothing changed, or if its length is less than half or more than twice that of the text. Every
+    It is unusable if nothing changed, or if its length is less than half or more than twice the text's. Every
     distinct text is translated once.
     """
     distinct = list(dict.fromkeys(text for text in texts if text.strip()))
@@ -218,7 +219,7 @@ def _languages(tokenizer: Any) -> dict[str, int]:
 def _begin(tokenizer: Any, name: str, codes: dict[str, int], source: str, target: str) -> dict[str, int]:
     """Set the source language and return the arguments that make generation start with the target language.
 
-    Raises InputError if the model does not know one of them.
+    Raises InputError if the model lacks one of the languages.
     """
     for code in (source, target):
         if code not in codes:

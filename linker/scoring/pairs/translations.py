@@ -1,4 +1,4 @@
-"""Translators by language, and translations that are kept in a file, because translation is slow."""
+"""Translators by language, and translations cached in a file, because translation is slow."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from linker.scoring.pairs.data import by_language
 from linker.scoring.pairs.kept import KeptFile
 from linker.scoring.pairs.translate import Key, Translator, load_translator
 
-BATCH = 64  # texts: what an interrupted run translates again at most
+BATCH = 64  # texts that an interrupted run translates again, at most
 
 
 def read_translators(values: Sequence[str]) -> dict[str, str]:
     """Return translators by language from option values: "NAME" for all languages, "de=NAME" for one.
 
-    NAME is what `load_translator` takes. Raises InputError if a language is repeated.
+    NAME is an argument of `load_translator`. Raises InputError if a language is repeated.
     """
     return by_language(values, "two translators")
 
 
 class ByLanguage:
-    """Translates each language by its own translator; a language that has none stays as it is."""
+    """Translates each language with its own translator; texts in a language without one stay as they are."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        """`names` maps languages to what `load_translator` takes, with "" for all other languages."""
+        """`names` maps languages to arguments of `load_translator`, with "" for all other languages."""
         self._names = dict(names)
         self._loaded: dict[str, Translator] = {}
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations, in the order of `texts`. Raises as the translators do."""
+        """Return the translations, in the order of `texts`. Raises the translators' errors."""
         name = self._names.get(source, self._names.get(""))
         if name is None or source == target or not texts:
             return list(texts)
@@ -40,22 +40,22 @@ class ByLanguage:
 
 
 class KeptTranslator:
-    """A translator whose translations are appended to a file, which is also one that `load_translator` takes.
+    """A translator whose translations are appended to a file that `load_translator` also accepts.
 
-    It translates in batches and keeps each at once: an interrupted or killed run continues from there.
+    It translates in batches and stores each at once, so that an interrupted or killed run can continue.
     """
 
     def __init__(self, translator: Translator, path: Path) -> None:
-        """Read the file if it exists; a last line that a crash cut off is translated again.
+        """Read the file if it exists; a last line truncated by a crash is translated again.
 
-        Raises InputError if the file is not of translations.
+        Raises InputError if the file does not hold translations.
         """
         self._translator = translator
         self._known: dict[Key, str] = {}
         self._file = KeptFile(path, "translations", self._take)
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations, from the file or else from the translator. Raises as that does."""
+        """Return the translations, from the file or else from the translator. Raises the translator's errors."""
         known = self._known
         new = list(dict.fromkeys(t for t in texts if (source, target, t.strip()) not in known))
         with bar(len(new), f"translating from {source}", "texts") as shown:

@@ -1,3 +1,3 @@
-"""P(link): how probable it is that a hit is relevant, learned from judged links, and thresholds that keep a promise."""
+"""P(link): the probability that a hit is relevant, learned from judged links, and thresholds that keep a promise."""
 
 __all__: list[str] = []

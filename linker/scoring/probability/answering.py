@@ -1,4 +1,4 @@
-"""Adds P(link) to the answers of an index, and says what speaks against trusting it."""
+"""Adds P(link) to the answers of an index, with warnings if it may not be reliable."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Probabilities:
     """A calibration over one opened index."""
 
     def __init__(self, collection: AnyCollection, calibration: Calibration, embed: Embed | None) -> None:
-        """`embed` turns texts into vectors. Raises InputError if the calibration is that of another index."""
+        """`embed` turns texts into vectors. Raises InputError if the calibration belongs to another index."""
         calibration.check(collection.manifest)
         self.calibration, self._collection = calibration, collection
         self._describer = Describer(collection, embed if calibration.source.encoder else None)
         self._changed = calibration.changed(collection.manifest)
 
     def told(self, answer: Answer, texts: Sequence[str], where: Filter | None = None) -> Answer:
-        """Return the answer with P(link) of each hit; where a retriever is unavailable, with a note instead."""
+        """Return the answer with P(link) of each hit or, if a retriever is unavailable, with a note instead."""
         try:
             rows, features = self._features(texts, answer.hits, where)
         except BackendUnavailableError as e:
@@ -51,7 +51,7 @@ class Probabilities:
 
 
 def of_ranker(answer: Answer) -> Answer:
-    """Return a ranker's answer with its scores as P(link); NaN for documents that it did not read."""
+    """Return a ranker's answer with its scores as P(link); NaN for documents that it did not score."""
     said = [np.where(hits.scores >= 0, hits.scores, np.nan).astype(np.float64) for hits in answer.hits]
     return _with(answer, answer.ranker, said)
 
@@ -65,5 +65,5 @@ def _with(answer: Answer, calibration: str, said: Iterable[Float64Array]) -> Ans
 
 
 def refused(answer: Answer, error: InputError) -> Answer:
-    """Return an answer without probabilities that says why it has none."""
+    """Return an answer without probabilities, with the reason."""
     return dataclasses.replace(answer, notes=(*answer.notes, f"no probabilities: {error}"))

@@ -1,4 +1,4 @@
-"""A fitted calibration: from features to P(link), the held-out links behind its promises, and what it was fitted on."""
+"""A fitted calibration: from features to P(link), the held-out links behind its promises, and its data source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linker.scoring.probability.promise import DELTA, Promise, promise
 
 @dataclass(frozen=True)
 class Source:
-    """What a calibration was fitted on: fingerprints of encoder, settings and data, and the number of documents."""
+    """The source of a calibration: fingerprints of encoder, settings and data, and the number of documents."""
 
     encoder: str
     settings: str
@@ -28,7 +28,7 @@ class Source:
 
     @classmethod
     def of(cls, manifest: Manifest, *, encoder: bool = True) -> Source:
-        """Return that of an index; without `encoder`, as if it had none."""
+        """Return the source of an index; without `encoder`, as if it had no encoder."""
         return cls(
             manifest.encoder.fingerprint if encoder and manifest.encoder else "",
             _digest(_settings(manifest)),
@@ -39,13 +39,13 @@ class Source:
 
 
 def _settings(manifest: Manifest) -> list[Any]:
-    """Return the settings that decide the scores of an index and which hit is first."""
+    """Return the settings that determine an index's scores and the first hit."""
     search = {key: manifest.search.get(key) for key in ("mode", "fusion")}
     return [manifest.analysis.to_json(), manifest.bm25.to_json(), search, bool(manifest.elastic)]
 
 
 def _data(manifest: Manifest) -> Any:
-    """Return what changes with the documents: the checksums of their files, or their number where a server has them."""
+    """Return a value that changes with the documents: their files' checksums or, on a server, their number."""
     checksums = sorted(r.xxh3 for name, r in manifest.files.items() if _is_data(name))
     return checksums or manifest.documents
 
@@ -62,8 +62,8 @@ def _digest(value: Any) -> str:
 class Calibration:
     """A logistic regression on the features `names`, standardised by `centre` and `scale`; the offset is last.
 
-    `held` and `right` [n]: P(link) of the first hits of queries that were held out, and which of them are right.
-    `seen`: each feature of first hits, for the comparison with those to come. `about` says how it was fitted.
+    `held` and `right` [n]: P(link) of the first hits of held-out queries, and which of them are right. `seen`: the
+    features of first hits, for comparison with future ones. `about` says how it was fitted.
     """
 
     names: tuple[str, ...]
@@ -89,7 +89,7 @@ class Calibration:
         return promise(self.held, self.right, precision, delta)
 
     def check(self, manifest: Manifest) -> None:
-        """Raise InputError if the index has another encoder or other settings than this was fitted on."""
+        """Raise InputError if the index's encoder or settings differ from those this was fitted on."""
         now = Source.of(manifest, encoder=bool(self.source.encoder))
         for name, before, after in (
             ("another encoder", self.source.encoder, now.encoder),
@@ -102,7 +102,7 @@ class Calibration:
                 )
 
     def changed(self, manifest: Manifest) -> str:
-        """Return how the documents have changed since, or "" where they have not."""
+        """Return how the documents have changed since, or "" if they have not."""
         now = Source.of(manifest)
         if now.data == self.source.data:
             return ""

@@ -1,9 +1,9 @@
-"""Soft competition for documents: a document that several texts want belongs to as many of them as its kind takes.
+"""Soft competition for documents: a document that several texts want belongs to as many of them as its kind accepts.
 
-Each text has an outside option, "no link". Each document has a price per text that rises while the texts' probabilities
-of a link with it sum to more than its capacity (Sinkhorn's scaling, restricted to oversubscribed columns). How many
-texts a document takes is learned from known links: one, a few or any number. Not knowing which, a document discounts a
-text by the mean of what each kind would.
+Each text has an outside option, "no link". Each document has a price per text that rises while the texts'
+probabilities of a link with it sum to more than its capacity (Sinkhorn's scaling, restricted to oversubscribed
+columns). How many texts a document accepts (one, a few or any number) is learned from known links. Since its kind is
+unknown, a document discounts a text by the mean discount over the kinds.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 
 Kind = Literal["none", "soft", "one-to-one", "relations"]
-FEW = 3  # texts of a document that takes a few
+FEW = 3  # maximum texts of a document that accepts a few
 ROUNDS = 10
 OUTSIDE = float(np.log(1e-3))  # weight of "no link" in the competition, next to candidates that sum to one
-SMOOTHING = 0.5  # documents of each kind, in addition to those seen
+SMOOTHING = 0.5  # pseudo-count of documents of each kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ ONE, ANY = Capacity(1.0), Capacity(0.0, 0.0, 1.0)
 class Lists:
     """Candidates of n texts: `documents` int64 [n, c], −1 for none, and `scores` float64 [n, c], −inf for none.
 
-    The scores are log odds; `none` float64 [n] is P(no candidate is the link), the text seen alone.
+    The scores are log odds; `none` float64 [n] is P(no candidate is the link), considering the text alone.
     """
 
     documents: Int64Array
@@ -69,7 +69,7 @@ class Lists:
 
 
 def joined(first: Lists, second: Lists) -> Lists:
-    """Return the lists of both, padded to the same length."""
+    """Return both sets of lists as one, padded to the same length."""
     width = max(first.documents.shape[1], second.documents.shape[1])
 
     def padded(values: Any, with_: float) -> Any:
@@ -94,10 +94,10 @@ def compete(
     taken: Int64Array | None = None,
     rounds: int = ROUNDS,
 ) -> Float64Array:
-    """Return the probabilities [n, c + 1] of n texts after they competed for documents.
+    """Return the probabilities [n, c + 1] of n texts after competition for documents.
 
     `logits` [n, c + 1], the last column for "no link", −inf where there is no candidate; `targets` [n, c], the
-    documents; `taken` [t], the document of each link that is known already.
+    documents; `taken` [t], the document of each known link.
     """
     probabilities = softmax(logits)
     if capacity == ANY:
@@ -111,7 +111,7 @@ def compete(
     for _ in range(rounds):
         probabilities = softmax(_discounted(logits, discount[column]))
         for price, (_, room) in zip(prices, kinds, strict=True):
-            # What the texts would want of a document if it were known to be of this kind.
+            # The texts' demand for a document if it were known to be of this kind.
             with np.errstate(over="ignore", invalid="ignore"):
                 factor = np.exp(np.minimum(-price - discount, 700))[column]
                 wanted = probabilities[:, :-1] * factor / (1 + probabilities[:, :-1] * (factor - 1))
@@ -124,7 +124,7 @@ def compete(
 def spread(won: Float64Array, first: Float64Array) -> Float64Array:
     """Return probabilities [n, c + 1] in which the most probable candidates of `won` [n, c + 1] have `first` [n].
 
-    The other candidates keep their proportion to it as long as all of them sum to one at most; "no link" has the rest.
+    The other candidates keep their proportion to it as long as the sum is at most one; "no link" gets the rest.
     """
     n, top = np.arange(len(won)), won[:, :-1].argmax(axis=1)
     out = won[:, :-1] / np.maximum(won[n, top], 1e-300)[:, None] * first[:, None]
@@ -143,7 +143,7 @@ def _counts(unique: Int64Array, taken: Int64Array | None) -> Int64Array:
 
 
 def _discount(prices: Float64Array, kinds: Sequence[tuple[float, Int64Array]], many: float) -> Float64Array:
-    """Return the logarithm of what a text's odds of each document are multiplied by, float64 [u]."""
+    """Return the logarithm of the factor on a text's odds of each document, float64 [u]."""
     with np.errstate(divide="ignore"):
         parts = [
             np.where(room > 0, np.log(share) - price, -np.inf)

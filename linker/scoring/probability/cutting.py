@@ -1,4 +1,4 @@
-"""Cuts of an answer: by P(link), by a promised precision, or by raw score."""
+"""Cutoffs for an answer: by P(link), by a promised precision, or by raw score."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def by_probability(answer: Answer, threshold: float) -> Answer:
 
 
 def by_promise(answer: Answer, promise: Promise | None) -> Answer:
-    """Return the first hit of each query where its P(link) reaches a promise's threshold; nothing without a promise.
+    """Return each query's first hit if its P(link) reaches a promise's threshold; nothing without a promise.
 
-    A promise is about first hits, one per query, so others are never kept. Raises InputError as `by_probability` does.
+    A promise is about first hits, one per query, so others are never kept. Raises InputError like `by_probability`.
     """
     threshold = promise.threshold if promise else np.inf
     first = [np.arange(len(said)) < 1 for said in _said(answer)]
@@ -41,5 +41,5 @@ def _said(answer: Answer) -> Sequence[np.ndarray]:
 
 
 def _cut(answer: Answer, kept: Sequence[BoolArray]) -> Answer:
-    """Return the hits that `kept` marks, one bool array per query."""
+    """Return the hits marked in `kept`, one bool array per query."""
     return dataclasses.replace(answer, hits=[h.where(k) for h, k in zip(answer.hits, kept, strict=True)])

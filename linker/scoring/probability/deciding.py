@@ -1,8 +1,8 @@
-"""Deciding about all texts of a collection together: which competition the known links speak for, and P(link).
+"""Deciding about all texts of a collection together: the competition that the known links favour, and P(link).
 
-Without links nothing is known about how many texts a document takes, so nothing competes unless it is asked for. With
-links, each kind of competition is tried on links that are held out, and one is chosen if it is ahead of none for sure:
-prices that rise with the number of texts that want a document, or trees that learn what it means that they do.
+Without links, it is unknown how many texts a document accepts, so there is no competition unless requested. With
+links, each kind of competition is tried on held-out links, and chosen if it is significantly better than no
+competition: prices that rise with the number of texts that want a document, or trees that learn from this demand.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ ROUNDS = 40
 FOLDS = 5
 MANY = 50  # texts, from which on their share with a link is estimated
 SEEN = ("first", "some")  # log odds of the first candidate, and of any
-FEWEST = 40  # known links below which neither a competition nor probabilities are learned
+FEWEST = 40  # minimum known links to learn a competition or probabilities
 SURE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Texts whose links are known: their lists, which candidates are right (bool [n, c]), and all of their links.
+    """Texts with known links: their lists, which candidates are right (bool [n, c]), and all of their links.
 
-    `links` int64 [l, 2]: rows of the lists, and documents, which need not be among the candidates. The lists' scores
-    must come from rankers that did not learn from the same texts. `absent`: the same lists without the right ones.
+    `links` int64 [l, 2]: rows of the lists, and documents, which need not be candidates. The lists' scores must come
+    from rankers that did not learn from the same texts. `absent`: the same lists without the right ones.
     """
 
     lists: Lists
@@ -54,7 +54,7 @@ class Known:
 
     @property
     def capacity(self) -> Capacity:
-        """How many texts a linked document has."""
+        """How many texts linked documents have."""
         return capacity_of(self.links)
 
 
@@ -65,7 +65,7 @@ def capacity_of(links: Int64Array) -> Capacity:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The competition that was chosen, and each kind's lead in MRR over none, with its 95 % interval."""
+    """The chosen competition, and each kind's lead in MRR over no competition, with its 95 % interval."""
 
     kind: Kind
     capacity: Capacity
@@ -74,7 +74,7 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """P(link) of each candidate (float64 [n, c]), P(none) of each text (float64 [n]), and how they came about.
+    """P(link) of each candidate (float64 [n, c]), P(none) of each text (float64 [n]), and how they were obtained.
 
     `share` of the texts have a link; `held` and `right` [m]: P(link) of the first candidates of known links that were
     held out, so many of them without their documents, and which are right.
@@ -91,10 +91,10 @@ class Decision:
 def decide(
     lists: Lists, known: Known | None, kind: Kind | None = None, seed: int = 0, expected: float | None = None
 ) -> Decision:
-    """Return P(link) of all texts' candidates, decided together; `kind` overrules what the known links say.
+    """Return P(link) of all texts' candidates, decided together; `kind` overrides the known links' choice.
 
-    The documents of known links are taken: how far, the capacity says. `expected`: the share of the texts that have a
-    link, if it is known.
+    The documents of known links are taken, to the extent given by the capacity. `expected`: the share of the texts
+    that have a link, if it is known.
     """
     if known is None or len(known.lists) < FEWEST:
         choice = Choice(kind or "none", ONE if kind == "one-to-one" else ANY)
@@ -121,7 +121,7 @@ def decide(
 
 
 def held_out(known: Known, others: Lists, kind: Kind, seed: int = 0) -> tuple[Float64Array, Float64Array]:
-    """Return P(link) [n, c] and P(none) [n] of the known texts as if they were not known, one fold after the other.
+    """Return P(link) [n, c] and P(none) [n] of the known texts as if their links were unknown, fold by fold.
 
     Each fold competes with the texts to link, while the links of the other folds are taken.
     """
@@ -140,9 +140,9 @@ def held_out(known: Known, others: Lists, kind: Kind, seed: int = 0) -> tuple[Fl
 
 
 def choose(reciprocal: Mapping[Kind, Float64Array], capacity: Capacity, asked: Kind | None = None) -> Choice:
-    """Return the competition with the highest mean of the held-out `reciprocal` ranks [n], or the one `asked` for.
+    """Return the competition with the highest mean held-out `reciprocal` rank [n], or the one `asked` for.
 
-    It must be ahead of none by more than its 95 % interval.
+    It must beat no competition by more than its 95 % interval.
     """
     if asked:
         return Choice(asked, _capacity(asked, capacity))
@@ -160,7 +160,7 @@ def _capacity(kind: Kind, learned: Capacity) -> Capacity:
 
 
 def _together(lists: Lists, choice: Choice, taken: Int64Array | None) -> tuple[Float64Array, Float64Array]:
-    """Return P(link) [n, c] and P(none) [n] of texts that compete; without a competition, each as it is alone."""
+    """Return P(link) [n, c] and P(none) [n] of texts that compete or, without a competition, of each alone."""
     here = 1 - lists.none[:, None]
     if choice.capacity == ANY:
         shares = softmax(np.where(np.isfinite(lists.scores), lists.scores, -1e300))

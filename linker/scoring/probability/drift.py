@@ -1,7 +1,7 @@
-"""Do the scores of a batch of queries look like those that a calibration was fitted on?
+"""Tests whether the scores of a batch of queries look like those that a calibration was fitted on.
 
 Kolmogorov and Smirnov's two-sample test of each feature of the queries' first hits, with Bonferroni's correction: a
-batch of queries of the same kind raises a false alarm with probability FALSE_ALARMS at most.
+batch of queries of the same kind raises a false alarm with probability at most FALSE_ALARMS.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FEWEST = 20  # queries; with fewer, no warning
 
 
 def distance(first: Float64Array, second: Float64Array) -> float:
-    """Return the largest distance of the distribution functions of two samples [n] and [m]."""
+    """Return the largest distance between the distribution functions of two samples [n] and [m]."""
     both = np.concatenate([first, second])
     shares = [
         np.searchsorted(np.sort(sample), both, side="right") / len(sample) for sample in (first, second)
@@ -26,7 +26,7 @@ def distance(first: Float64Array, second: Float64Array) -> float:
 
 
 def p_value(first: Float64Array, second: Float64Array) -> float:
-    """Return the asymptotic probability of such a distance between two samples of one distribution."""
+    """Return the asymptotic probability of such a distance between two samples from one distribution."""
     from scipy.special import kolmogorov
 
     size = len(first) * len(second) / (len(first) + len(second))
@@ -34,7 +34,7 @@ def p_value(first: Float64Array, second: Float64Array) -> float:
 
 
 def warning(seen: Mapping[str, Float64Array], now: Float64Array, names: Sequence[str]) -> str:
-    """Return what is unlike in the first hits' features `now` [n, names], or "" where nothing is.
+    """Return how the first hits' features `now` [n, names] differ, or "" if they do not.
 
     `seen` holds the features of the first hits that the calibration was fitted on.
     """

@@ -1,4 +1,4 @@
-"""What a query and one of its documents are described by: ten numbers from the scores of both retrievers."""
+"""The features of a query with one of its documents: ten numbers from the scores of both retrievers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from indexes.fusion import Ranking
 from indexes.hybrid import Embed, HybridIndex
 from indexes.interface import BackendUnavailableError, Filter
 
-DEPTH = 100  # documents of each retriever, over which scores are compared
-BATCH = 256  # queries described at a time, where each has a few documents
-MOST_PAIRS = 1 << 15  # of queries and documents described at a time, whose vectors are copied
+DEPTH = 100  # documents per retriever among which scores are compared
+BATCH = 256  # queries per batch, with a few documents each
+MOST_PAIRS = 1 << 15  # pairs of queries and documents per batch, whose vectors are copied
 TEXT_NAMES = ("bm25", "share", "margin", "ratio", "z", "length")
 VECTOR_NAMES = ("cosine", "cosine_margin", "agreement", "dense_rank")
 NAMES = (*TEXT_NAMES, *VECTOR_NAMES)
@@ -26,7 +26,7 @@ def names(encoder: bool) -> tuple[str, ...]:
 
 
 class Describer:
-    """Describes documents of an index beside queries."""
+    """Computes features of an index's documents for queries."""
 
     def __init__(self, collection: AnyCollection, embed: Embed | None) -> None:
         """`embed` turns texts into vectors, float32 [n, dim]; None: without an encoder."""
@@ -41,9 +41,9 @@ class Describer:
         where: Filter | None = None,
         ranking: HybridIndex | None = None,
     ) -> Float64Array:
-        """Return the features of documents `rows` (int64 [n, c], padded with −1) next to each text, [n, c, names].
+        """Return the features of documents `rows` (int64 [n, c], padded with −1) for each text, [n, c, names].
 
-        The rows are those of `ranking`, which is the collection's; by default, the collection's own. The scores are
+        The rows refer to `ranking`, a ranking of the collection; by default, the collection's own. The scores are
         compared with those of the best DEPTH documents that `where` allows. Raises BackendUnavailableError if a
         retriever cannot answer.
         """
@@ -74,9 +74,9 @@ class Describer:
 
 
 def _text_features(words: Ranking, rows: Int64Array) -> list[Float64Array]:
-    """Return BM25's score of `rows` [n, c], its share of the best, the lead over the best other, that lead's share, z.
+    """Return BM25's score of `rows` [n, c], its ratio to the best, its lead over the best other, the lead's ratio, z.
 
-    A document beyond the ranking is taken to have the lowest score in it, which is the most that it can have.
+    A document beyond the ranking gets the ranking's lowest score, an upper bound.
     """
     found, scores = words[0], np.where(words[0] >= 0, words[1], 0.0).astype(np.float64)
     ranks = _ranks(found, rows)
@@ -111,7 +111,7 @@ def _best_other(scores: Float64Array, ranks: Int64Array) -> Float64Array:
 
 
 def _ranks(found: Int64Array, rows: Int64Array) -> Int64Array:
-    """Return the place of `rows` [n, c] in the rankings `found` [n, D], from 0; −1 if it is not there."""
+    """Return the position of `rows` [n, c] in the rankings `found` [n, D], from 0; −1 if absent."""
     out = np.full(rows.shape, -1, dtype=np.int64)
     for number, (ranked, wanted) in enumerate(zip(found, rows, strict=True)):
         order = np.argsort(ranked)

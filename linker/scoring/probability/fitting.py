@@ -21,15 +21,15 @@ from linker.scoring.probability.promise import FEWEST as FEWEST_HELD
 
 Qrels = Mapping[str, Mapping[str, float]]
 Search = Callable[[Sequence[str], int], Answer]
-HITS = 10  # of each query, from which the model learns
-FEWEST = 20  # relevant and other hits, below which nothing is fitted
-MOST_SEEN = 1000  # first hits kept for the comparison with those to come
+HITS = 10  # hits per query from which the model learns
+FEWEST = 20  # minimum relevant hits, and other hits, for a fit
+MOST_SEEN = 1000  # first hits kept for comparison with future ones
 HELD_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class Hitlist:
-    """Documents beside queries: rows (int64 [n, c], −1: none), features [n, c, f], which are relevant and judged."""
+    """Documents of queries: rows (int64 [n, c], −1: none), features [n, c, f], which are relevant and judged."""
 
     rows: Int64Array
     features: Float64Array
@@ -37,7 +37,7 @@ class Hitlist:
     judged: BoolArray
 
     def part(self, chosen: BoolArray) -> Hitlist:
-        """Return the queries that `chosen` (bool [n]) marks."""
+        """Return the queries marked in `chosen` (bool [n])."""
         rows, features = self.rows[chosen], self.features[chosen]
         return Hitlist(rows, features, self.relevant[chosen], self.judged[chosen])
 
@@ -51,10 +51,10 @@ def hitlist(
     *,
     complete: bool = True,
 ) -> Hitlist:
-    """Return the best HITS hits of queries, described and marked by the judgements `qrels`.
+    """Return the best HITS hits of queries, with features and the judgements in `qrels`.
 
-    Where the judgements are not `complete`, documents that they do not name are not judged, and judged documents that
-    are no hits are added behind the hits. Raises BackendUnavailableError if a retriever cannot answer.
+    If the judgements are not `complete`, documents that they do not name count as unjudged, and judged documents that
+    are not hits are added after the hits. Raises BackendUnavailableError if a retriever cannot answer.
     """
     answer = search([q.text for q in queries], HITS)
     ranking = collection.ranking()
@@ -85,11 +85,11 @@ def calibrate(
     held_share: float = HELD_SHARE,
     seed: int = 0,
 ) -> Calibration:
-    """Fit a calibration on the queries that `qrels` judges, those without a relevant document included.
+    """Fit a calibration on the queries judged in `qrels`, including those without a relevant document.
 
-    A share `held_share` of the queries, dealt by `seed`, is held out: its measures and promises are those of queries
-    that no fitting has seen. With less than 2 × FEWEST_HELD queries none is. `embed` None: without vectors. For
-    `complete` see `hitlist`. Raises InputError if too few hits are relevant, or too few are not, and
+    A share `held_share` of the queries, drawn with `seed`, is held out: measures and promises come from queries
+    unseen in fitting. With fewer than 2 × FEWEST_HELD queries, none is held out. `embed` None: without vectors. For
+    `complete`, see `hitlist`. Raises InputError if too few hits are relevant, or too few are not, and
     BackendUnavailableError.
     """
     judged = [q for q in queries if q.id in qrels]
@@ -107,7 +107,7 @@ def calibrate(
 def fitted(
     learned: Hitlist, held: Hitlist, names: Sequence[str], source: Source, seed: int = 0
 ) -> Calibration:
-    """Return the calibration that learns from some queries' hits, with the first hits of those held out."""
+    """Return the calibration learned from some queries' hits, with the first hits of the held-out queries."""
     used = learned.judged & (learned.rows >= 0)
     x, relevant = learned.features[used], learned.relevant[used]
     positive, negative = int(relevant.sum()), int((~relevant).sum())

@@ -1,4 +1,4 @@
-"""A calibration as a folder of one file, calibration.json. Every value is checked when it is read; nothing is run."""
+"""A calibration as a folder with one file, calibration.json. Every value read is checked; no code is executed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ VALUES = record(
 
 
 def save(calibration: Calibration, folder: Path) -> Calibration:
-    """Write a calibration into a folder, which may exist; return it as `load` does. Raises InputError."""
+    """Write a calibration to a folder, which may exist; return it as `load` does. Raises InputError."""
     values: dict[str, Any] = {
         "format": FORMAT,
         "names": calibration.names,
@@ -96,7 +96,7 @@ def load(folder: Path) -> Calibration:
 
 
 def name_of(data: bytes) -> str:
-    """Return 16 hexadecimal digits that stand for the content of a calibration's file."""
+    """Return 16 hexadecimal digits that identify the content of a calibration's file."""
     return xxhash.xxh3_128_hexdigest(data)[:16]
 
 

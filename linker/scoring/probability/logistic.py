@@ -1,4 +1,4 @@
-"""Logistic regression with a ridge, by L-BFGS: some ten inputs, and as many examples as there are judged links."""
+"""Logistic regression with a ridge, by L-BFGS: about ten inputs, and one example per judged link."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def fit(
 ) -> Float64Array:
     """Return the weights of the inputs and then the offset, float64 [f + 1], from z [n, f] and `positive` [n].
 
-    Minimises the sum of the log losses plus ridge / 2 × the squared distance of the weights from those of a `prior`
-    [f + 1], or from zero, the offset's left out; the inputs should be standardised. With `weights` [n] of the examples
-    it is the weighted sum, divided by their total as in scikit-learn. `options`: L-BFGS-B's in SciPy.
+    Minimises the sum of the log losses plus ridge / 2 × the squared distance of the weights from a `prior` [f + 1],
+    or from zero, excluding the offset; the inputs should be standardised. With example `weights` [n], it is the
+    weighted sum, divided by their total as in scikit-learn. `options`: for SciPy's L-BFGS-B.
     """
     from scipy.optimize import minimize
     from scipy.special import expit

@@ -1,4 +1,4 @@
-"""How good probabilities are: calibration error with its noise floor, Brier score against the base rate's, AUC."""
+"""The quality of probabilities: calibration error with its noise floor, Brier score against the base rate's, AUC."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DRAWS = 200
 
 
 def calibration_error(probabilities: Float64Array, right: BoolArray, bins: int = BINS) -> float:
-    """Return the expected calibration error: |mean probability − share right| over bins of equal mass, their mean."""
+    """Return the expected calibration error: mean of |mean probability − share right| over bins of equal mass."""
     if not len(right):
         return float("nan")
     parts = np.array_split(np.argsort(probabilities, kind="stable"), bins)
@@ -20,25 +20,25 @@ def calibration_error(probabilities: Float64Array, right: BoolArray, bins: int =
 
 
 def noise_floor(probabilities: Float64Array, seed: int = 0) -> float:
-    """Return the calibration error that probabilities without any error have, in the mean, by chance alone."""
+    """Return the mean calibration error that perfect probabilities have by chance alone."""
     random = np.random.default_rng(seed)
     drawn = [random.random(len(probabilities)) < probabilities for _ in range(DRAWS)]
     return float(np.mean([calibration_error(probabilities, right) for right in drawn]))
 
 
 def brier(probabilities: Float64Array, right: BoolArray) -> float:
-    """Return the mean squared distance of the probabilities from what happened."""
+    """Return the mean squared distance between the probabilities and the outcomes."""
     return float(np.mean((probabilities - right) ** 2))
 
 
 def brier_gain(probabilities: Float64Array, right: BoolArray) -> float:
-    """Return by what share the Brier score is below that of the base rate given for every link; 0 where that is 0."""
+    """Return the relative reduction of the Brier score against always giving the base rate; 0 if that scores 0."""
     base = float(right.mean() * (1 - right.mean()))
     return 1 - brier(probabilities, right) / base if base else 0.0
 
 
 def auc(scores: Float64Array, right: BoolArray) -> float:
-    """Return the area under the ROC curve, ties counting half; NaN where all links or none are right."""
+    """Return the area under the ROC curve, ties counting half; NaN if all links or none are right."""
     positive, negative = int(right.sum()), int((~right).sum())
     if not positive or not negative:
         return float("nan")

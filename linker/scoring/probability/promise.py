@@ -1,8 +1,8 @@
 """The lowest threshold whose links keep a precision, with a proof: Learn then Test.
 
 Angelopoulos, Bates, Candès, Jordan and Lei, "Learn then Test" (2021): each threshold is a hypothesis ("the precision
-above it is at most the promised one"), tested by an exact binomial tail on links that no fitting has seen. Thresholds
-fall along fixed sequences, and each sequence ends where a test fails first, so that no error is paid twice.
+above it is at most the promised one"), tested by an exact binomial tail on links unseen in fitting. Thresholds fall
+along fixed sequences, and each sequence ends at its first failed test, so that no error is spent twice.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from linker.base.logs import logger
 
 DELTA = 0.05
 FEWEST = 40  # links at which the first sequence starts
-SHARES = (0.10, 0.25, 0.50)  # of all links, at which the other sequences start
-STEP = 0.02  # of all links, by which a sequence goes on
+SHARES = (0.10, 0.25, 0.50)  # shares of all links at which the other sequences start
+STEP = 0.02  # share of all links per step of a sequence
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """Links of probability `threshold` or more have at least this `precision`, wrongly so with probability `delta`.
+    """Links with probability `threshold` or more have at least this `precision`, with error probability `delta`.
 
-    It was tested on `links` of `held` links that were held out; `right` of the tested ones are right.
+    It was tested on `links` of the `held` held-out links; `right` of those tested are right.
     """
 
     precision: float
@@ -52,7 +52,8 @@ class Promise:
 
 
 def tail(links: int, right: int, precision: float) -> float:
-    """Return P(Binomial(links, precision) ≥ right): how probable that many right ones are if the promise is broken."""
+    """Return P(Binomial(links, precision) ≥ right): the probability of so many right ones if the promise is
+    broken."""
     from scipy.special import bdtrc
 
     return float(bdtrc(right - 1, links, precision)) if right > 0 else 1.0
@@ -61,16 +62,16 @@ def tail(links: int, right: int, precision: float) -> float:
 def promise(
     probabilities: Float64Array, right: BoolArray, precision: float, delta: float = DELTA
 ) -> Promise | None:
-    """Return the certified threshold that keeps most links, or None if none is certified.
+    """Return the certified threshold that keeps the most links, or None if none is certified.
 
-    `probabilities` [n] are those of links that were held out, one link per query, and `right` [n] says which of them
-    are right. With the links exchangeable with those to come, the precision above the threshold is below the promised
-    one in a share `delta` of such samples at most.
+    `probabilities` [n] belong to held-out links, one link per query, and `right` [n] says which of them are right. If
+    these are exchangeable with future links, the precision above the threshold is below the promised one in at most a
+    share `delta` of such samples.
     """
     order = np.argsort(-probabilities, kind="stable")
     scores, found = probabilities[order], np.cumsum(right[order])
     count = len(scores)
-    part = delta / (1 + len(SHARES))  # of the error, spent by each sequence
+    part = delta / (1 + len(SHARES))  # share of the error spent by each sequence
     least = fewest(precision, part)
     best: Promise | None = None
     for start in (FEWEST, *(round(share * count) for share in SHARES)):
@@ -86,10 +87,10 @@ def promise(
 def least_probability(
     at_least: float, precision: float | None, held: tuple[Float64Array, BoolArray] | None
 ) -> tuple[float, dict[str, Any]]:
-    """Return the P(link) that is needed to keep a link, and what the metadata say of a promised `precision`.
+    """Return the P(link) needed to keep a link, and the metadata entries on a promised `precision`.
 
-    It is `at_least`, or more where the promise needs it, which is tested on links that were `held` out: P(link) [n] and
-    which are right [n]; None: there are none, and nothing is promised. Where no threshold passes, none is kept.
+    It is `at_least`, or more if the promise needs it, which is tested on the links `held` out: P(link) [n] and which
+    are right [n]; None: there are none, and nothing is promised. If no threshold passes, no link is kept.
     """
     if precision is None or held is None:
         return at_least, {}
@@ -106,7 +107,7 @@ def least_probability(
 
 
 def best_f1(p: Float64Array, share: float) -> dict[str, float]:
-    """Return the threshold on the probabilities `p` [n] of links that has the highest expected F1, and this F1.
+    """Return the threshold on the probabilities `p` [n] of links with the highest expected F1, and this F1.
 
     `share` of the n pages have a counterpart. The expected F1 of the k most probable links is twice the sum of their
     probabilities, divided by k plus the number of links that exist (Nan, Chai, Lee and Chieu 2012).
@@ -120,9 +121,9 @@ def best_f1(p: Float64Array, share: float) -> dict[str, float]:
 
 
 def fewest(precision: float, delta: float) -> int:
-    """Return how many links, all of them right, a test at level `delta` needs; where none suffice, more than any has.
+    """Return how many links, all right, a test at level `delta` needs; if none suffice, a number above any sample's.
 
-    A sequence that starts with less would end at once: 40 links never show a precision of .9 at .05 / 4.
+    A sequence that starts with fewer would end at once: 40 links never show a precision of .9 at .05 / 4.
     """
     if precision >= 1:
         return sys.maxsize
@@ -130,7 +131,8 @@ def fewest(precision: float, delta: float) -> int:
 
 
 def _sizes(scores: Float64Array, start: int) -> Iterator[int]:
-    """Yield how many links each threshold of a sequence keeps; those of equal score are kept or dropped together."""
+    """Yield how many links each threshold of a sequence keeps; links with equal scores are kept or dropped
+    together."""
     step = max(1, round(STEP * len(scores)))
     for size in range(max(1, start), len(scores) + 1, step):
         yield int(np.searchsorted(-scores, -scores[size - 1], side="right"))

@@ -1,8 +1,8 @@
-"""What other texts say about a candidate: trees over how much they want the same documents, learned from known links.
+"""Evidence on a candidate from other texts: trees over their demand for the same documents, learned from known links.
 
-Competition takes a document away from a text; this also gives, where texts that share a document support each other.
-The features come from P(link) of each text alone, and of no link but the text's own, so that known texts and those to
-link are described alike.
+Competition only takes a document away from a text; this can also add support if texts share a document. The features
+come from P(link) of each text alone, not from any known link, so that known texts and texts to link have comparable
+features.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMES = (
     "first_lead", "both_lead",
 )  # fmt: skip
 TREES = 100  # 50 to 200 are equally good on tweets2claims
-OWN = 0.5  # of the log P(link) of the text alone, added to the trees: as good out of fold as trees alone, and steadier
+OWN = 0.5  # weight of log P(link) of the text alone, added to the trees: as good as trees alone, and steadier
 FOLDS = 5
 LEAST = 1e-9  # a probability is at least this before its logarithm is taken
 
@@ -34,9 +34,9 @@ def relations(lists: Lists) -> Float32Array:
     """Return NAMES of each candidate, float32 [n, c, names]; 0 if there is none.
 
     link: log P(link) of the text alone; behind, margin, rank: relative to the text's other candidates; others_best,
-    others_lead, others_rank, others_sum, others_count: relative to the other texts that have the document among theirs;
-    first_lead: the lead of the text's first candidate over the others who want it; both_lead: the lead over the mean
-    of the best next to it on either side.
+    others_lead, others_rank, others_sum, others_count: relative to the other texts that have the document as a
+    candidate; first_lead: the lead of the text's first candidate over the other texts that want it; both_lead: the
+    lead over the mean of the best alternatives on either side.
     """
     valid = lists.documents >= 0
     p = softmax(lists.logits())[:, :-1] * (1 - lists.none[:, None])
@@ -59,7 +59,7 @@ def relations(lists: Lists) -> Float32Array:
 def _others(
     documents: Int64Array, p: Float64Array, valid: BoolArray
 ) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array]:
-    """Return of the other texts that have the document: the best `p`, how many are better, the sum, and the number."""
+    """Return, over the other texts with the document: the best `p`, how many are better, the sum, and the number."""
     flat = np.flatnonzero(valid)
     document, value = documents.ravel()[flat], p.ravel()[flat]
     order = np.lexsort((-value, document))
@@ -80,10 +80,10 @@ def _others(
 
 
 def related(first: Lists, relevant: BoolArray, lists: Lists, seed: int = 0) -> tuple[Lists, Lists] | None:
-    """Return the lists of known texts and of those to link with scores that know what all the other texts want.
+    """Return the lists of known texts and of texts to link, with scores that account for all other texts' demand.
 
     `relevant` (bool [n, c]) marks the links among the candidates of the known texts, `first`; their scores come from
-    trees that did not see the text's links. None for fewer than FEWEST texts with a link, or without the extra `rank`.
+    trees that did not see the text's links. None with fewer than FEWEST linked texts, or without the extra `rank`.
     """
     if int(relevant.any(axis=1).sum()) < FEWEST:
         return None

@@ -1,8 +1,8 @@
-"""How many of some cases are positive, and how probable each is then.
+"""Estimates the share of positive cases, and adapts probabilities to it.
 
 Saerens, Latinne and Decaestecker, "Adjusting the outputs of a classifier to new a priori probabilities" (2002): the
-log odds of a probability are the evidence of the case plus the log odds of the share that the probability is about.
-The evidence stays where the share is another one, and the share is estimated by EM from the evidence of many cases.
+log odds of a probability are the evidence of the case plus the log odds of the assumed share. The evidence stays the
+same if the share differs, and the share is estimated by EM from the evidence of many cases.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 from indexes.dtypes import Float64Array
 
 EDGE = 1e-9  # probabilities are clipped to at least this distance from 0 and 1
-EXPECTED = 2.0  # cases of the expected share that are added to those that the estimate is made from
+EXPECTED = 2.0  # pseudo-cases with the expected share, added to those of the estimate
 ROUNDS, ENOUGH = 500, 1e-6
 
 
 def estimate_share(evidence: Float64Array, expected: float = 0.5) -> float:
-    """Return the most probable share of positive cases, by EM from the log odds [n] that they have at a share of ½."""
+    """Return the most probable share of positive cases, by EM from their log odds [n] at a share of ½."""
     from scipy.special import expit, logit
 
     share = expected
@@ -30,7 +30,7 @@ def estimate_share(evidence: Float64Array, expected: float = 0.5) -> float:
 
 
 def adapted(probabilities: Float64Array, share: float, known: float | None = None) -> Float64Array:
-    """Return `probabilities` [n] that are about cases of which `share` is positive, for the share that these have.
+    """Return `probabilities` [n], made for cases with positive share `share`, adapted to the share of these.
 
     It is `known`, or estimated.
     """

@@ -1,9 +1,9 @@
-"""P(link) where pages may lack a counterpart: has the page one at all, and if so, is its first candidate it?
+"""P(link) if pages may lack a counterpart: does the page have one, and if so, is it the first candidate?
 
 P(right) = P(linked) · P(right | linked): two logistic regressions on features of the page's list and of its first
-candidate. They are fitted on linked pages described out of fold, once as they are and once without their targets. The
-first is therefore about a world where half of the pages are linked. Saerens, Latinne and Decaestecker (2002) adjust it
-to any other share, and estimate the share by EM from the probabilities of the pages to link.
+candidate. They are fitted on linked pages with out-of-fold features, once as they are and once without their targets.
+The first therefore assumes that half of the pages are linked. Saerens, Latinne and Decaestecker (2002) adjust it to
+any other share, and estimate the share by EM from the probabilities of the pages to link.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from linker.scoring.probability.shares import estimate_share
 from linker.scoring.ranking.linear import LinearRanker, inherited
 
 EDGE = 1e-4  # probabilities are clipped to at least this distance from 0 and 1
-CLIP = 4.0  # standard deviations
-PENALTY, PENALTY_ALONE = 30.0, 10.0  # towards a prior, and towards zero
+CLIP = 4.0  # clipping, in standard deviations
+PENALTY, PENALTY_ALONE = 30.0, 10.0  # ridge penalty towards a prior, and towards zero
 LIST = ("list.score", "list.gap", "list.rest", "list.competition")
 
 
@@ -43,7 +43,8 @@ class Verifier:
         return np.asarray(np.clip((features - self.centre) / self.scale, -CLIP, CLIP))
 
     def odds(self, features: Float64Array) -> Float64Array:
-        """Return the log odds [n] that the pages with `features` [n, f] have a counterpart, if half of all do."""
+        """Return the log odds [n] that the pages with `features` [n, f] have a counterpart, if half of all pages
+        do."""
         return np.asarray(self.standard(features) @ self.linked[:-1] + self.linked[-1])
 
     def right_odds(self, features: Float64Array) -> Float64Array:
@@ -55,7 +56,7 @@ class Verifier:
         return estimate_share(self.odds(features))
 
     def __call__(self, features: Float64Array, share: float) -> Float64Array:
-        """Return the probabilities [n] that the first candidates are right, where `share` of the pages are linked."""
+        """Return the probabilities [n] that the first candidates are right, if `share` of the pages are linked."""
         linked = expit(self.odds(features) + logit(_inside(share)))
         return np.asarray(linked * expit(self.right_odds(features)))
 
@@ -71,9 +72,8 @@ def first_candidates(
     """Return the features [n, 4 + f] of each list and of its most probable candidate.
 
     `logits` [n, c + 1] are the ranker's scores of the lists with `features` [n, c, f], `won` [n, c + 1] the
-    probabilities after competition.
-    The list's own: the candidate's score, its distance to the next best and to all others together, and its
-    probability. Then come the features of the candidate, standardised as the ranker does.
+    probabilities after competition. List features: the candidate's score, its distance to the next best and to all
+    others together, and its probability. Then come the features of the candidate, standardised as in the ranker.
     """
     n = np.arange(len(logits))
     top = won[:, :-1].argmax(axis=1)
@@ -99,12 +99,11 @@ def fit_calibrated(
     prior: Verifier | None = None,
     divisions: int = 1,
 ) -> tuple[Verifier, list[Verifier]]:
-    """Return a verifier, and for each fold one that was fitted without the pages of that fold.
+    """Return a verifier, and for each fold a verifier fitted without the pages of that fold.
 
-    Each sequence holds one array per fold of each of the `divisions`, `pages` naming its pages, and the others what
-    `fit_verifier` takes, as many of each; there are at least two folds. A ridge makes log odds too small and many
-    features make them too large, so Platt's (1999) slope and offset, fitted out of fold, rescale those of all the
-    verifiers.
+    Each sequence holds one array per fold of each of the `divisions`: `pages` names its pages, and the others are
+    arguments of `fit_verifier`; there are at least two folds. A ridge makes log odds too small and many features make
+    them too large, so Platt's (1999) slope and offset, fitted out of fold, rescale the log odds of all verifiers.
     """
 
     def fit(absent: Int64Array) -> Verifier:
@@ -136,9 +135,9 @@ def _rescaled(weights: Float64Array, slope: float, offset: float) -> Float64Arra
 def _fit(
     z: Float64Array, positive: BoolArray, penalty: float, prior: Float64Array, times: int = 1
 ) -> Float64Array:
-    """Fit as `logistic.fit` does, with a positive and a negative example at zero: nothing becomes certain.
+    """Fit like `logistic.fit`, with an added positive and negative example at zero, so that nothing becomes certain.
 
-    `times`: how many times each page is among the examples, so that they weigh what they would weigh once.
+    `times`: how often each page is among the examples, which are weighted so that it counts once.
     """
     neutral = np.zeros((2 * times, z.shape[1]))
     labels = np.append(positive, [True, False] * times)
@@ -159,7 +158,7 @@ def fit_verifier(
 
     `linked` and `alone` [n, f] are features of `names` from `first_candidates`; `right` [n] says whether the first
     candidates of `linked` are right. `penalty` is the ridge penalty, towards zero or the weights of a `prior`,
-    whose standardisation is used as well. `times`: how many times each page is among the examples.
+    whose standardisation is used as well. `times`: how often each page is among the examples.
     """
     if penalty is None:
         penalty = PENALTY if prior is not None else PENALTY_ALONE
@@ -178,7 +177,7 @@ def fit_verifier(
 
 
 def _towards(start: Verifier, prior: Verifier) -> Verifier:
-    """Return `prior` with the features of `start`; features that it does not have keep their weight of 0."""
+    """Return `prior` with the features of `start`; features that it lacks get weight 0."""
     values = inherited(start, prior, ("centre", "scale", "linked", "right"))
     values["linked"][-1], values["right"][-1] = prior.linked[-1], prior.right[-1]
     return Verifier(start.names, **values)

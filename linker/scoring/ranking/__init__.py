@@ -1,3 +1,3 @@
-"""Learned rankers: trees over features of a query and its candidates, a linear one over lists, with probabilities."""
+"""Learned rankers: trees over features of queries and candidates, and a linear one over lists, with probabilities."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""A linear ranker with what makes probabilities of its scores, and both as JSON values."""
+"""A linear ranker with the model that turns its scores into probabilities, and both as JSON values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERIFIER = ("centre", "scale", "linked", "right")
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """A ranker and what makes probabilities of its scores; `elsewhere`: both were learned on other languages."""
+    """A ranker and its probability model; `elsewhere`: both were learned on other languages."""
 
     ranker: LinearRanker
     verifier: Verifier
@@ -26,7 +26,7 @@ class Calibrated:
 
 
 def from_json(value: Mapping[str, Any]) -> Calibrated:
-    """Return the ranker that `to_json` wrote. Raises KeyError, TypeError or ValueError if it cannot be one."""
+    """Return the ranker that `to_json` wrote. Raises KeyError, TypeError or ValueError if it is not valid."""
     ranker = LinearRanker(
         tuple(map(str, value["names"])),
         **{key: np.array(value[key], np.float64) for key in RANKER},

@@ -1,10 +1,10 @@
 """From a ranker's scores to probabilities: that no candidate is relevant, and that each candidate is the link.
 
-P(none) is a logistic regression on what stands out of a query's best candidate; the rest is divided among the
-candidates by a softmax of their scores, so that the probabilities of a query add up to one. Both are fitted on
-out-of-fold scores: P(none) on all queries, also those whose relevant document is not among the candidates, and once
-more on each query with its relevant documents hidden, since few judged queries tell what absence looks like. It is
-then about the share of queries with a match that the judged ones have; where many are asked together, about theirs.
+P(none) is a logistic regression on how a query's best candidate stands out; the rest is divided among the candidates
+by a softmax of their scores, so that the probabilities of a query add up to one. Both are fitted on out-of-fold
+scores: P(none) on all queries, including those whose relevant document is not a candidate, and again on each query
+with its relevant documents hidden, since few judged queries show what absence looks like. It then assumes the judged
+queries' share of queries with a match or, if many queries are asked together, their own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from indexes.dtypes import BoolArray, Float32Array, Float64Array
 from linker.scoring.probability import logistic
 from linker.scoring.probability.shares import adapted
 
-# Features of the best candidate that say whether it is relevant at all, where the ranker has them.
+# Features of the best candidate that indicate whether it is relevant at all, if the ranker has them.
 SEEN = (
     "coverage",
     "sentence",
@@ -30,14 +30,14 @@ SEEN = (
     "days_wrong",
 )
 STEEPEST = 20.0
-FEWEST = 50  # queries asked together, from which on their share with a match is estimated
+FEWEST = 50  # minimum queries asked together to estimate their share with a match
 
 
 @dataclass(frozen=True)
 class ListCalibration:
     """`slope` of the softmax; `weights` (one per input, then the offset), `centre` and `scale` of P(none).
 
-    P(none) is about queries of which the share `linked` has a match; None for rankers of before, which do not tell.
+    P(none) assumes that the share `linked` of queries has a match; None for older rankers, which do not record it.
     """
 
     inputs: tuple[str, ...]
@@ -52,7 +52,7 @@ class ListCalibration:
     ) -> tuple[Float64Array, Float64Array]:
         """Return P(link) of each candidate, float64 [n, c], and P(none) of each query, float64 [n].
 
-        `scores` [n, c], `valid` [n, c] and `features` [n, c, names] are those of the candidates. A query without
+        `scores` [n, c], `valid` [n, c] and `features` [n, c, names] describe the candidates. A query without
         candidates has P(none) = 1.
         """
         from scipy.special import expit
@@ -84,7 +84,7 @@ def inputs(
     names: Sequence[str],
     wanted: Sequence[str],
 ) -> Float64Array:
-    """Return what P(none) is computed from, float64 [n, wanted]: "best", "lead", and features of the best candidate."""
+    """Return the inputs of P(none), float64 [n, wanted]: "best", "lead", and features of the best candidate."""
     masked = np.where(valid, scores, -np.inf)
     ordered = np.sort(masked, axis=1)[:, ::-1]
     first = ordered[:, 0]
@@ -107,7 +107,7 @@ def fit(
 ) -> ListCalibration:
     """Fit both parts on out-of-fold `scores` [n, c] and which candidates are `relevant` (bool [n, c]).
 
-    `hidden` [n, c] are the scores of the others where the relevant ones are not candidates.
+    `hidden` [n, c] are the scores of the other candidates if the relevant ones are not candidates.
     """
     from scipy.special import logit
 

@@ -24,12 +24,12 @@ WINDOWS = {
     "after": (-3, 14),
     "before": (-14, 3),
     "near": (-14, 14),
-}  # days in which a document is a candidate
-DEEP = 200  # of BM25's documents, among which those of the right date are candidates
-DEPTHS = (30, 50, 80)  # of BM25's documents, that a ranker for linking may read
-MISSED = 0.01  # share of known links that a lesser depth may miss where the greatest has them
-SAMPLE = 1000  # queries that choose the depth
-UNKNOWN = -99_999.0  # days, where one of the dates is not known
+}  # ranges of days in which a document is a candidate
+DEEP = 200  # BM25 documents among which those with the right date are candidates
+DEPTHS = (30, 50, 80)  # numbers of BM25 documents that a ranker for linking may read
+MISSED = 0.01  # share of known links that a smaller depth may miss, compared with the largest
+SAMPLE = 1000  # queries used to choose the depth
+UNKNOWN = -99_999.0  # days, if one of the dates is not known
 VECTOR_NAMES = ("cosine",)
 DATE_NAMES = ("days", "days_apart", "days_wrong")
 
@@ -71,7 +71,7 @@ def document_day(metadata: Mapping[str, Any], field: str) -> float:
 
 @dataclass(frozen=True)
 class PoolSettings:
-    """How many candidates a ranker reads: of BM25, of the encoder, and of BM25's those with the right date.
+    """How many candidates a ranker reads: from BM25, from the encoder, and from BM25 with the right date.
 
     `date_field`: the metadata field of a document's date, or "". `direction`: documents are dated "after" their query,
     "before" it, or "near" it. Raises ConfigError if a value cannot be used.
@@ -104,7 +104,7 @@ class Pool:
 
     @property
     def valid(self) -> BoolArray:
-        """Which are candidates, bool [n, c]."""
+        """Which entries are candidates, bool [n, c]."""
         return self.rows >= 0
 
     def part(self, rows: slice) -> Pool:
@@ -112,12 +112,12 @@ class Pool:
         return Pool(self.rows[rows], self.features[rows], self.names)
 
     def without(self, hidden: BoolArray) -> Pool:
-        """Return the pool without the candidates that `hidden` (bool [n, c]) marks."""
+        """Return the pool without the candidates marked in `hidden` (bool [n, c])."""
         return Pool(np.where(hidden, -1, self.rows), self.features, self.names)
 
 
 class Gatherer:
-    """Finds the candidates of queries in an index and describes them."""
+    """Finds the candidates of queries in an index and computes their features."""
 
     def __init__(self, collection: AnyCollection, settings: PoolSettings, embed: Embed | None) -> None:
         """`embed` turns texts into vectors, float32 [n, dim]; None: without an encoder."""
@@ -177,7 +177,7 @@ class Gatherer:
         return np.asarray(dated, dtype=np.int64)
 
     def _compared(self, earlier: Float64Array) -> Float32Array:
-        """Return DATE_NAMES, float32 [n, 3], of how many days the query is later than each document [n]."""
+        """Return DATE_NAMES, float32 [n, 3], from the days [n] by which the query is later than each document."""
         days = -earlier
         wrong = {"after": -days, "before": days, "near": np.abs(days)}[self._settings.direction]
         out = np.stack([days, np.abs(days), np.maximum(wrong, 0)], axis=1)
@@ -187,10 +187,10 @@ class Gatherer:
 def deep_enough(
     collection: AnyCollection, texts: Sequence[str], links: Int64Array, settings: PoolSettings
 ) -> PoolSettings:
-    """Return settings with the least of DEPTHS that finds nearly as many of the known links as the greatest does.
+    """Return settings with the smallest of DEPTHS that finds nearly as many known links as the largest.
 
-    `links` int64 [l, 2]: numbers of `texts`, and rows of documents; of many texts, some are asked, evenly spaced.
-    Raises BackendUnavailableError if BM25 cannot answer.
+    `links` int64 [l, 2]: indices of `texts`, and rows of documents; of many texts, an evenly spaced sample is
+    queried. Raises BackendUnavailableError if BM25 cannot answer.
     """
     if collection.hybrid.text is None:
         return settings
@@ -211,7 +211,7 @@ def relevant_of(rows: RowArray, links: Int64Array) -> BoolArray:
 
 
 def _unique(rows: Int64Array) -> Int64Array:
-    """Return each line of rows [n, c] without repetitions, in order, padded with −1 to the longest."""
+    """Return each line of rows [n, c] without duplicates, in order, padded with −1 to the longest."""
     lines = [list(dict.fromkeys(row for row in line if row >= 0)) for line in rows.tolist()]
     out = np.full((len(rows), max([1, *map(len, lines)])), -1, dtype=np.int64)
     for number, line in enumerate(lines):

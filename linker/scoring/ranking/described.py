@@ -1,4 +1,4 @@
-"""Candidate lists of texts with their features, and those of texts whose links are held out."""
+"""Candidate lists of texts with their features, and lists of texts whose links are held out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
 class Described:
     """Candidates of n source pages: `rows` [n], `targets` [n, c], best guess first; float32 `features` [n, c, f].
 
-    `exclusive`: whether a target can be linked to one of the pages only.
+    `exclusive`: whether a target can be linked to only one of the pages.
     """
 
     rows: Int64Array
@@ -24,7 +24,7 @@ class Described:
     exclusive: bool = True
 
     def only(self, kept: BoolArray) -> Described:
-        """Return the lists that `kept` [n] marks."""
+        """Return the lists marked in `kept` [n]."""
         chosen = {key: getattr(self, key)[kept] for key in ("rows", "targets", "features")}
         return replace(self, **chosen)
 
@@ -41,7 +41,7 @@ class Fold:
 
     A page with several targets has a list for each, without the other targets.
 
-    `without`: lists of the same pages where the targets of all of them are missing, as if they had no counterpart.
+    `without`: lists of the same pages with all their targets missing, as if they had no counterpart.
     """
 
     lists: Described
@@ -49,11 +49,11 @@ class Fold:
     without: Described
 
     def only(self, kept: BoolArray) -> Fold:
-        """Return the fold with those of its pages that `kept` [n] marks."""
+        """Return the fold with only the pages marked in `kept` [n]."""
         return Fold(self.lists.only(kept), self.right[kept], self.without.only(kept))
 
     def without_pages(self, rows: Int64Array) -> Fold:
-        """Return the fold without the source pages `rows`; itself, not a copy, where none of them is in it."""
+        """Return the fold without the source pages `rows`; itself, not a copy, if none of them is in it."""
         kept = ~np.isin(self.lists.rows, rows)
         return self if kept.all() else self.only(kept)
 

@@ -1,4 +1,4 @@
-"""Fitting a calibrated ranker on lists of linked pages that were described out of fold."""
+"""Fitting a calibrated ranker on lists of linked pages with out-of-fold features."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from linker.scoring.ranking.described import Described, Fold, aligned
 from linker.scoring.ranking.linear import PENALTY, LinearRanker, fit_ranker
 
 FEWEST = 20  # links; with fewer, no ranker is learned
-# A link is contradicted where another candidate has at least this log odds against all others, and the linked target
-# has at most these against it. Such links are left out of the fitting if they are more than this share of all: among
-# correct links up to one in a hundred are like that, and a fitting without these would be too sure.
+# A link is contradicted if another candidate has at least this log odds against all others, and the linked target has
+# at most this log odds against it. Such links are left out of the fit if they are more than this share of all: up to
+# one in a hundred correct links are like that, and a fit without these would be overconfident.
 CLEAR, HOPELESS, DOUBTFUL = np.log(9), -5.0, 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The first candidates of n linked pages, described out of fold: with their targets available, and without.
+    """The first candidates of n linked pages, with out-of-fold features: with their targets available, and without.
 
     `linked` and `alone` [n]: their probabilities at the share of the pages to link; `right` [n]: whether the first
     candidates of `linked` are right.
@@ -38,9 +38,9 @@ class Held:
     alone: Float64Array
 
     def mixture(self, share: float, seed: int = 0) -> tuple[Float64Array, BoolArray]:
-        """Return a random sample in which `share` of the pages are linked: probabilities [m], whether right [m].
+        """Return a random sample with `share` of the pages linked: probabilities [m], whether right [m].
 
-        It is as large as it can be without using a list twice.
+        It is as large as possible without using a list twice.
         """
         n = len(self.right)
         size = n / max(share, 1 - share, 0.5)
@@ -52,11 +52,11 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A calibrated ranker, the probabilities of the pages to link, and what was held out.
+    """A calibrated ranker, the probabilities of the pages to link, and the held-out candidates.
 
-    `probabilities` float64 [n, c + 1], the last column for "no link"; `share` of the pages that have a counterpart, as
-    expected or as estimated; `quality`: the mean log likelihood of the known links out of fold, NaN without links;
-    `contradicted` int64 [k]: source rows whose known links look wrong, and taught no probabilities.
+    `probabilities` float64 [n, c + 1], the last column for "no link"; `share`: the expected or estimated share of
+    pages with a counterpart; `quality`: the mean log likelihood of the known links out of fold, NaN without links;
+    `contradicted` int64 [k]: source rows whose known links look wrong and were not used for the probabilities.
     """
 
     model: Calibrated
@@ -69,10 +69,10 @@ class Fitted:
     def least_probability(
         self, at_least: float, precision: float | None, expected: float | None
     ) -> tuple[float, dict[str, Any]]:
-        """Return the P(link) that is needed to keep a link, and what the metadata say of it and of the share linked.
+        """Return the P(link) needed to keep a link, and the metadata entries on it and on the share linked.
 
-        The promise is tested on links that were held out, mixed with lists without their targets so that the share of
-        linked pages is that of the pages to link; `expected` is this share, if it was given.
+        The promise is tested on held-out links, mixed with lists without their targets so that the share of linked
+        pages matches the pages to link; `expected` is this share, if given.
         """
         held = self.held.mixture(self.share) if self.held and precision else None
         threshold, promised = least_probability(at_least, precision, held)
@@ -90,10 +90,10 @@ def learn_ranker(
 ) -> Fitted:
     """Return a ranker and a verifier learned from the folds `parts`, and the probabilities of `lists`.
 
-    The folds of all `divisions`, one after the other: a page counts as much as with one division, and what is judged
-    on it was fitted on no description of it.
-    Without folds, `start` is applied, standardised on `lists` where it was learned elsewhere. `expected`: the share of
-    pages with a counterpart, if it is known. Raises InputError if folds and `start` are both missing.
+    `parts` holds the folds of all `divisions`, one after the other: a page counts as much as with one division, and
+    is only judged by models not fitted on it. Without folds, `start` is applied, standardised on `lists` if it was
+    learned elsewhere. `expected`: the share of pages with a counterpart, if it is known. Raises InputError if folds
+    and `start` are both missing.
     """
     start = start and adapted(start, lists)
     if not parts:
@@ -145,7 +145,7 @@ class _Scored:
         return cls(lists, logits, compete(logits, lists.targets, ONE if lists.exclusive else ANY))
 
     def against(self, others: _Scored) -> _Scored:
-        """Return the same where the pages of `others` have competed for the same targets."""
+        """Return the same lists after competition with the pages of `others` for the same targets."""
         logits, targets = (self.logits, others.logits), (self.lists.targets, others.lists.targets)
         won = compete(np.concatenate(logits), np.concatenate(targets), ONE if self.lists.exclusive else ANY)
         return replace(self, won=won[: len(self.won)])
@@ -157,7 +157,7 @@ class _Scored:
 def _cross_fitted(
     parts: Sequence[Fold], start: Calibrated | None, divisions: int
 ) -> tuple[LinearRanker, list[_Scored], list[_Scored]]:
-    """Return the ranker, and each fold scored by the ranker of the other pages: with its own's targets and without."""
+    """Return the ranker, and each fold scored by the ranker of the other pages, with and without its targets."""
     names, prior = parts[0].lists.names, start.ranker if start else None
 
     def fit(some: Sequence[Fold]) -> LinearRanker:
@@ -176,7 +176,7 @@ def _cross_fitted(
 
 
 def _contradicted(scored: _Scored, part: Fold) -> BoolArray:
-    """Return which linked pages [n] have a clear counterpart other than the one that their link says."""
+    """Return which linked pages [n] have a clear counterpart other than their linked target."""
     n, scores = np.arange(len(part.right)), scored.logits[:, :-1].copy()
     linked = np.where(part.right >= 0, scores[n, part.right], -np.inf)
     top = scores.argmax(axis=1)

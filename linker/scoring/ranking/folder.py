@@ -1,4 +1,4 @@
-"""A ranker as a folder: model.txt (its trees, LightGBM's text form), config.json (all the rest) and a model card."""
+"""A ranker as a folder: model.txt (its trees, LightGBM's text format), config.json (the rest) and a model card."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from linker.scoring.ranking.ranker import Ranker
 FORMATS = {"linker-ranker-1": "ranker"}
 TREES = "model.txt"
 MOST_BLEND = 100.0
-MOST = 1e9  # of a number of the calibration
+MOST = 1e9  # maximum absolute value in the calibration
 
 
 def save(ranker: Ranker, trees: str, folder: Path) -> Ranker:
-    """Write a ranker whose trees have the text `trees`, replacing an earlier one as a whole; return it as `load` does.
+    """Write a ranker with the text `trees` of its trees, replacing an earlier ranker; return it as `load` does.
 
     Raises InputError if the folder holds anything but a ranker.
     """
@@ -62,7 +62,7 @@ def is_saved(folder: Path) -> bool:
 
 
 def load(folder: Path) -> Ranker:
-    """Read a ranker; every value is checked, and nothing of it is run.
+    """Read a ranker; every value is checked, and no code in it is executed.
 
     Raises InputError if a file is missing, damaged or of another version.
     """

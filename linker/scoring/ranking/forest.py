@@ -1,6 +1,6 @@
-"""Regression trees in LightGBM's text form: a strict reader, their scores, and what each feature contributed.
+"""Regression trees in LightGBM's text format: a strict reader, scores, and each feature's contribution.
 
-LightGBM grows the trees; nothing of it is needed to use them. Only numerical splits without missing values are read.
+LightGBM grows the trees, but is not needed to use them. Only numerical splits without missing values are supported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HEAD = (
 )
 NAME = re.compile(r"[a-z0-9_.]{1,60}")
 BLOCK = 1 << 16  # rows times trees scored at a time
-MOST_ROWS = 1 << 40  # of a leaf
+MOST_ROWS = 1 << 40  # maximum rows of a leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +49,9 @@ class Forest:
 
     @classmethod
     def read(cls, text: str, where: object = "the model") -> Forest:
-        """Return the trees of LightGBM's text form.
+        """Return the trees from LightGBM's text format.
 
-        Raises InputError, naming `where`, unless every number, index and size can be right.
+        Raises InputError, naming `where`, unless every number, index and size is plausible.
         """
         try:
             return cls._read(text)
@@ -85,7 +85,7 @@ class Forest:
 
     @cached_property
     def _table(self) -> tuple[AnyArray, ...]:
-        """All splits and leaves in one table, in which a leaf is its own child; with the first node of each tree."""
+        """All splits and leaves in one table, in which a leaf is its own child, and the first node of each tree."""
         sizes = np.array([len(t.feature) + len(t.leaf) for t in self.trees], dtype=np.int64)
         roots = np.cumsum(sizes) - sizes
         parts: list[list[AnyArray]] = [[], [], [], [], []]
@@ -130,7 +130,7 @@ class Forest:
         return out
 
     def _plain_scores(self, x: AnyArray) -> Float64Array:
-        """Return what the compiled loop returns; the leaves' values are added in the same order."""
+        """Return the same scores as the compiled loop; leaf values are added in the same order."""
         out = np.zeros(len(x))
         step, value = max(1, BLOCK // len(self.trees)), self._table[-1]
         for start in range(0, len(x), step):
@@ -145,12 +145,11 @@ class Forest:
         return None if any(tree.count is None for tree in self.trees) else paths_of(self.trees)
 
     def contributions(self, x: AnyArray) -> Float64Array:
-        """Return float64 [n, features + 1]: how much each feature moved each row's score, and the common start last.
+        """Return float64 [n, features + 1]: how much each feature moved each row's score, and the base value last.
 
-        These are Shapley values (`linker.scoring.ranking.shapley`), as LightGBM's `pred_contrib`; a row sums to its
-        score.
-        Trees without the counts that those need are followed along each row's path, where a split moves the score from
-        its own mean to its child's (Saabas, 2014).
+        These are Shapley values (`linker.scoring.ranking.shapley`), like LightGBM's `pred_contrib`; a row sums to its
+        score. Trees without the counts these need are followed along each row's path, where a split moves the score
+        from its own mean to its child's (Saabas, 2014).
         """
         if self._paths is not None:
             return shapley.contributions(self._paths, x, len(self.names))
@@ -165,7 +164,8 @@ class Forest:
 
 
 def compact(text: str, digits: int = 6) -> str:
-    """Return a model's text with only what scoring needs, and values rounded to `digits`; LightGBM reads it too."""
+    """Return a model's text reduced to scoring, with values rounded to `digits`; LightGBM can read it
+    too."""
     head, *blocks = text.partition("end of trees")[0].split("\nTree=")
     values = dict(_pairs(head.splitlines()))
     lines = [
@@ -214,7 +214,7 @@ def _tree(values: Mapping[str, str], features: int) -> Tree:
     _require(bool(((feature >= 0) & (feature < features)).all()), "a split on a feature that does not exist")
     children = np.concatenate([left, right])
     parents = np.tile(np.arange(leaves - 1), 2)
-    # Each split but the first, and each leaf, is the child of exactly one split, which is before it.
+    # Each split but the first, and each leaf, is the child of exactly one split, which precedes it.
     once = np.sort(children).tolist() == [*range(-leaves, 0), *range(1, leaves - 1)]
     _require(
         leaves == 1 or (once and bool((children[children >= 0] > parents[children >= 0]).all())),
@@ -224,7 +224,7 @@ def _tree(values: Mapping[str, str], features: int) -> Tree:
 
 
 def _counts(values: Mapping[str, str], leaves: int) -> Int64Array | None:
-    """Return the training rows of each leaf, int64 [leaves], or None where the model does not tell."""
+    """Return the training rows of each leaf, int64 [leaves], or None if the model does not record them."""
     if not values.get("leaf_count", "").strip():
         return np.ones(1, dtype=np.int64) if leaves == 1 else None
     count = np.array([int(v) for v in values["leaf_count"].split()], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Features of a candidate among the candidates of its query: how far it is behind the best, its rank, the margin."""
+"""Features of a candidate relative to its query's candidates: its distance to the best, its rank, the margin."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ PARTS = ("behind", "share", "rank", "margin")
 
 
 def names_of(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of what `with_group` returns for features of these names."""
+    """Return the names of the features that `with_group` returns for features with these names."""
     compared = [name for name in names if name not in OF_QUERY]
     return (*names, *(f"{part}.{name}" for part in PARTS for name in compared))
 
 
 def with_group(features: Float32Array, valid: BoolArray, names: Sequence[str]) -> Float32Array:
-    """Return the features of candidates (float32 [n, c, f]) with those that compare them, float32 [n, c, names_of].
+    """Return the features of candidates (float32 [n, c, f]) with the comparing ones, float32 [n, c, names_of].
 
-    `valid` (bool [n, c]) marks candidates; the others are ignored, and their features are of no use. For each feature
-    that is not the query's alone: its difference to the best, its place between the least and the best (0 to 1), the
-    number of candidates with a larger value, and how far the best is ahead of the second.
+    `valid` (bool [n, c]) marks candidates; the others are ignored, and their features are meaningless. For each
+    feature that is not specific to the query: its difference to the best, its position between the least and the best
+    (0 to 1), the number of candidates with a larger value, and the lead of the best over the second.
     """
     columns = [i for i, name in enumerate(names) if name not in OF_QUERY]
     x = features[:, :, columns]
@@ -34,7 +34,7 @@ def with_group(features: Float32Array, valid: BoolArray, names: Sequence[str]) -
     best, second = ordered[:, -1:], ordered[:, -2:-1] if x.shape[1] > 1 else ordered[:, -1:]
     behind, spread = x - best, best - low
     share = (x - low) / np.maximum(spread, 1e-9)
-    with np.errstate(invalid="ignore"):  # ∞ − ∞, where a query has no candidates
+    with np.errstate(invalid="ignore"):  # ∞ − ∞, if a query has no candidates
         margin = np.broadcast_to(np.where(np.isfinite(second), best - second, 0), x.shape)
         parts = [features, behind, share, _ranks(masked), margin]
         joined = np.concatenate(parts, axis=2).astype(np.float32)
@@ -42,7 +42,7 @@ def with_group(features: Float32Array, valid: BoolArray, names: Sequence[str]) -
 
 
 def _ranks(values: AnyArray) -> Float32Array:
-    """Return for each value [n, c, f] how many of its query's are larger."""
+    """Return, for each value [n, c, f], how many values of its query are larger."""
     out = np.empty(values.shape, dtype=np.float32)
     for start in range(0, len(values), 256):
         part = values[start : start + 256]

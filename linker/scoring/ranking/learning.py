@@ -29,12 +29,12 @@ def learn(
     seed: int = 0,
     advance: Callable[[str], object] = lambda step: None,
 ) -> Training:
-    """Return a ranker trained on the queries that `qrels` judges; `embed` None: without the index's encoder.
+    """Return a ranker trained on the queries judged in `qrels`; `embed` None: without the index's encoder.
 
-    A query without a relevant document teaches when there is none. Where fewer than FEWEST queries have a relevant
-    candidate and the index has no encoder, the ranker that comes with linker is measured and returned instead.
+    A query without a relevant document teaches when there is no link. If fewer than FEWEST queries have a relevant
+    candidate and the index has no encoder, linker's default ranker is measured and returned instead.
 
-    Raises errors as `training.train` does.
+    Raises the same errors as `training.train`.
     """
     settings = settings or PoolSettings()
     judged = [q for q in queries if q.id in qrels]
@@ -96,7 +96,7 @@ def relevant_rows(
 def measured(
     collection: AnyCollection, ranker: Ranker, embed: Embed | None, queries: Sequence[Query], qrels: Qrels
 ) -> dict[str, float]:
-    """Return MRR and S@1 of a ranker, and of the first retriever, on queries that it has not seen."""
+    """Return MRR and S@1 of a ranker, and of the first retriever, on queries that the ranker has not seen."""
     judged = [q for q in queries if any(r > 0 for r in qrels.get(q.id, {}).values())]
     pool = gathered(Gatherer(collection, ranker.pool, embed), [q.text for q in judged])
     ranked = ranker.rank(pool)

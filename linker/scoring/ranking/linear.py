@@ -18,10 +18,10 @@ from indexes.dtypes import Float64Array, Int64Array
 
 Features = npt.NDArray[np.float32]
 CLIP = 8.0  # standard deviations
-PENALTY = 10.0  # of the ridge
-LISTS = 2000  # scored at a time: standardised features take as much memory as the features
-OWN = 20  # lists that a ranker's own standardisation counts as
-# Each training list is used a second time without its target, with this weight: it teaches when there is no link.
+PENALTY = 10.0  # ridge penalty
+LISTS = 2000  # lists scored at a time: standardised features take as much memory as the features
+OWN = 20  # number of lists that a ranker's own standardisation counts for
+# Each training list is used again without its target, with this weight, to teach when there is no link.
 SEEN_WITHOUT = 0.02
 
 
@@ -42,10 +42,10 @@ class LinearRanker:
         return np.asarray(np.clip(out, -CLIP, CLIP), np.float32)
 
     def restandardised(self, features: Features) -> LinearRanker:
-        """Return the ranker with the centre and scale of the lists `features` [n, c, f], and its own as of 20 lists.
+        """Return the ranker with the centre and scale of the lists `features` [n, c, f]; its own count as 20 lists.
 
-        The same score is larger with one dictionary or language than with another, wherever a page has its counterpart.
-        Nearly all candidates are wrong, so that the share of pages with a counterpart hardly matters.
+        Scores are generally larger with one dictionary or language than with another, wherever a page has its
+        counterpart. Nearly all candidates are wrong, so the share of pages with a counterpart hardly matters.
         """
         if not len(features):  # all pages are linked: there is nothing to adapt to
             return self
@@ -66,7 +66,7 @@ class LinearRanker:
 
 
 def with_none(scores: Float64Array, none: float) -> Float64Array:
-    """Return `scores` [n, c] with a last column of the score of "no link": [n, c + 1]."""
+    """Return `scores` [n, c] with the score of "no link" as the last column: [n, c + 1]."""
     return np.concatenate([scores, np.full((len(scores), 1), none)], axis=1)
 
 
@@ -97,7 +97,7 @@ def fit_ranker(
 
 
 def inherited(start: Any, prior: Any, keys: Sequence[str]) -> dict[str, Any]:
-    """Return the arrays `keys` of `start`, in which the features that `prior` has, too, have its values."""
+    """Return the arrays `keys` of `start`, with the values of `prior` for the features that it has, too."""
     position = {name: i for i, name in enumerate(prior.names)}
     values = {key: getattr(start, key).copy() for key in keys}
     for i, name in enumerate(start.names):
@@ -119,7 +119,7 @@ def _minimise(
 
 
 class _Objective:
-    """The penalised negative log likelihood and its gradient; "no link" is right for a list without its target."""
+    """The penalised negative log likelihood and its gradient; "no link" is right if a list lacks its target."""
 
     def __init__(self, x: Features, right: Int64Array, penalty: float, centre: Float64Array) -> None:
         self.x, self.penalty, self.centre = x, penalty, centre
@@ -143,7 +143,7 @@ class _Objective:
 
     @staticmethod
     def _part(logits: Float64Array, choice: Int64Array, weight: Float64Array) -> tuple[float, Float64Array]:
-        """Return the loss of choosing `choice` [n], and its derivative by the logits [n, c + 1]."""
+        """Return the loss of choosing `choice` [n], and its derivative with respect to the logits [n, c + 1]."""
         total = logsumexp(logits, axis=1)
         rows = np.arange(len(logits))
         loss = float(weight @ (total - logits[rows, choice]))

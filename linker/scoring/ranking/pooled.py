@@ -1,7 +1,7 @@
-"""The ranker that comes with linker: for an index without an encoder that has no links, or too few, of its own.
+"""The default ranker of linker: for an index without an encoder and with no or too few links of its own.
 
-It learned from several collections, and blends its trees with BM25, because trees alone lose to BM25 on a collection
-of another kind.
+It was trained on several collections, and blends its trees with BM25, because trees alone lose to BM25 on a different
+kind of collection.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from linker.scoring.ranking.groups import names_of
 from linker.scoring.ranking.ranker import Ranker, blended
 from linker.scoring.ranking.training import Training, TrainingLists, grow, lists_of
 
-NAME = "pooled"  # what `--rerank` calls it
+NAME = "pooled"  # its name for `--rerank`
 FOLDER = Path(__file__).with_name("pooled")
-TREES = 100  # more of them know the collections that they learned from better, and others worse
+TREES = 100  # more trees fit their training collections better, and others worse
 BLEND = 1.0
 
 
 def load() -> Ranker:
-    """Return the ranker that comes with linker."""
+    """Return linker's default ranker."""
     return folder.load(FOLDER)
 
 
 def measured(pool: Pool, relevant: BoolArray, found: int) -> Training:
-    """Return the ranker that comes with linker as if it had been trained, with its figures on queries' candidates."""
+    """Return linker's default ranker as if newly trained, with its figures on queries' candidates."""
     ranker = load()
     figures: list[float] = []
     for scores in (ranker.scores(pool), np.broadcast_to(-np.arange(relevant.shape[1]), relevant.shape)):
@@ -48,10 +48,10 @@ def measured(pool: Pool, relevant: BoolArray, found: int) -> Training:
 def learn(
     parts: Sequence[tuple[Pool, BoolArray]], seed: int = 0, about: Mapping[str, object] | None = None
 ) -> tuple[Ranker, str]:
-    """Return a ranker of several collections, and its trees' text.
+    """Return a ranker learned from several collections, and its trees' text.
 
     Each part holds a collection's pool and which of its candidates are relevant (bool [n, c]). The probabilities are
-    fitted on each collection's scores by trees of the others, so that they are those of a collection not seen.
+    fitted on each collection's scores from trees of the others, so they hold for unseen collections.
 
     Raises InputError for a single collection.
     """
@@ -75,7 +75,7 @@ def learn(
 
 
 def _blended(forest: Forest, pool: Pool, lists: TrainingLists) -> Float64Array:
-    """Return the scores [n, c] of a pool's candidates, whose lists are given; 0 if there is none."""
+    """Return the blended scores [n, c] of a pool's candidates, from its lists; 0 if there is none."""
     scores = np.full(pool.rows.shape, -np.inf)
     scores[pool.valid] = forest.scores(lists.x)
     return np.where(pool.valid, blended(scores, pool, BLEND), 0)

@@ -1,4 +1,4 @@
-"""The learned ranker: orders the candidates of a query, and says how likely each of them is the link."""
+"""The learned ranker: orders the candidates of a query, and estimates how likely each of them is the link."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from linker.scoring.ranking.forest import Forest
 from linker.scoring.ranking.groups import names_of, with_group
 
 BATCH = 256  # queries described at a time
-BLENDED = ("blend.bm25",)  # what a blend adds to the trees, among the contributions
-EQUAL = 1e-9  # scores of a query whose standard deviation is no larger are taken for equal
+BLENDED = ("blend.bm25",)  # additional contribution of a blend
+EQUAL = 1e-9  # scores of a query with a standard deviation up to this count as equal
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Ranker:
     """Trees over the features `names` of candidates, and the calibration of their scores.
 
     `encoder` is the fingerprint of the encoder that gave the cosines, or ""; `about` says how the ranker was trained.
-    With a `blend` above 0, the score is the z-score of the trees' within the query, plus `blend` times BM25's.
+    With a `blend` above 0, the score is the trees' z-score within the query, plus `blend` times BM25's z-score.
     """
 
     pool: PoolSettings
@@ -61,7 +61,7 @@ class Ranker:
 
     @cached_property
     def _used(self) -> Int64Array:
-        """The places of the trees' features among those of a group."""
+        """The positions of the trees' features among a group's features."""
         places = {name: place for place, name in enumerate(names_of(self.names))}
         return np.array([places[name] for name in self.forest.names], dtype=np.int64)
 
@@ -105,16 +105,16 @@ class Ranker:
 def blended(scores: Float64Array, pool: Pool, blend: float) -> Float64Array:
     """Return z(scores) + `blend` · z(BM25) over the candidates of each query, −inf where there is none."""
     bm25 = pool.features[:, :, pool.names.index("bm25")]
-    # A sum of leaves that are all equal has a deviation of rounding errors.
+    # If all sums of leaves are equal, their deviation is only rounding error.
     trees, words = (zscores(values, pool.valid, least=EQUAL) for values in (scores, bm25))
     return np.where(pool.valid, trees + blend * words, -np.inf)
 
 
 @dataclass(frozen=True)
 class Moved:
-    """What makes up the score of a candidate: start + the sum of `features` + rest.
+    """The parts of a candidate's score: start + the sum of `features` + rest.
 
-    `start` is the same for all candidates of a query, `features` has the largest contributions by feature, the largest
+    `start` is the same for all candidates of a query, `features` has the largest contributions by feature, largest
     first, and `rest` is the sum of the others.
     """
 
@@ -124,7 +124,7 @@ class Moved:
 
 
 def contributions(ranker: Ranker, pool: Pool, top: int) -> list[Moved]:
-    """Return what moved the score of each candidate of one query, in the pool's order, with its `top` features.
+    """Return the contributions to each candidate's score for one query, in the pool's order, with `top` features.
 
     The z-score of a blend is linear in the scores of a query, and so are its contributions.
     """

@@ -1,4 +1,4 @@
-"""Searching with a learned ranker: it orders the candidates; where more are asked for, the first stage's follow."""
+"""Searching with a learned ranker: it orders the candidates, followed by the first stage's if more are needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RankedSearch:
     """A ranker over one opened index."""
 
     def __init__(self, collection: AnyCollection, ranker: Ranker, embed: Embed | None) -> None:
-        """`embed` turns texts into vectors, float32 [n, dim]. Raises InputError if the encoder is another one."""
+        """`embed` turns texts into vectors, float32 [n, dim]. Raises InputError if the encoder does not match."""
         record = collection.manifest.encoder
         if ranker.encoder and (record is None or record.fingerprint != ranker.encoder):
             raise InputError(
@@ -32,7 +32,7 @@ class RankedSearch:
         self._gatherer = Gatherer(collection, ranker.pool, embed if ranker.encoder else None)
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> Answer:
-        """Return the top k of the candidates of each text; scores are P(link), of texts that are asked together.
+        """Return the top k candidates of each text; scores are P(link), for texts asked together.
 
         Raises BackendUnavailableError if a retriever cannot answer.
         """
@@ -53,7 +53,7 @@ class RankedSearch:
         return Answer(hits, mode, reranked=True, ranker=self.ranker.fingerprint)
 
     def explain(self, text: str, top: int = 8) -> tuple[Pool, Ranked, list[Moved]]:
-        """Return a text's candidates, in the pool's and in the ranker's order, and what moved the score of each.
+        """Return a text's candidates, in the pool's and in the ranker's order, and the contributions to each score.
 
         The last is in the ranker's order, and names the `top` features with the largest contributions.
         """
@@ -65,7 +65,7 @@ class RankedSearch:
 
 
 def followed(answer: Answer, first: Answer, k: int) -> Answer:
-    """Return an answer whose hits are followed by those of the first stage that it lacks, k in all.
+    """Return an answer with its hits followed by the first stage's other hits, k in total.
 
     Their scores are −1, −2, …: below any probability, in the first stage's order.
     """
@@ -80,7 +80,7 @@ def followed(answer: Answer, first: Answer, k: int) -> Answer:
 
 
 def folder_name(folder: Path) -> str:
-    """Return 16 hexadecimal digits that stand for the content of a ranker's folder."""
+    """Return 16 hexadecimal digits that identify the content of a ranker's folder."""
     digest = xxhash.xxh3_128()
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())

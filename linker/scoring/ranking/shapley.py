@@ -1,4 +1,4 @@
-"""What each feature adds to a forest's scores: Shapley values over the paths of the trees.
+"""The contribution of each feature to a forest's scores: Shapley values over the paths of the trees.
 
 The value of a set of features is the tree's expectation if only they are known: at a split on another feature, each
 side counts by its share of the training rows (TreeSHAP, "path-dependent": Lundberg et al., "From local explanations to
@@ -32,9 +32,9 @@ class Part(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """All leaves of a forest that have a path: `value` [leaves], and where each one's parts begin, `first` [leaves].
+    """All leaves of a forest with a path: `value` [leaves], and the start of each leaf's parts, `first` [leaves].
 
-    The parts are arrays `feature`, `low`, `high`, `share`, and `leaf`, the number of the leaf, all [parts]; `expected`
+    The parts are arrays `feature`, `low`, `high`, `share`, and `leaf`, the leaf's index, all [parts]; `expected`
     is the mean score of the training rows.
     """
 
@@ -49,7 +49,7 @@ class Paths(NamedTuple):
 
 
 def paths_of(trees: Sequence[Tree]) -> Paths:
-    """Return the paths of trees that know the training rows of their leaves."""
+    """Return the paths of trees with known training rows per leaf."""
     found = [leaf for tree in trees for leaf in _leaves(tree)]
     sizes = np.array([len(parts) for _, parts, _ in found], dtype=np.int64)
     columns = np.array([part for _, parts, _ in found for part in parts], dtype=np.float64).reshape(-1, 4)
@@ -85,7 +85,7 @@ def _leaves(tree: Tree) -> Iterator[tuple[float, list[Part], float]]:
 
 
 def _rows_below(tree: Tree) -> dict[int, int]:
-    """Return the number of training rows of each split and leaf, by its number as a child."""
+    """Return the number of training rows of each split and leaf, by its index as a child."""
     assert tree.count is not None
     rows = {-1 - leaf: int(count) for leaf, count in enumerate(tree.count)}
     for node in range(len(tree.feature) - 1, -1, -1):  # a split comes after its parent
@@ -94,9 +94,10 @@ def _rows_below(tree: Tree) -> dict[int, int]:
 
 
 def contributions(paths: Paths, x: AnyArray, features: int) -> Float64Array:
-    """Return float64 [n, features + 1]: what each feature adds to each row's score, and the expected score last.
+    """Return float64 [n, features + 1]: each feature's contribution to each row's score, with the expected score
+    last.
 
-    `x` is [n, features]; a line adds up to the row's score.
+    `x` is [n, features]; a row's values add up to its score.
     """
     out = np.zeros((len(x), features + 1))
     out[:, -1] = paths.expected

@@ -1,7 +1,7 @@
 """Training of a ranker: LambdaMART over the candidates of judged queries, cross-validated and calibrated.
 
-Burges, "From RankNet to LambdaRank to LambdaMART" (2010), as LightGBM grows it. The number of trees and the calibration
-come from scores out of fold; the trees that are kept learn from all queries.
+Burges, "From RankNet to LambdaRank to LambdaMART" (2010), as LightGBM grows it. The number of trees and the
+calibration come from out-of-fold scores; the final trees learn from all queries.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from linker.scoring.ranking.forest import Forest, compact
 from linker.scoring.ranking.groups import names_of, with_group
 from linker.scoring.ranking.ranker import Ranker
 
-FEWEST = 100  # queries with a relevant candidate
+FEWEST = 100  # minimum queries with a relevant candidate
 STEPS = (25, 50, 75, 100, 150, 200, 250, 300, 400)  # numbers of trees to choose from
-GOOD_ENOUGH = 0.0005  # of MRR: fewer trees are chosen if they lose less
+GOOD_ENOUGH = 0.0005  # MRR: fewer trees are chosen if they lose less than this
 PARAMETERS = {
     "objective": "lambdarank", "label_gain": [0, 1], "lambdarank_truncation_level": 10, "learning_rate": 0.05,
     "feature_fraction": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 5.0, "max_bin": 127,
@@ -43,7 +43,7 @@ class TrainingLists:
     relevant: BoolArray
 
     def part(self, chosen: BoolArray) -> TrainingLists:
-        """Return the lists that `chosen` (bool [n]) marks."""
+        """Return the lists marked in `chosen` (bool [n])."""
         inside = np.repeat(chosen, self.sizes)
         return TrainingLists(self.x[inside], self.sizes[chosen], self.relevant[inside])
 
@@ -92,7 +92,7 @@ class Training:
     ranker: Ranker
     text: str
     queries: int
-    found: int  # with a relevant document among the candidates
+    found: int  # queries with a relevant candidate
     mrr: float
     success: float
     mrr_before: float
@@ -154,9 +154,9 @@ def _out_of_fold(
     seed: int,
     advance: Callable[[str], object],
 ) -> tuple[list[Float64Array], list[Forest]]:
-    """Return for each number of trees of STEPS the scores [n, c] of every list by trees that never saw it.
+    """Return, for each number of trees in STEPS, the scores [n, c] of every list by trees that never saw it.
 
-    `fold` [n] says which fold a list is in; the second are the most trees of each fold, which never saw its lists.
+    `fold` [n] is the fold of each list; the second value has each fold's largest forest, which never saw its lists.
     """
     out = [np.full(valid.shape, -np.inf) for _ in STEPS]
     forests = []
@@ -174,7 +174,7 @@ def _out_of_fold(
 
 
 def _hidden(pool: Pool, relevant: BoolArray, fold: Int64Array, forests: Sequence[Forest]) -> Float64Array:
-    """Return the scores [n, c] of the other candidates where the relevant ones are none, by each fold's trees."""
+    """Return the scores [n, c] of the other candidates without the relevant ones, by each fold's trees."""
     others = pool.without(relevant)
     lists = lists_of(others, relevant)
     scores = np.full(others.rows.shape, -np.inf)

@@ -44,14 +44,14 @@ from linker.server.shelf import Shelf
 ROUTES = (
     search, embeddings, rerank, starting, jobs, indexes, administration, many, documents, evaluate, status,
 )  # fmt: skip
-PATHS = ("/v1/", "/metrics", *OPEN)  # those that the API answers where a page has the rest
+PATHS = ("/v1/", "/metrics", *OPEN)  # the API's paths if a page has the rest
 DESCRIPTION = (
     "Search indexes, change their documents, and evaluate runs. Errors are problem details (RFC 9457)."
 )
 
 
 def service_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
-    """Return the application of the API alone; `shelf` holds what is open for others, too.
+    """Return the application of the API alone; `shelf` holds open indexes shared with others.
 
     Raises InputError or IndexesError if an index cannot be opened.
     """
@@ -88,8 +88,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 @contextlib.contextmanager
 def _reloading(service: Service) -> Iterator[None]:
-    """Read tokens and indexes again at SIGHUP; a mistake in them is logged, and what was there before stays."""
-    if threading.current_thread() is not threading.main_thread():  # which alone receives signals
+    """Reread tokens and indexes at SIGHUP; a mistake in them is logged, and the previous ones stay."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield
         return
     loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
@@ -123,7 +123,7 @@ def described(app: FastAPI) -> dict[str, Any]:
         schemas = made.setdefault("components", {}).setdefault("schemas", {})
         for name in ("HTTPValidationError", "ValidationError"):  # ours are problem details
             schemas.pop(name, None)
-        for model in (ProblemDetails, EvaluateRequest):  # which no route reads or answers by itself
+        for model in (ProblemDetails, EvaluateRequest):  # no route declares these itself
             schemas[model.__name__] = model.model_json_schema()
         app.openapi_schema = made
     return app.openapi_schema
@@ -137,7 +137,7 @@ class Joined:
         self.drain: Callable[[], None] = api.state.service.drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on by its path."""
+        """Dispatch a request by its path."""
         if scope["type"] == "lifespan":
             return await self._live(scope, receive, send)
         app: ASGIApp = self._api if scope.get("path", "").startswith(PATHS) else self._page

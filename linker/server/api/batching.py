@@ -1,8 +1,8 @@
-"""Searches that wait together become one call of the engine: encoded, scanned and scored as one batch.
+"""Waiting searches become one call of the engine: encoded, scanned and scored as one batch.
 
-A search that comes while nothing runs begins at once. Those that come while one with the same options runs wait for its
-end and go together. After a batch of several, the next one waits up to a window for as many, since the same callers
-often ask again at once. Searches with other options, or of another owner, run beside.
+A search that arrives while nothing runs begins at once. Searches that arrive while one with the same options runs
+wait for its end and are batched. After a batch of several, the next one waits up to a window for as many, since the
+same callers often search again at once. Searches with other options, or by another owner, run in parallel.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from linker.server.api.pool import OWNER, BusyError
 
 WINDOW = 0.002  # seconds
 MOST = 64  # texts per batch
-CAPACITY = 1024  # searches of one owner that may wait
+CAPACITY = 1024  # maximum waiting searches per owner
 
 OptionsT = TypeVar("OptionsT", bound=Hashable)
 Run = Callable[[Callable[[], Answer]], Awaitable[Answer]]
@@ -33,7 +33,7 @@ class _WaitingSearch:
     future: asyncio.Future[Answer]
 
     def answer(self, answer: Answer) -> None:
-        if not self.future.done():  # else the caller has given up
+        if not self.future.done():  # otherwise the caller has given up
             self.future.set_result(answer)
 
     def fail(self, error: Exception) -> None:
@@ -42,7 +42,7 @@ class _WaitingSearch:
 
 
 class _Lane:
-    """The searches with the same options that wait, in order of arrival."""
+    """The waiting searches with the same options, in order of arrival."""
 
     def __init__(self) -> None:
         self.waiting: dict[_WaitingSearch, None] = {}
@@ -64,7 +64,7 @@ class _Lane:
             await asyncio.wait_for(self._filled.wait(), window)
 
     def take(self, most: int) -> list[_WaitingSearch]:
-        """Remove and return the first searches: together at most `most` texts, or one search of any size."""
+        """Remove and return the first searches: at most `most` texts in total, or one search of any size."""
         taken: list[_WaitingSearch] = []
         for one in self.waiting:
             most -= len(one.texts)
@@ -79,9 +79,9 @@ class _Lane:
 class Batcher(Generic[OptionsT]):
     """Answers the searches of one event loop in batches.
 
-    Each answer is that of `search` to the caller's texts alone, but for the last digits of scores where an encoder's
-    vectors depend on what is encoded beside. An error reaches the caller whose texts raise it; a
-    BackendUnavailableError, which is no text's fault, reaches all callers of the batch.
+    Each answer is that of `search` for the caller's texts alone, except for the last digits of scores if an encoder's
+    vectors depend on the rest of the batch. An error reaches the caller whose texts raise it; a
+    BackendUnavailableError, which no text causes, reaches all callers in the batch.
     """
 
     def __init__(
@@ -95,8 +95,8 @@ class Batcher(Generic[OptionsT]):
     ) -> None:
         """Answer by `search(texts, options)`, which `run` calls in a thread.
 
-        `window`: seconds. `most` is asked before each batch for its size, in texts. `capacity`: searches of one
-        owner that may wait.
+        `window`: seconds. `most` is called before each batch for its maximum size, in texts. `capacity`: maximum
+        waiting searches per owner.
         """
         self._search, self._run = search, run
         self._window, self._most, self._capacity = window, most, capacity
@@ -107,11 +107,11 @@ class Batcher(Generic[OptionsT]):
 
     @property
     def waiting(self) -> int:
-        """How many searches wait to begin."""
+        """The number of searches waiting to begin."""
         return sum(len(lane.waiting) for lane in self._lanes.values())
 
     async def search(self, texts: Sequence[str], options: OptionsT) -> Answer:
-        """Return the answer to `texts`. Raises BusyError if too many wait, and what `search` raises."""
+        """Return the answer to `texts`. Raises BusyError if too many wait, and the errors of `search`."""
         owner = OWNER.get()
         waiting = sum(len(lane.waiting) for (whose, _), lane in self._lanes.items() if whose == owner)
         if waiting >= self._capacity:
@@ -127,7 +127,7 @@ class Batcher(Generic[OptionsT]):
         try:
             return await one.future
         finally:
-            lane.waiting.pop(one, None)  # a caller that gave up is not searched for
+            lane.waiting.pop(one, None)  # no search for a caller that gave up
 
     async def _serve(self, lane: _Lane, options: OptionsT) -> None:
         while batch := lane.take(self._most()):

@@ -17,14 +17,14 @@ from linker.engine.engine import Engine
 from linker.server.api.served import Served
 from linker.server.errors import ProblemError
 
-BATCH_DOCUMENTS, BATCH_BYTES = 10_000, 16 << 20  # of one commit; nothing else of the body is held
-MOST_BAD = 10_000  # lines that cannot be used before the rest is refused
-RETRIES = 3  # where another process adds the same documents meanwhile
+BATCH_DOCUMENTS, BATCH_BYTES = 10_000, 16 << 20  # maximum per commit; nothing else of the body is held
+MOST_BAD = 10_000  # unusable lines after which the rest is refused
+RETRIES = 3  # if another process adds the same documents meanwhile
 
 
 @dataclass(slots=True)
 class LineCounts:
-    """What has become of the lines so far; `quarantined`: number of the line and why it cannot be used."""
+    """Outcome of the lines so far; `quarantined`: line number and why the line cannot be used."""
 
     index: str
     lines: int = 0
@@ -44,13 +44,14 @@ class LineCounts:
 
 
 class LineCutter:
-    """Cuts blocks of bytes into lines; of a line beyond `limit`, only its size is kept."""
+    """Splits blocks of bytes into lines; for a line longer than `limit`, only its size is kept."""
 
     def __init__(self, limit: int = MAX_LINE) -> None:
         self._limit, self._head, self._size, self._number = limit, bytearray(), 0, 0
 
     def feed(self, block: bytes) -> Iterator[Line]:
-        """Yield the lines that end in this block: number from 1, content (nothing beyond the limit), size in bytes."""
+        """Yield the lines that end in this block: number from 1, content (none if beyond the limit), size in
+        bytes."""
         *whole, tail = block.split(b"\n")
         for piece in whole:
             self._take(piece)
@@ -58,7 +59,7 @@ class LineCutter:
         self._take(tail)
 
     def end(self) -> Iterator[Line]:
-        """Yield what stands after the last newline, if anything."""
+        """Yield the rest after the last newline, if any."""
         if self._size:
             yield self._line()
 
@@ -80,16 +81,16 @@ class DocumentStream:
     """One stream of documents on its way into an index."""
 
     def __init__(self, served: Served, *, replace: bool) -> None:
-        """With `replace`, a document replaces that of the same id, also one that came before it in the stream."""
+        """With `replace`, a document replaces any with the same id, even one earlier in the stream."""
         self._served, self._replace = served, replace
-        self._pending: dict[str, tuple[int, Document]] = {}  # each with the number of its line
+        self._pending: dict[str, tuple[int, Document]] = {}  # each with its line number
         self._bytes = 0
         self.report = LineCounts(served.name)
 
     async def take(self, stream: AsyncIterator[bytes]) -> LineCounts:
         """Take all lines, in one commit per batch, and return the report.
 
-        Raises what adding raises, with the batches before committed, and ProblemError if too many lines are bad.
+        Raises the errors of adding, with earlier batches committed, and ProblemError if too many lines are bad.
         """
         splitter = LineCutter()
         async for block in stream:
@@ -118,7 +119,7 @@ class DocumentStream:
             await self._commit()
 
     def _keep(self, number: int, document: Document) -> None:
-        """Keep a document for the next commit. Raises UnusableError if its id has come before."""
+        """Keep a document for the next commit. Raises UnusableError if its id has occurred before."""
         if document.id in self._pending:
             if not self._replace:
                 raise UnusableError(_duplicate(document.id))
@@ -140,7 +141,7 @@ class DocumentStream:
             try:
                 if batch:
                     engine.add([document for _, document in batch.values()], replace=self._replace)
-            except DuplicateIdError:  # another process has added one since
+            except DuplicateIdError:  # another process has added it since
                 if attempt == RETRIES - 1:
                     raise
                 continue

@@ -1,4 +1,4 @@
-"""Changes of single documents; those that wait for the one before them are made together, in one commit."""
+"""Changes of single documents; waiting changes are made together, in one commit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from indexes.interface import Document
 from linker.server.api.pool import OWNER, BusyError
 
 MOST = 256  # changes in a commit
-WINDOW = 0.01  # seconds that a commit waits for the clients of the last one, a fraction of what it takes
+WINDOW = 0.01  # seconds that a commit waits for the last commit's clients, a fraction of its duration
 
 Change = Document | str  # a document to put, or the id of one to delete
 Apply = Callable[[Sequence[Change]], list[bool]]
@@ -22,7 +22,7 @@ Run = Callable[[Callable[[], list[bool]]], Awaitable[list[bool]]]
 
 @dataclass(eq=False, slots=True)
 class _WaitingChange:
-    """A change, and where its result is waited for."""
+    """A change, and the future for its result."""
 
     change: Change
     owner: str
@@ -30,12 +30,12 @@ class _WaitingChange:
 
 
 class Changes:
-    """Makes the changes that one event loop asks for, in their order."""
+    """Makes the changes requested in one event loop, in order."""
 
     def __init__(self, apply: Apply, run: Run, *, capacity: int) -> None:
-        """Make changes by `apply`, as `Engine.apply` does, which `run` calls in a thread when it may write.
+        """Make changes with `apply`, like `Engine.apply`, which `run` calls in a thread when it may write.
 
-        `capacity`: changes of one owner that may wait.
+        `capacity`: maximum waiting changes per owner.
         """
         self._apply, self._run, self._capacity = apply, run, capacity
         self._waiting: dict[_WaitingChange, None] = {}
@@ -43,10 +43,10 @@ class Changes:
         self._wanted, self._enough = 0, asyncio.Event()
 
     async def make(self, change: Change) -> bool:
-        """Make a change durable; return whether there was a document of that id just before it.
+        """Make a change durable; return whether a document with that id existed just before it.
 
-        Raises BusyError if too many wait, and what `apply` raises. A caller that gives up before its change has
-        begun takes it back.
+        Raises BusyError if too many wait, and the errors of `apply`. If a caller gives up before its change has
+        begun, the change is withdrawn.
         """
         owner = OWNER.get()
         if sum(one.owner == owner for one in self._waiting) >= self._capacity:
@@ -56,7 +56,7 @@ class Changes:
         if len(self._waiting) >= self._wanted:
             self._enough.set()
         if self._task is None:
-            # In a context of its own: it works for all owners.
+            # In its own context: it works for all owners.
             self._task = asyncio.create_task(self._serve(), context=contextvars.Context())
         try:
             return await one.future
@@ -72,9 +72,9 @@ class Changes:
             self._task = None
 
     async def _fill(self, clients: int) -> None:
-        """Wait a moment until all of several clients have asked for their next change.
+        """Wait a moment until all of several clients have requested their next change.
 
-        Otherwise two halves of them would take turns, and each wait for the commit of the other.
+        Otherwise two halves of them would take turns, each waiting for the other's commit.
         """
         self._wanted, self._enough = clients, asyncio.Event()
         if len(self._waiting) < clients > 1:
@@ -84,15 +84,15 @@ class Changes:
     def _take(self) -> list[_WaitingChange]:
         taken = list(self._waiting)[:MOST]
         for one in taken:
-            self._waiting.pop(one, None)  # it may have been taken back meanwhile
+            self._waiting.pop(one, None)  # it may have been withdrawn meanwhile
         return taken
 
     async def _commit(self, take: Callable[[], list[_WaitingChange]]) -> int:
-        """Make the changes that `take` returns; return how many they were."""
+        """Make the changes that `take` returns; return how many there were."""
         batch: list[_WaitingChange] = []
 
         def apply() -> list[bool]:
-            batch.extend(take())  # now, since more have come while others were writing
+            batch.extend(take())  # only now, since more have arrived while others were writing
             return self._apply([one.change for one in batch]) if batch else []
 
         try:
@@ -106,7 +106,7 @@ class Changes:
         return len(batch)
 
     async def _failed(self, batch: Sequence[_WaitingChange], error: Exception) -> None:
-        """Make each change of a failed batch by itself, unless no change can be the reason."""
+        """Make each change of a failed batch separately, unless no change can be the reason."""
         if len(batch) > 1 and not isinstance(error, BackendUnavailableError | LockedError):
             for one in batch:
                 await self._commit(lambda one=one: [one])  # type: ignore[misc] # bound now

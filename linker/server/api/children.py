@@ -1,6 +1,6 @@
-"""Work on what one client sends, in a process of its own, which ends with the request: no event loop waits for it.
+"""Work on one client's body in a separate process, which ends with the request: no event loop waits for it.
 
-A thread would not do: whoever reads a JSON of 16 MiB holds the interpreter for seconds, which everybody else needs.
+A thread would not do: parsing 16 MiB of JSON holds the interpreter, which everybody else needs, for seconds.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import orjson
 
 from linker.server.api.pool import BusyError
 
-LARGE = 256 << 10  # bytes of a body that is read in the server only once it is known to fit its description
-MOST_TOLD = 100  # fields that are wrong
+LARGE = 256 << 10  # bytes; a larger body is read in the server only once it is known to be valid
+MOST_TOLD = 100  # invalid fields reported
 MOST_SHOWN = 100  # values of a list in the short form of a request
 NICE = 10  # searches go first
 
 
 async def run(module: str, *arguments: str, body: bytes) -> bytes:
-    """Return what a module prints, which is run for a body; where the caller gives up, it is killed.
+    """Return the output of a module run on a body; if the caller gives up, it is killed.
 
     Raises BusyError if something else has ended it, such as a lack of memory.
     """
@@ -43,10 +43,11 @@ async def run(module: str, *arguments: str, body: bytes) -> bytes:
 
 
 def read(body: bytes, module: str, path: str) -> bytes:
-    """Return what the body of a request to a route holds; the route is the one with this path in a module.
+    """Return the contents of a request body; its route is the one with this path in a module.
 
-    A first line has the "errors" and, where there are none and the work is for a job, the "request" in a short form:
-    its lists cut to MOST_SHOWN values. The specification of the job follows, so that the server need not read it.
+    The first line has the "errors" and, if there are none and the work is for a job, the "request" in a short form:
+    its lists truncated to MOST_SHOWN values. The specification of the job follows, so that the server need not read
+    it.
     """
     field = next(r for r in importlib.import_module(module).router.routes if r.path == path).body_field
     try:
@@ -66,7 +67,7 @@ def _shortened(value: Any) -> Any:
 
 
 def told(errors: Any) -> list[dict[str, Any]]:
-    """Return the first errors of pydantic, without the values that were sent."""
+    """Return the first pydantic errors, without the values sent."""
     return [{name: each[name] for name in ("type", "loc", "msg")} for each in errors[:MOST_TOLD]]
 
 

@@ -1,4 +1,4 @@
-"""Evaluations: small ones in the server, others in a process of their own, which ends with the request."""
+"""Evaluations: small ones in the server, others in a separate process, which ends with the request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linker.evaluation.reading.trec import read_qrels, read_run
 from linker.server.api import children
 
 MOST_RUNS = 20
-SMALL = 64 << 10  # bytes of a request that is not worth a process
+SMALL = 64 << 10  # bytes; a smaller request is not worth a process
 
 Qrels = str | dict[str, dict[str, int]]
 Run = str | dict[str, dict[str, float]]
@@ -65,7 +65,7 @@ class EvaluateRequest(BaseModel):
 
 
 def answer(body: bytes) -> dict[str, Any]:
-    """Return what a request gets: `results`, or an `error`, or why its body is `invalid`."""
+    """Return the answer to a request: `results`, or an `error`, or why its body is `invalid`."""
     try:
         return {"results": _results(EvaluateRequest.model_validate(orjson.loads(body)))}
     except orjson.JSONDecodeError:
@@ -77,7 +77,7 @@ def answer(body: bytes) -> dict[str, Any]:
 
 
 async def in_process(body: bytes) -> dict[str, Any]:
-    """Return what `answer` does, from a process of its own; where the caller gives up, it is killed."""
+    """Return the result of `answer` from a separate process; if the caller gives up, it is killed."""
     found: dict[str, Any] = orjson.loads(await children.run("linker.server.api.evaluating", body=body))
     return found
 

@@ -1,4 +1,4 @@
-"""Why a document was found: its score by each retriever, and what moved a ranker's probability."""
+"""Why a document was found: its score from each retriever, and what moved a ranker's probability."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from linker.engine.engine import Engine
 from linker.scoring.ranking.ranker import Ranker
 
 MOST_TEXTS, MOST_K = 10, 100  # explaining costs a second search
-FEATURES = 8  # of a ranker, per document
+FEATURES = 8  # features of a ranker shown per document
 
 
 def explain(
     engine: Engine, texts: Sequence[str], answer: Answer, ranker: Ranker | None
 ) -> list[list[dict[str, Any]]]:
-    """Return for each hit of each text its scores by `bm25` and `dense`, and what makes up the `ranker`'s.
+    """Return for each hit of each text its scores from `bm25` and `dense`, and the parts of the `ranker`'s score.
 
-    A score is missing where the retriever is, or where the document shares no term with the text. Documents that a
-    commit has removed since have none.
+    A score is missing if the retriever is, or if the document shares no term with the text. Documents removed since
+    by a commit have none.
     """
     collection = engine.collection
     vectors = collection.hybrid.vectors
@@ -51,7 +51,7 @@ def _scores(
     collection: AnyCollection, retriever: RowSearch | TextSearch, query: Any, ids: Sequence[str]
 ) -> dict[str, float]:
     """Return the scores that a retriever gives to documents, by id."""
-    if collection.manifest.elastic:  # a server cannot be asked for rows
+    if collection.manifest.elastic:  # a server cannot be queried by row
         return {}
     known = [id_ for id_ in ids if id_ in collection.rows]
     if not known:
@@ -63,7 +63,7 @@ def _scores(
 
 
 def _moved(engine: Engine, text: str, ranker: Ranker, collection: AnyCollection) -> dict[str, dict[str, Any]]:
-    """Return what makes up the ranker's score of each candidate, by id."""
+    """Return the parts of the ranker's score for each candidate, by id."""
     _, ranked, moved = engine.ranked_search(ranker).explain(text, FEATURES)
     rows = [row for row in ranked.rows[0].tolist() if row >= 0]
     parts = [{"start": m.start, "features": dict(m.features), "rest": m.rest} for m in moved]

@@ -1,4 +1,4 @@
-"""What stands between the network and the API: tokens, rates and headers of every answer."""
+"""The layer between the network and the API: tokens, rates and headers of every answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from linker.server.guard.tokens import Principal
 from linker.server.guard.tokens import Scope as TokenScope
 
 OPEN = ("/health", "/ready", "/openapi.json")  # they need no token
-STREAMED = (":bulk", "/snapshot")  # the ends of the paths whose bodies are read piece by piece
+STREAMED = (":bulk", "/snapshot")  # suffixes of paths whose bodies are read piece by piece
 HEADERS = {
     **gate.HEADERS,
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -39,9 +39,9 @@ _bearer = HTTPBearer(auto_error=False, description="A token of the server's toke
 
 
 def require(scope: TokenScope) -> Any:
-    """Return the dependency of a route that needs a scope; it gives the `Principal`."""
+    """Return the dependency for a route that needs a scope; it provides the `Principal`."""
 
-    async def check(  # FastAPI calls what is not async in a thread
+    async def check(  # FastAPI calls non-async functions in a thread
         request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Principal:
         principal: Principal = request.state.principal
@@ -53,7 +53,7 @@ def require(scope: TokenScope) -> Any:
 
 
 def asked_by(service: Service) -> Callable[[Scope], gate.Asked]:
-    """Return what makes of a request what the API knows of it; its state gets `request_id` and `principal`."""
+    """Return a factory of the API's view of a request; the request's state gets `request_id` and `principal`."""
     rates = Rates(service.config.limits.rate)
     return lambda scope: _Asked(scope, service, rates)
 
@@ -98,7 +98,7 @@ class _Asked:
         headers.update({**HEADERS, "x-request-id": self._request_id})
 
     def refusal(self, error: BaseException) -> Response:
-        if not isinstance(error, Exception):  # the server ends before this request does
+        if not isinstance(error, Exception):  # the server shuts down before this request ends
             problem = ProblemError(503, "the server is ending: ask again", "ending", retry=1)
         else:
             problem = problem_of(error)

@@ -1,4 +1,4 @@
-"""The service's log: a line per request, as text or JSON, which never holds a text, an id of a document or a secret."""
+"""The service's log: a line per request, as text or JSON, never containing a text, a document id or a secret."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import orjson
 
 LogFormat = Literal["text", "json"]
 log = logging.getLogger("linker.service")
-WAITING = 10_000  # lines that wait to be written; more are lost
-FLUSH = 2.0  # seconds for the last of them
+WAITING = 10_000  # maximum lines waiting to be written; more are lost
+FLUSH = 2.0  # seconds to write the last of them
 
 
 class _Formatter(logging.Formatter):
-    """A line per record: time, level, message and the fields of the record, which are numbers and names of ours."""
+    """A line per record: time, level, message and the record's fields, which are our own numbers and names."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ def configure(kind: str = "text") -> None:
 
 
 class _Queued(logging.handlers.QueueHandler):
-    """Leaves the writing to a thread; where that cannot keep up, lines are lost rather than answers."""
+    """Leaves the writing to a thread; if it cannot keep up, lines are lost rather than answers."""
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         return record
@@ -60,7 +60,7 @@ class _Queued(logging.handlers.QueueHandler):
 
 @contextlib.contextmanager
 def aside() -> Iterator[None]:
-    """Write the log, and uvicorn's, in a thread: a stderr that nobody reads would stop every answer otherwise."""
+    """Write the log, and uvicorn's, in a thread: otherwise a stderr that nobody reads would block every answer."""
     handlers, loggers = log.handlers[:], (log, logging.getLogger("uvicorn"))
     if not handlers:  # nobody has configured it
         yield
@@ -88,12 +88,12 @@ def aside() -> Iterator[None]:
 
 
 def event(message: str, level: int = logging.INFO, **fields: Any) -> None:
-    """Log what happened, with fields."""
+    """Log an event, with fields."""
     log.log(level, message, extra={"fields": fields})
 
 
 def fault(request_id: str, error: BaseException) -> None:
-    """Log an error of ours by its type and where it was raised; its text may quote a document, so it is left out."""
+    """Log an internal error by its type and origin; its text may quote a document, so it is left out."""
     frames = [
         f"{frame.filename.rpartition('/')[2]}:{frame.lineno}:{frame.name}"
         for frame in traceback.extract_tb(error.__traceback__)[-8:]
@@ -104,5 +104,5 @@ def fault(request_id: str, error: BaseException) -> None:
 
 
 def name(text: str) -> str:
-    """Return a name that came in a header as it may stand in the log."""
+    """Return a name from a header in a form safe for the log."""
     return "".join(c for c in text if c.isprintable() and c != " ")[:64]

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: of this process, or of all workers where PROMETHEUS_MULTIPROC_DIR names a folder."""
+"""Metrics for Prometheus: of this process, or of all workers if PROMETHEUS_MULTIPROC_DIR names a folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHARED = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class ServerMetrics:
-    """What is counted and measured. Of several workers, counts are summed and memory is listed for each."""
+    """Counters and gauges. With several workers, counts are summed and memory is listed for each."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -65,7 +65,7 @@ class ServerMetrics:
         self._looked = -math.inf
 
     def began(self) -> None:
-        """Count a request that is being answered, until `request` is called for it."""
+        """Count a request as in progress until `request` is called for it."""
         self._running.inc()
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
@@ -82,7 +82,7 @@ class ServerMetrics:
             self._degraded.labels(index).inc()
 
     def is_due(self) -> bool:
-        """Return whether gauges that other workers read are older than a second; the next call says no."""
+        """Return whether gauges that other workers read are older than a second; the next call returns False."""
         now = time.monotonic()
         is_due = SHARED in os.environ and now - self._looked > 1
         if is_due:
@@ -90,7 +90,7 @@ class ServerMetrics:
         return is_due
 
     def look(self, pending: int, indexes: Mapping[str, tuple[int, int]]) -> None:
-        """Set the gauges to what holds now: calls that run or wait, and documents and generation of each index."""
+        """Set the gauges to current values: calls running or waiting, and documents and generation of each index."""
         for name, (documents, generation) in indexes.items():
             self._documents.labels(name).set(documents)
             self._generation.labels(name).set(generation)
@@ -107,7 +107,7 @@ class ServerMetrics:
 
 
 def _resident() -> int:
-    """Return the resident memory in bytes; 0 where the system does not say."""
+    """Return the resident memory in bytes; 0 if the system does not report it."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGESIZE")

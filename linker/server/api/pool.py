@@ -1,4 +1,4 @@
-"""Threads for what would hold up the event loop, shared fairly by those whose requests are answered."""
+"""Threads for work that would block the event loop, shared fairly among the owners of requests."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 from linker.base.errors import LinkerError
 
 T = TypeVar("T")
-OWNER: ContextVar[str] = ContextVar("owner", default="")  # whose request is answered
+OWNER: ContextVar[str] = ContextVar("owner", default="")  # the owner of the current request
 
 
 class BusyError(LinkerError):
-    """More searches wait than the server takes; the caller may ask again later."""
+    """More searches wait than the server accepts; the caller may retry later."""
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class _Call:
-    """A call, and where its result is waited for."""
+    """A call, and the future for its result."""
 
     call: Callable[[], Any]
     owner: str
@@ -31,7 +31,8 @@ class _Call:
 
 
 class FairPool:
-    """Calls of several owners take turns, and one never has all threads; beyond `waiting` of one, more are refused.
+    """Calls of several owners take turns, and no owner gets all threads; beyond `waiting` per owner, calls are
+    refused.
 
     Only one event loop may use it.
     """
@@ -40,19 +41,19 @@ class FairPool:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._threads, self._share = threads, max(1, threads - 1)
         self.waiting = waiting
-        self._queues: OrderedDict[str, deque[_Call]] = OrderedDict()  # who had a turn last is last
-        self._held: Counter[str] = Counter()  # calls of an owner that run or wait
+        self._queues: OrderedDict[str, deque[_Call]] = OrderedDict()  # the owner served last is last
+        self._held: Counter[str] = Counter()  # running or waiting calls per owner
         self._running: Counter[str] = Counter()
 
     @property
     def pending(self) -> int:
-        """How many calls run or wait."""
+        """The number of calls running or waiting."""
         return self._held.total()
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Return the result of a call in a thread. Raises BusyError if too many of its owner wait already.
+        """Return the result of a call in a thread. Raises BusyError if too many of its owner's calls already wait.
 
-        Where the caller gives up, a call that has begun runs to its end, and counts until then.
+        If the caller gives up, a call that has begun runs to its end, and counts until then.
         """
         owner = OWNER.get()
         if self._held[owner] >= self._threads + self.waiting:
@@ -64,7 +65,7 @@ class FairPool:
         return await future
 
     async def run_each(self, calls: Iterable[Callable[[], T]]) -> list[T]:
-        """Return the results of calls one after another; others have turns between them, and giving up ends them."""
+        """Return the results of calls one after another; others get turns in between, and giving up ends them."""
         return [await self.run(call) for call in calls]
 
     def _begin(self) -> None:
@@ -86,7 +87,7 @@ class FairPool:
     def _ended(self, one: _Call, inner: asyncio.Future[Any]) -> None:
         self._running[one.owner] -= 1
         self._release(one)
-        error = None if inner.cancelled() else inner.exception()  # fetched also where nobody waits for it
+        error = None if inner.cancelled() else inner.exception()  # fetched even if nobody waits for it
         if one.future.cancelled():
             pass
         elif inner.cancelled():

@@ -35,7 +35,7 @@ def response(problem: ProblemError, request_id: str) -> Response:
 
 
 def register(app: FastAPI) -> None:
-    """Answer errors of an application with problem details; the guard answers those that are nobody's."""
+    """Answer an application's errors with problem details; the guard answers all others."""
     for kind in (RequestValidationError, HTTPException, *KNOWN):
         app.add_exception_handler(kind, _handle)
 
@@ -45,6 +45,6 @@ async def _handle(request: Request, error: Exception) -> Response:
     if problem.status_code == 500:
         logs.fault(request_id, error)
     service = request.app.state.service
-    for served in service.indexes.values():  # where an index lies on the disk is nobody's business
+    for served in service.indexes.values():  # clients must not learn where an index is on disk
         problem.detail = served.without_paths(problem.detail)
     return response(problem, request_id)

@@ -1,4 +1,4 @@
-"""The open indexes: searches run in bounded pools of threads, changes of an index one after another."""
+"""The open indexes: searches run in bounded thread pools, changes of an index one after another."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from linker.server.shelf import Shelf
 
 T = TypeVar("T")
 FOLLOW = 1.0  # seconds
-SMALL_TEXTS, SMALL_CHARACTERS, SMALL_K = 8, 20_000, 100  # of a search that is made at once
+SMALL_TEXTS, SMALL_CHARACTERS, SMALL_K = 8, 20_000, 100  # limits of a search that is run at once
 HEAVY_THREADS = 2  # no owner has both
-PART, CALIBRATED_PART = 16, 200  # texts of a larger one that are searched for without a break
+PART, CALIBRATED_PART = 16, 200  # texts of a larger search between two breaks
 
 
 class Served:
-    """One index by its name on the wire."""
+    """One index, by its name in requests."""
 
     def __init__(self, name: str, engine: Engine, pool: FairPool, heavy: FairPool) -> None:
         self.name, self.engine, self._pool, self._heavy = name, engine, pool, heavy
@@ -49,31 +49,32 @@ class Served:
 
     @property
     def waiting(self) -> int:
-        """How many searches wait to begin."""
+        """The number of searches waiting to begin."""
         return self._batcher.waiting
 
     @property
     def names(self) -> dict[str, str]:
-        """What stands on the wire for the directories: of several, the last part of the name of each."""
+        """Names for the directories in answers: of several, the last part of each path."""
         shards = {str(d): d.name for d in self.engine.directories if d != self.engine.directory}
         directory = self.engine.directory
         return {**shards, str(directory): self.name, shown(directory): self.name}
 
     def without_paths(self, text: str) -> str:
-        """Return a text in which names stand for directories: where they lie on the disk is nobody's business."""
+        """Return a text with names instead of directories: clients must not learn where they are on disk."""
         for directory, name in self.names.items():
             text = text.replace(directory, name)
         return text
 
     async def search(self, texts: Sequence[str], options: SearchOptions) -> Answer:
-        """Return the answer of `Engine.search`; small searches that wait together are made together.
+        """Return the answer of `Engine.search`; waiting small searches are batched.
 
-        One of many texts is made in parts, apart from the small ones. Raises what `Engine.search` raises, BusyError and
-        ProblemError if too many wait.
+        A search for many texts runs in parts, separately from small ones. Raises the errors of `Engine.search`, and
+        BusyError and ProblemError if too many wait.
         """
         if len(texts) <= SMALL_TEXTS and sum(map(len, texts)) <= SMALL_CHARACTERS and options.k <= SMALL_K:
             return await self._batcher.search(texts, options)
-        # Of a calibrated index, drift is reported for a whole part; with a ranker, P(link) is about all of its texts.
+        # For a calibrated index, drift is reported per part; with a ranker, P(link) is relative to all texts of a
+        # part.
         stored = self.engine.collection.manifest.search
         told = stored.get("calibration") or stored.get("ranker") or options.reranker
         size = -(-len(texts) // -(-len(texts) // CALIBRATED_PART)) if told and texts else PART
@@ -82,16 +83,16 @@ class Served:
     async def each(
         self, call: Callable[[Sequence[str]], T], texts: Sequence[str], size: int = PART
     ) -> list[T]:
-        """Return the results of a call for parts of the texts, made apart from small searches, one after another."""
+        """Return the results of a call for parts of the texts, run one after another, apart from small searches."""
         parts = [texts[start : start + size] for start in range(0, len(texts), size)] or [texts]
         return await self._heavy.run_each(functools.partial(call, part) for part in parts)
 
     async def run_heavy(self, call: Callable[[], T]) -> T:
-        """Return the result of a reading call that takes long, made apart from small searches."""
+        """Return the result of a long reading call, run separately from small searches."""
         return await self._heavy.run(call)
 
     def _most(self) -> int:
-        """Return how many texts are searched together; from FEWEST on, an answer would tell of others' scores."""
+        """Return how many texts are searched together; from FEWEST, an answer would reveal others' scores."""
         calibrated = self.engine.collection.manifest.search.get("calibration")
         return (drift.FEWEST if calibrated else ranker_calibration.FEWEST) - 1
 
@@ -102,7 +103,7 @@ class Served:
         except BackendUnavailableError as e:
             hybrid = self.engine.collection.hybrid
             missing = {"dense": hybrid.vectors is None, "bm25": hybrid.text is None}
-            if options.mode is not None and missing.get(options.mode):  # it will not be there later either
+            if options.mode is not None and missing.get(options.mode):  # it will not come back later
                 raise ProblemError(400, str(e), "no-such-retriever") from None
             raise
 
@@ -148,13 +149,13 @@ class Service:
         self.access = config.access
         self.jobs = Jobs(config.limits, config.jobs_folder)
         self.indexes: Mapping[str, Served] = {}
-        self.waiting_for = ""  # what is not ready yet
+        self.waiting_for = ""  # why it is not ready yet
         self.draining = False
         self.administering = asyncio.Lock()  # indexes are created and deleted one after another
         self._open(config.indexes())
 
     def _open(self, found: Mapping[str, Path]) -> None:
-        """Open what is new and look for commits in the others; all of it, or raise and change nothing."""
+        """Open new indexes and look for commits in the others; all of it, or raise and change nothing."""
         opened: dict[str, Served] = {}
         for name, directory in found.items():
             known = self.indexes.get(name)
@@ -174,7 +175,7 @@ class Service:
         return self.indexes[name]
 
     def forget(self, name: str) -> None:
-        """Serve an index no longer."""
+        """Stop serving an index."""
         self._open({other: path for other, path in self._directories.items() if other != name})
 
     @property
@@ -182,13 +183,13 @@ class Service:
         return {name: served.engine.directory for name, served in self.indexes.items()}
 
     def reload(self) -> None:
-        """Read the tokens again and open the indexes that are there now; where that raises, nothing changes."""
+        """Reread the tokens and open the indexes that now exist; if that raises, nothing changes."""
         tokens = self.access.read_again()
         self._open(self.config.indexes())
         self.access.tokens = tokens
 
     def drain(self) -> None:
-        """Say at `/ready` that the server is ending: requests under way end, and nobody should send more."""
+        """Report at `/ready` that the server is shutting down: running requests finish, no more should be sent."""
         self.draining = True
 
     def look(self) -> None:
@@ -199,29 +200,29 @@ class Service:
         self.metrics.look(self.pool.pending + self.heavy.pending + waiting, sizes)
 
     def warm(self) -> None:
-        """Load all encoders in a thread; until they are, `waiting_for` says what is missing."""
+        """Load all encoders in a thread; until they are loaded, `waiting_for` says what is missing."""
         self.waiting_for = "encoders are being loaded"
         threading.Thread(target=self.load_encoders, name="load encoders", daemon=True).start()
 
     async def follow(self) -> None:
         """Open the last commits every second, until it is cancelled.
 
-        A search opens the last commit itself, but those that come meanwhile are answered from the one that is open,
-        which would be an old one where nobody has searched for long.
+        A search opens the last commit itself, but concurrent searches are answered from the open one, which would be
+        old if nobody has searched for a long time.
         """
         while True:
             for served in list(self.indexes.values()):
-                with contextlib.suppress(LinkerError, IndexesError, ProblemError):  # searches will say so
+                with contextlib.suppress(LinkerError, IndexesError, ProblemError):  # searches will report it
                     await served.run(served.engine.refresh)
             await asyncio.sleep(FOLLOW)
 
     def refresh(self) -> None:
-        """Open the last commit of each index. Raises as `Engine.refresh`."""
+        """Open the last commit of each index. Raises the errors of `Engine.refresh`."""
         for served in self.indexes.values():
             served.engine.refresh()
 
     def load_encoders(self) -> None:
-        """Load all encoders; what cannot be loaded is logged."""
+        """Load all encoders; failures are logged."""
         failed = 0
         for served in self.indexes.values():
             try:
@@ -233,7 +234,7 @@ class Service:
         self.waiting_for = f"{failed} encoders cannot be loaded, see the log" if failed else ""
 
     def served(self, name: str | None) -> Served:
-        """Return an index by its name, which may be left out where there is one. Raises ProblemError (404, 400)."""
+        """Return an index by its name, which may be omitted if there is only one. Raises ProblemError (404, 400)."""
         if name is None:
             if len(self.indexes) == 1:
                 return next(iter(self.indexes.values()))

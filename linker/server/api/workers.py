@@ -1,7 +1,7 @@
-"""Several processes that serve one listening socket: one that ends is replaced, signals reach all.
+"""Several processes that serve one listening socket: a process that ends is replaced, signals reach all.
 
-uvicorn's own supervisor does not fit: it restarts its workers at SIGHUP, kills one that is slow to start, hands the
-application over pickled, and leaves its workers behind when it is killed itself.
+uvicorn's own supervisor does not fit: it restarts its workers at SIGHUP, kills one that is slow to start, pickles the
+application to hand it over, and leaves its workers behind when it is killed itself.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterator
 READY = signal.SIGRTMIN  # from a worker to the supervisor; unlike others, such signals are queued
 SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, READY})
 SHARED = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's name
-PAUSE = 1.0  # seconds before a worker is replaced that did not get ready
+PAUSE = 1.0  # seconds before a worker that did not get ready is replaced
 MARGIN = 5.0  # seconds that a worker may take beyond its grace
 
 
 @contextlib.contextmanager
 def shared_metrics() -> Iterator[None]:
-    """Let the metrics of all workers meet in a folder; to be entered before prometheus_client is imported."""
+    """Collect the metrics of all workers in a folder; to be entered before prometheus_client is imported."""
     with tempfile.TemporaryDirectory(prefix="linker-metrics-") as folder:
         os.environ[SHARED] = folder
         yield
@@ -44,16 +44,16 @@ class Workers:
     ) -> None:
         """Call `work(is_ready)` in each worker, which calls `is_ready` once it answers, and ends after SIGTERM.
 
-        Workers have `grace` seconds to end. `ready` is called here once all of them are, and `ended` with the process
-        id of each that has ended by itself.
+        Workers have `grace` seconds to end. `ready` is called here once all of them are ready, and `ended` with the
+        process id of each that ended by itself.
         """
         self._count, self._work, self._grace = count, work, grace
         self._on_ready, self._on_end = ready, ended
         self._alive: dict[int, bool] = {}  # by process id: whether it is ready
-        self._pipe = (-1, -1)  # its end tells workers that their supervisor is gone
+        self._pipe = (-1, -1)  # its closing tells workers that their supervisor is gone
 
     def run(self) -> int:
-        """Serve until SIGINT or SIGTERM; return the exit status: 1 where a worker could not start at first."""
+        """Serve until SIGINT or SIGTERM; return the exit status: 1 if a worker could not start at first."""
         self._pipe = os.pipe()
         old = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
@@ -62,7 +62,7 @@ class Workers:
             return self._supervise()
         finally:
             self._end()
-            signal.signal(READY, signal.SIG_IGN)  # a pending one would end this process
+            signal.signal(READY, signal.SIG_IGN)  # a pending signal would end this process
             signal.pthread_sigmask(signal.SIG_SETMASK, old)
             for end in self._pipe:
                 os.close(end)
@@ -101,7 +101,7 @@ class Workers:
             self._be_worker()
 
     def _be_worker(self) -> None:
-        """Work, and leave by `os._exit`: what the supervisor would clean up at its end is not the worker's."""
+        """Work, and leave by `os._exit`: the supervisor's clean-up is not the worker's."""
         supervisor, status = os.getppid(), 1
         try:
             os.close(self._pipe[1])

@@ -1,4 +1,4 @@
-"""`linker mcp`: indexes as tools of a language model."""
+"""`linker mcp`: indexes as tools for a language model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def mcp(
     ],
     reviewer: Annotated[str, typer.Option(metavar="NAME", help="Who judges, in the ledger.")] = "mcp",
 ) -> None:
-    """Serve indexes to a language model by MCP (stdin, stdout).
+    """Serve indexes to a language model via MCP (stdin, stdout).
 
     Its tools are search, find (the next document to judge) and judge. The client starts this command and ends it.
 

@@ -70,8 +70,8 @@ def serve(
 ) -> None:
     """Open the review workbench: judge documents in a browser. With --api, programs can search, too.
 
-    Prints the page's address once it answers. Only this machine reaches it, unless --host says otherwise. Ctrl-C ends
-    it; every judgement is stored as it is made.
+    Prints the page's address once it answers. Only this machine can reach it, unless --host says otherwise. Ctrl-C
+    ends it; every judgement is stored as it is made.
 
     Example: linker serve news.index
     """

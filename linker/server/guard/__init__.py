@@ -1,3 +1,3 @@
-"""What page and API demand of whoever asks: tokens, sessions, names of hosts, sizes, rates and patience."""
+"""Requirements of page and API on clients: tokens, sessions, host names, sizes, rates and deadlines."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Who is let in, to the page and the API: tokens, how often one may be tried, and sessions that can be ended."""
+"""Access to the page and the API: tokens, limits on trying them, and sessions that can be ended."""
 
 from __future__ import annotations
 
@@ -24,27 +24,25 @@ LIFETIME = 30 * 24 * 3600  # seconds of a session
 TRIES, TRIES_OF_ALL = (
     (0.2, 20.0),
     (5.0, 200.0),
-)  # wrong tokens per second, and at once: of one address, of all
-REMEMBERED = 10_000  # right tokens by address
-ENDING = ".sessions"  # of the file with the secret, next to the token file
+)  # wrong tokens per second, and at once: per address, in total
+REMEMBERED = 10_000  # correct tokens by address
+ENDING = ".sessions"  # suffix of the file with the secret, next to the token file
 
 
 class Access:
-    """The tokens of a file, and the sessions of those who signed in with one; without a file everybody is let in.
+    """The tokens of a file, and the sessions of users who signed in with them; without a file everybody is admitted.
 
-    The secret that signs sessions is random: nobody can guess a token from a cookie. It is in a file next to the token
-    file, with the sessions that were signed out, so that a restart signs nobody out, and nobody in again.
+    The secret that signs sessions is random: nobody can guess a token from a cookie. It is in a file next to the
+    token file, with the signed-out sessions, so that a restart neither signs anybody out nor in again.
     """
 
     def __init__(self, tokens: Tokens | None = None, file: Path | None = None) -> None:
-        """Let those with `tokens` in; `file` holds the secret (where it cannot, sessions end with the process)."""
+        """Admit users with `tokens`; `file` holds the secret (if it cannot, sessions end with the process)."""
         self.tokens, self._file = tokens, file
         self._path: Path | None = None
         self._page = False
         self._key = secrets.token_bytes(32) if tokens else b"linker: everybody is let in"
-        self._ended: dict[
-            str, int
-        ] = {}  # ids of sessions that were signed out, and when they would have ended
+        self._ended: dict[str, int] = {}  # ids of signed-out sessions, and when they would have ended
         self._lock = threading.Lock()
         self._one, self._all = Rates(*TRIES), Rates(*TRIES_OF_ALL)
         self._seen: OrderedDict[tuple[str, bytes], None] = OrderedDict()
@@ -53,7 +51,7 @@ class Access:
 
     @classmethod
     def of(cls, token_file: Path | None, *, page: bool) -> Self:
-        """Return who is let in by a token file, if one is given; with a `page`, one of them must open it.
+        """Return the access by a token file, if given; with a `page`, one of its tokens must open the page.
 
         Raises InputError if the file cannot be used.
         """
@@ -69,13 +67,13 @@ class Access:
         return self._file is not None
 
     def read_again(self) -> Tokens | None:
-        """Return the tokens that are in the file now. Raises InputError if it cannot be used."""
+        """Return the tokens currently in the file. Raises InputError if it cannot be used."""
         return self.tokens if self._path is None else _read(self._path, self._page)
 
     def principal(self, token: str, address: str) -> Principal | None:
-        """Return whose token it is. Raises RefusedError if too many wrong ones came.
+        """Return the token's owner. Raises RefusedError after too many wrong tokens.
 
-        What an address has used before is let through, so that nobody's wrong tokens shut others out.
+        A token that an address has used before is accepted, so that nobody's wrong tokens lock others out.
         """
         digest = digest_of(token)
         found = self.tokens.holder(digest) if self.tokens else None
@@ -94,12 +92,12 @@ class Access:
         return found
 
     def signed(self, id_: str, token: str = "") -> str:
-        """Return the cookie of a session: its id, when it began, by which token it was signed in, the signature."""
+        """Return the cookie of a session: its id, its start, the token that signed it in, and the signature."""
         body = f"{id_}.{int(time.time())}.{self._mark(digest_of(token)) if token else 'out'}"
         return f"{body}.{self.mac(body)}"
 
     def checked(self, cookie: str) -> tuple[str, bool] | None:
-        """Return a session's id and whether it is signed in; None where the cookie is not ours, too old or ended."""
+        """Return a session's id and whether it is signed in; None if the cookie is not ours, too old or ended."""
         body, _, signature = cookie.rpartition(".")
         parts = body.split(".")
         if len(parts) != 3 or not is_same(signature, self.mac(body)) or not parts[1].isdecimal():
@@ -118,7 +116,7 @@ class Access:
             self._ended[id_] = int(time.time()) + LIFETIME
             if self._file is not None:
                 with contextlib.suppress(OSError), self._file.open("a", encoding="ascii") as file:
-                    file.write(f"{id_} {self._ended[id_]}\n")  # on a full disk, it has ended until a restart
+                    file.write(f"{id_} {self._ended[id_]}\n")  # on a full disk, ended only until a restart
                     file.flush()
                     os.fsync(file.fileno())
 
@@ -137,7 +135,7 @@ class Access:
             key, *ended = nonempty_lines(file)
             self._key = bytes.fromhex(key)
             self._ended = {id_: int(until) for id_, until in (line.split() for line in ended)}
-        except OSError:  # tokens may lie where only a service manager writes
+        except OSError:  # tokens may be where only a service manager writes
             self._file = None
             return
         except ValueError:

@@ -1,6 +1,6 @@
-"""What page and API demand of a request before they answer it: names, origins, sizes, times.
+"""Checks by page and API before a request is answered: names, origins, sizes, times.
 
-A request that is refused is refused before its body is read; one that is read must come in time.
+A request is refused before its body is read; a body that is read must arrive in time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from linker.review.wording import message
 from linker.server.errors import ProblemError
 from linker.server.guard.hosts import Hosts, without_port
 
-IDLE = 20.0  # seconds between two pieces of a body, or of an answer that nobody fetches
+IDLE = 20.0  # seconds between two chunks of a body, or of an answer that is not fetched
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# The status and the sentence of each refusal.
+# The status and the message of each refusal.
 UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Whoever runs linker can allow it.")
 FOREIGN = message("This request came from another site, so nothing was done.")
 LARGE = message("This is more than the server takes at once.")
@@ -32,11 +32,11 @@ KINDS = {
     "slow-body": (408, SLOW),
     "too-many-requests": (429, OFTEN),
 }
-FLAGS = {"unknown-host": " The option is --allow-host."}  # for programs and logs; a page names no option
+FLAGS = {"unknown-host": " The option is --allow-host."}  # for programs and logs; the page names no options
 
 
 class RefusedError(ProblemError):
-    """A request that must not be answered, by the code of its kind and the values of its text."""
+    """A request that must not be answered: the code of its kind and the values for its text."""
 
     def __init__(self, code: str, *, retry: int | None = None, **values: Any) -> None:
         status, text = KINDS[code]
@@ -47,25 +47,25 @@ class RefusedError(ProblemError):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much of a body is taken, in bytes, and how long: in all, and between two pieces (seconds)."""
+    """Limits of a body: its size in bytes, and its time in seconds: in total, and between two chunks."""
 
     size: int
-    seconds: float | None = 60.0  # None: a stream, which may take as long as pieces of it come
+    seconds: float | None = 60.0  # None: a stream, which may continue as long as chunks arrive
     idle: float = IDLE
 
 
-SMALL = Bounds(4 << 10, 5.0, 5.0)  # of a stranger
+SMALL = Bounds(4 << 10, 5.0, 5.0)  # for an unknown client
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The names that a server answers to; `proxied`: a proxy may have changed them on their way."""
+    """The names to which a server answers; `proxied`: a proxy may have changed them."""
 
     hosts: Hosts = field(default_factory=Hosts)
     proxied: bool = False
 
     def check(self, scope: Scope) -> None:
-        """Raise RefusedError if another name was asked for, or a page of another site asks."""
+        """Raise RefusedError if the request is for another name, or from another site's page."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if not self.hosts.answers_to(without_port(host)):
@@ -77,7 +77,8 @@ class Admission:
 
 
 def bounded(scope: Scope, receive: Receive, bounds: Bounds) -> Receive:
-    """Return `receive`, which raises RefusedError if a body is too large or too slow; at once if it says so."""
+    """Return `receive`, which raises RefusedError if a body is too large or too slow; at once if its length says
+    so."""
     length = Headers(scope=scope).get("content-length", "0")
     if not (length.isascii() and length.isdecimal()) or len(length) > 18 or int(length) > bounds.size:
         raise RefusedError("too-large")
@@ -85,7 +86,7 @@ def bounded(scope: Scope, receive: Receive, bounds: Bounds) -> Receive:
 
     async def receive_bounded() -> Message:
         nonlocal taken, ended
-        if ended:  # what is waited for is that the client goes away
+        if ended:  # waits for the client to disconnect
             return await receive()
         left = bounds.idle if bounds.seconds is None else begun + bounds.seconds - time.monotonic()
         try:

@@ -1,4 +1,4 @@
-"""The outermost layer of page and API: what must not be answered is refused, and every answer gets its headers."""
+"""The outermost layer of page and API: refuses requests that must not be answered, and adds headers to answers."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ HEADERS = {
 
 
 class Asked(Protocol):
-    """One request, as the page or the API takes it.
+    """One request, as seen by the page or the API.
 
-    `idle`: seconds in which a client must take the next piece of an answer. `timed`: the answer, too, must come within
-    the seconds of the body.
+    `idle`: seconds in which a client must take the next chunk of an answer. `timed`: the answer, too, must come
+    within the body's time limit.
     """
 
     idle: float
     timed: bool
 
     def admit(self) -> ASGIApp | None:
-        """Return the answer to one who may not go on, or None. Raises what `refusal` writes."""
+        """Return the answer to a client that may not proceed, or None. Raises the errors that `refusal` answers."""
 
     def bounds(self) -> Bounds:
-        """Return how much of a body is taken from one who was admitted, and how long."""
+        """Return the size and time limits of a body from an admitted client."""
 
     def dress(self, headers: MutableHeaders) -> None:
         """Add the headers of every answer."""
 
     def refusal(self, error: BaseException) -> ASGIApp | None:
-        """Return the answer to an error; None if it is not the guard's."""
+        """Return the answer to an error; None if the guard does not handle it."""
 
     def ended(self, status: int) -> None:
-        """Take note of the end; `status` is 0 where nothing was answered."""
+        """Record the end; `status` is 0 if nothing was answered."""
 
 
 class Gate:
-    """The layer around an application; `asked` makes of the scope of a request what the page or the API knows of it."""
+    """The layer around an application; `asked` turns a request's scope into the page's or the API's view of it."""
 
     def __init__(self, app: ASGIApp, config: ServeConfig, asked: Callable[[Scope], Asked]) -> None:
         self._app, self._asked = app, asked
         self._admission = Admission(config.hosts, proxied=bool(config.proxy_header))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that is refused here, or hand it on."""
+        """Answer a request that is refused here, or pass it on."""
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
         if scope["type"] != "http":  # there are no WebSockets

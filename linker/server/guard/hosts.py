@@ -1,4 +1,4 @@
-"""Which names a server answers to: others may be pointed at it by an attacker (DNS rebinding)."""
+"""The names to which a server answers: an attacker may point others at it (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Names that are answered, in lower case, in addition to those of this machine.
+    """Names that are answered, in lower case, in addition to this machine's own.
 
     `any_address`: also answer to every IP address, which needs no name and so cannot be rebound.
     """
@@ -23,7 +23,7 @@ class Hosts:
 
     @classmethod
     def of(cls, host: str, allowed: Iterable[str] = ()) -> Self:
-        """Return the names of a server that listens on `host` and also answers to those `allowed`."""
+        """Return the names of a server that listens on `host` and also answers to the `allowed` names."""
         return cls(tuple(name.lower() for name in (host, *allowed)), any_address=not is_loopback(host))
 
     def answers_to(self, name: str) -> bool:
@@ -35,13 +35,13 @@ class Hosts:
         """Return whether the header Origin names this server; a proxy may have changed `host`, the header Host."""
         try:
             parts = urlsplit(origin)
-        except ValueError:  # a bracket without its partner
+        except ValueError:  # an unpaired bracket
             return False
         return parts.netloc == host or (proxied and (parts.hostname or "") in self.names)
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches what listens on `host`."""
+    """Return whether only this machine can reach a server that listens on `host`."""
     if host == "localhost":
         return True
     return is_address(host) and ipaddress.ip_address(host).is_loopback

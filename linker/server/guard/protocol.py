@@ -1,7 +1,7 @@
-"""HTTP connections that nobody can hold for long: deadlines for headers, a limit on connections, their end at SIGTERM.
+"""HTTP connections that nobody can hold open: deadlines for headers, a connection limit, closing at SIGTERM.
 
-uvicorn itself waits without end for the first request, takes connections until the system has no descriptors left, and
-at the end closes those that are kept alive under the requests that are on their way.
+uvicorn itself waits forever for the first request, accepts connections until the system has no descriptors left, and
+at shutdown closes keep-alive connections despite requests in flight.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections import Counter
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SECONDS = 10.0  # from the first byte of a request, or a new connection, to the end of its headers
-LINGER = 1.0  # seconds at the end of the server in which a connection that is kept alive may ask once more
-MOST, MOST_OF_ONE = 1024, 256  # connections at once: of all, and of one address
-FILES = 1024  # descriptors that are left for indexes, ledgers and uploads
+LINGER = 1.0  # seconds at shutdown in which a keep-alive connection may send one more request
+MOST, MOST_OF_ONE = 1024, 256  # concurrent connections: in total, and per address
+FILES = 1024  # descriptors reserved for indexes, ledgers and uploads
 _CLOSE = (b"connection", b"close")
 _BUSY = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -25,10 +25,10 @@ _BUSY = (
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's protocol with an end to its patience.
+    """uvicorn's protocol with deadlines.
 
-    Where there are too many connections, the one that has waited longest for the rest of its request is closed for the
-    new one: what is answered, or was sent by somebody who has signed in, goes on.
+    If there are too many connections, the one that has waited longest for the rest of its request is closed for the
+    new one; connections being answered, or with a request by a signed-in user, continue.
     """
 
     _deadline: asyncio.TimerHandle | None = None
@@ -45,7 +45,7 @@ class PatientProtocol(H11Protocol):
             transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; where that is not a whole request yet, go on waiting."""
+        """Take the received data; if it is not yet a whole request, keep waiting."""
         if self.transport.is_closing():
             return
         super().data_received(data)
@@ -62,7 +62,7 @@ class PatientProtocol(H11Protocol):
         self._forget()
 
     def shutdown(self) -> None:
-        """Answer what is under way, and one request more where it comes soon, and say that it was the last."""
+        """Answer the request in progress, and one more if it comes soon, and announce that it is the last."""
         if _CLOSE not in self.server_state.default_headers:
             self.server_state.default_headers = [*self.server_state.default_headers, _CLOSE]
         self._unset_keepalive_if_required()
@@ -79,7 +79,7 @@ class PatientProtocol(H11Protocol):
 
     @property
     def _may_go(self) -> bool:
-        """Whether it waits for a request or its body, and not for one who has signed in."""
+        """Whether it waits for a request or its body, unless the user is signed in."""
         known = not self._is_idle and self.cycle.scope["state"].get("known")
         return not self.transport.is_closing() and (self._is_idle or (self.cycle.more_body and not known))
 
@@ -105,7 +105,7 @@ class PatientProtocol(H11Protocol):
 
     @property
     def _most_of_one(self) -> int:
-        return MOST if self.config.proxy_headers else MOST_OF_ONE  # all come from the proxy
+        return MOST if self.config.proxy_headers else MOST_OF_ONE  # all connections come from the proxy
 
     def _watch(self) -> None:
         if not self._is_idle:
@@ -120,7 +120,7 @@ class PatientProtocol(H11Protocol):
 
 
 def allow_descriptors() -> None:
-    """Let this process have as many open files as its connections and indexes need, where the system allows it."""
+    """Allow this process as many open files as its connections and indexes need, if the system permits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST + FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -7,21 +7,21 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-MOST = 10_000  # clients that are remembered; the one that asked longest ago is forgotten
+MOST = 10_000  # clients remembered; the least recently seen is forgotten
 
 
 class Rates:
-    """One bucket per name, filled at `rate` per second up to `burst`; a rate of 0 lets everything pass."""
+    """One bucket per name, filled at `rate` per second up to `burst`; a rate of 0 means no limit."""
 
     def __init__(
         self, rate: float, burst: float | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._rate, self._burst, self._clock = rate, burst or max(1.0, 2 * rate), clock
-        # What is left, and when that was so.
+        # Tokens left, and the time of that count.
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, name: str) -> int:
-        """Take one from a bucket and return 0, or return after how many whole seconds there will be one."""
+        """Take one from a bucket and return 0, or return the whole seconds until there will be one."""
         if not self._rate:
             return 0
         now = self._clock()
@@ -34,7 +34,7 @@ class Rates:
         return 0 if passes else math.ceil((1 - left) / self._rate)
 
     def give_back(self, name: str) -> None:
-        """Put back what `wait` has taken from a bucket."""
+        """Put back the unit that `wait` took from a bucket."""
         if name in self._buckets:
             left, then = self._buckets[name]
             self._buckets[name] = (left + 1, then)

@@ -1,8 +1,8 @@
 """Tokens with scopes, from a file: for the page and the API.
 
-A line is `TOKEN`, `TOKEN SCOPES` or `TOKEN SCOPES NAME`. SCOPES are joined by commas: `read` (search), `write` (change
-documents), `admin` (everything, which is also what a lone TOKEN may do). NAME stands in logs and metrics in place of
-the token. A # at the beginning of a line is a comment.
+A line is `TOKEN`, `TOKEN SCOPES` or `TOKEN SCOPES NAME`. SCOPES are joined by commas: `read` (search), `write`
+(change documents), `admin` (everything; the default for a TOKEN without SCOPES). NAME appears in logs and metrics
+instead of the token. A # at the beginning of a line is a comment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: a name for logs, and what is allowed."""
+    """The client: a name for logs, and its allowed scopes."""
 
     name: str
     scopes: frozenset[str] = frozenset(SCOPES)
@@ -46,7 +46,7 @@ class Tokens:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return the tokens in a file; where there is none, one is made with a new token that may do everything.
+        """Return the tokens in a file; if there is none, one is created with a new token that may do everything.
 
         Raises InputError if the file cannot be read, others can read it, or a line is malformed.
         """
@@ -69,11 +69,11 @@ class Tokens:
         return cls(known)
 
     def principal(self, token: str) -> Principal | None:
-        """Return whose token it is, in a time that does not depend on how much of it is right."""
+        """Return the token's owner, in a time that does not depend on how much of it is right."""
         return self.holder(digest_of(token))
 
     def holder(self, digest: bytes) -> Principal | None:
-        """Return whose token has this digest."""
+        """Return the owner of the token with this digest."""
         found = None
         for known, principal in self.known:
             if hmac.compare_digest(known, digest):
@@ -87,7 +87,7 @@ class Tokens:
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Write a line into a new file that its owner alone can read. Raises OSError, also where the file exists."""
+    """Write a line into a new file that only its owner can read. Raises OSError, also if the file exists."""
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(f"{text}\n")
@@ -113,5 +113,5 @@ def _entry(line: str, number: int, path: Path) -> tuple[bytes, Principal]:
 
 
 def digest_of(token: str) -> bytes:
-    """Return what is kept of a token."""
+    """Return the stored digest of a token."""
     return hashlib.sha256(token.encode(errors="replace")).digest()

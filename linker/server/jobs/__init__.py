@@ -1,3 +1,3 @@
-"""Long work of a review in a process of its own: it tells how far it is, and a cancelled one leaves nothing behind."""
+"""Long work of a review in a separate process: it reports its progress, and if cancelled leaves nothing behind."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""The documents to read for seeds, best first, given what was judged so far; nothing is stored."""
+"""The documents to read for seeds, best first, given the judgements so far; nothing is stored."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ EVERY = 50  # documents between two lines of progress
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Return at most `spec["limit"]` candidates for `spec["seeds"]` in the index `spec["index"]`, best first.
 
-    `spec["settings"]` are those of a review, `spec["judgements"]` what is known already: it is left out, and learned
-    from where the order learns. Raises InputError or IndexesError.
+    `spec["settings"]` are those of a review, `spec["judgements"]` the known judgements: their documents are left out,
+    and used for learning if the order learns. Raises InputError or IndexesError.
     """
     seeds, settings = [Seed(**seed) for seed in spec["seeds"]], Settings.of(spec["settings"])
     judgements = [Judgement(**judgement) for judgement in spec["judgements"]]

@@ -1,4 +1,4 @@
-"""The groups of a corpus: of an index, or of texts that were sent."""
+"""The groups of a corpus: of an index, or of texts in the request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from linker.engine.grouping import Groups
 from linker.review.grouped import Grouped, Item, Story, save
 from linker.server.jobs.linking import given
 
-# Fields that name the language of a document, and where it comes from, in small letters; of an address, its host.
+# Lower-case names of fields for a document's language and source; of an address, the host is used.
 LANGUAGE = ("language", "lang")
 SOURCE = ("source", "publisher", "outlet", "site", "domain", "channel", "author", "user", "account")
 ADDRESS = ("url", "link", "uri")
@@ -28,8 +28,8 @@ ADDRESS = ("url", "link", "uri")
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Group the documents of `spec["corpus"]` as `linker group` does.
 
-    With `out`, the groups are written there for the page, and those of one document too if `keep` names it. Raises
-    InputError if an option lacks what it needs, IndexesError if an index cannot be read.
+    With `out`, the groups are written there for the page, as are single-document groups if `keep` names the document.
+    Raises InputError if an option lacks a required input, IndexesError if an index cannot be read.
     """
     judged = {
         (one.strip(), other.strip()): together
@@ -55,7 +55,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
 
 def stories_of(groups: Groups, documents: Mapping[str, Document], keep: Collection[str]) -> tuple[Story, ...]:
-    """Return the groups as a page keeps them, and each document of `keep` that is alone as a group of its own."""
+    """Return the groups as the page stores them, and each single document in `keep` as a separate group."""
     member = {m.id: m for m in groups.members}
 
     def item(id_: str) -> Item:
@@ -104,6 +104,6 @@ def _source(document: Document) -> str:
 
 
 def _field(document: Document, names: Collection[str]) -> str:
-    """Return the first value of the first of these fields that the document has, on one line."""
+    """Return the first value of the document's first such field, on one line."""
     values = {name.lower(): filter_values(value) for name, value in document.metadata.items()}
     return next((" ".join(values[name][0].split()) for name in names if values.get(name)), "")

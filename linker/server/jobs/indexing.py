@@ -37,7 +37,7 @@ class UploadedFile:
     columns: Columns
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return this file as JSON values."""
         return {"path": str(self.path), "columns": asdict(self.columns)}
 
     @classmethod
@@ -56,7 +56,8 @@ def specification(
     encoder: str = "none",
     language: str = "english",
 ) -> dict[str, Any]:
-    """Return what the task `index` does for a review: index `posts` (add them, where there is an index), read seeds."""
+    """Return the specification of a review's task `index`: index `posts` (add them if an index exists), read
+    seeds."""
     return {
         "folder": str(project.own_folder),
         "index": str(project.index),
@@ -70,12 +71,12 @@ def specification(
 
 
 def unfinished(project: Project) -> list[Path]:
-    """Return the folders that an indexing job of this review left behind, or will have made if it is cancelled."""
+    """Return the folders that an indexing job of this review left behind, or will leave if it is cancelled."""
     return [project.own_folder / f"{UNFINISHED}index"]
 
 
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
-    """Do what `specification` describes; the index appears under its name in one step, after everything else.
+    """Carry out a `specification`; the index appears under its name in one step, after everything else.
 
     Returns the numbers of documents, quarantined records and seeds. Raises InputError or IndexesError.
     """
@@ -83,7 +84,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     articles = [UploadedFile.of(s) for s in spec["articles"]]
     seeds, bad = read_seeds(articles)
     index, building = Path(spec["index"]), Path(spec["folder"]) / f"{UNFINISHED}index"
-    discard(building)  # of a job that was killed with its server
+    discard(building)  # left by a job that was killed with its server
     counts = {"documents": 0, "quarantined": 0}
     if posts:
         options = BuildOptions(spec["encoder"], language=spec["language"])
@@ -135,7 +136,7 @@ def _build(posts: Sequence[UploadedFile], out: Path, options: BuildOptions) -> d
 
 
 def _add(posts: Sequence[UploadedFile], index: Path, counts: Mapping[str, int]) -> dict[str, int]:
-    """Add files to a finished index, each in one commit; return the counts with theirs."""
+    """Add files to a finished index, each in one commit; return the counts including theirs."""
     record = manifests.load(index).encoder
     encoder = open_encoder(index, record) if record else None
     documents, quarantined = counts["documents"], counts["quarantined"]

@@ -1,4 +1,4 @@
-"""A job: one task in a child process, which tells its progress line by line and ends when its parent does."""
+"""A job: one task in a child process, which reports its progress line by line and ends when its parent does."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from indexes.dropping import discard
 from indexes.errors import IndexesError, Reason
 
 State = Literal["running", "done", "failed", "cancelled"]
-PATIENCE = 10.0  # seconds that a cancelled child has to end by itself
+PATIENCE = 10.0  # seconds for a cancelled child to end by itself
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a job is doing, how much of it is done, of how much (None: unknown), and for how many seconds it has run."""
+    """The current step of a job: its name, the amount done, the total (None: unknown), and the seconds it has run."""
 
     what: str
     done: int = 0
@@ -34,12 +34,12 @@ class Step:
 
     @property
     def share(self) -> float | None:
-        """The share that is done, 0 to 1, or None where the whole is unknown."""
+        """The share that is done, 0 to 1, or None if the total is unknown."""
         return min(self.done / self.total, 1.0) if self.total else None
 
     @property
     def remaining(self) -> float | None:
-        """Seconds that are left at the pace so far, or None where that cannot be said yet."""
+        """Seconds remaining at the pace so far, or None if not yet known."""
         return self.seconds * (1 / self.share - 1) if self.share else None
 
 
@@ -70,22 +70,22 @@ class Job:
 
     @property
     def pid(self) -> int:
-        """The child's number among the processes."""
+        """The child's process id."""
         return self._child.pid
 
     @property
     def state(self) -> State:
-        """How the job stands."""
+        """The job's state."""
         return self._state
 
     @property
     def step(self) -> Step:
-        """What it is doing now; `seconds` counts from the beginning of this kind of step."""
+        """The current step; `seconds` counts from the beginning of this kind of step."""
         step = self._step
         return Step(step.what, step.done, step.total, time.monotonic() - self._begun)
 
     def cancel(self) -> None:
-        """End the job and wait until nothing of it is left; a job that has ended stays as it is."""
+        """End the job and wait until nothing of it remains; a job that has ended stays as it is."""
         self._cancelled.set()
         self._child.terminate()
         try:
@@ -119,11 +119,11 @@ class Job:
         return "result" in told
 
     def _end(self, finished: bool, status: int) -> None:
-        if finished:  # also where a cancellation came too late: the work stands
+        if finished:  # even if a cancellation came too late: the work stands
             self._state = "done"
             return
         for path in self._unfinished:
-            with contextlib.suppress(IndexesError):  # it is not ours, or on a server that does not answer
+            with contextlib.suppress(IndexesError):  # it is not our index, or its server does not answer
                 discard(path)
         if not self.error and not self._cancelled.is_set():
             self._log.seek(0)

@@ -1,6 +1,6 @@
 """Long work: a bounded queue of jobs, each in a process of its own, whose state any worker of the server can read.
 
-The state lies in a folder that the workers share and that ends with the server: no job survives it.
+The state is kept in a folder that the workers share and that is deleted with the server: no job survives it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from linker.server.errors import ProblemError
 from linker.server.guard.tokens import Principal
 from linker.server.jobs.job import Job, Step
 
-TICK = 0.1  # seconds between two looks at a job
-PATIENCE = 15.0  # seconds that another worker has to end a cancelled job
+TICK = 0.1  # seconds between two checks of a job
+PATIENCE = 15.0  # seconds another worker is given to end a cancelled job
 
 
 @dataclass
 class Standing:
-    """How a job stands, as its state's file says it; `error`: why it failed, as the command line says it."""
+    """The state of a job, as stored in its state file; `error`: why it failed, in the command line's words."""
 
     id: str
     kind: str
@@ -47,7 +47,7 @@ class Standing:
 
     @classmethod
     def of(cls, content: bytes) -> Self:
-        """Return what a file of `Jobs` says."""
+        """Return the state in a file of `Jobs`."""
         values = orjson.loads(content)
         return cls(**values | {"step": Step(**values["step"]), "error": Reason.of(values["error"])})
 
@@ -57,7 +57,7 @@ class Standing:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it runs, or will."""
+        """Whether it no longer runs, and never will."""
         return self.state not in ("waiting", "running")
 
 
@@ -74,14 +74,14 @@ class _Entry:
 
 
 class Jobs:
-    """The jobs of one worker, and through their shared folder those of the others."""
+    """The jobs of one worker and, through their shared folder, those of the other workers."""
 
     def __init__(self, limits: Limits, folder: Path | None = None) -> None:
-        """Keep the state in `folder`, which other workers share; without it, in one of this process's own."""
+        """Keep the state in `folder`, which other workers share; by default, in a folder of this process."""
         self._limits = limits
         self._shared = folder
-        self._own: tempfile.TemporaryDirectory[str] | None = None  # made when the first job is asked for
-        self._entries: dict[str, _Entry] = {}  # those that have not ended, in the order of their turns
+        self._own: tempfile.TemporaryDirectory[str] | None = None  # created with the first job
+        self._entries: dict[str, _Entry] = {}  # unfinished jobs, in queue order
         self._unwritten: dict[str, Standing] = {}
         self._lock, self._making = threading.Lock(), threading.Lock()
 
@@ -91,7 +91,7 @@ class Jobs:
             with self._making:
                 if self._own is None:
                     self._own = tempfile.TemporaryDirectory(prefix="linker-jobs-")
-                    weakref.finalize(self, self._own.cleanup)  # of an application that was never closed
+                    weakref.finalize(self, self._own.cleanup)  # if the application is never closed
                 return Path(self._own.name)
         return self._shared
 
@@ -100,11 +100,12 @@ class Jobs:
         unfinished: Sequence[Path] = (), ended: Callable[[], object] = lambda: None,
         hidden: Mapping[str, str] | None = None,
     ) -> Standing:  # fmt: skip
-        """Start a job, or let it wait for its turn; return how it stands.
+        """Start a job, or queue it; return its state.
 
-        `id_` takes the place of the job before that had it. The indexes `unfinished` are deleted unless the job
-        succeeds; `ended` is called where it does, before it counts as done. `hidden`: what its errors must not tell,
-        with what to say instead. Raises ProblemError (503) where too many wait already, InputError if `id_` runs.
+        The job replaces an earlier one with the same `id_`. The indexes `unfinished` are deleted unless the job
+        succeeds; if it does, `ended` is called before it counts as done. `hidden`: texts that its errors must not
+        reveal, with their replacements. Raises ProblemError (503) if too many jobs wait already, InputError if `id_`
+        is running.
         """
         limits, standing = self._limits, Standing(id_ or secrets.token_urlsafe(16), kind, owner.name)
         entry = _Entry(standing, lambda: Job(kind, spec, unfinished), ended, hidden or {})
@@ -128,7 +129,7 @@ class Jobs:
         return standing
 
     def get(self, id_: str, owner: Principal) -> Standing:
-        """Return how a job stands. Raises ProblemError (404)."""
+        """Return the state of a job. Raises ProblemError (404)."""
         unknown = ProblemError(404, "there is no such job, or it was forgotten", "unknown-job")
         if not id_.replace("-", "").replace("_", "").isalnum() or not id_.isascii():
             raise unknown
@@ -151,7 +152,7 @@ class Jobs:
             return None
 
     def list(self, owner: Principal) -> list[Standing]:
-        """Return the owner's jobs, the latest first; all jobs to who may do everything."""
+        """Return the owner's jobs, the latest first; all jobs for an administrator."""
         found = []
         for path in self._folder.glob("*.state"):
             with contextlib.suppress(ProblemError):
@@ -159,7 +160,7 @@ class Jobs:
         return sorted(found, key=lambda job: -job.created)
 
     def cancel(self, id_: str, owner: Principal) -> Standing:
-        """End a job, wait until nothing of it runs, and return its last state. Raises ProblemError (404)."""
+        """End a job, wait until it has stopped, and return its last state. Raises ProblemError (404)."""
         found, end = self.get(id_, owner), time.monotonic() + PATIENCE
         if not found.has_ended:
             self._path(id_, "cancel").touch()
@@ -171,14 +172,14 @@ class Jobs:
         return found
 
     def forget(self, id_: str, owner: Principal) -> Standing:
-        """Cancel a job and delete what is known of it; return its last state. Raises ProblemError (404)."""
+        """Cancel a job and delete its records; return its last state. Raises ProblemError (404)."""
         found = self.cancel(id_, owner)
         if found.has_ended:
             self._forget(id_)
         return found
 
     def close(self) -> None:
-        """End all jobs of this worker, and wait for it."""
+        """End all jobs of this worker, and wait until they have ended."""
         with self._lock:
             entries = [*self._entries.values()]
         for entry in entries:
@@ -201,17 +202,17 @@ class Jobs:
             standing.error = Reason(f"the job could not be started: {e.strerror}", "ended")
         except (LinkerError, IndexesError) as e:
             standing.state, standing.error = "failed", reason_of(e)
-        with self._lock:  # who reads that it has ended finds no trace of its running
+        with self._lock:  # a reader who sees it ended must not find it running
             try:
                 self._write(standing)
-            except OSError:  # a full disk, whose file says for ever that it runs
+            except OSError:  # the disk is full: its file says "running" for ever
                 self._unwritten[standing.id] = standing
             self._entries.pop(standing.id, None)
         seconds = round(time.monotonic() - start, 3)
         logs.event("job", id=standing.id, kind=standing.kind, state=standing.state, seconds=seconds)
 
     def _has_turn(self, entry: _Entry) -> bool:
-        """Wait until the job is one of those that may run; return whether it was not cancelled meanwhile."""
+        """Wait until it is the job's turn to run; return False if it was cancelled meanwhile."""
         while not self._is_cancelled(entry):
             with self._lock:
                 if entry in itertools.islice(self._entries.values(), self._limits.jobs):
@@ -234,7 +235,7 @@ class Jobs:
                     standing.step = job.step
                     self._write(standing)
         finally:
-            job.cancel()  # it has ended, unless the disk is full
+            job.cancel()  # no effect unless writing failed (disk full)
         if job.state == "done":
             self._path(standing.id, "result").write_bytes(orjson.dumps(job.result))
             entry.ended()
@@ -251,7 +252,7 @@ class Jobs:
         return self._folder / f"{id_}.{kind}"
 
     def _write(self, standing: Standing) -> None:
-        """Write the state so that a reader sees the old one or the new one."""
+        """Write the state atomically: a reader sees either the old or the new one."""
         temporary = self._path(standing.id, "new")
         temporary.write_bytes(orjson.dumps(standing.to_json()))
         temporary.replace(self._path(standing.id, "state"))

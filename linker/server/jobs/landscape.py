@@ -1,4 +1,4 @@
-"""A map of an index: its documents as points in the plane, alike ones near each other (t-SNE)."""
+"""A map of an index: its documents as points in the plane, similar ones near each other (t-SNE)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sample(engine: Engine, most: int, seed: int) -> RowArray:
 def features(engine: Engine, rows: RowArray) -> Matrix:
     """Return at most `COMPONENTS` numbers for each row [n, d].
 
-    They are the principal components of its vectors, or where the index has none, those of its TF-IDF rows (latent
+    They are the principal components of its vectors or, if the index has none, of its TF-IDF rows (latent
     semantic analysis; Deerwester et al., 1990).
     """
     documents, encoder = engine.collection.documents, engine.collection.manifest.encoder
@@ -79,14 +79,14 @@ def features(engine: Engine, rows: RowArray) -> Matrix:
 
 
 def layout(rows: Matrix, seed: int, tell: Progress) -> Points:
-    """Return t-SNE's places of `rows` (van der Maaten & Hinton, 2008; Barnes-Hut), scaled to 0 … `EDGE`."""
+    """Return the t-SNE coordinates of `rows` (van der Maaten & Hinton, 2008; Barnes-Hut), scaled to 0 … `EDGE`."""
     tsne = TSNE(
         perplexity=min(PERPLEXITY, (len(rows) - 1) / 3),
         init=np.ascontiguousarray(_start(rows)),
         max_iter=ITERATIONS,
         random_state=seed,
         n_jobs=1,
-        verbose=2,  # the only way in which it says how far it is
+        verbose=2,  # the only way to learn its progress
     )
     with contextlib.redirect_stdout(_Iterations(tell)):
         places = tsne.fit_transform(rows)
@@ -97,20 +97,20 @@ def layout(rows: Matrix, seed: int, tell: Progress) -> Points:
 
 
 def _start(rows: Matrix) -> Matrix:
-    """Return the first two components [n, 2], small as t-SNE wants its beginning."""
+    """Return the first two components [n, 2], scaled down as t-SNE's initial layout should be."""
     two = np.zeros((len(rows), 2), np.float32)
     two[:, : min(2, rows.shape[1])] = rows[:, :2]
     return two / max(float(two[:, 0].std()), 1e-9) * 1e-4
 
 
 class _Iterations(io.TextIOBase):
-    """Takes what scikit-learn prints, and tells of the iterations in it."""
+    """Reads scikit-learn's output and reports the iterations in it."""
 
     def __init__(self, tell: Progress) -> None:
         self._tell = tell
 
     def write(self, text: str) -> int:
-        """Tell of the iteration that a line of scikit-learn names."""
+        """Report the iteration that a line of scikit-learn names."""
         if found := re.search(r"Iteration (\d+)", text):
             self._tell(PLACING, int(found[1]), ITERATIONS)
         return len(text)

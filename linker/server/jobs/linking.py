@@ -1,4 +1,4 @@
-"""The counterparts of texts in another collection: of indexes, or of texts that were sent."""
+"""The counterparts of texts in another collection; each side is an index, or texts that were sent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIONS = ("method", "k", "encoder", "one_to_one", "min_probability", "precision
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Link `spec["source"]` to `spec["target"]` as `linker link` does, each text to at most `spec["k"]` others.
 
-    What a specification leaves out is as in `LinkOptions`. Raises InputError if the method lacks something,
+    Options that a specification omits are as in `LinkOptions`. Raises InputError if the method lacks something,
     IndexesError if an index cannot be read.
     """
     with tempfile.TemporaryDirectory(prefix="linker-") as folder:
@@ -59,9 +59,9 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
 
 def given(spec: Mapping[str, Any], name: str, path: Path) -> Path:
-    """Return the path of a side: its index or, of documents that were sent or filtered, a file that holds them.
+    """Return the path of a side: its index or, for documents that were sent or filtered, a file that holds them.
 
-    `spec["indexes"]` has the directories of sides that are an index, which the side itself calls by its public name.
+    `spec["indexes"]` has the directories of sides that are indexes; the side itself only has the public name.
     """
     side = spec[name]
     index = spec.get("indexes", {}).get(name, side.get("index"))

@@ -1,4 +1,4 @@
-"""The candidates of every row of a review, decided together as `linker link` decides, and kept in a file."""
+"""The candidates of every row of a review, decided together as in `linker link`, and kept in a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from linker.scoring.probability.competition import Lists
 from linker.scoring.probability.deciding import Known, decide
 
 KEPT = 10  # candidates of a row
-SPARE = 10  # more that are asked for, since a filter may leave some out
+SPARE = 10  # extra candidates, since a filter may exclude some
 BATCH = 64  # rows searched at a time
 SEARCHING = "finding candidates"
 
@@ -35,7 +35,7 @@ Found = dict[str, tuple[Match, ...]]
 
 
 def specification(project: Project, ledger: Ledger) -> dict[str, Any]:
-    """Return what `run` does for a review as it stands; the job itself never opens the ledger."""
+    """Return the specification for `run` from a review as it stands; the job itself never opens the ledger."""
     seeds = ledger.seeds
     return {
         "index": str(project.index),
@@ -49,7 +49,7 @@ def specification(project: Project, ledger: Ledger) -> dict[str, Any]:
 def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     """Find the candidates of the rows `spec["seeds"]` in the index `spec["index"]`, and write them to `spec["out"]`.
 
-    Where the index has a calibration, the candidates are those of its own search, about which it promises something.
+    If the index has a calibration, the candidates come from its own search, to which the calibration applies.
     Otherwise all rows are decided together, given the matches that people have found (`spec["links"]`). Raises
     InputError.
     """
@@ -71,7 +71,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
 
 def _calibration(engine: Engine) -> Calibration | None:
-    """Return the calibration of an index, or None if it has none that fits."""
+    """Return the calibration of an index, or None if it has no valid one."""
     try:
         return engine.calibration
     except InputError:
@@ -95,7 +95,7 @@ def _searched(engine: Engine, seeds: Sequence[Seed], tell: Progress) -> Found:
 
 
 def _together(engine: Engine, seeds: Sequence[Seed], links: Sequence[tuple[str, str]]) -> Found:
-    """Return the candidates of all rows; those whose match is known are decided alone, the others together."""
+    """Return the candidates of all rows; rows with a known match are decided alone, the others together."""
     documents = {seed.id: Document(seed.id, seed.text, seed.title) for seed in seeds}
     source = Side(Path(), documents, UNKNOWN)
     linked = list(dict.fromkeys(seed for seed, _ in links))
@@ -123,7 +123,7 @@ def _matches(ids: Iterable[str], probabilities: Iterable[float]) -> tuple[Match,
 
 
 def _inside(found: Mapping[str, Sequence[Match]], population: Population) -> Found:
-    """Return the best candidates that the review is about."""
+    """Return the best candidates within the review's scope."""
     pairs = [(seed, match) for seed, matches in found.items() for match in matches]
     inside = population.holds([(seed, match.id) for seed, match in pairs])
     kept: dict[str, list[Match]] = {seed: [] for seed in found}

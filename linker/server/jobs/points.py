@@ -1,4 +1,4 @@
-"""The file of a map: which documents are on it, and where."""
+"""The file of a map: its documents and their coordinates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import orjson
 from linker.base.errors import InputError
 from linker.base.files import read_bytes, write_atomically
 
-MOST = 20_000  # documents on a map; of more, as many are drawn at random
+MOST = 20_000  # documents on a map; of more, a random sample is shown
 LEAST = 5
 EDGE = 65_535  # coordinates are uint16
 

@@ -1,4 +1,4 @@
-"""The child process of a job: reads its specification from stdin, tells its progress on stdout as lines of JSON.
+"""The child process of a job: reads its specification from stdin, reports progress on stdout as JSON lines.
 
 Not a command for users: `python -m linker.server.jobs.worker TASK`.
 """
@@ -18,14 +18,14 @@ from indexes.errors import Reason, reason_of
 from indexes.interface import IndexesError
 from linker.base.errors import LinkerError
 
-EVERY = 0.1  # seconds between two lines of the same step
-NICE = 10  # whoever waits at a page, or for a search, goes first
+EVERY = 0.1  # minimum seconds between two lines of the same step
+NICE = 10  # pages and searches, which people wait for, go first
 
 Task = Callable[[Mapping[str, Any], Callable[[str, int, int | None], None]], dict[str, Any]]
 
 
 def task(name: str) -> Task:
-    """Return the task of this name; each is loaded with what it alone needs."""
+    """Return the task of this name; only its own imports are loaded."""
     if name == "index":
         from linker.server.jobs.indexing import run
     elif name == "find":
@@ -42,12 +42,12 @@ def task(name: str) -> Task:
 
 
 def main(name: str) -> int:
-    """Run the task and return the exit status: 1 where the user can correct what was wrong."""
+    """Run the task and return the exit status: 1 for errors that the user can correct."""
     told = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what a library prints must not come between the lines
+    os.dup2(2, 1)  # keep libraries' output out of our lines
     os.nice(NICE)
     spec = orjson.loads(sys.stdin.buffer.readline())
-    spec |= spec.pop("given", {})  # by a client of the API
+    spec |= spec.pop("given", {})  # from a client of the API
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         result = task(name)(spec, _Teller(told.write))
@@ -62,7 +62,7 @@ def main(name: str) -> int:
 
 
 class _Teller:
-    """Writes a step as a line, unless the last line of this step was just written."""
+    """Writes a step as a line, unless a line of this step was written a moment ago."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write, self._what, self._next = write, "", 0.0
@@ -75,7 +75,7 @@ class _Teller:
 
 
 def _end_with_parent() -> None:
-    """End this process when the parent is gone: it holds the other end of stdin, and writes nothing more."""
+    """End this process when its parent, which holds the other end of stdin and writes nothing more, is gone."""
     sys.stdin.buffer.read()
     os._exit(1)
 

@@ -1,3 +1,3 @@
-"""Serves indexes and their reviews to language models by the Model Context Protocol (MCP)."""
+"""Serves indexes and their reviews to language models over the Model Context Protocol (MCP)."""
 
 __all__: list[str] = []

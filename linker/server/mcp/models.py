@@ -1,4 +1,4 @@
-"""What the tools take and return; the protocol's schemas are made from these classes."""
+"""The tools' arguments and results; the protocol's schemas are generated from these classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from indexes.interface import Document
 
 LONGEST_QUERY = 20_000  # characters
-LONGEST_TEXT = 20_000  # characters of a document that one answer holds
+LONGEST_TEXT = 20_000  # maximum characters of a document in one answer
 
 
 class GivenSeed(BaseModel):
@@ -91,7 +91,7 @@ class FoundDocuments(BaseModel):
 
 
 class ReviewProgress(BaseModel):
-    """How far a review is, and what its stopping rule says."""
+    """A review's progress, and its stopping rule's advice."""
 
     read: int
     relevant: int
@@ -111,7 +111,7 @@ class NextDocument(BaseModel):
 
 
 class FindAnswer(BaseModel):
-    """The document to judge now, or null where every document was judged."""
+    """The document to judge now, or null if every document has been judged."""
 
     index: str
     review: str
@@ -120,7 +120,7 @@ class FindAnswer(BaseModel):
 
 
 class JudgeAnswer(BaseModel):
-    """The judgement as it was stored."""
+    """The judgement as stored."""
 
     id: str
     seed: str

@@ -1,4 +1,4 @@
-"""The indexes that are served by name, and their reviews, which follow what others write into their ledgers."""
+"""The indexes served by name, and their reviews, which pick up what other processes write to their ledgers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Indexes:
     def __init__(self, directories: Sequence[Path]) -> None:
         """Open the indexes, or the indexes of reviews' folders.
 
-        Raises InputError if two have one name, IndexesError if a directory holds no index.
+        Raises InputError if two have the same name, IndexesError if a directory holds no index.
         """
         self._shelf = Shelf()
         self._projects: dict[str, Project] = {}
@@ -42,7 +42,7 @@ class Indexes:
         return tuple(self._projects)
 
     def name(self, index: str) -> str:
-        """Return the name of the index that is meant; it may be empty where there is one. Raises InputError."""
+        """Return the name of the index meant; `name` may be empty if there is only one. Raises InputError."""
         if index in self._projects:
             return index
         if not index and len(self._projects) == 1:
@@ -55,9 +55,10 @@ class Indexes:
         return self._shelf.engine(self._projects[name].index)
 
     def review(self, name: str, review: str) -> Followed:
-        """Return a review of an index; the unnamed one is what `linker serve` shows of the same directory.
+        """Return a review of an index; the unnamed one is the review that `linker serve` shows for the same
+        directory.
 
-        Raises InputError if the name cannot be one, or the ledger cannot be read.
+        Raises InputError if the name is not valid, or the ledger cannot be read.
         """
         if review and not NAME.fullmatch(review):
             raise InputError(
@@ -74,20 +75,20 @@ class Indexes:
 
 
 class Followed:
-    """One review that follows what others (the page, the command line) write into its ledger meanwhile."""
+    """One review that picks up what others (the page, the command line) write to its ledger meanwhile."""
 
     def __init__(self, opened: Opened) -> None:
         self._engine, self._ledger, self._review = opened.engine, opened.ledger, opened.review
         self._lock = threading.Lock()
-        self._entry = 0  # the ledger's last entry that the review has taken in
+        self._entry = 0  # last ledger entry the review has processed
         self._entry, self._seen = self._newest(), self._state()
 
     def next(
         self, seeds: Sequence[Seed], reviewer: str
     ) -> tuple[Candidate | None, Seed | None, Progress, str]:
-        """Return the document to judge, its seed, how far the review is, and why to stop, if there is a reason.
+        """Return the document to judge, its seed, the review's progress, and a reason to stop, if any.
 
-        New `seeds` are added. Raises InputError if the review is about other seeds, or has none.
+        New `seeds` are added. Raises InputError if the review has other seeds, or none.
         """
         with self._lock:
             self._put(seeds)
@@ -100,9 +101,9 @@ class Followed:
     def judge(
         self, id_: str, seed: str, verdict: Verdict, reviewer: str, note: str, tags: Sequence[str]
     ) -> tuple[Candidate, Progress, str]:
-        """Store a verdict and return what it is about, how far the review is, and why to stop, if there is a reason.
+        """Store a verdict and return the judgement, the review's progress, and a reason to stop, if any.
 
-        A document that `next` did not hand to this reviewer counts as found by a search outside the queue. Raises
+        A document that `next` did not give this reviewer counts as found by a search outside the queue. Raises
         InputError if the document or the seed does not exist.
         """
         with self._lock:
@@ -145,7 +146,7 @@ class Followed:
             self._ledger.put_seeds(new)
 
     def _follow(self) -> None:
-        """Read the ledger again where another process, a new seed or a commit has changed what is known."""
+        """Read the ledger again if another process, a new seed or a commit has changed the state."""
         self._engine.refresh()
         newest, now = self._newest(), self._state()
         if (newest, now) != (self._entry, self._seen):
@@ -158,12 +159,12 @@ class Followed:
         return entries[-1].number if entries else self._entry
 
     def _state(self) -> tuple[int, object, object]:
-        """Return what a review depends on besides the entries: the generation, seeds and settings."""
+        """Return the other state a review depends on: the generation, seeds and settings."""
         return self._engine.collection.manifest.generation, self._ledger.seeds, self._ledger.settings
 
 
 def _project(directory: Path) -> Project:
-    """Return the review that a directory holds, without making one. Raises InputError if it holds none."""
+    """Return the review in a directory, without creating one. Raises InputError if it holds none."""
     project = Workspace(directory).single if directory.is_dir() else None
     if project is None:
         raise InputError(f"{shown(directory)} holds no index: build one with `linker index build`")

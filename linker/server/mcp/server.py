@@ -60,7 +60,7 @@ ReviewName = Annotated[
 
 
 def make_server(indexes: Indexes, reviewer: str = "mcp") -> MCPServer[object]:
-    """Return the server over indexes; its judgements are stored as those of `reviewer`."""
+    """Return the server over indexes; its judgements are stored under the name `reviewer`."""
     server: MCPServer[object] = MCPServer(
         "linker",
         version=__version__,
@@ -84,7 +84,7 @@ def make_server(indexes: Indexes, reviewer: str = "mcp") -> MCPServer[object]:
 
 
 def _told(tool: Callable[P, R]) -> Callable[P, R]:
-    """Return a tool whose errors that the caller can correct reach it with their text."""
+    """Return a tool that passes the text of correctable errors on to the caller."""
 
     @functools.wraps(tool)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -117,7 +117,7 @@ class Tools:
             int, Field(ge=0, le=LONGEST_TEXT, description="Characters of each text to return.")
         ] = 1000,
     ) -> FoundDocuments:
-        """Return the documents of an index that fit a query best, the best first."""
+        """Return the documents of an index that best match a query, best first."""
         name = self._indexes.name(index)
         answer = self._indexes.engine(name).search(query, k, mode=mode, where=where or None)
         return FoundDocuments(
@@ -138,7 +138,7 @@ class Tools:
     ) -> LinkAnswer:
         """Return the documents of an index that belong to each text, with P(link); all texts are decided together.
 
-        Send all texts at once: which documents are taken says something about the others.
+        Send all texts at once: each decision carries information about the others.
         """
         name, seeds = self._indexes.name(index), [_seed(text) for text in texts]
         engine = self._indexes.engine(name)
@@ -172,7 +172,7 @@ class Tools:
         days: Annotated[float | None, argument(GroupOptions, "days")] = None,
         most: Annotated[int, Field(ge=1, le=1000, description="How many groups to return.")] = 50,
     ) -> GroupAnswer:
-        """Return which documents of an index are about the same story, and near copies: the largest groups first."""
+        """Return groups of documents of an index about the same story, with near copies: the largest groups first."""
         name = self._indexes.name(index)
         found = self._indexes.engine(name).group(days=days)
         largest = sorted(found.groups, key=lambda group: (-len(group.ids), group.number))[:most]

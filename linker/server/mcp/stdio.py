@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 def serve(server: MCPServer[Any]) -> None:
     """Answer the client on stdin and stdout until it goes away."""
-    import anyio  # comes with mcp, whose absence is named when it is imported above
+    import anyio  # a dependency of mcp, whose import above reports its absence
 
     anyio.run(_serve, server)
 
@@ -28,7 +28,7 @@ async def _serve(server: MCPServer[Any]) -> None:
 
 
 class _Messages:
-    """The messages of a stream; what cannot be read is answered here."""
+    """The messages of a stream; unreadable lines are answered here."""
 
     def __init__(
         self, lines: ReadStream[SessionMessage | Exception], answers: WriteStream[SessionMessage]
@@ -66,12 +66,12 @@ class _Messages:
 
 
 def _refusal(kind: str, line: Any) -> JSONRPCError:
-    """Return the answer to a line that is not a message; it bears the request's id wherever that can be read."""
+    """Return the answer to a line that is not a message, with the request's id if that can be read."""
     code, text = INVALID_REQUEST, "this is not a JSON-RPC 2.0 message"
     if kind == "json_invalid":
         code, text = PARSE_ERROR, "this line is not JSON in UTF-8, or it holds half of a surrogate pair"
         try:
-            line = json.loads(line)  # which reads halves of surrogate pairs
+            line = json.loads(line)  # json accepts lone surrogates
         except (ValueError, RecursionError):
             line = None
     id_ = line.get("id") if isinstance(line, dict) else None

@@ -27,7 +27,7 @@ def ask(request: Request) -> Response:
 
 @router.post("/login")
 async def sign_in(request: Request, token: Text = "") -> Response:
-    """Sign in where the token is right, with a new session, so that nobody can have chosen it before."""
+    """Sign in if the token is right, with a new session, to prevent session fixation."""
     access, token = request.app.state.config.access, token.strip()
     principal = access.principal(token, address_of(request.scope))
     if principal is None or not principal.may("admin"):
@@ -41,7 +41,7 @@ async def sign_in(request: Request, token: Text = "") -> Response:
 
 @router.post("/logout", name="logout")
 def sign_out(request: Request) -> Response:
-    """Sign this browser out, and end its session wherever its cookie may be."""
+    """Sign this browser out, and end its session for every copy of its cookie."""
     config, session = request.app.state.config, request.state.session
     if config.access.tokens is not None and session.signed_in:
         config.access.end(session.id)
@@ -54,7 +54,7 @@ def sign_out(request: Request) -> Response:
 
 @router.post("/reviewer", name="reviewer")
 def rename(request: Request, name: Text = "", back: Text = "/") -> Response:
-    """Choose the name under which this browser judges."""
+    """Set the reviewer name of this browser."""
     return _remember(request, sessions.REVIEWER, sessions.clean_name(name), back)
 
 
@@ -65,7 +65,7 @@ def speak(request: Request, code: Text = "", back: Text = "/") -> Response:
 
 
 def _remember(request: Request, name: str, value: str, back: str) -> Response:
-    # Only a path of ours: "//host" and "/\host" would lead elsewhere.
+    # Only our own paths: "//host" and "/\host" would lead elsewhere.
     is_path = back.startswith("/") and back[1:2] not in ("/", "\\") and back.isprintable()
     response = RedirectResponse(back if is_path else "/", 303)
     response.headers.append("set-cookie", sessions.header(name, value, request))

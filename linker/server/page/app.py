@@ -48,7 +48,7 @@ PAGES = (
 
 
 def create_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
-    """Return the application for one folder; `shelf` holds what is open for others, too.
+    """Return the application for one folder; `shelf` holds open indexes and reviews, shared with others.
 
     Raises InputError if the folder cannot hold reviews.
     """
@@ -73,7 +73,7 @@ def create_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
     )
     app.state.config, app.state.jobs = config, jobs
     app.state.workspace, app.state.shelf = workspace, opened
-    # A page holds some thirty addresses, and FastAPI goes through all routes for each.
+    # A page has about thirty links, and FastAPI searches all routes for each.
     app.state.path_for = functools.lru_cache(4096)(app.url_path_for)
     for module in PAGES:
         app.include_router(module.router)

@@ -30,7 +30,7 @@ Upload = Annotated[Sequence[UploadFile], File()]
 
 @router.get("/p/{project}/compare", name="compare")
 def show(request: Request, opened: InReview, first: str = "", second: str = "") -> Response:
-    """Show how two reviewers agree, and what a threshold would keep."""
+    """Show how well two reviewers agree, and what a threshold would keep."""
     return _page(request, opened, first, second)
 
 
@@ -67,7 +67,7 @@ def _agreement(opened: Opened, first: str, second: str) -> Agreement:
 
 
 def _curve(opened: Opened) -> dict[str, Any]:
-    """Return the points of the precision-recall curve of what was decided, and whether scores are probabilities."""
+    """Return the points of the precision-recall curve of the decisions, and whether scores are probabilities."""
     topic = opened.review.settings.unit == "topic"
     final = decided(opened.ledger.judgements(), by_document=topic)
     known = {(j.seed, j.id): j.relevant for j in final if j.verdict != "maybe"}
@@ -107,7 +107,7 @@ def decide(
     first: Text = "",
     second: Text = "",
 ) -> Response:
-    """Record what was decided of a conflict; both judgements stay as they are."""
+    """Record the decision on a conflict; both judgements stay as they are."""
     found = _agreement(opened, first, second)
     conflict = next((c for c in found.conflicts if (c.first.id, c.first.seed) == (id, seed)), None)
     if conflict is None:
@@ -126,7 +126,7 @@ def compare_runs(
     qrels: Upload = (),
     measures: Text = MEASURES,
 ) -> Response:
-    """Compare two runs or more by judgements in a file, or by what was decided in this review."""
+    """Compare two runs or more by judgements in a file, or by the decisions in this review."""
     given = [run for run in runs if run.filename]
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -151,7 +151,7 @@ def _saved(upload: UploadFile, folder: Path) -> Path:
 
 
 def _qrels(opened: Opened) -> dict[str, dict[str, int]]:
-    """Return what was decided as qrels. Raises InputError if nothing was."""
+    """Return the decisions as qrels. Raises InputError if there are none."""
     qrels: dict[str, dict[str, int]] = {}
     for judgement in decided(opened.ledger.judgements()):
         qrels.setdefault(judgement.seed, {})[judgement.id] = int(judgement.relevant)

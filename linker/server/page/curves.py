@@ -1,4 +1,4 @@
-"""What the progress page draws and counts: the curve of found documents as SVG shapes, and the pace of reading."""
+"""The progress page's drawings and counts: the curve of found documents as SVG, and the pace of reading."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from linker.review.language import ReaderLanguage
 from linker.review.ledger import Entry
 
 WIDTH, HEIGHT = 640, 260  # of the plot, in SVG units
-POINTS = 320  # of the curve, at most
+POINTS = 320  # maximum points of the curve
 TICKS = 5  # per axis, about
-BREAK = 300.0  # seconds without a judgement after which a reviewer was away
+BREAK = 300.0  # seconds without a judgement that count as a break
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A mark on an axis: where, and the number written there."""
+    """A mark on an axis: its position and label."""
 
     at: float
     label: str
@@ -27,7 +27,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class DrawnCurve:
-    """The plot: `line` holds the points of the curve; `band`, top and height of how many documents there may be."""
+    """The plot: `line` has the curve's points; `band`, top and height of the possible number of documents."""
 
     width: int
     height: int
@@ -48,7 +48,7 @@ class Pace:
 
 
 def curve(found: Sequence[int], most: int | None, language: ReaderLanguage) -> DrawnCurve:
-    """Return the plot of the number found after each read document.
+    """Return the plot of the number found after each document read.
 
     `most`: the largest number of relevant documents that the certificate allows, if there is one.
     """
@@ -77,7 +77,7 @@ def curve(found: Sequence[int], most: int | None, language: ReaderLanguage) -> D
 
 
 def _ticks(largest: int) -> tuple[list[int], int]:
-    """Return round numbers from 0 on, and the end of the axis, which is the last of them and at least `largest`."""
+    """Return round numbers from 0, and the end of the axis: the last of them, at least `largest`."""
     power = 10 ** max(0, math.floor(math.log10(max(largest / TICKS, 1))))
     step = next((m * power for m in (1, 2, 5) if m * power * TICKS >= largest), 10 * power)
     count = max(1, math.ceil(largest / step))
@@ -103,7 +103,7 @@ def paces(entries: Iterable[Entry]) -> list[Pace]:
 
 
 def per_hour(times: Sequence[float]) -> float | None:
-    """Return judgements per hour from their times in seconds; None where too little time says nothing."""
+    """Return judgements per hour from their times in seconds; None if the period is too short to tell."""
     ordered = sorted(times)
     gaps = [b - a for a, b in itertools.pairwise(ordered) if b - a < BREAK]
     seconds = sum(gaps)

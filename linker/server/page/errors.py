@@ -1,4 +1,4 @@
-"""Errors as pages: what was wrong and what to do, in the reader's language."""
+"""Errors as pages: the problem and the remedy, in the reader's language."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from linker.server.page.reviews import NamelessError, NotReadyError
 
 
 def register(app: FastAPI) -> None:
-    """Add the handlers of all errors."""
+    """Register the handlers of all errors."""
     for kind in (HTTPException, RequestValidationError, LinkerError, IndexesError):
         app.add_exception_handler(kind, _known)
     app.add_exception_handler(NotReadyError, _not_ready)

@@ -1,4 +1,4 @@
-"""Export: everything that was judged as a file, and the sentence for the article's method note."""
+"""Export: all judgements as a file, and the sentence for the article's methods section."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def show(request: Request, opened: InReview) -> Response:
         "rows": counts(rows) if rows else None,
         "reviewers": opened.ledger.reviewers,
         "note": note_of_rows(rows, documents) if rows else note_of(opened.review),
-        # the file that the review is about comes first: the posts, or the rows that look for a match each
+        # the review's main file comes first: the posts, or the rows that each look for a match
         "own": sorted(
             own_tables(opened.project),
             key=lambda name: (about["roles"].get(name) == "articles") != (progress.seeds > 0),

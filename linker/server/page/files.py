@@ -1,4 +1,4 @@
-"""A file as the form of the set-up has it: how it is written, which column is which, and what reading it so gives."""
+"""A file in the set-up form: its format, the roles of its columns, and the result of reading it that way."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ DOUBTFUL = message("The encoding could not be told: if letters look wrong, choos
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file in the form: what it seems to hold or why it cannot be read, what it is for, and what was chosen.
+    """A file in the form: its apparent content or why it cannot be read, its purpose, and the user's choices.
 
-    `is_other`: whether it is read otherwise now than the rows that the form showed.
+    `is_other`: whether it is now read differently from the rows shown in the form.
     """
 
     path: Path
@@ -55,30 +55,31 @@ class Upload:
     is_other: bool = False
 
     def column(self, role: Role) -> str:
-        """Return the column that is chosen or guessed for a role, or an empty text."""
+        """Return the column chosen or guessed for a role, or an empty string."""
         guessed = self.preview.column(role) if self.preview else None
         return self.chosen.get(role, guessed or "")
 
     @property
     def date_format(self) -> str:
-        """The format that is chosen or guessed for the dates; empty where they stay as they are."""
+        """The format chosen or guessed for the dates; empty if they stay as they are."""
         guessed = next(iter(self.preview.date_formats), "") if self.preview else ""
         return self.chosen.get("date_format", guessed)
 
     @property
     def formats(self) -> Sequence[str]:
-        """The formats to choose from, those that fit first."""
+        """The formats to choose from, matching ones first."""
         fitting = self.preview.date_formats if self.preview else ()
         return tuple(dict.fromkeys((*fitting, *FORMATS)))
 
     @property
     def shown(self) -> str:
-        """How the rows that the form shows were read, to notice a change."""
+        """How the rows shown in the form were read, to detect a change."""
         return "|".join(_written(self.preview)) if self.preview else ""
 
     @property
     def columns(self) -> Columns:
-        """How the file is read. Raises InputError if no column is chosen for the text, or one for two things."""
+        """How the file is read. Raises InputError if no column is chosen for the text, or one column for two
+        roles."""
         assert self.preview is not None
         roles: dict[str, Role] = {}
         for role in ASKED:
@@ -92,7 +93,8 @@ class Upload:
         return columns_of(roles, date_format, known.encoding, known.delimiter, known.sheet, known.header_row)
 
     def trial(self) -> Trial | None:
-        """Return what reading the file so gives; None where a column is still to be chosen, or nothing can be read."""
+        """Return the result of reading the file that way; None if a column is not yet chosen or nothing is
+        readable."""
         try:
             return _tried(self.path, self.columns, self.path.stat().st_mtime_ns) if self.preview else None
         except (LinkerError, OSError):
@@ -105,7 +107,7 @@ def _tried(path: Path, columns: Columns, _: int) -> Trial:
 
 
 def uploads_of(project: Project, form: FormData | None = None) -> list[Upload]:
-    """Return the files of a review that are not indexed yet, as the form has them, the posts first."""
+    """Return the files of a review that are not indexed yet, as shown in the form, the posts first."""
     about = project.about
     done, roles = set(about.get("indexed", ())), about.get("roles", {})
     found = [
@@ -143,9 +145,9 @@ def _written(seen: Preview) -> tuple[str, ...]:
 
 
 def look(path: Path, how: Mapping[str, str] | None = None) -> tuple[Preview, str]:
-    """Return what a file holds, and a note if its encoding could not be told; `how` holds what the user chose.
+    """Return a file's content, and a note if its encoding is uncertain; `how` holds the user's choices.
 
-    Of a workbook, the sheet that is named, or the first that has records. Raises InputError or another LinkerError.
+    For a workbook: the named sheet, or the first one with records. Raises InputError or another LinkerError.
     """
     how = how or {}
     row, delimiter, encoding = how.get("header_row", ""), how.get("delimiter", ""), how.get("encoding", "")
@@ -169,6 +171,6 @@ def look(path: Path, how: Mapping[str, str] | None = None) -> tuple[Preview, str
 
 
 def as_date(form: str) -> str:
-    """Return a day in a format of dates, or in each of several: one on which day and month differ."""
+    """Return a sample date in one date format, or in each of several: one whose day and month differ."""
     day = datetime(2022, 3, 14, 15, 9)
     return " · ".join(day.date().isoformat() if f == ISO else day.strftime(f) for f in form.split(EITHER))

@@ -18,7 +18,7 @@ from linker.server.page.reviews import InReview, Reader
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/groups/check")
-LONGEST = 6000  # characters of a document of a pair
+LONGEST = 6000  # maximum characters of a document in a pair
 
 
 @router.get("", name="check_groups")

@@ -1,4 +1,4 @@
-"""What the pages of groups show: the groups as they stand, in an order, along a timeline, and the sample of pairs."""
+"""The content of the group pages: the groups as they stand, sorted or on a timeline, and the sample of pairs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from linker.server.shelf import Opened
 
 PAGE = 50  # groups, and documents of a group, on a page
 LEAD = 280  # characters of a document in a group
-OFFERED = 300  # groups to move a document to, of which the page tells
+OFFERED = 300  # groups offered as targets for moving a document
 WIDTH = 1000  # of a timeline, in its own units
 LEVELS = (0.8, 0.9, 0.95)
 SAMPLE, RECALL = "sample", "missed"  # settings: the pairs to judge, and of which groups the recall is asked
@@ -41,21 +41,21 @@ What = Literal["", "missed"]  # what is asked about pairs: whether enough are ri
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the reader has chosen: the order of the groups, a list or a timeline, and from which group on."""
+    """The reader's choices: the order of the groups, list or timeline, and the first group shown."""
 
     order: Order = ""
     look: Look = ""
     start: int = 0
 
     def query(self, **more: object) -> str:
-        """Return the address's part after the question mark, with other values if `more` names them."""
+        """Return the URL's query string, with the values in `more` replaced."""
         values: Mapping[str, object] = {"order": self.order, "look": self.look, "start": self.start} | more
         return urlencode({name: value for name, value in values.items() if value})
 
 
 @dataclass(frozen=True, slots=True)
 class EditedStories:
-    """The groups of two documents or more as people changed them, newest first, and what the job had made."""
+    """The groups of two documents or more as people changed them, newest first, and the job's original groups."""
 
     made: Grouped
     listed: tuple[Story, ...]
@@ -73,7 +73,7 @@ class EditedStories:
 
 
 def ledger_of(opened: Opened) -> Ledger:
-    """Return the ledger of what people say of groups."""
+    """Return the ledger of people's judgements on groups."""
     path = opened.project.groups_ledger
     ledger: Ledger = opened.once("groups ledger", path, lambda: Ledger(path))
     return ledger
@@ -98,7 +98,7 @@ def stories_of(opened: Opened) -> EditedStories | None:
 
 
 def needed(opened: Opened) -> EditedStories:
-    """Return the groups as they stand; a page that is about them is not there before the first job."""
+    """Return the groups as they stand; before the first job, pages about them do not exist."""
     found = stories_of(opened)
     if found is None:
         raise HTTPException(404)
@@ -106,19 +106,19 @@ def needed(opened: Opened) -> EditedStories:
 
 
 def last_edit(opened: Opened, reviewer: str) -> Judgement | None:
-    """Return this reviewer's last change of a group that stands, or None."""
+    """Return this reviewer's last change of a group that still applies, or None."""
     own = [j for j in ledger_of(opened).judgements(reviewer) if is_edit(j)]
     return own[-1] if own else None
 
 
 def kept(opened: Opened) -> list[str]:
-    """Return the documents that changes of groups name: they are kept even if they are alone."""
+    """Return the documents named in changes of groups: they are kept even if they are alone."""
     edits = filter(is_edit, ledger_of(opened).judgements())
     return sorted({id_ for j in edits for id_ in (j.seed, j.id, *j.tags[1:])})
 
 
 def title_of(opened: Opened, story: Story) -> str:
-    """Return the title of a group: that of its representative, or how its text begins."""
+    """Return the title of a group: its representative's title or the beginning of its text."""
     if story.title:
         return story.title
     if story.representative not in opened.engine:
@@ -128,7 +128,7 @@ def title_of(opened: Opened, story: Story) -> str:
 
 
 def as_row(opened: Opened, story: Story) -> dict[str, Any]:
-    """Return what the list shows of a group."""
+    """Return a group's values for the list."""
     return {
         "number": story.number, "title": title_of(opened, story), "size": len(story.items), "dates": story.dates,
         "languages": story.languages[:4], "sources": story.sources[:3], "more": max(0, len(story.sources) - 3),
@@ -159,7 +159,7 @@ def _document(opened: Opened, id_: str) -> Document:
 
 
 def timeline(stories: Sequence[Story]) -> dict[str, Any]:
-    """Return where the documents of groups lie between the first and the last day, 0 to WIDTH, and these days."""
+    """Return the positions of groups' documents between the first and last day, 0 to WIDTH, and these days."""
     days = [date.fromisoformat(item.date).toordinal() for s in stories for item in s.items if item.date]
     if not days:
         return {"days": (), "dots": {}}
@@ -187,12 +187,12 @@ class Asked:
 
     @property
     def judged(self) -> int:
-        """How many of its pairs are judged."""
+        """The number of pairs judged."""
         return len(self.answers)
 
     @property
     def right(self) -> int:
-        """How many of these belong together."""
+        """The number of judged pairs that belong together."""
         return sum(self.answers.values())
 
     @property
@@ -201,7 +201,7 @@ class Asked:
         return self.judged == len(self.pairs)
 
     def following(self, skipped: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
-        """Return the pair to judge now, those that were skipped last, or None."""
+        """Return the pair to judge now (skipped pairs come last), or None."""
         left = [pair for pair in self.pairs if pair not in self.answers]
         late = set(skipped)
         return min(left, key=lambda pair: pair in late, default=None)
@@ -218,7 +218,7 @@ class PairSample(Asked):
 
     @property
     def certified(self) -> bool:
-        """Whether the groups keep the precision, with 95 % confidence."""
+        """Whether the groups reach the precision, with 95 % confidence."""
         return self.done and passes(self.judged, self.right, self.of, self.precision, self.number)
 
 
@@ -238,7 +238,7 @@ class Missed(Asked):
 
 
 def check_of(opened: Opened, stories: EditedStories) -> PairSample | None:
-    """Return the sample that is judged, or None if there is none, or one of groups that have been made again since."""
+    """Return the sample being judged, or None if there is none, or the groups have been made again since."""
     values = ledger_of(opened).settings.get(SAMPLE)
     if not isinstance(values, Mapping) or values.get("stamp") != stories.made.stamp:
         return None
@@ -265,7 +265,7 @@ def _answers(opened: Opened, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str
 
 
 def draw(opened: Opened, stories: EditedStories, precision: float) -> bool:
-    """Draw pairs of different texts within the groups that the job made; return whether any are worth asking about."""
+    """Draw pairs of different texts within the job's groups; return whether any are worth judging."""
     before = check_of(opened, stories)
     number = before.number + 1 if before else 1
     groups = [

@@ -1,4 +1,4 @@
-"""The groups of a review's documents: a list and a timeline, one group, and what people change."""
+"""The groups of a review's documents: a list and a timeline, single groups, and people's changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Start = Annotated[int, Query(ge=0)]
 def show(
     request: Request, opened: InReview, order: Order = "", look: Look = "", start: Start = 0
 ) -> Response:
-    """Show the groups, newest first, or the form that has them made."""
+    """Show the groups, newest first, or the form that starts grouping."""
     job = running.last(request, opened.project, "group")
     if job is not None and not job.has_ended:
         return RedirectResponse(_job(request, opened), 303)
@@ -44,7 +44,7 @@ def show(
 
 @router.post("", name="make_groups")
 def make(request: Request, opened: InReview, days: Short = "") -> Response:
-    """Have the documents grouped; what people changed is kept."""
+    """Start grouping the documents; people's changes are kept."""
     try:
         most = float(days.replace(",", ".")) if days.strip() else None
     except ValueError:
@@ -96,7 +96,8 @@ def undo(request: Request, opened: InReview, reader: Reader, back: Annotated[int
 def download(
     request: Request, opened: InReview, file: Annotated[str, Query(max_length=500)] = "", format: str = "xlsx"
 ) -> Response:
-    """Send an uploaded file back with its documents' groups in further columns, or, without one, a table of them."""
+    """Send an uploaded file back with its documents' groups in additional columns or, without one, a table of
+    them."""
     stories = grouping.needed(opened)
     if format not in ("xlsx", "csv"):
         raise HTTPException(404)
@@ -130,7 +131,7 @@ def change(
     ids: Ids = (),
     to: Short = "",
 ) -> Response:
-    """Split a group at its weakest link, or take documents out of it, or move them to another group."""
+    """Split a group at its weakest link, remove documents from it, or move them to another group."""
     stories, text = grouping.needed(opened), translate(request).text
     here = stories.get(number)
     if here is None:
@@ -163,7 +164,7 @@ def change(
 
 @router.post("/one/seeds", name="group_seeds")
 def seeds(request: Request, opened: InReview, reader: Reader, number: int) -> Response:
-    """Make the different texts of a group seeds, so that everything else about its story is found."""
+    """Make the distinct texts of a group seeds, to find everything else about its story."""
     here = grouping.needed(opened).get(number)
     if here is None:
         return listing(request, opened, View(), translate(request).text(CHANGED))
@@ -178,7 +179,7 @@ def seeds(request: Request, opened: InReview, reader: Reader, number: int) -> Re
 
 
 def _staying(story: Story, leaving: list[str]) -> str:
-    """Return the document for which a group stands once others have left, or an empty text if all leave."""
+    """Return the document that represents a group once others have left, or an empty string if all leave."""
     rest = [item.id for item in story.items if item.id not in set(leaving)]
     return story.representative if story.representative in rest else next(iter(rest), "")
 

@@ -1,4 +1,4 @@
-"""What stands between the network and the page: sign-in, forged requests, headers of every answer."""
+"""The guard between network and page: sign-in, protection against forged requests, response headers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HEADERS: Mapping[str, str] = {
 
 
 def asked_by(config: ServeConfig) -> Callable[[Scope], gate.Asked]:
-    """Return what makes of a request what the page knows of it; its `Session` is put into its state."""
+    """Return a function that gives a request's details for the page and puts its `Session` in its state."""
     return lambda scope: _PageRequest(scope, config)
 
 
@@ -80,14 +80,14 @@ class _PageRequest:
 
 
 def protect(headers: MutableHeaders, *, is_static: bool = False) -> None:
-    """Add the security headers; pages hold what people decided, so that no cache keeps them."""
+    """Add the security headers; pages hold people's decisions, so they must not be cached."""
     for name, value in HEADERS.items():
         headers[name] = value
     headers["cache-control"] = "private, max-age=31536000, immutable" if is_static else "no-store"
 
 
 async def check_form(request: Request) -> AsyncIterator[None]:
-    """Refuse what changes something and does not hold the session's token, in a field of the form or a header.
+    """Refuse a state-changing request without the session's token in a form field or a header.
 
     The files of a form are closed when the request is answered.
     """

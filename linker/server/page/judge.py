@@ -1,4 +1,4 @@
-"""Judge: one document in full next to its seed, a key for each verdict, the last verdict in sight."""
+"""Judge: one document in full next to its seed, a key for each verdict, the last verdict visible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from linker.server.page.stop import is_due, stop_page
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}")
-RECENT = 50  # judgements of a page of those made
+RECENT = 50  # past judgements per page
 
 Text = Annotated[str, Form(max_length=20_000)]
 Id = Annotated[str, Form(max_length=2000)]
@@ -36,11 +36,11 @@ def show(
     seed: Annotated[str, Query(max_length=2000)] = "",
     whole: bool = False,
 ) -> Response:
-    """Show the next document, or the one that is named: one that was judged can be judged again.
+    """Show the next document or the named one; a judged document can be judged again.
 
-    Where each row looks for its own match, show the rows.
+    If each row looks for its own match, show the rows.
     """
-    if q := request.query_params.get("q"):  # an address of the time when Judge had a search of its own
+    if q := request.query_params.get("q"):  # an old link: Judge once had a search of its own
         path = address(request, "search", project=opened.project.key)
         return RedirectResponse(f"{path}?{urlencode({'q': q})}", 303)
     if not id and is_rows(opened):
@@ -61,12 +61,12 @@ def judge(
     tags: Text = "",
     copies: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Store the verdict, also on the document's copies where it says so, and go on to the next document.
+    """Store the verdict, also on the document's copies if requested, and go on to the next document.
 
-    Where the document was judged meanwhile, it is shown with that verdict, and nothing is stored.
+    If the document was judged meanwhile, it is shown with that verdict, and nothing is stored.
     """
     review = opened.review
-    _next(opened, reader)  # after a restart, this hands out again what was before the reader
+    _next(opened, reader)  # after a restart, hand out the reader's open document again
     named = tuple(dict.fromkeys(tag for part in tags.split(",") if (tag := " ".join(part.split()))))
     others = group(opened, id) if copies and id in opened.engine else ()
     try:
@@ -88,14 +88,14 @@ def undo(request: Request, opened: InReview, reader: Reader) -> Response:
 
 @router.post("/criteria", name="criteria")
 def write_criteria(request: Request, opened: InReview, criteria: Text = "") -> Response:
-    """Store what makes a document relevant, in words, for all reviewers."""
+    """Store the relevance criteria, in words, for all reviewers."""
     opened.ledger.set("criteria", criteria.strip().replace("\r\n", "\n"))
     return _follow(request, opened)
 
 
 @router.get("/doubts", name="doubts")
 def list_doubts(request: Request, opened: InReview) -> Response:
-    """List the verdicts that the learner finds improbable; each can be kept or changed here."""
+    """List the verdicts that the model finds improbable; each can be kept or changed here."""
     of = opened.ledger.judgements()
     found = opened.once("doubts", of, opened.review.doubts)
     if opened.review.settings.double:  # each judges blind
@@ -114,7 +114,7 @@ def look_again(
     was: Annotated[Verdict, Form()],
     seed: Id = "",
 ) -> Response:
-    """Store a second verdict, the same as it `was` or another, and go on with the list."""
+    """Store a second verdict, unchanged from `was` or different, and go on with the list."""
     review = opened.review
     standing = review.standing(review.named(id, seed), reader.reviewer)
     note, tags = (standing.note, standing.tags) if standing else ("", ())
@@ -129,7 +129,7 @@ def look_again(
 def list_judged(
     request: Request, opened: InReview, before: Annotated[int | None, Query(ge=0)] = None
 ) -> Response:
-    """List what the reviewer has judged, the latest first; each can be opened and judged again."""
+    """List the reviewer's judgements, latest first; each can be opened and judged again."""
     standing = opened.ledger.judgements(request.state.session.reviewer)
     end = len(standing) if before is None else min(before, len(standing))
     start = max(0, end - RECENT)
@@ -172,7 +172,7 @@ def _show(
     candidate, last = None, _last(opened, session.reviewer) if session.reviewer else None
     if session.reviewer and not (id or error) and undone is None and is_due(opened, review.progress()):
         return stop_page(request, opened, last)
-    if session.reviewer:  # whoever has no name has nothing before them
+    if session.reviewer:  # a reader without a name has no open document
         candidate = review.named(id, seed) if id else _next(opened, session)
     progress = review.progress()
     standing = review.standing(candidate, session.reviewer) if candidate else None
@@ -206,7 +206,7 @@ def _show(
 
 
 def _next(opened: Opened, session: Session) -> Candidate | None:
-    """Return what is before a reader; without a seed and without a find it would be any document: none is."""
+    """Return a reader's open document; None without a seed or a find, since the order would be arbitrary."""
     review = opened.review
     begins = not review.seeds and not review.progress().found
     return None if begins else review.next(session.reviewer, session.id)
@@ -214,7 +214,7 @@ def _next(opened: Opened, session: Session) -> Candidate | None:
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """What a reviewer judged last: the verdict, the document's first words, and how many copies went with it."""
+    """A reviewer's last judgement: the verdict, the document's first words, and how many copies it included."""
 
     verdict: Verdict
     line: str
@@ -228,12 +228,12 @@ def _last(opened: Opened, reviewer: str) -> Last | None:
 
 
 def _is_of(opened: Opened, judgement: Judgement, seed: str) -> bool:
-    """Whether a judgement counts for this seed: in a topic, all seeds are of one."""
+    """Whether a judgement counts for this seed: in a topic, it counts for all seeds."""
     return opened.review.settings.unit == "topic" or judgement.seed == seed
 
 
 def _line(opened: Opened, id_: str) -> str:
-    """Return a document's title or the beginning of its text; nothing if it has left the index."""
+    """Return a document's title or the beginning of its text; empty if it is no longer in the index."""
     if id_ not in opened.engine:
         return ""
     document = opened.engine.document(id_)

@@ -1,4 +1,4 @@
-"""What a judging page shows of a document, its near duplicates, and the seeds that it may be judged for."""
+"""A judging page's content: a document, its near duplicates, and the seeds that it may be judged for."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from linker.engine.folding import copies
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.server.shelf import Opened
 
-LONGEST = 40_000  # characters of a text that are shown at first
-LEAD = 220  # characters of a seed that stand for all of it
+LONGEST = 40_000  # characters of a text that are initially shown
+LEAD = 220  # characters of a seed in its short form
 LIKELIEST = 8  # seeds that are offered for a document
 LABEL = 60  # characters of a seed in a list of them
 WORDS = 6  # shared words that are named
@@ -28,7 +28,7 @@ KNOWN = 256  # documents whose copies are remembered
 class Shown:
     """A candidate with all that its page shows; `rest` is how many characters of its text are left out.
 
-    `seed_number` counts from 1, 0 where the seed is none of the review's any more; `seed_text` is its whole text.
+    `seed_number` counts from 1, 0 if the seed is no longer in the review; `seed_text` is its whole text.
     """
 
     candidate: Candidate
@@ -49,7 +49,7 @@ class Shown:
 
 
 def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown:
-    """Return what the page shows of a candidate. Raises InputError if its document is not in the index."""
+    """Return the page's view of a candidate. Raises InputError if its document is not in the index."""
     if candidate.id not in opened.engine:
         text = f"the document {candidate.id!r} is not in this review: it may have been deleted"
         raise InputError(Reason(text, "gone"))
@@ -72,14 +72,14 @@ def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown
 
 
 def as_lines(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a page shows of metadata: the values of each field on one line."""
+    """Return metadata for display: the values of each field on one line."""
     return {name: line for name, value in metadata.items() if (line := ", ".join(filter_values(value)))}
 
 
 def unwrapped(text: str) -> str:
-    """Return a text without the line ends of a wrapped file (newswire, e-mail), a character for a character.
+    """Return a text without the hard line breaks of a wrapped file (newswire, e-mail), of the same length.
 
-    A line of 40 to 80 characters without a full stop, before one that goes on, was wrapped; two of them may be chance.
+    A line of 40 to 80 characters without a full stop, before a continuing line, was wrapped; two may be chance.
     """
     found = [match.start() for match in WRAPPED.finditer(text)]
     if len(found) < 3:
@@ -91,13 +91,13 @@ def unwrapped(text: str) -> str:
 
 
 def seed_of(opened: Opened, id_: str) -> tuple[int, Seed | None]:
-    """Return a seed's number from 1 and the seed; 0 and None where the review has none of this id."""
+    """Return a seed's number from 1 and the seed; 0 and None if the review has no seed with this id."""
     found = ((number, seed) for number, seed in enumerate(opened.review.seeds, start=1) if seed.id == id_)
     return next(found, (0, None))
 
 
 def group(opened: Opened, id_: str) -> tuple[str, ...]:
-    """Return the ids of the near duplicates of a document, without it and the seeds."""
+    """Return the ids of the near duplicates of a document, excluding itself and the seeds."""
     seeds = {seed.document for seed in opened.review.seeds}
     return tuple(other for other in _copies(opened, id_) if other not in seeds)
 
@@ -115,11 +115,11 @@ def _copies(opened: Opened, id_: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SeedOffer:
-    """What the form of a document that a search found offers: the seeds to judge it for, and its judgements.
+    """The form's choices for a document found by search: the seeds to judge it for, and its judgements.
 
-    `seeds`: ids and labels, of which `chosen` is selected; where it is empty, the reviewer is asked. `said`: verdict,
-    or "mixed", and the seed's label. `seen`: verdict and seed, as the form sends back what its reader saw. `is_open`:
-    whether the document can be judged at all: seeds and what the filter leaves out cannot.
+    `seeds`: ids and labels; `chosen` is selected or, if it is empty, the reviewer is asked. `said`: verdict, or
+    "mixed", and the seed's label. `seen`: verdict and seed that the reader saw, sent back by the form. `is_open`:
+    whether the document can be judged at all: seeds and documents outside the filter cannot.
     """
 
     seeds: tuple[tuple[str, str], ...]
@@ -130,12 +130,12 @@ class SeedOffer:
 
     @property
     def pressed(self) -> str:
-        """The verdict that stands, if there is one."""
+        """The current verdict, if there is one."""
         return self.said[0][0] if len(self.said) == 1 else ""
 
 
 def offers(opened: Opened, ids: Sequence[str], reviewer: str, seed: str = "") -> dict[str, SeedOffer]:
-    """Return what to offer for documents that a search found, by their ids; `seed`: the one to judge for, if known."""
+    """Return the offers for documents found by search, by id; `seed`: the seed to judge for, if known."""
     review = opened.review
     labels = {s.id: _label(number, s) for number, s in enumerate(review.seeds, start=1)}
     said, first = _said(opened, reviewer), list(labels)[:LIKELIEST]
@@ -157,18 +157,18 @@ def offers(opened: Opened, ids: Sequence[str], reviewer: str, seed: str = "") ->
 
 
 def seen(verdict: str, seed: str) -> str:
-    """Return what a form keeps of a verdict that its page showed."""
+    """Return a form's encoding of the verdict shown on its page."""
     return f"{verdict} {seed}"
 
 
 def saw(opened: Opened, given: Sequence[str], seed: str) -> str:
-    """Return the verdict that a form's reader saw of a document, for this seed, or an empty text."""
+    """Return the verdict that a form's reader saw on a document, for this seed, or an empty string."""
     wanted = seed if opened.review.settings.unit == "pairs" else ""
     return next((text.split(" ")[0] for text in given if text.partition(" ")[2] == wanted), "")
 
 
 def verdicts(opened: Opened, reviewer: str) -> dict[str, str]:
-    """Return the verdict on each document, "mixed" where reviewers, or seeds, differ."""
+    """Return the verdict on each document, "mixed" if reviewers, or seeds, differ."""
     found = {
         id_: {shown for _, shown in by_seed.values()} for id_, by_seed in _said(opened, reviewer).items()
     }
@@ -181,9 +181,9 @@ def _label(number: int, seed: Seed) -> str:
 
 
 def _said(opened: Opened, reviewer: str) -> dict[str, dict[str, tuple[Verdict, str]]]:
-    """Return by document and seed (empty in a topic) the verdict that counts, and the same or "mixed".
+    """Return, by document and seed (empty in a topic), the verdict that counts, and the same verdict or "mixed".
 
-    Where two reviewers judge everything, blind, only this reviewer's own.
+    If two reviewers judge everything blind, only this reviewer's own verdicts.
     """
     settings = opened.review.settings
     found: dict[str, dict[str, tuple[Verdict, str]]] = {}

@@ -60,7 +60,7 @@ def _opened(folder: Path, changed: int) -> ProposedLinks:
 
 
 def _language(document: Document) -> str:
-    """Return the language of a page as its metadata names it, if that is a code; a browser then hyphenates rightly."""
+    """Return a page's language from its metadata, if that is a code, so that browsers hyphenate correctly."""
     value = document.metadata.get("language") or document.metadata.get("lang") or ""
     return value if isinstance(value, str) and value.replace("-", "").isalpha() and len(value) <= 12 else ""
 
@@ -73,7 +73,7 @@ def upload(
     sources: Annotated[UploadFile | None, File()] = None,
     targets: Annotated[UploadFile | None, File()] = None,
 ) -> Response:
-    """Take a run and its pages, or uncertain links, which contain theirs."""
+    """Accept a run and its pages, or uncertain links, which contain their pages."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             paths = []
@@ -120,7 +120,7 @@ def undo(request: Request, project: InProject, reader: Reader) -> Response:
 
 @router.get("/p/{project}/links/run", name="links_run")
 def download(request: Request, project: InProject) -> Response:
-    """Download the pairs that were judged right, as a run in TREC's six columns."""
+    """Download the pairs judged correct, as a run in TREC's six columns."""
     links = _links(project)
     found: dict[str, dict[str, float]] = {}
     for judgement in links.ledger.judgements():

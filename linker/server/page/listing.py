@@ -1,4 +1,4 @@
-"""A review in the list of reviews: what is in it, how far it is, and what went wrong where it cannot be read."""
+"""A review in the list of reviews: its content, its progress, and the error if it cannot be read."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from linker.review.rows.states import counts, states
 class ReviewRow:
     """A review: its numbers, and its job, empty until somebody has chosen one.
 
-    `matched`, `none`: rows with a match, and those that have none by a verdict. `last`: the time of the last verdict,
-    or of the review's making.
+    `matched`, `none`: rows with a match, and rows judged to have none. `last`: the time of the last verdict, or of
+    the review's creation.
     """
 
     project: Project
@@ -34,7 +34,7 @@ class ReviewRow:
 
     @property
     def share(self) -> float:
-        """How much is done, 0 to 1: of the rows, or of the documents."""
+        """The share done, 0 to 1, of the rows or of the documents."""
         done, whole = (
             (self.matched + self.none, self.seeds) if self.unit == "pairs" else (self.judged, self.documents)
         )
@@ -42,7 +42,7 @@ class ReviewRow:
 
 
 def row_of(project: Project) -> ReviewRow:
-    """Return a review's row; what cannot be read of it is its problem."""
+    """Return a review's row; if it cannot be read, the row's problem says why."""
     if project.problem:
         return ReviewRow(project, problem=project.problem)
     try:
@@ -56,7 +56,7 @@ def row_of(project: Project) -> ReviewRow:
             unit = str(ledger.settings.get("unit", ""))
     except (InputError, IndexesError, OSError) as e:
         return ReviewRow(project, problem=reason_of(e))
-    read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}  # by however many reviewers
+    read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}  # counted once, by any reviewers
     relevant = {(j.seed, j.id) for j in judgements if j.relevant}
     last = max((j.time for j in judgements), default=made)
     matched, none = of_rows["matched"], of_rows["none"]

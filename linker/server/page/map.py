@@ -14,12 +14,12 @@ from linker.server.page.rendering import address, page
 from linker.server.page.reviews import InReview
 
 router = APIRouter()
-LONGEST = 600  # characters of a text that is shown next to the map
+LONGEST = 600  # maximum characters of a text shown next to the map
 
 
 @router.get("/p/{project}/map", name="map")
 def show(request: Request, opened: InReview) -> Response:
-    """Show the map, or the button that has it drawn."""
+    """Show the map, or the button that starts drawing it."""
     job = running.last(request, opened.project, "map")
     if job is not None and not job.has_ended:
         path = address(request, "job", project=opened.project.key)
@@ -36,7 +36,7 @@ def show(request: Request, opened: InReview) -> Response:
 
 @router.post("/p/{project}/map", name="draw_map")
 def draw(request: Request, opened: InReview) -> Response:
-    """Have the map drawn."""
+    """Start drawing the map."""
     project: Project = opened.project
     spec = {"index": str(project.index), "out": str(project.map)}
     running.start(request, project, "map", spec)
@@ -53,7 +53,7 @@ def points(request: Request, opened: InReview) -> Response:
 
 @router.get("/p/{project}/map/verdicts", name="map_verdicts")
 def judged(request: Request, opened: InReview) -> Response:
-    """Return the verdict on every judged document by id, and "seed" for those that are seeds."""
+    """Return the verdict on every judged document by id, and "seed" for seeds."""
     seeds = {seed.document: "seed" for seed in opened.ledger.seeds if seed.document}
     return JSONResponse(verdicts(opened, request.state.session.reviewer) | seeds)
 

@@ -1,4 +1,4 @@
-"""What the page of rows shows: the list as it is filtered, one row with its candidates, and what can be accepted."""
+"""The content of the page of rows: the filtered list, one row with its candidates, and the links to accept."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from linker.server.page.judging import LABEL, Shown, group, shown
 from linker.server.page.rendering import message
 from linker.server.shelf import Opened
 
-PAGE = 50  # rows of a page of the list
-# Shares between which the probability of a row's best candidate lies, by the name that stands in addresses.
+PAGE = 50  # rows per page of the list
+# Bounds of the probability of a row's best candidate, by the name used in addresses.
 BANDS: dict[str, tuple[float, float]] = {
     "95": (0.95, 1.01), "80": (0.8, 0.95), "50": (0.5, 0.8), "0": (0.0, 0.5)
 }  # fmt: skip
@@ -35,7 +35,7 @@ Text = Annotated[str, Query(max_length=2000)]
 
 @dataclass(frozen=True, slots=True)
 class RowsView:
-    """What the reader has chosen: rows of a state, of a band of probability, in which order, from which page on."""
+    """The reader's choices: the rows' state, band of probability and order, and the page of the list."""
 
     state: str = ""
     band: str = ""
@@ -43,7 +43,7 @@ class RowsView:
     level: float = LEVEL
 
     def query(self, **more: object) -> str:
-        """Return the address's part after the question mark, with other values where `more` names them."""
+        """Return the URL's query string, with the values in `more` replaced."""
         values = dataclasses.asdict(self) | more
         plain = {name: value for name, value in values.items() if value not in ("", None, LEVEL)}
         return urlencode(plain)
@@ -74,19 +74,19 @@ class ShownCandidate:
 
 
 def is_rows(opened: Opened) -> bool:
-    """Whether the review's job is a match for each row, and Judge has no audit or control to show."""
+    """Whether the review looks for a match for each row, and Judge has no audit or control to show."""
     review = opened.review
     return review.settings.unit == "pairs" and bool(review.seeds) and review.phase == "queue"
 
 
 def kept(opened: Opened) -> Matches | None:
-    """Return the candidates as the last job left them, or None before the first. Raises InputError."""
+    """Return the candidates from the last job, or None before the first. Raises InputError."""
     found: Matches | None = opened.read_once("matches", opened.project.matches, load)
     return found
 
 
 def is_current(opened: Opened, matches: Matches) -> bool:
-    """Whether rows, filter and documents are still those that the candidates were found for."""
+    """Whether rows, filter and documents are still those for which the candidates were found."""
     review = opened.review
     generation = opened.engine.collection.manifest.generation
     made_of = (review.seeds, review.settings.where, generation)
@@ -95,7 +95,7 @@ def is_current(opened: Opened, matches: Matches) -> bool:
 
 
 def rows_of(opened: Opened, reviewer: str = "") -> list[Row]:
-    """Return all rows as they stand; where two reviewers judge everything, blind, as this one sees them."""
+    """Return all rows as they stand; if two reviewers judge everything blind, as this one sees them."""
     matches = kept(opened)
     own = reviewer if opened.review.settings.double else None
     judgements = opened.ledger.judgements(own, rows=True)
@@ -107,23 +107,23 @@ def rows_of(opened: Opened, reviewer: str = "") -> list[Row]:
 
 
 def results(opened: Opened) -> list[Decided]:
-    """Return what was decided of each row, with the documents' texts, for a table."""
+    """Return the decisions on each row, with the documents' texts, for a table."""
     return list(table(rows_of(opened), opened.engine))
 
 
 def check_of(opened: Opened) -> Check | None:
-    """Return the check of rows to accept that was begun last, or None."""
+    """Return the most recent check of rows to accept, or None."""
     return Check.of(opened.ledger.settings.get("check"))
 
 
 def offer_of(opened: Opened, rows: Sequence[Row], level: float) -> Offer | None:
-    """Return what can be accepted, or None before the first candidates. Raises InputError for an unknown level."""
+    """Return the links on offer, or None before the first candidates. Raises InputError for an unknown level."""
     matches = kept(opened)
     return offer(rows, matches, level, check_of(opened)) if matches else None
 
 
 def learnable(opened: Opened, rows: Sequence[Row]) -> int:
-    """Return of how many matched rows the probabilities could learn, 0 where they know all of them, or too few."""
+    """Return the number of matched rows to learn from; 0 if none are new, or there are too few."""
     from linker.scoring.probability.deciding import FEWEST
 
     matches = kept(opened)
@@ -132,14 +132,14 @@ def learnable(opened: Opened, rows: Sequence[Row]) -> int:
 
 
 def candidate(row: Row, id_: str) -> Candidate:
-    """Return a document as the row's candidate, with what the list knew of it."""
+    """Return a document as the row's candidate, with the list's data about it."""
     place = next((i for i, match in enumerate(row.candidates, start=1) if match.id == id_), 0)
     chance = row.chance(id_)
     return Candidate(row.seed.id, id_, chance or 0.0, place, chance)
 
 
 def current(row: Row, id_: str = "") -> str:
-    """Return the document that is before the reader: the one named, the match, or the likeliest that is left."""
+    """Return the open document: the named one, the match, or the likeliest that is left."""
     if id_:
         return id_
     best = row.best or next(iter(row.candidates), None)
@@ -147,7 +147,7 @@ def current(row: Row, id_: str = "") -> str:
 
 
 def options(opened: Opened, row: Row, ids: Sequence[str] = ()) -> list[ShownCandidate]:
-    """Return the row's candidates and the documents `ids` that a search found, near copies folded into one."""
+    """Return the row's candidates and the documents `ids` found by search, near copies folded into one."""
     wanted = {match.id: match for match in row.candidates}
     wanted |= {i: Match(i, 0.0) for i in (*ids, *row.links) if i not in wanted}
     there = opened.engine.collection.present(list(wanted))
@@ -169,7 +169,7 @@ def _said(row: Row, id_: str) -> str:
 
 
 def open_document(opened: Opened, row: Row, id_: str) -> Shown | None:
-    """Return all that the page shows of the document before the reader, with its near copies counted."""
+    """Return the page's view of the open document, with the number of its near copies."""
     if not id_ or id_ not in opened.engine:
         return None
     found = shown(opened, candidate(row, id_))
@@ -183,7 +183,7 @@ def label(row: Row) -> str:
 
 
 def batches(rows: Sequence[Row]) -> list[tuple[Judgement, int]]:
-    """Return the acceptances that stand, the latest first: one of its links, and how many there are."""
+    """Return the acceptances in force, latest first: for each, one of its links and their number."""
     found: dict[tuple[str, str], list[Judgement]] = {}
     for row in rows:
         for judgement in row.links.values():
@@ -193,7 +193,7 @@ def batches(rows: Sequence[Row]) -> list[tuple[Judgement, int]]:
 
 
 def window(listed: Sequence[Row], chosen: str, start: int | None) -> tuple[int, Sequence[Row]]:
-    """Return where the list's page begins, and its rows: the page that was asked for, or the chosen row's."""
+    """Return the start of a page of the list, and its rows: the requested page, or the chosen row's."""
     if start is None:
         start = next((i for i, row in enumerate(listed) if row.seed.id == chosen), 0)
     start = min(max(0, start), max(0, len(listed) - 1)) // PAGE * PAGE
@@ -201,7 +201,7 @@ def window(listed: Sequence[Row], chosen: str, start: int | None) -> tuple[int, 
 
 
 def jumped(rows: Sequence[Row], to: str) -> str:
-    """Return the seed's id of the row that a reader names by its number or by words of it, or an empty text."""
+    """Return the seed id of the row with this number or these words, or an empty string."""
     wanted = " ".join(to.split()).casefold()
     if wanted.isdecimal() and 0 < int(wanted[:9]) <= len(rows):
         return rows[int(wanted) - 1].seed.id
@@ -212,7 +212,7 @@ def jumped(rows: Sequence[Row], to: str) -> str:
 
 
 def as_values(row: Row) -> dict[str, Any]:
-    """Return what the list shows of a row."""
+    """Return a row's values for the list."""
     return {
         "id": row.seed.id, "number": row.number, "state": row.state, "label": label(row), "later": row.later,
         "chance": row.probability if row.best else None, "accepted": row.accepted,

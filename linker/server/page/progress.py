@@ -1,4 +1,4 @@
-"""Progress: how much was read and found, what the stopping rule says and why, the audit."""
+"""Progress: documents read and found, the stopping rule's advice and reasons, the audit."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Files = Annotated[Sequence[UploadFile], File()]
 
 
 def store_all(project: Project, role: str, files: list[UploadFile]) -> list[Path]:
-    """Store files with what they are for; return where."""
+    """Store files with their roles; return their paths."""
     return [store(project, upload.filename or "", upload.file, role) for upload in files]
 
 
@@ -58,7 +58,7 @@ def _overview(request: Request, project: Project, error: str = "") -> Response:
 
 @router.post("/p/{project}/upload", name="add_files")
 async def add(request: Request, project: InProject, posts: Files = (), articles: Files = ()) -> Response:
-    """Take more files into a review."""
+    """Add more files to a review."""
     try:
         for role, uploads in (("posts", posts), ("articles", articles)):
             await run_in_threadpool(store_all, project, role, [u for u in uploads if u.filename])
@@ -69,7 +69,7 @@ async def add(request: Request, project: InProject, posts: Files = (), articles:
 
 @router.post("/p/{project}/delete", name="delete")
 def delete(request: Request, project: InProject, name: Name = "") -> Response:
-    """Delete a review with all its judgements if its name was typed; a folder with foreign files stays as it is."""
+    """Delete a review with all its judgements if its name was typed; a folder with other files stays as it is."""
     if name.strip() != project.name:
         error = translate(request).text(message("To delete the review, type its name exactly as it is."))
         return _overview(request, project, error)

@@ -1,4 +1,4 @@
-"""What went wrong, in the reader's words and without paths; errors themselves are for logs, terminals and programs."""
+"""Error messages in the reader's words and without paths; the errors themselves are for logs and programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a template and its values to a page, in the reader's language; every value is escaped."""
+"""Renders a template and its values as a page, in the reader's language; every value is escaped."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place of a review's navigation: its title, its pages by route and title (the first is where it leads).
+    """An entry of a review's navigation: its title, and its pages by route and title (it links to the first).
 
-    `within`: routes of further pages that belong to it. `needs_index`: whether there must be documents to be there.
+    `within`: routes of further pages that belong to it. `needs_index`: whether it needs indexed documents.
     """
 
     title: str
@@ -85,9 +85,9 @@ def page(
     error: str = "",
     status: int = 0,
 ) -> HTMLResponse:
-    """Return a page. `error`, explained in the page's language, stands at its top, or where the template puts it.
+    """Return a page. `error`, explained in the page's language, is shown at the top, or where the template puts it.
 
-    A template knows `request`, `session`, `language`, `project`, `places`, `csrf` and `error` besides `values`.
+    In addition to `values`, templates get `request`, `session`, `language`, `project`, `places`, `csrf` and `error`.
     """
     session = request.state.session
     text = (
@@ -111,17 +111,17 @@ def page(
 
 
 def is_swap(request: Request) -> bool:
-    """Whether our script asks: it takes the next page at once, where a browser is sent there (303)."""
+    """Whether our script made the request: it gets the next page directly, a browser a redirect (303)."""
     return SWAP in request.headers
 
 
 def address(request: Request, route: str, **values: Any) -> str:
-    """Return the path of a route by its name, without host: a proxy may show another one."""
+    """Return the path of a route by its name, without the host, which may differ behind a proxy."""
     return str(request.app.state.path_for(route, **values))
 
 
 def address_if(request: Request, route: str, **values: Any) -> str:
-    """Return the path of a route as `address` does, or an empty text where there is no such page."""
+    """Return the path of a route as `address` does, or an empty string if there is no such page."""
     try:
         return address(request, route, **values)
     except NoMatchFound:
@@ -161,13 +161,13 @@ def _environment(code: str) -> Environment:
 
 @functools.cache
 def static(name: str) -> str:
-    """Return the address of a static file with a hash of its content, so that browsers may keep it."""
+    """Return the address of a static file with a hash of its content, so that browsers may cache it."""
     digest = hashlib.sha256((FOLDER / "static" / name).read_bytes()).hexdigest()
     return f"/static/{name}?v={digest[:12]}"
 
 
 def _places(request: Request, project: Project) -> list[dict[str, Any]]:
-    """Return the places of a review: title, path, whether it is here, why it cannot be used yet, and its pages."""
+    """Return a review's places: title, path, whether it is current, why it cannot be used yet, and its pages."""
     text = request.state.session.language.text
     found = []
     for place in PLACES:

@@ -1,4 +1,4 @@
-"""What a path of the page names: a review, its reader, or why there is none."""
+"""Resolves a path of the page to a review and its reader, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linker.server.shelf import Opened, Shelf
 
 
 def shelf_of(request: Request) -> Shelf:
-    """Return what is open in the application."""
+    """Return the application's open indexes and reviews."""
     shelf: Shelf = request.app.state.shelf
     return shelf
 
@@ -37,14 +37,14 @@ def project_of(request: Request, project: str) -> Project:
 
 
 def opened_of(request: Request, project: Annotated[Project, Depends(project_of)]) -> Opened:
-    """Return the review that the path names; a project without an index is answered with its next step."""
+    """Return the review named in the path; for a project without an index, show its next step."""
     if not project.ready:
         raise NotReadyError(project)
     return shelf_of(request).review(project)
 
 
 class NotReadyError(Exception):
-    """A project has no index yet, so that only its upload page can be shown."""
+    """A project has no index yet, so only its upload page can be shown."""
 
     def __init__(self, project: Project) -> None:
         super().__init__(project.name)
@@ -52,7 +52,7 @@ class NotReadyError(Exception):
 
 
 def reader_of(request: Request) -> Session:
-    """Return the session of a reader who has a name: without one, nobody could tell two of them apart."""
+    """Return the session of a reader who has a name: unnamed readers could not be told apart."""
     session: Session = request.state.session
     if not session.reviewer:
         raise NamelessError

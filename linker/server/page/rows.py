@@ -1,4 +1,4 @@
-"""Judge, where each row looks for its own match: a list of the rows, one of them open, its candidates best first."""
+"""Judge, if each row looks for its own match: a list of rows, one of them open, its candidates best first."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def show(
     to: Name = "",
     start: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
-    """Show the rows, and the one that is named, or that `to` describes; else the next open one."""
+    """Show the rows, with the named row, the one `to` describes, or the next undecided one open."""
     if not matching.is_rows(opened):
         return RedirectResponse(address(request, "judge", project=opened.project.key), 303)
     job = _brought_up_to_date(request, opened)
@@ -96,7 +96,7 @@ def judge(
 
 @router.post("/undo", name="undo_row")
 def undo(request: Request, opened: InReview, reader: Reader, view: Viewed) -> Response:
-    """Take back what the reviewer said last, or accepted at once, and show its row again."""
+    """Take back the reviewer's last judgement or bulk acceptance, and show its row again."""
     undone = opened.review.undo(reader.reviewer, reader.id)
     text = "" if undone else translate(request).text(message("There is nothing to undo."))
     return _follow(request, opened, view, undone.seed if undone else "", notice=text)
@@ -106,7 +106,7 @@ def undo(request: Request, opened: InReview, reader: Reader, view: Viewed) -> Re
 def accept(
     request: Request, opened: InReview, reader: Reader, view: Viewed, count: Annotated[int, Form()]
 ) -> Response:
-    """Accept the best candidates of the open rows at a level, as many as the page has shown."""
+    """Accept the best candidates of the undecided rows at a level, as many as the page has shown."""
     tell = translate(request)
     offered = matching.offer_of(opened, matching.rows_of(opened, reader.reviewer), view.level)
     if offered is None or len(offered.links) != count or offered.under_way:
@@ -124,14 +124,14 @@ def accept(
 def take_back(
     request: Request, opened: InReview, reader: Reader, view: Viewed, time: Id, by: Id = ""
 ) -> Response:
-    """Take back all links that were accepted at once."""
+    """Take back all links accepted in bulk."""
     opened.ledger.take_back(lambda j: j.phase == "accepted" and (j.time, j.reviewer) == (time, by))
     return _follow(request, opened, view, "")
 
 
 @router.post("/check", name="check_rows")
 def check(request: Request, opened: InReview, reader: Reader, view: Viewed) -> Response:
-    """Draw at random from the rows to accept, for people to read before the others are accepted."""
+    """Draw a random sample of the rows to accept, for people to read before the others are accepted."""
     rows = matching.rows_of(opened, reader.reviewer)
     offered = matching.offer_of(opened, rows, view.level)
     known = matching.check_of(opened)
@@ -147,7 +147,7 @@ def check(request: Request, opened: InReview, reader: Reader, view: Viewed) -> R
 def several(
     request: Request, opened: InReview, reader: Reader, view: Viewed, several: Annotated[bool, Form()] = False
 ) -> Response:
-    """Say whether one match is enough for a row."""
+    """Set whether one match is enough for a row."""
     opened.ledger.set("until", None)
     opened.ledger.set("per_seed", several)
     opened.review.refresh()
@@ -156,16 +156,16 @@ def several(
 
 @router.post("/update", name="update_rows")
 def update(request: Request, opened: InReview, reader: Reader) -> Response:
-    """Find the candidates again, with what was learned from the matches so far."""
+    """Find the candidates again, learning from the matches so far."""
     _start(request, opened)
     path = address(request, "job", project=opened.project.key)
     return RedirectResponse(f"{path}?task=match", 303)
 
 
 def _brought_up_to_date(request: Request, opened: Opened) -> Standing | None:
-    """Start finding candidates where there are none, or those of other rows or documents.
+    """Start finding candidates if there are none, or they are for other rows or documents.
 
-    Returns the job under way, or the one that failed or was cancelled: a person begins it again.
+    Returns the job in progress, or the failed or cancelled one, which only a person restarts.
     """
     job, matches = running.last(request, opened.project, "match"), matching.kept(opened)
     is_old = matches is None or not matching.is_current(opened, matches)
@@ -197,7 +197,7 @@ def _judge(
     copies: Sequence[str],
     seen: str,
 ) -> None:
-    """Store a verdict on a candidate as one of the list, not of a search: it is before the reader now."""
+    """Store a verdict on a candidate as from the list, not from a search: it is the open document."""
     review, chosen = opened.review, matching.candidate(row, id_)
     if review.standing(chosen, reader.reviewer) is None and id_ in opened.engine:
         review.hold(chosen, reader.id)
@@ -212,7 +212,7 @@ def _is_again(row: Row, id_: str, verdict: Said) -> bool:
 
 
 def _after(opened: Opened, reviewer: str, holder: str, view: RowsView, seed: str, verdict: Said) -> str:
-    """Return the row to go to: the same one while it needs more, else the next open one of the view, or of all."""
+    """Return the row to go to: the same one while it needs more, else the next open one in the view, or overall."""
     row = _row(opened, reviewer, seed)
     enough = opened.review.settings.enough
     if verdict == "not" and row.state == "open":
@@ -223,7 +223,7 @@ def _after(opened: Opened, reviewer: str, holder: str, view: RowsView, seed: str
 
 
 def _next(opened: Opened, reviewer: str, holder: str, view: RowsView, after: str = "") -> str:
-    """Return the next open row after one that may have left the view by now, or an empty text."""
+    """Return the next open row after one that may have left the view, or an empty string."""
     rows = matching.rows_of(opened, reviewer)
     listed = RowsView(band=view.band, order=view.order).chosen(rows)
     busy = opened.review.seeds_elsewhere(holder)
@@ -277,7 +277,7 @@ def _page(
 
 
 def _opened_row(opened: Opened, row: Row, id_: str, q: str, session: Session) -> dict[str, Any]:
-    """Return what is shown of the row that is open, and hold it for this reader."""
+    """Return the view of the open row, and reserve the row for this reader."""
     review = opened.review
     hits: tuple[str, ...] = ()
     if q.strip():

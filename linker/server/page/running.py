@@ -1,4 +1,4 @@
-"""The jobs of the page: one of a kind for each review, begun at once and for as long as it takes."""
+"""The jobs of the page: one of each kind per review, started at once and without a time limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = Principal("page")
 
 
 def unhurried(limits: Limits) -> Limits:
-    """Return limits for jobs of the page: a person has asked for each, sees how far it is, and can cancel it."""
+    """Return limits for jobs of the page: a person requested each one, sees its progress, and can cancel it."""
     return dataclasses.replace(limits, jobs=1 << 30, job_seconds=math.inf, job_kept=math.inf)
 
 
@@ -38,7 +38,7 @@ def start(
 
 
 def last(request: Request, project: Project, task: str) -> Standing | None:
-    """Return how the last job of this task stands that this server started, or None."""
+    """Return the state of the last job of this task that this server started, or None."""
     try:
         return _jobs(request).get(f"{task}-{project.key}", PAGE)
     except ProblemError:
@@ -46,7 +46,7 @@ def last(request: Request, project: Project, task: str) -> Standing | None:
 
 
 def cancel(request: Request, project: Project, task: str) -> None:
-    """End a job if there is one; nothing of it is left but that it was cancelled."""
+    """End a job if there is one; only the fact that it was cancelled is kept."""
     if job := last(request, project, task):
         _jobs(request).cancel(job.id, PAGE)
 

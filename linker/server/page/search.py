@@ -25,14 +25,14 @@ from linker.server.page.reviews import InReview, Reader
 from linker.server.shelf import Opened
 
 router = APIRouter()
-SHOWN, MOST = 50, 1000  # hits of a first answer, and of the longest one
+SHOWN, MOST = 50, 1000  # hits on the first page, and at most
 EXCERPT = 420  # characters of a hit's text
 Text = Annotated[str, Form(max_length=100_000)]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the answer: a document with its words marked, the copies folded into it, and its judgements."""
+    """One line of the answer: a document with matches marked, the copies folded into it, and its judgements."""
 
     rank: int
     document: Document
@@ -45,7 +45,7 @@ class Line:
 
 @router.get("/p/{project}/search", name="search")
 def show(request: Request, opened: InReview) -> Response:
-    """Answer a query, or show the box."""
+    """Answer a query, or show the search box."""
     query = dict(request.query_params)
     text = query.get("q", "").strip()
     offered = _fields(opened.engine, opened.engine.collection.manifest.generation)
@@ -134,7 +134,7 @@ def judge(
     seen: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     back: Text = "",
 ) -> Response:
-    """Judge a hit, with the copies folded into it, as a document that a search found."""
+    """Judge a hit, with the copies folded into it, as a document found by search."""
     opened.review.judge(
         Candidate(seed, id[0], 0.0, phase="search"), verdict, reader.reviewer,
         copies=id[1:], holder=reader.id, seen=saw(opened, seen, seed),
@@ -153,6 +153,6 @@ def take(request: Request, opened: InReview, id: Annotated[str, Form()], back: T
 
 
 def _return(request: Request, opened: Opened, back: str) -> Response:
-    """Return to the answer from which a form was sent, whose address may only be one of this page."""
+    """Return to the results from which a form was sent; only addresses of this page are allowed."""
     path = address(request, "search", project=opened.project.key)
     return RedirectResponse(f"{path}{back}" if back.startswith("?") and back.isprintable() else path, 303)

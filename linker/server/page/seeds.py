@@ -53,7 +53,7 @@ def choose(request: Request, opened: InReview, id: Short, q: Short = "") -> Resp
 
 @router.post("/paste", name="paste_seed")
 def paste(request: Request, opened: InReview, text: Text = "", title: Short = "") -> Response:
-    """Make a text a seed that is typed or pasted."""
+    """Make a typed or pasted text a seed."""
     text, title = text.replace("\r\n", "\n").strip(), " ".join(title.split())
     if not text and not title:
         problem = translate(request).text(message("Paste the text of the seed first."))
@@ -87,7 +87,7 @@ async def upload(request: Request, opened: InReview) -> Response:
 
 @router.post("/remove", name="remove_seed")
 def remove(request: Request, opened: InReview, id: Short) -> Response:
-    """Take a seed away; what was judged next to it stays in the ledger."""
+    """Remove a seed; judgements made for it stay in the ledger."""
     opened.ledger.remove_seeds([id])
     opened.review.refresh()
     return _back(request, opened)
@@ -137,7 +137,7 @@ def _free_id(opened: Opened) -> str:
 
 
 def _read(file: UploadFile) -> tuple[list[Seed], int]:
-    """Return the seeds in an upload, and how many of its records cannot be used. Raises InputError."""
+    """Return the seeds in an upload, and the number of unusable records. Raises InputError."""
     from linker.server.jobs.indexing import UploadedFile, read_seeds
 
     name = Path(file.filename or "").name
@@ -148,7 +148,7 @@ def _read(file: UploadFile) -> tuple[list[Seed], int]:
                 target.write(block)
         try:
             seeds, bad = read_seeds([UploadedFile(path, preview(path).guess())])
-        except InputError as e:  # it names our copy
+        except InputError as e:  # the error names our copy
             raise InputError(reason_of(e).replace(str(path), name).replace(path.name, name)) from None
     return seeds, len(bad)
 

@@ -1,4 +1,4 @@
-"""Files made for one answer, and the uploaded tables that are sent back with further columns."""
+"""Files made for one answer, and the uploaded tables that are sent back with additional columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from linker.server.jobs.indexing import UploadedFile
 
 
 def sent(name: str, write: Callable[[Path], object]) -> FileResponse:
-    """Send under `name` what `write` writes to a file of this suffix, which is deleted afterwards."""
+    """Send, under `name`, the file with this suffix that `write` writes, and then delete it."""
     with tempfile.NamedTemporaryFile(suffix=Path(name).suffix, delete=False) as made:
         path = Path(made.name)
     try:
@@ -34,13 +34,13 @@ def sent(name: str, write: Callable[[Path], object]) -> FileResponse:
 
 
 def own_tables(project: Project) -> list[str]:
-    """Return the names of the uploaded tables of which documents were made."""
+    """Return the names of the uploaded tables from which documents were made."""
     indexed = project.about.get("indexed", ())
     return [path.name for path in stored(project) if path.name in indexed and is_table(path)]
 
 
 def own_table(project: Project, name: str) -> tuple[Path, Columns]:
-    """Return an uploaded file, and how it was read. Raises HTTPException (404) if there is none of this name."""
+    """Return an uploaded file, and how it was read. Raises HTTPException (404) if there is no file of this name."""
     path = next((path for path in stored(project) if path.name == name), None)
     if path is None:
         raise HTTPException(404)

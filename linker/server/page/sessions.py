@@ -1,6 +1,6 @@
-"""Who is asking: signed cookies, the token against forged requests (CSRF), the reviewer's name and language.
+"""Sessions: signed cookies, the token against forged requests (CSRF), the reviewer's name and language.
 
-Of a session, the server keeps its end alone (see access.py), so that a restart signs nobody out and loses no form.
+The server stores only ended sessions (see access.py), so a restart signs nobody out and loses no form.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Session:
 
 
 def read(request: Request, config: ServeConfig) -> Session:
-    """Return the session of a request, a new one where its cookie is missing, forged, too old or ended."""
+    """Return the session of a request, a new one if its cookie is missing, forged, too old or ended."""
     access, cookie = config.access, ""
     known = access.checked(request.cookies.get(cookie_name(request), ""))
     if known is None:
@@ -63,7 +63,7 @@ def cookie_name(request: Request) -> str:
 
 
 def header(name: str, value: str, request: Request, *, lifetime: int = LIFETIME) -> str:
-    """Return a Set-Cookie header's value: HttpOnly, SameSite, and Secure where the page came by HTTPS."""
+    """Return a Set-Cookie header's value: HttpOnly, SameSite, and Secure if the page came over HTTPS."""
     secure = "; Secure" if request.url.scheme == "https" else ""
     return f"{name}={quote(value)}; Path=/; Max-Age={lifetime}; HttpOnly; SameSite=Lax{secure}"
 

@@ -1,4 +1,4 @@
-"""Settings: which job a review does, how far it is to go, and who judges."""
+"""Settings: a review's job, its target, and who judges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Short = Annotated[str, Form(max_length=2000)]
 
 @router.get("", name="settings")
 def show(request: Request, opened: InReview) -> Response:
-    """Show what can be set."""
+    """Show the settings."""
     return _page(request, opened)
 
 
@@ -34,7 +34,7 @@ def change(
     audit: Short = "",
     double: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Store how to review; a value that cannot be used changes nothing."""
+    """Store the settings; an invalid value changes nothing."""
     text = translate(request).text
     try:
         values: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""From uploaded files to an index: which column is which, then a job with its progress."""
+"""From uploaded files to an index: the roles of the columns, then a job with its progress."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
 Name = Annotated[str, Form(max_length=1000)]
-SHOWN = 20  # rows that cannot be used, of which the form tells
+SHOWN = 20  # unusable rows that the form lists
 DELIMITERS = {",": message("commas"), ";": message("semicolons"), "\t": message("tabs"), "|": message("bars")}
 STEPS = {
     "": message("starting"),
@@ -51,9 +51,9 @@ STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class SetupForm:
-    """What the form asks about the whole review: the job, the language of the texts, the model.
+    """The form's questions about the whole review: the job, the language of the texts, the model.
 
-    `guessed`: the job that the seeds look like. Empty choices are taken from guesses.
+    `guessed`: the job that the seeds suggest. Empty choices are filled in by guesses.
     """
 
     unit: str = ""
@@ -64,7 +64,7 @@ class SetupForm:
 
     @classmethod
     def of(cls, project: Project, uploads: Sequence[Upload], form: FormData | None = None) -> Self:
-        """Return what is chosen in the form, stored, or guessed from the files."""
+        """Return the choices made in the form, stored, or guessed from the files."""
         texts = {role: _texts(uploads, role) for role in ("posts", "articles")}
         with Ledger(project.ledger) as ledger:
             stored, seeds = str(ledger.settings.get("unit", "")), [seed.full_text for seed in ledger.seeds]
@@ -88,7 +88,7 @@ def _texts(uploads: Sequence[Upload], role: str) -> list[str]:
 
 @router.get("/p/{project}/setup", name="setup")
 def show(request: Request, project: InProject) -> Response:
-    """Show the first rows of each file, and ask what is to be found, and which column is which."""
+    """Show the first rows of each file, and ask for the job and the roles of the columns."""
     uploads = uploads_of(project)
     if not uploads:
         return RedirectResponse(address(request, "project", project=project.key), 303)
@@ -126,7 +126,7 @@ def _language_name(language: ReaderLanguage, name: str) -> str:
 
 @router.post("/p/{project}/setup", name="start")
 async def start(request: Request, project: InProject) -> Response:
-    """Start the job, or say next to the field what is missing; where a file is to be read otherwise, show it first."""
+    """Start the job, or say next to the field what is missing; if a file is to be read differently, show it first."""
     form = await request.form()
     uploads = await run_in_threadpool(uploads_of, project, form)
     choice = await run_in_threadpool(SetupForm.of, project, uploads, form)
@@ -183,7 +183,7 @@ def _sources(uploads: list[Upload], role: str) -> list[UploadedFile]:
 
 
 def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str, str]:
-    """Return what is missing in the form, and the field where it is missing; empty where nothing is."""
+    """Return the problem in the form, and the field that lacks something; empty if complete."""
     for upload in uploads:
         known = upload.preview.columns if upload.preview else ()
         if not upload.role:
@@ -203,7 +203,7 @@ def _problem(project: Project, uploads: list[Upload], encoder: str) -> tuple[str
 
 @router.get("/p/{project}/job", name="job")
 def progress(request: Request, project: InProject, task: str = "index") -> Response:
-    """Show how far a job is; at its end, go on."""
+    """Show a job's progress; at its end, go on."""
     job = running.last(request, project, task)
     if job is None or job.state in ("done", "cancelled"):
         return RedirectResponse(_after(request, project, task), 303)
@@ -213,7 +213,7 @@ def progress(request: Request, project: InProject, task: str = "index") -> Respo
 
 @router.get("/p/{project}/job.json", name="job_state")
 def state(request: Request, project: InProject, task: str = "index") -> Response:
-    """Return how far a job is: the state, a sentence, and the share that is done (null: unknown)."""
+    """Return a job's progress: the state, a sentence, and the share that is done (null: unknown)."""
     job = running.last(request, project, task)
     if job is None:
         return JSONResponse({"state": "none", "told": "", "share": None})
@@ -221,7 +221,7 @@ def state(request: Request, project: InProject, task: str = "index") -> Response
 
 
 def told(job: Standing, language: ReaderLanguage) -> str:
-    """Return what a job does, how far it is and how long it will take, as a sentence."""
+    """Return a job's activity, progress and remaining time, as a sentence."""
     step, text = job.step, language.text
     parts = [text(STEPS.get(step.what, step.what))]
     if step.total:
@@ -247,13 +247,13 @@ def told(job: Standing, language: ReaderLanguage) -> str:
 
 @router.post("/p/{project}/job/cancel", name="cancel")
 def cancel(request: Request, project: InProject, task: str = "index") -> Response:
-    """End a job; nothing of it is left."""
+    """End a job; nothing of it remains."""
     running.cancel(request, project, task)
     return RedirectResponse(_after(request, project, task), 303)
 
 
 def _after(request: Request, project: Project, task: str) -> str:
-    """Return where a job leads: the first one of a review with seeds to the first document."""
+    """Return the page that follows a job: after a review's first one, with seeds, the first document."""
     route = {"map": "map", "match": "judge", "group": "groups"}.get(task, "project")
     if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"

@@ -1,4 +1,4 @@
-"""The start: the two jobs to choose from, the reviews of the folder, a new one from files or from the sample."""
+"""The start page: the two jobs to choose from, the folder's reviews, a new one from files or the sample."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SAMPLE_NAME = message("Sample: the flood of Arnebruck")
 
 @router.get("/", name="home")
 def show(request: Request) -> Response:
-    """Show the two jobs and all reviews; where there is only one review, go there."""
+    """Show the two jobs and all reviews; if there is only one review, go there."""
     workspace = workspace_of(request)
     if workspace.single:
         return RedirectResponse(address(request, "project", project=workspace.single.key), 303)
@@ -70,7 +70,7 @@ async def create(
     about: Text = "",
     job: Annotated[Job | Literal[""], Form()] = "",
 ) -> Response:
-    """Make a review of uploaded files that can be read; else none is made, and the form says why next to the field."""
+    """Make a review from uploaded files; if one cannot be read, make none and say why next to the field."""
     workspace = workspace_of(request)
     files = [upload for upload in posts if upload.filename]
     back = job or "story"
@@ -114,7 +114,7 @@ def _describe(project: Project, job: str, about: str) -> None:
 
 @router.post("/sample", name="sample")
 def sample(request: Request) -> Response:
-    """Make a review of the sample that is in the package, or go to the one that is there already."""
+    """Make a review from the sample in the package, or go to the existing one."""
     workspace, text = workspace_of(request), translate(request).text(SAMPLE_NAME)
     known = next((p for p in workspace.projects if p.about.get("sample")), None)
     if known is not None:

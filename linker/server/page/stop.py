@@ -1,4 +1,4 @@
-"""Stop: what there is to choose once the stopping rule is met, each with what may then be claimed."""
+"""Stop: the choices once the stopping rule is met, each with the claim it then allows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linker.server.page.reviews import InReview
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/stop")
-SEEN = "stop_seen"  # the ledger's note of the occasion that was left
+SEEN = "stop_seen"  # ledger note of the occasion that was passed over
 
 
 @router.get("", name="stop")
@@ -26,13 +26,13 @@ def show(request: Request, opened: InReview) -> Response:
 
 @router.post("/leave", name="leave_stop")
 def leave(request: Request, opened: InReview) -> Response:
-    """Go on judging; the choices come again when the rule is met on another occasion."""
+    """Continue judging; the choices come again when the rule is met on another occasion."""
     opened.ledger.set(SEEN, _occasion(opened, opened.review.progress()))
     return RedirectResponse(address(request, "judge", project=opened.project.key), 303)
 
 
 def is_due(opened: Opened, progress: Progress) -> bool:
-    """Return whether the rule is met, for a reason that nobody has gone on after."""
+    """Return whether the rule is met for a reason that nobody has passed over yet."""
     is_met = (
         progress.phase != "audit" and progress.read < progress.population and bool(opened.review.enough())
     )
@@ -40,18 +40,18 @@ def is_due(opened: Opened, progress: Progress) -> bool:
 
 
 def _occasion(opened: Opened, progress: Progress) -> str:
-    """Return what was met: the number wanted, an audit, or the estimate, which each find puts off."""
+    """Return the rule that was met: the number wanted, an audit, or the estimate, which each find postpones."""
     until, left = opened.review.settings.until, progress.stop.left
     if until and progress.found >= until:
         return "until"
     if left is None or progress.stop.due:
         return f"estimated {progress.found}"
-    # Random reads that are strewn in change what is left with each of them, and are not occasion.
+    # Each interspersed random read changes the bound; it is not an occasion.
     return f"audited {progress.found} {opened.ledger.settings.get('audit_now')}"
 
 
 def stop_page(request: Request, opened: Opened, last: object = None) -> Response:
-    """Return the page of choices; `last` is what was judged last, to be undone here too."""
+    """Return the page of choices; `last` is the last judgement, which can be undone here too."""
     review = opened.review
     progress = review.progress()
     values = {

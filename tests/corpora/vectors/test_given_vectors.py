@@ -1,4 +1,4 @@
-"""Vectors computed elsewhere: built on, searched with, exported; compared with the real faiss and hnswlib."""
+"""Vectors computed elsewhere: indexed, searched with, exported; compared with the real faiss and hnswlib."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def invoke(*args: object, status: int = 0) -> Result:
 
 
 def refused(*args: object) -> str:
-    """Return the text of the error that a command ends with."""
+    """Return the text of the error with which a command ends."""
     return str(invoke(*args, status=1).exception)
 
 
@@ -107,7 +107,7 @@ def test_indexes_of_faiss(folder: Path, kind: str) -> None:
 
 
 def test_every_kind_is_read_as_faiss_reads_it_or_refused(tmp_path: Path) -> None:
-    """FAISS itself trusts a file: with codes for fast scans, or a graph without vectors, it would end the process."""
+    """FAISS itself trusts a file: fast-scan codes, or a graph without vectors, would crash the process."""
     refused = set()
     for name, content in indexes().items():
         (tmp_path / "v.faiss").write_bytes(content)
@@ -126,7 +126,7 @@ def test_every_kind_is_read_as_faiss_reads_it_or_refused(tmp_path: Path) -> None
 
 
 def test_a_small_file_declares_no_huge_matrix(tmp_path: Path) -> None:
-    """One bit per vector of 4,096 dimensions: the decoded vectors would be 130,000 times as large as their codes."""
+    """One bit per vector of 4,096 dimensions: decoded, the vectors would be 130,000 times as large as their codes."""
     index = faiss.IndexPQ(4096, 1, 1)
     index.train(np.random.default_rng(0).normal(size=(40, 4096)).astype(np.float32))
     index.add(np.zeros((40_000, 4096), np.float32)[:1])

@@ -1,4 +1,4 @@
-"""`linker align`: what it writes, for whom, and what it says where it cannot."""
+"""`linker align`: its output formats, and its errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORDS = (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two linked pages, one that is in no collection, and a page whose text would be computed by a spreadsheet."""
+    """Two linked pages, one in neither collection, and a page whose text a spreadsheet would evaluate."""
     write(tmp_path / "fr.jsonl", {"fr1": FRENCH, "f2": "=1+1\x1b voyage en 1999"})
     write(tmp_path / "en.jsonl", {"e1": ENGLISH, "e2": "=1+1\x1b journey in 1999"})
     (tmp_path / "words.tsv").write_text(WORDS, encoding="utf-8")
@@ -106,7 +106,7 @@ def test_quotation_marks_survive_a_reader_of_tables(folder: Path) -> None:
 
 
 def test_linked_pages_teach_words_where_no_dictionary_is_given(tmp_path: Path) -> None:
-    """Sixty pages of the same invented words: alone, their lines share nothing with their translations."""
+    """Sixty pages of the same invented words: by themselves, their lines share nothing with their translations."""
     rng = random.Random(1)
     words = [(f"ab{n}x", f"qo{n}y") for n in range(60)]
     pages, gold = [], []
@@ -123,7 +123,7 @@ def test_linked_pages_teach_words_where_no_dictionary_is_given(tmp_path: Path) -
         rows = list(csv.DictReader(file, delimiter="\t"))
     translated = dict(words)
     right = sum(" ".join(translated[w] for w in row["source"].split()) == row["target"] for row in rows)
-    assert right >= 0.85 * 60 * 5  # 266; without what the pages teach, lengths alone find few
+    assert right >= 0.85 * 60 * 5  # 266; without learning from the pages, lengths alone find few
     assert right >= 0.85 * len(rows)
 
 

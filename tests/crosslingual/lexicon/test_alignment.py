@@ -1,4 +1,4 @@
-"""Mapping word vectors onto each other: made-up vectors with a known rotation, and slow oracles."""
+"""Mapping word vectors onto each other: synthetic vectors with a known rotation, and slow oracles."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ WORDS, SIZE, KNOWN = 400, 30, 60
 
 
 def rotated(noise: float, seed: int = 0) -> tuple[Float32Array, Float32Array]:
-    """Two sets of unit vectors, row i for row i; the second is the first one, rotated, with noise."""
+    """Two sets of unit vectors, matched row by row; the second is the first, rotated, with noise."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(WORDS, SIZE)) * np.linspace(0.3, 1, SIZE)
     turn, _ = np.linalg.qr(rng.normal(size=(SIZE, SIZE)))

@@ -1,4 +1,4 @@
-"""Dictionaries: each format told by its content, gzipped or not; bad lines are kept aside, never fatal."""
+"""Dictionaries: each format recognised by its content, gzipped or not; bad lines are set aside, never fatal."""
 
 import base64
 import gzip

@@ -37,9 +37,9 @@ def test_competition_takes_the_strongest_first() -> None:
 
 def test_the_threshold_allows_a_tenth_of_chance() -> None:
     found, chance, once = np.arange(1.0, 21), np.array([5.5, 2.5, 5.6]), np.ones(3)
-    # From 1 on 20 are found and 3 by chance, from 5 on 16 and 2: too many; from 6 on 15 and none.
+    # At ≥ 1, 20 are found and 3 by chance; at ≥ 5, 16 and 2: too many; at ≥ 6, 15 and none.
     assert threshold(found, chance, once) == 6
-    # 1.5 are expected from 5 on, among 16.
+    # At ≥ 5, 1.5 of 16 are expected by chance.
     assert threshold(found, chance, once / 2) == 1
     assert threshold(found, chance, np.array([1.0, 2, 1])) == 6
     assert threshold(np.array([1.0]), np.array([2.0]), np.ones(1)) == math.inf
@@ -53,14 +53,14 @@ def test_distinctness_is_measured_against_the_strongest_rival() -> None:
         np.array([30.0, 10, 12, 20, 40, 9, 9]),
     )
     found = distinctness(among, among)
-    # (0, 0) has the rivals 10 and 12, (0, 1) 30 and 20; (2, 2) none, so that 8 counts; (3, 3) and (3, 4) tie.
+    # (0, 0) has the rivals 10 and 12, (0, 1) 30 and 20; (2, 2) has none, so 8 counts; (3, 3) and (3, 4) tie.
     assert found == pytest.approx([30 / 12, 10 / 30, 12 / 30, 20 / 12, 40 / 8, 1, 1])
     part = WordPairs(among.source[1:3], among.target[1:3], among.strength[1:3])
     assert distinctness(part, among) == pytest.approx(found[1:3])
 
 
 def test_names_that_occur_on_the_same_pages_are_not_distinct() -> None:
-    """The author of a manual and its translator stand on the same pages as all words of the manual."""
+    """The author and the translator of a manual appear on the same pages as all words of the manual."""
     pages = 40
     x, y = np.zeros((pages, 3), np.float32), np.zeros((pages, 3), np.float32)
     x[:20, 0] = y[:20, 0] = 1  # a word and its translation
@@ -88,7 +88,7 @@ def test_expected_pairs_are_the_mean_over_all_permutations() -> None:
 
 
 def test_expected_pairs_of_many_links_agree_with_shuffled_ones() -> None:
-    """2,000 links, words in up to half of them: shared classes and sums in steps stay close to counts."""
+    """2,000 links, words in up to half of them: shared classes and stepwise sums stay close to counts."""
     rng = np.random.default_rng(0)
     share = rng.uniform(0.002, 0.4, 150) ** 2
     x, y = (sp.csr_array((rng.random((2000, 150)) < share).astype(np.float32)) for _ in range(2))

@@ -12,7 +12,7 @@ WORDS, TOPICS = 300, 60
 
 
 def write(path: Path, language: str, alike: int, seed: int) -> Path:
-    """Write 600 pages of two topics each, with ten words per topic; the first `alike` words have one spelling."""
+    """Write 600 pages of two topics each, with ten words per topic; the first `alike` words are spelt identically."""
     rng = np.random.default_rng(seed)
     topics = np.random.default_rng(0).integers(WORDS, size=(TOPICS, 10))
     lines = []

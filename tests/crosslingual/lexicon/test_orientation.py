@@ -1,4 +1,4 @@
-"""A dictionary that is given the wrong way round: worked counts, the note, and the same links as the right way."""
+"""A dictionary given the wrong way round: worked counts, the note, and the same links as the right way round."""
 
 import logging
 from dataclasses import replace
@@ -29,7 +29,7 @@ def turned(given: Dictionary) -> Dictionary:
 
 
 def test_only_pairs_that_tell_the_direction_count() -> None:
-    # "Paris" matches either way, "chien" neither.
+    # "Paris" matches both ways, "chien" neither.
     assert matches(dictionary(*PAIRS), FRENCH, ENGLISH) == OrientationCounts(3, 0, 5)
     assert matches(turned(dictionary(*PAIRS)), FRENCH, ENGLISH) == OrientationCounts(0, 3, 5)
 

@@ -1,4 +1,4 @@
-"""Searching an index in another language by the words that links taught."""
+"""Searching an index in another language with words learned from links."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def best(numbers: tuple[int, ...], engine: Engine, language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both sides of TWIN, one as an index, 60 links, and a dictionary of ten words."""
+    """Both sides of TWIN (one as an index), 60 links, and a dictionary of ten words."""
     folder = tmp_path_factory.mktemp("queries")
     write(folder, TWIN)
     command("index", "build", folder / "en.jsonl", "--out", folder / "en.index")
@@ -73,7 +73,7 @@ def test_a_query_in_the_other_language_finds_what_its_translation_finds(
         )  # fmt: skip
         assert len(best(numbers, engine, own)) == 5
         assert best(numbers, engine, other) == best(numbers, engine, own)
-        if other == "source":  # words of the dictionary that are on no page
+        if other == "source":  # dictionary words that are on no page
             found = engine.search(f"neuf {ask((5,), other)} onze", 5).hits[0]
             assert list(found.ids) == best(numbers, engine, own)
         answer = engine.search([ask(numbers, other), ask((4,), own), "neither"])
@@ -134,7 +134,7 @@ def test_the_language_of_most_of_the_words_is_taken_and_both_are_searched_where_
 
 
 def test_the_encoder_reads_what_finds_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bag of words in a vector knows only the index's words, so it is given the translation."""
+    """A bag-of-words vector knows only the index's words, so it is given the translation."""
     sides = [
         Side(tmp_path / name, {i: Document(i, t) for i, t in zip(of.ids, of.texts, strict=True)}, code)
         for name, of, code in (("fr", TWIN.source, "fr"), ("index", TWIN.target, "en"))

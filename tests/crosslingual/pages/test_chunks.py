@@ -1,4 +1,4 @@
-"""Functions of many texts in several processes: the same as in one."""
+"""Functions over many texts in several processes: the same results as in one."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -39,7 +39,7 @@ def test_words(code: str, text: str, found: list[str]) -> None:
 
 
 def test_a_dictionarys_words_are_found_in_text_without_spaces() -> None:
-    """Overlapping ones, too, in whatever script; words of two characters are bigrams, and Latin ones are split off."""
+    """Overlapping words, too, in any script; two-character words are bigrams, and Latin words are split off."""
     words = ("ภาษา", "ภาษาไทย", "ไทย", "abc", "日本", "コンピュータ", "コンピ")
     thai, japanese = (language(code).knowing(words) for code in ("th", "ja"))
     assert [w for w in thai.words("ภาษาไทยabc") if len(w) > 2] == ["ภาษา", "ภาษาไทย", "ไทย"]
@@ -56,7 +56,7 @@ def test_a_dictionarys_words_are_found_in_text_without_spaces() -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_dictionary_links_text_without_spaces(turned: bool) -> None:
-    """Three words per page, written together: no bigram is in the dictionary."""
+    """Three words per page, without spaces: no bigram is in the dictionary."""
     words = ["コンピュータ", "オレンジ", "カメラ", "テレビ", "ミシン", "ピアノ"]
     english = ["computer", "orange", "camera", "television", "machine", "piano"]
     chosen = list(combinations(range(6), 3))

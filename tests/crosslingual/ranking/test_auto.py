@@ -1,4 +1,4 @@
-"""`auto` and `cascade` end to end on two made-up languages, and their traps."""
+"""`auto` and `cascade` end to end on two synthetic languages, and their pitfalls."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ def task(corpus: Twin, known: int = 0, dictionary: bool = False, options: Option
 
 
 def right(corpus: Twin, links: LinkingResult, known: int) -> float:
-    """Share of the unknown pages whose first target is the right one."""
+    """Share of the unknown pages whose first target is right."""
     gold = dict(corpus.links.tolist())
     rows = range(known, len(corpus.source))
     return float(np.mean([links.candidates.targets[row, 0] == gold[row] for row in rows]))
@@ -91,7 +91,7 @@ def test_the_order_of_input_decides_nothing(corpus: Twin, from_links: LinkingRes
     second = [shuffled.ids[t] for t in again.candidates.targets[100:, 0]]
     assert (
         np.mean([a == b for a, b in zip(first, second, strict=True)]) > 0.95
-    )  # sums differ in their last bits
+    )  # sums differ in the last bits
 
 
 def test_a_dictionary_alone_is_enough(corpus: Twin) -> None:
@@ -154,7 +154,7 @@ def test_what_is_missing_is_named(corpus: Twin) -> None:
 
 
 def test_nothing_in_common_scores_at_chance() -> None:
-    """Gold on the diagonal, no shared word, no mark: an order that leaks would find it."""
+    """Gold on the diagonal, no shared words, no other signal: a leak of the input order would find it."""
     n = 80
     source = Pages(tuple(f"a{i}" for i in range(n)), ("",) * n, language("und"))
     target = Pages(tuple(f"b{i}" for i in range(n)), ("",) * n, language("und"))

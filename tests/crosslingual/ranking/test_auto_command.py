@@ -15,7 +15,7 @@ from tests.crosslingual.synthetic import Twin, twin
 from tests.helpers import linker
 
 KNOWN = 60
-COPY = "s89"  # a page of words that no other page has: it has no counterpart
+COPY = "s89"  # a page of words on no other page, so it has no counterpart
 SURE = 0.5
 
 
@@ -126,7 +126,7 @@ def test_the_tables_read_the_run(folder: Path, corpus: Twin) -> None:
 
 @pytest.mark.parametrize("known", [10, 30])
 def test_progress_ends_at_its_total(folder: Path, known: int) -> None:
-    """Held-out pages are described once per division of the links, and not at all if the links are too few."""
+    """Held-out pages are featurised once per division of the links, and not at all if there are too few links."""
     lines = (folder / "train.txt").read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / "few.txt").write_text("".join(lines[:known]), encoding="utf-8")
     told: list[tuple[str, int, int | None]] = []

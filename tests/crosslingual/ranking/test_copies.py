@@ -1,4 +1,4 @@
-"""Near copies: worked Jaccard similarities, groups with their probability, and what `auto` says about them."""
+"""Near copies: worked Jaccard similarities, groups with their probability, and how `auto` reports them."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from linker.scoring.ranking.fitting import Fitted
 from linker.scoring.ranking.linear import LinearRanker
 from tests.crosslingual.synthetic import Twin, twin
 
-# Page 0 shares 8 words of 10 with page 1, 7 of 11 with page 2, and all with page 3; pages 4 and 5 are empty.
+# Page 0 shares 8 of 10 words with page 1, 7 of 11 with page 2, and all with page 3; pages 4 and 5 are empty.
 PAGES = np.zeros((6, 12), np.float32)
 for page, words in enumerate([range(9), [*range(8), 9], [*range(7), 10, 11], range(9)]):
     PAGES[page, list(words)] = 1

@@ -1,4 +1,4 @@
-"""Features of candidates, against brute force; the traps: order of input, gold on the diagonal, empty pages."""
+"""Features of candidates, against brute force; the pitfalls: input order, gold on the diagonal, empty pages."""
 
 import numpy as np
 
@@ -67,7 +67,8 @@ def test_scores_of_nothing_do_not_favour_the_diagonal() -> None:
     )
     assert np.isfinite(lists.features).all()
     assert (lists.targets[:, 0] == np.arange(n)).mean() < 0.05
-    assert (lists.features == lists.features[0, 0]).all()  # all candidates look alike, the right one too
+    # all candidates look alike, including the right one
+    assert (lists.features == lists.features[0, 0]).all()
 
 
 def test_candidates_do_not_depend_on_the_order_of_rows() -> None:

@@ -1,4 +1,4 @@
-"""Folds: every link once, all links of a page together, and a hash of the content decides."""
+"""Folds: every link once, all links of a page together, assigned by a hash of the content."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_few_links_are_divided_several_times_and_each_time_otherwise() -> None:
         1,
         1,
     ]
-    assert divisions_of(np.zeros((5000, 2), np.int64)) == 4  # many targets, but one page
+    assert divisions_of(np.zeros((5000, 2), np.int64)) == 4  # many targets, but a single page
     folds = held_out(pairs(20), pages(), 4, seed=1, divisions=3)
     assert len(folds) == 12
     for division in range(3):

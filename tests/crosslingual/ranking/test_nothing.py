@@ -1,4 +1,4 @@
-"""`auto` with nothing to begin with: shared strings, then self-training that is tested on held-out pseudo-links."""
+"""`auto` without any links: shared strings, then self-training that is tested on held-out pseudo-links."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from tests.crosslingual.synthetic import LETTERS, Twin, twin
 
 
 def named(corpus: Twin, share: float = 0.6) -> Twin:
-    """Give the two pages of this share of the pairs three strings of their own, as names are; nothing else is alike."""
+    """Give both pages of this share of the pairs three common strings, like names; nothing else is alike."""
     rng = np.random.default_rng(1)
     other_letters = str.maketrans(LETTERS, LETTERS[::-1])
     source, target = list(corpus.source.texts), [t.translate(other_letters) for t in corpus.target.texts]
@@ -99,7 +99,7 @@ def test_without_layout_punctuation_decides_nothing() -> None:
         for s, t in ((corpus.source, corpus.target), marked)
     )
     assert plain.metadata["evidence"] == ["strings"]
-    # Pages of equal scores are ranked by a hash of their content, which the marks change.
+    # Pages with equal scores are ranked by a hash of their content, which the marks change.
     assert np.mean(plain.candidates.targets[:, 0] == other.candidates.targets[:, 0]) > 0.95
     assert "marks" not in AllEvidence(marked[0], marked[1], layout=False).fixed
 
@@ -130,13 +130,13 @@ def lists(names: tuple[str, ...]) -> Described:
     ("links", "expected"),
     [
         ([[0, 5], [4, 9]], 1.0),
-        ([[0, 6], [4, 5]], ((1 / 2 + 1 / 3) / 2 + 1 / 2) / 2),  # equal scores are in random order
+        ([[0, 6], [4, 5]], ((1 / 2 + 1 / 3) / 2 + 1 / 2) / 2),  # ties are in random order
         ([[4, 8], [0, 1]], (1 / 3 + 0) / 2),  # a target that is not listed
     ],
 )
 def test_retrieval_of_held_out_links(links: list[list[int]], expected: float) -> None:
     assert retrieval(lists(("lsi.z",)), np.array(links)).mean() == pytest.approx(expected)
-    # Without the score that links teach, every candidate is as good as another.
+    # Without the score learned from links, all candidates are equally good.
     listed = np.mean([link in ([0, 5], [4, 9], [0, 6], [4, 5], [4, 8]) for link in links])
     assert retrieval(lists(("marks.z",)), np.array(links)).mean() == pytest.approx(
         listed * (1 + 1 / 2 + 1 / 3) / 3
@@ -144,7 +144,7 @@ def test_retrieval_of_held_out_links(links: list[list[int]], expected: float) ->
 
 
 class Misled(AllEvidence):
-    """Evidence that learns from shuffled links, as if all of the sure ones were wrong."""
+    """Evidence that learns from shuffled links, as if all confident links were wrong."""
 
     def learn(self, links: Int64Array) -> Learned:
         wrong = links.copy()

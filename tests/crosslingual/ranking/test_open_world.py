@@ -1,4 +1,4 @@
-"""Pages without a counterpart: the share of linked pages, probabilities at any share, and promises that hold."""
+"""Pages without a counterpart: the share of linked pages, probabilities at any share, and kept promises."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +34,7 @@ NAMES = ("a", "b")
 
 
 def pages(n: int, share: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features [n, 2], whether linked, and whether right: linked pages lie higher, and the right ones further out."""
+    """Features [n, 2], whether linked, and whether right: linked pages lie higher, right ones further out."""
     rng = np.random.default_rng(seed)
     linked = rng.random(n) < share
     x = rng.normal(size=(n, 2)) + np.where(linked, 1.0, -1.0)[:, None] * np.array([1.0, 0.3])
@@ -66,7 +66,7 @@ def test_log_odds_that_a_ridge_made_too_small_are_rescaled() -> None:
         [right[linked][f] for f in folds],
         [x[~linked][f] for f in folds],
     )
-    start = Verifier(NAMES, np.zeros(2), np.full(2, 8.0), np.zeros(3), np.zeros(3))  # the ridge bites
+    start = Verifier(NAMES, np.zeros(2), np.full(2, 8.0), np.zeros(3), np.zeros(3))  # the ridge takes effect
     final, checks = fit_calibrated(NAMES, *parts, prior=start)
     plain = fit_verifier(NAMES, *map(np.concatenate, parts[1:]), prior=start)
     more, has, _ = pages(4000, 0.5, seed=5)
@@ -103,7 +103,7 @@ def test_features_of_a_worked_list() -> None:
         np.array([0]), np.array([[5, 6, 7]]), np.array([[[1.0], [3.0], [2.0]]], np.float32), ("f",)
     )
     logits = np.array([[1.0, 3.0, 2.0, 0.0]])
-    won = np.array([[0.1, 0.2, 0.6, 0.1]])  # competition made the third the most probable
+    won = np.array([[0.1, 0.2, 0.6, 0.1]])  # competition made the third target the most probable
     (row,) = first_candidates(ranker, lists.features, logits, won)
     rest = np.log(np.exp(1) + np.exp(3))
     np.testing.assert_allclose(row, [2, 2 - 3, 2 - rest, logit(0.6), 2])
@@ -133,7 +133,7 @@ def test_a_promise_is_tested_at_the_share_of_linked_pages() -> None:
     assert record["linked_share"] == {"estimated": 0.5}
     promise = record["promise"]
     assert isinstance(promise, dict) and promise["right"] == promise["links"] > 300
-    # with few linked pages, orphans decide: nothing below .95 is certain, and far fewer links show it
+    # with few linked pages, orphans dominate: nothing below .95 is certain, and there are too few links to prove it
     threshold, record = promised(0.1, 0.1, Options(precision=0.9, expected_linked=0.1))
     assert threshold == np.inf and record["promise"] == {"precision": 0.9, "threshold": None}
     assert record["linked_share"] == {"expected": 0.1}
@@ -156,7 +156,7 @@ def corpus() -> Twin:
 
 
 def halved(corpus: Twin, known: int) -> tuple[Twin, set[int]]:
-    """The corpus without the counterparts of every second unknown page; the rows of these pages."""
+    """The corpus without the counterparts of every second unknown page, and these pages' rows."""
     alone = set(range(known, len(corpus.source), 2))
     gone = {t for s, t in corpus.links.tolist() if s in alone}
     left = [t for t in range(len(corpus.target)) if t not in gone]
@@ -212,7 +212,7 @@ def test_a_promised_precision_holds_and_is_recorded(half: tuple[Twin, set[int]])
     first = links.candidates.targets[:, 0]
     kept = np.flatnonzero(first >= 0)
     assert len(kept) > 30
-    # The promise is about all pages like these, which are a sample.
+    # The promise applies to the population of which these pages are a sample.
     error = np.sqrt(0.8 * 0.2 / len(kept))
     assert np.mean([gold.get(row) == first[row] for row in kept.tolist()]) >= 0.8 - 2 * error
     assert (links.candidates.scores[kept, 0] >= promise["threshold"] - 1e-6).all()
@@ -256,7 +256,7 @@ def test_correct_links_are_not_contradicted(solution: Solution) -> None:
 
 
 def test_the_same_division_twice_teaches_what_it_teaches_once(corpus: Twin) -> None:
-    """No page is judged by a model that was fitted on another description of it, and none counts twice."""
+    """No page is scored by a model fitted on another description of it, and no page counts twice."""
     evidence = AllEvidence(corpus.source, corpus.target)
     links, unlinked = corpus.links[:40], np.arange(40, 60)
     learned = evidence.learn(links)

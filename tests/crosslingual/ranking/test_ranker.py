@@ -15,7 +15,7 @@ RNG = np.random.default_rng(2)
 
 
 def lists(n: int = 200, c: int = 6, f: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    """Lists whose right candidate is drawn by the model itself; one in ten has none."""
+    """Lists whose right candidate is drawn from the model itself; one list in ten has none."""
     x = RNG.normal(size=(n, c, f)).astype(np.float32)
     p = softmax(x @ np.array([2.0, -1.0, 0.5, 0.0]))
     right = np.array([RNG.choice(c, p=row) for row in p])
@@ -27,7 +27,7 @@ def test_the_gradient_is_that_of_the_loss() -> None:
     x, right = lists(20)
     objective = _Objective(x, right, 3.0, np.array([0.1, 0.2, 0.0, -0.3]))
     for w in RNG.normal(size=(3, 5)):
-        # The scores are float32: a wide step, and a tolerance to match.
+        # The scores are float32, hence a wide step and a matching tolerance.
         slopes = [(objective(w + h)[0] - objective(w - h)[0]) / 2e-3 for h in 1e-3 * np.eye(5)]
         np.testing.assert_allclose(slopes, objective(w)[1], rtol=0.01, atol=0.05)
 
@@ -79,7 +79,7 @@ def test_competition_leaves_each_target_about_one_page() -> None:
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert (
         p[0].argmax() == 0 and p[1].argmax() == 1
-    )  # the second page was the first's rival, and has a way out
+    )  # the second page competed with the first, and has an alternative
     assert p[:, 0].sum() < 1.05
     alone = np.array([[3.0, 0.0, -5.0]])
     np.testing.assert_allclose(compete(alone, targets[:1]), softmax(alone))
@@ -96,7 +96,7 @@ def test_calibration_error_of_a_worked_example() -> None:
     p, right = np.array([0.95, 0.95, 0.15, 0.15]), np.array([True, False, False, False])
     assert calibration_error(p, right) == pytest.approx((2 * abs(0.95 - 0.5) + 2 * 0.15) / 4)
     assert calibration_error(np.array([1.0]), np.array([True])) == 0
-    # the last bin and the one before it are two, whose errors do not cancel
+    # the last two bins are separate, so their errors do not cancel
     neighbours = calibration_error(np.array([0.95, 0.85]), np.array([False, True]))
     assert neighbours == pytest.approx((0.95 + 0.15) / 2)
 

@@ -1,4 +1,4 @@
-"""`auto` and `cascade` go on after a kill and write the same run, byte for byte."""
+"""`auto` and `cascade` resume after a kill and write the same run, byte for byte."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def test_a_killed_run_goes_on_and_ends_alike(folder: Path, method: str) -> None:
     assert killed.read_bytes() == whole.read_bytes()
     assert Path(f"{killed}.json").read_bytes() == Path(f"{whole}.json").read_bytes()
     assert not part.exists()
-    # What was kept is what the resumed run used: with another result in it, the run ends differently.
+    # The resumed run used the saved results: with a different result in them, the run ends differently.
     part.mkdir()
     for path, content in held.items():
         path.write_bytes(content)
@@ -84,7 +84,7 @@ def test_stages_are_computed_once_and_belong_to_one_task(tmp_path: Path) -> None
     (folder / "one.npz").write_bytes(b"PK")
     with pytest.raises(InputError, match="damaged"):
         Stages(folder, "x", resume=True).remember("one", make)
-    Stages(folder, "y").remember("two", make)  # not asked to resume: it starts again
+    Stages(folder, "y").remember("two", make)  # without resuming, it starts over
     assert sorted(path.name for path in folder.iterdir()) == [OWNER, "two.npz"]
     assert len(made) == 2
 

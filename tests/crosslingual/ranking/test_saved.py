@@ -1,4 +1,4 @@
-"""A model that is kept links pages that come later; what is damaged, foreign or contradictory is refused."""
+"""A saved model links later pages; damaged, foreign or contradictory models are refused."""
 
 import json
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def model(folder: Path) -> LinkModel:
 
 
 def right(found: LinkingResult, corpus: Twin, task: Task) -> float:
-    """Share of the task's pages whose first target is the gold one, by ids."""
+    """Share of the task's pages whose first target is the gold target, by ids."""
     gold, first = corpus.gold(), found.candidates.targets[:, 0].tolist()
     hits = [task.target.ids[t] == gold[s] for s, t in zip(task.source.ids, first, strict=True) if t >= 0]
     return float(np.mean(hits)) if hits else 0.0
@@ -76,7 +76,7 @@ def test_new_pages_are_linked_without_training(corpus: Twin, full: LinkingResult
 
 
 def test_few_pages_are_linked_too(corpus: Twin, model: LinkModel, caplog: pytest.LogCaptureFixture) -> None:
-    """Alone, the idf of a page's words would be ln(2/2) = 0: the frequencies come from the model. A note warns."""
+    """By itself, a page's words would have idf ln(2/2) = 0: the frequencies come from the model. A note warns."""
     hits = []
     for row in range(KNOWN, KNOWN + 8):
         task = Task(only(corpus.source, [row]), corpus.target, model=model)
@@ -287,7 +287,7 @@ def test_the_command_saves_and_uses_a_model(corpus: Twin, tmp_path: Path) -> Non
 
 
 def test_links_of_every_page_make_a_model_that_can_be_loaded(corpus: Twin, tmp_path: Path) -> None:
-    """Nothing is left to link, and so there are no lists to whose scale the ranker could adapt."""
+    """Nothing is left to link, so there are no lists to whose scale the ranker could adapt."""
     links = link(Task(corpus.source, corpus.target, train=corpus.links), "auto")
     assert (links.candidates.targets < 0).all() and links.model
     save(links.model(), tmp_path / "model")

@@ -1,4 +1,4 @@
-"""Monotone alignment: next to a recursion over all alignments, by hand, and what must hold for any costs."""
+"""Monotone alignment: against a recursion over all alignments, worked by hand, and invariants for any costs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def costs_of(n: int, m: int, seed: int, skip: float = 0.4) -> Costs:
 
 
 def slow(costs: Costs) -> float:
-    """The least cost over all alignments, one by one from the last passages."""
+    """The minimum cost over all alignments, recursively from the last passages."""
 
     @cache
     def least(i: int, j: int) -> float:
@@ -92,7 +92,7 @@ def test_by_hand() -> None:
         Bead(range(1), range(1), 0.1),
         Bead(range(1, 2), range(1, 3), 0.3),
     ]
-    # Without the split, the second target passage is linked, 0.5, and the third skipped, 0.4: 1.0 in all.
+    # Without the split, the second target passage is linked (0.5) and the third skipped (0.4): 1.0 in all.
     without = Costs({(1, 1): one}, costs.source_skips, costs.target_skips)
     assert least_costs(without)[-1, -1] == pytest.approx(1.0)
 
@@ -105,7 +105,7 @@ def test_of_equal_costs_a_bead_wins() -> None:
 def test_lengths_agree_by_hand() -> None:
     agreed = agreement(np.array([10.0, 20.0]), np.array([30.0, 12.0]), 1.0)
     assert agreed[2, 1][0, 0] == pytest.approx(1)  # 30 characters and 30
-    # (10 − 30) / √(6.8 · 20) = −1.715, beyond which lie 8.63 % of a normal distribution, both tails.
+    # (10 − 30) / √(6.8 · 20) = −1.715, the two-tailed probability of which is 8.63 % under a normal distribution.
     assert agreed[1, 1][0, 0] == pytest.approx(0.0863, abs=1e-4)
 
 

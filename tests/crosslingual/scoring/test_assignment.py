@@ -1,4 +1,4 @@
-"""Margin and one-to-one: the worked numbers, the Hungarian oracle, and the trap of the diagonal."""
+"""Margin and one-to-one: the worked numbers, the Hungarian oracle, and the diagonal pitfall."""
 
 import numpy as np
 import pytest
@@ -50,9 +50,10 @@ def test_worked_numbers() -> None:
 
 def test_max() -> None:
     forward, backward = candidates(S), candidates(np.transpose(S).tolist())
-    # Forward bests 00 (.9), 10 (.85), 21 (.4); backward bests 00, 01 (.8), 22 (.35): 10 and 01 find their sides used.
+    # Forward bests 00 (.9), 10 (.85), 21 (.4); backward bests 00, 01 (.8), 22 (.35): the sides of 10 and 01 are
+    # taken.
     assert maximum(forward, backward, SOURCES, TARGETS).tolist() == [0, -1, 1]
-    scores = [[0.9, 0.2], [0.85, 0.5]]  # the second source's best is taken; the second target's best is free
+    scores = [[0.9, 0.2], [0.85, 0.5]]  # the second source's best is taken; the second target's is free
     forward, backward = candidates(scores), candidates(np.transpose(scores).tolist())
     assert maximum(forward, backward, SOURCES[:2], TARGETS[:2]).tolist() == [0, 1]
 
@@ -65,7 +66,7 @@ def test_greedy_is_one_to_one_stable_and_at_least_half_of_the_optimum(seed: int,
     assert sorted(partner.tolist()) == list(range(n))
     own = scores[np.arange(n), partner]
     holder = np.argsort(partner)
-    for i in range(n):  # nobody and no target would both rather have each other
+    for i in range(n):  # no source and target would both prefer each other
         assert not any(scores[i, j] > own[i] and scores[i, j] > own[holder[j]] for j in range(n))
     rows, columns = linear_sum_assignment(-scores)
     assert own.sum() >= scores[rows, columns].sum() / 2
@@ -101,7 +102,7 @@ def test_ties_go_by_a_hash_not_by_the_order_of_pages_or_the_seventh_decimal(seed
 def test_a_hub_does_not_swallow_everything() -> None:
     n = 6
     scores = np.eye(n, n + 1) * 0.5 + 0.1
-    scores[:, n] = 0.7  # a page that is near to all
+    scores[:, n] = 0.7  # a page near all others
     names = [f"s{i}" for i in range(n)], [f"t{i}" for i in range(n + 1)]
     found = nearest(Given(scores.tolist()), *names, k=4)
     assert (found.candidates.targets[:, 0] == n).all()

@@ -1,4 +1,4 @@
-"""The pass over all pairs: against brute force, whatever the blocks, workers and order of input; and resumed."""
+"""The pass over all pairs, against brute force, for any blocks, workers and input order; and resumed."""
 
 import zipfile
 from pathlib import Path
@@ -88,8 +88,8 @@ def test_order_of_input_never_breaks_a_tie(scores: np.ndarray, random: object) -
 def test_all_zero_scores_give_no_candidates_and_ties_are_at_chance() -> None:
     assert (run(np.zeros((50, 50))).candidates.targets == -1).all()
     tied = run(np.ones((400, 400), np.float32), depth=1).candidates
-    assert (tied.targets[:, 0] == np.arange(400)).sum() < 8  # the diagonal is right in 1 of 400 by chance
-    assert len(set(tied.targets[:, 0].tolist())) > 200  # and no target is everybody's
+    assert (tied.targets[:, 0] == np.arange(400)).sum() < 8  # by chance, the diagonal is right in 1 of 400
+    assert len(set(tied.targets[:, 0].tolist())) > 200  # and no target is everyone's
 
 
 def test_sums_in_another_order_are_ties() -> None:
@@ -102,7 +102,7 @@ def test_sums_in_another_order_are_ties() -> None:
 
 
 class Failing(Given):
-    """Breaks off at a block."""
+    """Fails at a given block."""
 
     def block(self, begin: int, end: int) -> Float32Array:
         if begin >= 6:
@@ -156,7 +156,7 @@ def test_a_pass_of_another_task_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(InputError, match="damaged"):
         Checkpoint(path, "x", resume=True).restore(state)
-    Checkpoint(path, "y").restore(state)  # not asked to resume: it will be written over
+    Checkpoint(path, "y").restore(state)  # without resuming, it will be overwritten
     assert state.done == 1
 
 
@@ -166,7 +166,7 @@ def test_a_kept_pass_packed_in_an_unknown_way_is_refused(tmp_path: Path) -> None
         file.writestr("fingerprint.npy", b"x")
     data = path.read_bytes()
     central = data.index(b"PK\x01\x02")
-    path.write_bytes(data[: central + 10] + b"\x63\0" + data[central + 12 :])  # the method of compression
+    path.write_bytes(data[: central + 10] + b"\x63\0" + data[central + 12 :])  # the compression method
     state = PassState(
         Candidates(np.zeros((1, 1), np.int64), np.zeros((1, 1), np.float32)),
         np.zeros((1, 1), np.float32),

@@ -1,4 +1,4 @@
-"""Comparability: the worked numbers, a slow oracle, and that the split product is the whole one."""
+"""Comparability: the worked numbers, a slow oracle, and that the split product equals the whole product."""
 
 import numpy as np
 import pytest

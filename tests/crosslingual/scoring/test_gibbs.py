@@ -1,4 +1,4 @@
-"""Gibbs sampling of polylingual topics, against recounting for each token and against the exact posterior."""
+"""Gibbs sampling of polylingual topics, against recounts for each token and against the exact posterior."""
 
 from collections import Counter
 from itertools import product
@@ -31,7 +31,7 @@ def drawn(size: int, seed: int) -> tuple[list[TopicTokens], np.ndarray]:
 
 
 def slow_sweep(languages: list[TopicTokens], which: int, size: int, uniform: np.ndarray) -> list[int]:
-    """Draw each topic of a language after counting all other tokens of all languages from nothing."""
+    """Draw each topic of a language after recounting all other tokens of all languages from scratch."""
     topics: list[list[int]] = [tokens.topics.tolist() for tokens in languages]
     own, words = languages[which], PAGES[which].shape[1]
     for token, u in enumerate(uniform):
@@ -70,7 +70,7 @@ def test_a_sweep_is_that_of_recounting_for_each_token(seed: int) -> None:
 
 
 def test_the_chain_visits_assignments_as_often_as_their_posterior_says() -> None:
-    """Two tokens of one language and two of another on two pages: all 16 assignments can be weighed."""
+    """Two tokens in one language and two in another on two pages: all 16 assignments can be enumerated."""
     counts = (sp.csr_array([[1, 0], [0, 1]]), sp.csr_array([[1, 0], [1, 0]]))
     rng = np.random.default_rng(7)
     by_page = np.zeros((2, 2))
@@ -82,7 +82,7 @@ def test_the_chain_visits_assignments_as_often_as_their_posterior_says() -> None
         visits[tuple(int(tokens.topics[tokens.pages == d][0]) for tokens in languages for d in (0, 1))] += 1
 
     def weight(z: tuple[int, ...]) -> float:
-        """Return the probability of topics and words, both integrated over their Dirichlets, up to a factor."""
+        """Return the probability of topics and words, integrated over their Dirichlet priors, up to a factor."""
         total = sum(lgamma((z[d], z[2 + d]).count(k) + ALPHA) for d in (0, 1) for k in (0, 1))
         for first, words in ((0, (0, 1)), (2, (0, 0))):
             for k in (0, 1):

@@ -1,4 +1,4 @@
-"""Hapaxes, the pigeonhole and the pivot: the worked numbers, and what is a hapax."""
+"""Hapaxes, the pigeonhole and the pivot: the worked numbers, and which words are hapaxes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Scores of page pairs from vectors of their passages, beside loops over the passages."""
+"""Scores of page pairs from vectors of their passages, compared with loops over the passages."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_costs_are_those_of_thompson_and_koehn_for_every_window(costs: PassageCo
 
 
 def slow_path(gains: Float32Array) -> float:
-    """The greatest sum over all ways to link as many of the first passages as possible in order."""
+    """The maximum sum over all ways to link as many of the first passages as possible in order."""
     n, m = gains.shape
     return max(
         float(sum(gains[i, j] for i, j in zip(left, right, strict=True)))
@@ -101,7 +101,7 @@ def test_scores_are_those_of_each_pair_alone(costs: PassageCosts) -> None:
 
 
 def test_equal_pages_align_one_to_one() -> None:
-    # Orthogonal passages: of two equal ones, joining each to its copy costs nothing.
+    # Orthogonal passages: if two are equal, linking each to its copy costs nothing.
     same = PassageVectors(np.eye(5, dtype=np.float32), np.array([0, 5]))
     costs = PassageCosts(same, same, 0.4)
     between = costs.between(0, *cosines_of(costs.source, costs.target, 0, np.array([0])))
@@ -129,10 +129,10 @@ def test_alignment_does_not_depend_on_which_page_is_the_source(costs: PassageCos
 
 
 def test_votes_by_hand() -> None:
-    """Page 0 has two passages, page 1 one; targets: page 0 with two passages, page 1 with one."""
+    """Page 0 has two passages, page 1 one; likewise the targets."""
     source = PassageVectors(np.eye(3, dtype=np.float32), np.array([0, 2, 3]))
     target = PassageVectors(np.eye(3, dtype=np.float32), np.array([0, 2, 3]))
-    # Passage 0 votes for page 0 once, with 1.2, though both passages there are near, and for page 1 with 0.9.
+    # Passage 0 votes once for page 0, with 1.2, though both its passages are near, and for page 1 with 0.9.
     none = -np.inf
     cosines = np.array([[0.6, 0.5, 0.45], [0.5, none, none], [0.6, 0.4, none]], np.float32)
     candidates = Candidates(np.array([[0, 1, 2], [2, -1, -1], [2, 0, -1]]), cosines)

@@ -1,4 +1,4 @@
-"""Passages and what pages share on the surface."""
+"""Passages and surface features that pages share."""
 
 import numpy as np
 import pytest
@@ -30,8 +30,8 @@ def test_features_are_the_best_cosines_of_passages() -> None:
     matcher = match_passages(*sides, sp.csr_array(translations))
     found = matcher.features(np.array([0, 1]), np.array([[0, 1, 2, 3], [3, 2, 1, 0]]))
     assert matcher.names[:2] == ("passages.mean", "passages.best")
-    np.testing.assert_allclose(found[0, 1], 1, atol=1e-5)  # both passages are there
-    assert found[0, 0, 1] == pytest.approx(1, abs=1e-5)  # one is
+    np.testing.assert_allclose(found[0, 1], 1, atol=1e-5)  # both passages are present
+    assert found[0, 0, 1] == pytest.approx(1, abs=1e-5)  # one is present
     assert 0 < found[0, 0, 0] < 1
     np.testing.assert_allclose(found[0, 2:], 0)
     np.testing.assert_allclose(found[1], 0)  # an empty page has nothing in common with any

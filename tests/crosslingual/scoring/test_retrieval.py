@@ -56,8 +56,8 @@ def test_pages_without_pairs_get_arbitrary_ones() -> None:
     graph = Graph.of(np.array([0, 0, 0, 2]), np.array([1, 2, 3, 9]), (4, 10))
     columns = np.array([1, 2, 3, 4, 5])
     full = filled(graph, np.array([0, 1, 2]), columns, 3, np.array([8, 9, 3, 1], np.uint64))
-    assert full.columns[full.rows == 0].tolist() == [1, 2, 3]  # it had enough
-    for row in (1, 2):  # the pair of page 2 is with a page that is none of the columns
+    assert full.columns[full.rows == 0].tolist() == [1, 2, 3]  # it had enough candidates
+    for row in (1, 2):  # page 2's partner is not among the columns
         assert np.isin(full.columns[full.rows == row], columns).sum() == 3
     assert not (full.rows == 3).any()
 
@@ -114,7 +114,7 @@ def test_products_of_pairs_are_those_of_all_pairs(compiled: bool, monkeypatch: p
 
 
 def test_a_matrix_that_points_outside_itself_is_refused() -> None:
-    """The compiled loops would read and write past the end of their arrays."""
+    """Otherwise the compiled loops would read and write past the end of their arrays."""
     left, right = matrix(4, 6), matrix(5, 6)
     begin, others = np.array([0, 1, 1, 1, 2], np.int64), np.array([0, 4], np.int64)
     dots(left, right, begin, others)

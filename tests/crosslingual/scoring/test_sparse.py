@@ -1,4 +1,4 @@
-"""Sparse matrices that rest on the disk: the same values, and memory that can be given back."""
+"""Sparse matrices stored on disk: the same values, and memory that can be released."""
 
 import tempfile
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_no_temporary_directory_leaves_the_matrix_in_memory(
 
 
 def test_columns_of_counts_take_four_bytes() -> None:
-    """Of rows that begin at int64, scipy makes int64 columns, which made a matrix of n-grams half as large again."""
+    """If row offsets are int64, scipy makes int64 columns, which made a matrix of n-grams 50 % larger."""
     terms = count_terms(["one two", "two"], str.split)
     assert terms.counts.indices.dtype == terms.counts[[1]].indices.dtype == np.int32
     assert narrow(np.array([0, 1 << 31])).dtype == np.int64

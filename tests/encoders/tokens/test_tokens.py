@@ -175,7 +175,7 @@ def test_tokens_stand_behind_the_ids() -> None:
         for cut in (0, 2, 9):
             ids = tokenizer.encode_batch(["Cat, dog cat"], cut)[0]
             assert len(tokenizer.tokens("Cat, dog cat", cut)) == len(ids)
-    assert words.tokens("Cat, dog cat", 2) == ["cat", "dog"]  # one that is not known keeps its name
+    assert words.tokens("Cat, dog cat", 2) == ["cat", "dog"]  # an unknown word keeps its name
     assert pieces.tokens("cat", 9) == ["cat"]
 
 
@@ -253,7 +253,7 @@ def test_word_vectors_for_a_vocabulary(tmp_path: Path) -> None:
     path = tmp_path / "v.vec.gz"
     path.write_bytes(
         gzip.compress(b"5 3\n" + GLOVE.replace(b"\n", b" \n"))
-    )  # fastText ends its lines by a blank
+    )  # fastText ends its lines with a blank
     vectors = load_word_vectors(path, vocabulary, seed=1)
     assert vectors.tokenizer == WordTokenizer(vocabulary)
     assert vectors.known.tolist() == [False, False, False, True, True]
@@ -390,7 +390,7 @@ def test_trained_vectors_are_the_same_for_the_same_seed() -> None:
     unit = first.matrix / np.maximum(np.linalg.norm(first.matrix, axis=1, keepdims=True), 1e-9)
     ids = first.tokenizer.vocabulary.ids
     king, queen, dog = unit[ids["king"]], unit[ids["queen"]], unit[ids["dog"]]
-    assert king @ queen > king @ dog  # they share their contexts
+    assert king @ queen > king @ dog  # they share contexts
 
 
 def test_training_without_words() -> None:

@@ -1,4 +1,4 @@
-"""Ray on this machine, started once for each file of tests, and a corpus with records that cannot be used."""
+"""Ray on this machine, started once per test file, and a corpus with unusable records."""
 
 import gc
 import os
@@ -16,9 +16,9 @@ from tests.helpers import write_corpus
 
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Any]:
-    """Ray on this machine with two workers; builds use the one that runs.
+    """Ray on this machine with two workers; builds use the running instance.
 
-    LINKER_RAY_TEST_ADDRESS names one that runs already.
+    LINKER_RAY_TEST_ADDRESS names a running one.
     """
     with _running(gpus=0) as module:
         yield module
@@ -40,14 +40,14 @@ def _running(gpus: int) -> Iterator[Any]:
         module = imported()
         with joined(module, cpus=2, gpus=gpus):
             yield module
-        with warnings.catch_warnings():  # Ray never waits for the processes that it ended
+        with warnings.catch_warnings():  # Ray never waits for the processes that it terminated
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()
 
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two files, in which some records are not JSON and some ids come twice."""
+    """Two files, in which some records are not JSON and some ids are duplicated."""
     folder = tmp_path_factory.mktemp("corpora")
     paths = [write_corpus(folder / "a.jsonl", 500), write_corpus(folder / "b.jsonl", 130, seed=1, prefix="b")]
     lines = paths[0].read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""Runs a build by many in a process that tests interrupt and kill: driver.py FOLDER ADDRESS resume|begin CORPUS…"""
+"""Runs a distributed build that tests interrupt and kill: driver.py FOLDER ADDRESS resume|begin CORPUS…"""
 
 import sys
 from pathlib import Path

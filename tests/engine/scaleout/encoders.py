@@ -1,4 +1,4 @@
-"""Encoders that die, wait, or tell what they did, in the processes of Ray's workers."""
+"""Encoders that die, wait, or record their work, in the processes of Ray's workers."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from tests.helpers import HashEncoder
 
 
 class DyingEncoder(HashEncoder):
-    """Ends its own process by SIGKILL at a certain text, unless a file says that this has happened."""
+    """Kills its own process with SIGKILL at a certain text, unless a file records that this has happened."""
 
     def __init__(self, word: str, file: Path) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class DyingEncoder(HashEncoder):
 class CountingEncoder(HashEncoder):
     """Leaves a file in a folder for each batch, and takes its time.
 
-    While the file `pause` exists, a process waits after its third batch, so that slower ones have their share.
+    While the file `pause` exists, a process waits after its third batch, so that slower ones get a share.
     """
 
     def __init__(self, folder: Path, seconds: float = 0.0) -> None:
@@ -51,11 +51,11 @@ class CountingEncoder(HashEncoder):
 
     @property
     def batches(self) -> int:
-        """The number of batches that all processes have encoded."""
+        """The total number of batches encoded by all processes."""
         return len(list(self.folder.iterdir()))
 
     def wait(self, batches: int, driver: subprocess.Popen[str] | None = None) -> None:
-        """Wait until so many have been encoded, as long as the driver lives."""
+        """Wait until this many have been encoded, while the driver is alive."""
         while self.batches < batches:
             assert driver is None or driver.poll() is None
             time.sleep(0.05)
@@ -82,7 +82,7 @@ class FailingEncoder(HashEncoder):
 
 
 class ChangingEncoder(HashEncoder):
-    """Is another one in another process."""
+    """A different encoder in each process."""
 
     def __reduce__(self) -> tuple[type[HashEncoder], tuple[int, str]]:
         return HashEncoder, (self.dim, "other")

@@ -1,4 +1,4 @@
-"""Machines of a test's own: network namespaces on one bridge, each with an address, which can be cut off and killed."""
+"""Virtual machines for a test: network namespaces on one bridge, each with an address, to cut off and kill."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Machine:
         return {int(pid) for pid in ip("netns", "pids", self.name).split()}
 
     def die(self) -> None:
-        """Cut it off, so that nobody hears of its end, and kill all that runs on it."""
+        """Cut it off, so that nobody notices its end, and kill all its processes."""
         ip("-n", self.name, "link", "set", "eth0", "down")
         self.kill()
 
     def kill(self) -> None:
-        """Kill all that runs on it."""
+        """Kill all its processes."""
         while pids := self.pids:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
@@ -52,7 +52,7 @@ class Machine:
 
 @contextlib.contextmanager
 def machines(count: int) -> Iterator[tuple[str, list[Machine]]]:
-    """Give the address of this machine, and others that reach it and each other; skip where that cannot be done."""
+    """Give this machine's address, and machines that reach it and each other; skip if that is impossible."""
     number = os.getpid() % 250
     network, bridge = f"10.77.{number}", f"lk{number}"
     with contextlib.ExitStack() as stack:
@@ -82,7 +82,7 @@ def _machine(stack: contextlib.ExitStack, bridge: str, network: str, number: int
 
 @contextlib.contextmanager
 def reachable(host: str, port: int) -> Iterator[int]:
-    """Let others reach a server of this machine's loopback at `host`; give the port there."""
+    """Let others reach a server on this machine's loopback at `host`; give the port there."""
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError), contextlib.closing(writer):
@@ -103,7 +103,7 @@ def reachable(host: str, port: int) -> Iterator[int]:
         server.close()
 
     started: Future[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))  # which cancels what is left
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))  # this cancels the remaining tasks
     thread.start()
     given, loop, ended = started.result(timeout=60)
     try:

@@ -1,4 +1,4 @@
-"""What the tests of builds by many share: builds with a made-up encoder, and all that an index on a cluster holds."""
+"""Shared by tests of distributed builds: builds with a fake encoder, and the content of an index on a cluster."""
 
 import dataclasses
 import random
@@ -27,7 +27,7 @@ def build(
     resume: bool = False,
     **changes: Any,
 ) -> BuildReport:
-    """Build with the encoder, or with none, in this process or by Ray's workers."""
+    """Build with or without an encoder, in this process or with Ray's workers."""
 
     def load(_name: str, **_: object) -> HashEncoder:
         assert encoder
@@ -41,7 +41,7 @@ def build(
 
 
 def content(where: str) -> dict[str, Any]:
-    """Return everything a user can get out of an index on a cluster, which must be whole."""
+    """Return everything a user can read from an index on a cluster, which must be complete."""
     address = Address.of(where)
     assert address
     collection = open_remote(address)

@@ -1,4 +1,4 @@
-"""Builds whose workers take GPUs of Ray's, which counts them as it is told and needs none to do so."""
+"""Builds whose workers take GPUs from Ray, which only counts them as told and needs no real ones."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ def address(elastic: str) -> Iterator[Callable[[], str]]:
 
 
 def used(folder: Path) -> tuple[set[str], set[str]]:
-    """Return the numbers of the GPUs that batches had, and the processes that encoded them."""
+    """Return the numbers of the batches' GPUs, and the processes that encoded them."""
     names = [path.name.split("-") for path in folder.iterdir()]
     return {gpus for _, gpus, _ in names}, {pid for *_, pid in names}
 

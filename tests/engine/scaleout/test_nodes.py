@@ -1,4 +1,4 @@
-"""A build by many on two machines of Ray, one of which is cut off and killed in the middle: nothing is lost."""
+"""A distributed build on two Ray machines, one of which is cut off and killed midway: nothing is lost."""
 
 import os
 import secrets
@@ -20,7 +20,7 @@ from tests.engine.scaleout.support import build, content
 from tests.helpers import ROOT, HashEncoder
 
 pytestmark = pytest.mark.slow
-# A machine that is silent is given up after seconds, instead of minutes.
+# A silent machine is given up after seconds instead of minutes.
 WATCH = {
     "health_check_period_ms": "1000", "health_check_timeout_ms": "1000", "health_check_failure_threshold": "3",
     "grpc_client_keepalive_time_ms": "5000", "grpc_client_keepalive_timeout_ms": "5000",
@@ -29,7 +29,7 @@ TRIES = 5
 
 
 def start(machine: Machine, head: Machine, folder: str, environment: dict[str, str]) -> None:
-    """Start Ray on a machine, and wait until it answers; Ray gives itself some seconds, which may be too few."""
+    """Start Ray on a machine, and wait until it responds; Ray's own timeout of some seconds may be too short."""
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus", "1"]
     command += ["--object-store-memory", "80000000", "--node-ip-address", machine.address]
     for number in range(TRIES):
@@ -66,7 +66,7 @@ def test_a_machine_that_dies_in_the_middle_loses_nothing(
         machines(2) as (gateway, (head, other)),
         reachable(gateway, urlsplit(elastic).port or 0) as port,
     ):
-        # linker switches Ray's clusters off in a process that starts Ray for itself, as earlier tests did in this one.
+        # linker disables Ray's clusters in a process that starts its own Ray, as earlier tests did in this one.
         alone = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
         environment = {key: value for key, value in os.environ.items() if key != alone}
         environment |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token"}

@@ -1,4 +1,4 @@
-"""A build on a cluster whose documents Ray's workers encode and send: that of one process, whatever dies on the way."""
+"""A build on a cluster with Ray workers that encode and send: equal to a one-process build, whatever dies."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def address(elastic: str) -> Iterator[Callable[[], str]]:
 
 @pytest.fixture(scope="module")
 def local(corpora: list[Path], address: Callable[[], str]) -> dict[str, Any]:
-    """All that one process makes of the corpora."""
+    """The full content of an index built by one process."""
     where = address()
     build(corpora, where, HashEncoder(), engine="local", vectors="flat")
     expected = content(where)
@@ -101,7 +101,7 @@ def test_what_a_worker_cannot_do_is_told_and_the_build_goes_on_without_ray(
 def test_servers_that_answer_429_are_waited_for(
     corpora: list[Path], local: dict[str, Any], address: Callable[[], str], tmp_path: Path
 ) -> None:
-    """Elasticsearch answers so as long as an index may not grow, as when a disk is nearly full."""
+    """Elasticsearch answers this while an index must not grow, for example if a disk is nearly full."""
     where, encoder = address(), CountingEncoder(tmp_path)
     named = Address.of(where)
     assert named
@@ -130,7 +130,7 @@ def test_servers_that_answer_429_are_waited_for(
     server.join()
     store.close()
     assert answers == {429}
-    assert seen[1] - seen[0] <= 2  # each of two workers waits with one batch, and nobody goes on
+    assert seen[1] - seen[0] <= 2  # each of two workers waits with one batch, and neither goes on
     assert content(where) == local
 
 

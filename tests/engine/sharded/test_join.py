@@ -1,4 +1,4 @@
-"""A directory that stands for several indexes, and the commands, the server and the reviews that take it."""
+"""A directory that stands for several indexes, and the commands, server and reviews that accept it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_commands_search_several_directories(tmp_path: Path, shards: list[Path])
     asked = ("search", tmp_path / "all", "--queries", queries)
     assert (
         "b.index holds no index" in linker(*asked, check=1).stderr
-    )  # nobody reads what a run says on the screen
+    )  # nobody reads the run's output on screen
     assert linker(*asked, "--on-failure", "degrade").stdout
 
 

@@ -1,4 +1,4 @@
-"""Runs and judgements of other tools, compared with those tools; and what cannot be read."""
+"""Runs and judgements from other tools, compared with those tools; and unreadable files."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def check_against_c(
     for topic, values in reference.items():
         got = mine.topic(topic)
         if got != values:
-            # the C code divides 0 by 0 when -J leaves nothing; we say 0
+            # the C code divides 0 by 0 when -J leaves nothing; we return 0
             empty = {n for n, v in values.items() if math.isnan(v) and got["num_ret"] == 0 == got[n]}
             wrong = {n: (v, got.get(n)) for n, v in values.items() if n not in empty and got.get(n) != v}
             assert not wrong and set(got) == set(values), (wrong, topic, qrels, run, level, judged_only)

@@ -1,4 +1,4 @@
-"""Judgements to choose or learn from: a repeated line is dropped with a warning, a contradiction is refused."""
+"""Judgements for choices or learning: a repeated line is dropped with a warning, a contradiction is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading and writing: every malformed input names file and line; what is written reads back the same."""
+"""Reading and writing: errors on malformed input name file and line; written files read back the same."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_malformed_qrels(tmp_path: Path, text: str, message: str) -> None:
 
 @pytest.mark.parametrize("depth", [2, 3, 16, 17, 300])
 def test_a_repeat_is_found_wherever_it_is(tmp_path: Path, depth: int) -> None:
-    """In topics short and long, adjacent or far apart; the same document in another topic is none."""
+    """In short and long topics, adjacent or far apart; the same document in another topic is not a repeat."""
     lines = [f"q{topic} Q0 d{i} 0 {-i} n\n" for topic in range(3) for i in range(depth)]
     (tmp_path / "run").write_text("".join(lines))
     assert len(read_run(tmp_path / "run")["q1"]) == depth
@@ -286,7 +286,7 @@ def test_hash_collisions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Fields, "hashes", lambda self: np.zeros(len(self), np.uint64))
     collided = evaluate(qrels, run, "map bpref ndcg")
     assert dict(collided) == dict(expected)
-    # an unjudged document whose hash is that of a judged one, which alone is no sign of a collision
+    # an unjudged document with the hash of a judged one, which by itself does not indicate a collision
     monkeypatch.setattr(Fields, "hashes", lambda self: np.full(len(self), 7, np.uint64))
     assert evaluate({"q": {"a": 1}}, {"q": {"x": 2.0, "a": 1.0}}, "map")["map"] == 0.5
 

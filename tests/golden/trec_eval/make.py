@@ -1,7 +1,7 @@
-"""Write the golden files again: `python -m tests.golden.trec_eval.make`. It uses nothing of `linker`.
+"""Rewrite the golden files: `python -m tests.golden.trec_eval.make`. It uses nothing from `linker`.
 
 Version 9: values by topic from pytrec_eval-terrier, which is trec_eval 9's C code. Version 10: from the slow oracle
-of tests/evaluation, for no package offers version 10. Names, their order, the printed form and what -c does to
+of tests/evaluation, since no package offers version 10. Names, their order, the printed form and what -c does to
 num_q, num_rel and gm_map: as in trec_eval's own test outputs (usnistgov/trec_eval, test/out.test.aq, out.test.aqcM).
 """
 
@@ -26,7 +26,7 @@ Values = dict[str, dict[str, float]]
 
 
 def make_case() -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
-    """Return 14 judged topics, two of them not answered, and a run with ties, near-ties and one topic too many."""
+    """Return 14 judged topics, two of them without hits, and a run with ties, near-ties and one surplus topic."""
     rng = random.Random(14)
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}

@@ -1,4 +1,4 @@
-"""Indexes on each kind of server, and a server that records what it is sent."""
+"""Indexes on each kind of server, and a server that records requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def long_documents(count: int) -> list[Document]:
 
 
 def assert_same_bm25(mine: Engine, theirs: Engine) -> None:
-    """Check that the top documents are the same, with the same scores bit by bit."""
+    """Check that the top documents are the same, with the same scores bit for bit."""
     for k in (1, 10, 60):
         one, other = (e.search(LONG_QUERIES, k, mode="bm25").hits for e in (mine, theirs))
         for a, b in zip(one, other, strict=True):
@@ -40,14 +40,14 @@ def assert_same_bm25(mine: Engine, theirs: Engine) -> None:
 
 @pytest.fixture
 def recorder() -> Iterator[tuple[str, type[Recorder]]]:
-    """Give the address of a server that records what it is sent, and the record."""
+    """Give the address of a server that records requests, and the record."""
     with recording() as running:
         yield running
 
 
 @pytest.fixture(params=tuple(PRODUCTS))
 def server(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """A server's key, and where one runs."""
+    """A server's key, and the address of a running one."""
     return request.param, request.getfixturevalue(request.param)
 
 

@@ -1,4 +1,4 @@
-"""A small HTTP server on loopback that answers as Elasticsearch does and keeps what it is sent."""
+"""A small HTTP server on loopback that responds like Elasticsearch and records requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 
 class Recorder(http.server.BaseHTTPRequestHandler):
-    """Answers everything with `status` and `body`, and keeps paths and the credentials it was shown."""
+    """Answers everything with `status` and `body`, and records the paths and credentials it receives."""
 
     status, body, product = 200, b'{"count": 3, "docs": []}', "Elasticsearch"
     kind, location = "application/vnd.elasticsearch+json;compatible-with=8", ""
@@ -34,12 +34,12 @@ class Recorder(http.server.BaseHTTPRequestHandler):
     do_POST = do_PUT = do_DELETE = do_HEAD = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager
 def recording() -> Iterator[tuple[str, type[Recorder]]]:
-    """Give the address of a running recorder, and its class, which holds what it recorded."""
+    """Give the address of a running recorder, and its class, which holds its records."""
     handler = type("Handler", (Recorder,), {"shown": [], "paths": []})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever)

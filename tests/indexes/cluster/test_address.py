@@ -1,4 +1,4 @@
-"""Addresses of indexes on a cluster: what is one, what is a directory, and that no password is shown."""
+"""Addresses of indexes on a cluster: addresses against directories, and that no password is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index that lives on a cluster alone, on a real server: a directory's answers, changes, many writers, faults."""
+"""An index only on a cluster, on a real server: a directory's results, changes, many writers, faults."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.indexes.cluster.recorder import recording
 
 MODES: tuple[Mode, ...] = ("bm25", "dense", "hybrid")
 QUERIES = ["banel deras", "kisen", "mudom sugal nepol banel banel", "nothing", "tapol suvik radom"]
-TURNS = 6  # of each writer
+TURNS = 6  # per writer
 
 
 def embedded(tmp_path: Path) -> Engine:
@@ -101,7 +101,7 @@ def test_long_texts_rank_as_in_a_directory_to_the_last_bit(make: Make, tmp_path:
     for engine in (mine, theirs):  # the statistics follow
         engine.add(texts[200:])
         engine.delete([text.id for text in texts[:20]])
-    with writer_of(theirs.directory) as writer:  # until then a directory counts what was removed
+    with writer_of(theirs.directory) as writer:  # until then a directory counts removed documents
         writer.compact()
     assert_same_bm25(mine, Engine(theirs.directory, encoder=HashEncoder()))
 
@@ -200,7 +200,7 @@ def test_documents_are_added_or_replaced_as_in_a_directory(make: Make, tmp_path:
 
 def test_an_unknown_field_is_an_error_as_in_a_directory(make: Make, tmp_path: Path) -> None:
     engine = make("none")
-    assert engine.search("banel", where="lan=en").hits[0].ids == ()  # without documents no field is wrong
+    assert engine.search("banel", where="lan=en").hits[0].ids == ()  # without documents, any field is valid
     engine.add(documents(5, folder=tmp_path))
     with pytest.raises(BadFilterError, match="no document has the field 'lan': did you mean 'lang'"):
         engine.search("banel", where="lan=en")
@@ -225,7 +225,7 @@ def test_of_two_writes_the_later_stamp_stays(make: Make) -> None:
     engine = make("none")
     with RemoteWriter.change(remote(engine)) as early, RemoteWriter.change(remote(engine)) as late:
         early.add([Document("d", "early")], None)
-        late.add([Document("d", "late")], None)  # not yet sent by the other, so that both may
+        late.add([Document("d", "late")], None)  # not yet sent by the other writer, so both may send it
         late.commit()
         early.commit()  # arrives last, and is older
     assert engine.document("d").text == "late"
@@ -240,7 +240,7 @@ def test_of_two_writes_the_later_stamp_stays(make: Make) -> None:
 
 
 def write_all(address: str, number: int, rounds: int) -> None:
-    """Replace the same documents again and again, and add some of this writer's own."""
+    """Replace the same documents repeatedly, and add some of this writer's own."""
     named = Address.of(address)
     assert named
     for turn in range(rounds):
@@ -272,7 +272,7 @@ def test_processes_write_at_the_same_time(make: Make) -> None:
     assert {f"w{number}-{turn}" for number in range(2) for turn in range(TURNS)} | {
         f"d{n}" for n in range(20)
     } == {d.id for d in engine.documents()}
-    # Each document is as one writer's last turn left it.
+    # Each document is as left by one writer's last turn.
     assert {engine.document(f"d{n}").text for n in range(20)} <= {
         f"writer{number} turn{TURNS - 1}" for number in range(2)
     }
@@ -343,7 +343,7 @@ def test_a_build_that_stops_within_its_last_commit_stores_nothing_twice(
             building.build([corpus], where, building.BuildOptions())
     assert building.build([corpus], where, building.BuildOptions(), resume=True).documents == 1
     assert manifest_of(where).quarantined == 2
-    for expected in (5, 8):  # an addition is told of its records each time
+    for expected in (5, 8):  # an addition gets its records each time
         assert building.add([corpus], where, None, building.BuildOptions()).quarantined == 3
         assert manifest_of(where).quarantined == expected
 

@@ -1,4 +1,4 @@
-"""A cluster whose nodes hang: other copies and other nodes are asked, and the nodes that hang are remembered."""
+"""A cluster whose nodes hang: other copies and nodes are queried, and the hanging nodes are remembered."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOUND = orjson.dumps({"responses": [{"status": 200, "hits": {"hits": [{"sort": [
 
 
 class Copies(http.server.BaseHTTPRequestHandler):
-    """A node which asks, for a search with a preference, a copy that never answers."""
+    """A node that sends searches with a preference to a copy that never responds."""
 
     headers_of: ClassVar[list[dict[str, object]]]
     released: ClassVar[threading.Event]
@@ -48,7 +48,7 @@ class Copies(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def sorted_by(answers: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
@@ -57,7 +57,7 @@ def sorted_by(answers: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
 
 @contextlib.contextmanager
 def copies(count: int, kind: type[Copies] = Copies) -> Iterator[tuple[list[str], type[Copies]]]:
-    """Give the addresses of nodes, and what they were asked."""
+    """Give the addresses of nodes, and the requests they received."""
     released = threading.Event()
     handler = type("Handler", (kind,), {"headers_of": [], "released": released})
     with contextlib.ExitStack() as stack:
@@ -81,7 +81,7 @@ def test_a_search_whose_copy_hangs_is_answered_by_another() -> None:
 
 
 class Slow(Copies):
-    """A node that is too slow for more than two searches at once; it answers a ping, or hangs."""
+    """A node too slow for more than two searches at once; it answers pings, or hangs."""
 
     hangs: ClassVar[bool]
 
@@ -136,7 +136,7 @@ def test_a_node_that_hangs_is_waited_for_by_one_client_of_the_process(
         settings = ElasticSettings((f"http://127.0.0.1:{hanging.getsockname()[1]}", url), "any", replicas=1)
         for _ in range(6):
             store = ClusterIndex(settings, timeout=1)
-            for _ in range(2):  # each client would begin with any of the two
+            for _ in range(2):  # each client may begin with either node
                 assert store.count() == 3
             store.close()
         assert len(connections) == 1

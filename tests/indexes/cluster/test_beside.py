@@ -1,4 +1,4 @@
-"""An index whose BM25 side, and vectors if wanted, are on a real server: the same answers, changes, faults."""
+"""An index with its BM25 side, and optionally vectors, on a real server: the same results, changes, faults."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ Make = Callable[..., Engine]
 
 @pytest.fixture
 def dropped(elastic: str) -> Iterator[list[Path]]:
-    """Directories whose indexes on the server are dropped at the end of the test."""
+    """Directories whose server indexes are dropped at the end of the test."""
     directories: list[Path] = []
     yield directories
     for directory in directories:
-        if not (directory / manifests.NAME).exists():  # a test has dropped it
+        if not (directory / manifests.NAME).exists():  # a test dropped it
             continue
         settings = ElasticSettings.from_json(manifests.load(directory).elastic)
         store = ClusterIndex(ElasticSettings((elastic,), settings.index), timeout=60)
@@ -125,7 +125,7 @@ def test_long_texts_rank_as_in_a_directory_to_the_last_bit(make: Make, tmp_path:
     for engine in (mine, theirs):  # the statistics follow
         engine.add(texts[200:])
         engine.delete([text.id for text in texts[:20]])
-    with writer_of(theirs.directory) as writer:  # until then a directory counts what was removed
+    with writer_of(theirs.directory) as writer:  # until then a directory counts removed documents
         writer.compact()
     assert_same_bm25(mine, Engine(theirs.directory, encoder=HashEncoder()))
 
@@ -203,7 +203,7 @@ def test_changes_show_on_every_side(make: Make, tmp_path: Path) -> None:
     assert differences(engine) == []
     for (
         mode
-    ) in MODES:  # removed ones count in Lucene's statistics until they are merged away, so scores may differ
+    ) in MODES:  # removed documents count in Lucene's statistics until merged away, so scores may differ
         for a, b in zip(*(e.search(QUERIES, 60, mode=mode).hits for e in (engine, other)), strict=True):
             assert set(a.ids) == set(b.ids)
 
@@ -216,7 +216,7 @@ def test_an_open_index_goes_on_beside_a_writer(make: Make, tmp_path: Path) -> No
     before = [set(reader.search(QUERIES, 50, mode=mode).hits[0].ids) for mode in MODES]
     engine.add(documents(50, "later", folder=tmp_path))
     after = [set(reader.search(QUERIES, 50, mode=mode).hits[0].ids) for mode in MODES]
-    assert after == before  # the newcomers are left out, not let in half
+    assert after == before  # new documents are left out, not half included
     engine.delete([d.id for d in texts[:10]])
     assert len(reader.search(QUERIES[0], 50, mode="dense").hits[0]) == 40
 
@@ -248,7 +248,7 @@ def test_tune_find_info_verify_and_compact(make: Make, tmp_path: Path) -> None:
     assert compacted.search(texts[7].full_text, 1).hits[0].ids == (texts[7].id,)
     assert len(compacted) == 78
     both: tuple[tuple[Engine, Mode], ...] = ((engine, "bm25"), (degrading, "hybrid"))
-    for opened, mode in both:  # the rows that they know are numbered differently
+    for opened, mode in both:  # their rows are numbered differently
         answer = opened.search(texts[7].full_text, 1, mode=mode)
         assert (answer.hits[0].ids, answer.degraded) == ((texts[7].id,), "")
     store = ClusterIndex(ElasticSettings.from_json(manifests.load(engine.directory).elastic), timeout=60)
@@ -296,7 +296,7 @@ def test_verify_names_what_the_server_lost_and_rebuild_restores_it(make: Make, t
         for now, then in zip(again.search(QUERIES, 40, mode=mode).hits, before.hits, strict=True):
             assert set(now.ids) == set(then.ids)
     for old, new in zip(answers[0].hits, engine.search(QUERIES, 40, mode="bm25").hits, strict=True):
-        assert set(old.ids) == set(new.ids)  # an index that was open all the time follows the alias
+        assert set(old.ids) == set(new.ids)  # an index that stayed open follows the alias
     engine.add([Document("new", "brandnew text")])
     assert engine.search("brandnew", mode="bm25").hits[0].ids == ("new",)
 

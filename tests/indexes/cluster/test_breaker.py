@@ -1,4 +1,4 @@
-"""The circuit breaker, before a side that the test lets fail, hang and answer."""
+"""The circuit breaker, in front of a side that the test makes fail, hang and respond."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from indexes.cluster.breaker import Breaker, BreakerSettings
 from indexes.interface import BackendUnavailableError, Filter, IndexesError, RowArray, ScoreArray
 
 ANSWER = (np.zeros((1, 1), dtype=np.int64), np.ones((1, 1), dtype=np.float32))
-SECONDS = 60.0  # no test waits so long unless it fails
+SECONDS = 60.0  # no test waits this long unless it fails
 
 
 class Side:
-    """Fails as it is told and counts how often it was asked; a ping waits until the test allows it."""
+    """Fails as told and counts its calls; a ping waits until the test allows it."""
 
     def __init__(self) -> None:
         self.error: Exception | None = None
@@ -40,18 +40,19 @@ class Side:
 
     def raise_error(self) -> None:
         if self.error:
-            raise type(self.error)(*self.error.args)  # a new one: a traceback holds on to the breaker
+            # a new exception: a traceback would hold on to the breaker
+            raise type(self.error)(*self.error.args)
 
 
 class Bench:
-    """A breaker that opens after 2 failures, and what belongs to it."""
+    """A breaker that opens after 2 failures, and its accessories."""
 
     def __init__(self) -> None:
         self.side = Side()
         self.breaker = Breaker(self.side, BreakerSettings(2, pause=0.001))
 
     def ask(self) -> bool:
-        """Search once; say whether the side was asked, and fail unless errors come through."""
+        """Search once; return whether the side was called, and fail unless errors come through."""
         before = self.side.asked
         try:
             self.breaker.search_rows(["q"], 1)
@@ -100,7 +101,7 @@ def test_it_opens_after_failures_in_a_row_and_names_the_reason(bench: Bench) -> 
     bench.fail()
     assert bench.ask()
     bench.side.error = None
-    assert bench.ask()  # a success in between: the count begins again
+    assert bench.ask()  # a success in between restarts the count
     bench.fail()
     assert bench.ask()
     assert not bench.open()
@@ -160,7 +161,7 @@ def test_a_callers_mistake_is_no_failure(bench: Bench) -> None:
     with pytest.raises(IndexesError):
         bench.breaker.search_rows(["q"], 1)
     bench.side.error = None
-    assert bench.ask()  # the mistake used up no trial
+    assert bench.ask()  # the mistake did not use up a trial
     assert not bench.open()
 
 
@@ -209,7 +210,7 @@ def test_the_thread_ends_when_a_late_answer_closes_the_circuit(bench: Bench) -> 
         leave.set()
         assert answer.result() is ANSWER
     assert not bench.open()
-    bench.side.allowed.release()  # the ping that may be under way
+    bench.side.allowed.release()  # the ping that may be in flight
     join_pingers()
 
 
@@ -221,7 +222,7 @@ def test_the_thread_ends_with_the_breaker() -> None:
     assert len(pingers()) == 1
     side, gone = bench.side, weakref.ref(bench.breaker)
     del bench
-    side.allowed.release(1)  # a ping that is under way keeps it until it ends
+    side.allowed.release(1)  # a ping in flight keeps it until it ends
     end = time.monotonic() + SECONDS
     while gone() is not None and time.monotonic() < end:
         gc.collect()
@@ -237,7 +238,7 @@ def test_a_thread_that_is_gone_is_started_again(bench: Bench) -> None:
     bench.side.error = None
     bench.let_ping()
     join_pingers()
-    bench.breaker._trial = ""  # as a child process finds it whose parent forked with the circuit open
+    bench.breaker._trial = ""  # as found by a child whose parent forked with the circuit open
     assert not bench.ask()
     bench.until_trial()
     assert bench.ask()

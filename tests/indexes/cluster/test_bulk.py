@@ -1,4 +1,4 @@
-"""Bulk writes against a made-up server that is busy, dies, and refuses: each document arrives, once in effect."""
+"""Bulk writes against a fake server that is busy, dies, and refuses: each document arrives effectively once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ QUICK = BulkSettings(workers=3, patience=20, first_delay=0.001, longest_delay=0.
 
 
 class Server:
-    """Takes index and delete operations; `busy` is the chance that it puts one off, `broken` that no answer comes."""
+    """Takes index and delete operations; `busy` is the chance that it defers one, `broken` that it does not
+    respond."""
 
     def __init__(self, busy: float = 0.0, broken: float = 0.0) -> None:
         self.busy, self.broken, self.rng, self.lock = busy, broken, random.Random(3), threading.Lock()
@@ -41,7 +42,7 @@ class Server:
                     continue
                 self.stored[action] = source
                 outcomes.append(BulkOutcome(201))
-            if self.rng.random() < self.broken:  # it may have stored them all the same
+            if self.rng.random() < self.broken:  # it may have stored them nevertheless
                 raise BackendUnavailableError("no answer")
             return outcomes
 
@@ -63,7 +64,7 @@ def test_everything_arrives_and_only_what_failed_is_sent_again(
     assert server.stored == {o.action: o.source for o in operations(1000)}
     assert sum(server.seen.values()) == 1000 + bulk.retried
     assert (bulk.retried > 0) == (busy > 0 or broken > 0)
-    if busy and not broken:  # what was taken is not sent again
+    if busy and not broken:  # accepted operations are not sent again
         assert bulk.retried < 1000
     assert server.most_at_once <= QUICK.workers
     bulk.close()
@@ -96,7 +97,7 @@ def test_a_deletion_of_what_is_not_there_is_none() -> None:
     bulk = Bulk(lambda lines: [BulkOutcome(404)] * len(lines), QUICK)
     bulk.put(Operation(b"a"))
     bulk.flush()
-    bulk.put(Operation(b"a", b"{}"))  # for a document it means that the index is gone
+    bulk.put(Operation(b"a", b"{}"))  # for a document, this means that the index is gone
     with pytest.raises(IndexesError, match="404"):
         bulk.flush()
     bulk.close()
@@ -133,7 +134,7 @@ def test_put_waits_while_too_much_is_under_way_and_brings_errors(monkeypatch: py
     feeder.start()
     assert asked.acquire(timeout=30)
     time.sleep(0.1)
-    assert len(put) == 4  # two under way, two waiting; the fifth waits for room
+    assert len(put) == 4  # two in flight, two waiting; the fifth waits for room
     gate.set()
     feeder.join(30)
     assert not feeder.is_alive()
@@ -158,7 +159,7 @@ def test_closing_ends_a_wait() -> None:
 def test_what_a_copy_that_died_did_not_do_is_sent_again(
     source: bytes | None, status: int, reason: str
 ) -> None:
-    """Seen when the disk of a node filled up: a deletion would have been lost, and a document refused."""
+    """Seen when a node's disk filled up: a deletion would have been lost, and a document refused."""
     answers = [[BulkOutcome(status, reason)], [BulkOutcome(200)]]
     bulk = Bulk(lambda _: answers.pop(0), QUICK)
     bulk.put(Operation(b"a", source))

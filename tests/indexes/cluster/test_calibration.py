@@ -1,4 +1,4 @@
-"""P(link) on a cluster: made of what the servers answer, stored there, and seen by every engine."""
+"""P(link) on a cluster: computed from the servers' results, stored there, and seen by every engine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.helpers import linker as run
 from tests.indexes.cluster.conftest import Make
 from tests.scoring.ranking.synthetic import documents, judged_queries
 
-FEW = 90  # queries, with which there are enough for some to be held out
+FEW = 90  # queries, just enough for some to be held out
 
 
 def embedded(directory: Path) -> Engine:
@@ -73,7 +73,7 @@ def test_a_calibration_is_stored_and_followed(
     with pytest.raises(InputError, match=r"(elastic|opensearch)\+http://.* has no calibration"):
         engine.probabilities(texts[:1], engine.search(texts[:1], 3))
     with monkeypatch.context() as patch:
-        patch.setattr(remote_files, "PIECE", 1000)  # so that there are several
+        patch.setattr(remote_files, "PIECE", 1000)  # so that there are several pieces
         fitted = folder.save(engine.calibrate(asked, judged), tmp_path / "calibration")
         engine.store_calibration(tmp_path / "calibration")
         answer = engine.search(texts, 3)

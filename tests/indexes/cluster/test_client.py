@@ -1,4 +1,4 @@
-"""Addresses, credentials and errors, against a small server of the test's own that notes what it is sent."""
+"""Addresses, credentials and errors, against the test's own small server, which records requests."""
 
 from __future__ import annotations
 

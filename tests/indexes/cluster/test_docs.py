@@ -1,4 +1,4 @@
-"""The user page runs, and the compose file says what the page says."""
+"""The user page's commands run, and the compose file agrees with the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real server that stops, dies, comes back and staggers under load: no wrong answer, no hang, no lost write."""
+"""A real server that stops, dies, returns and stutters under load: no wrong result, no hang, no lost write."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ pytestmark = pytest.mark.slow
 PLAIN = Manifest(analysis=AnalysisSettings("none"))
 
 TIMEOUT = 3.0
-PATIENCE = 30.0  # beyond what may be asked of a loaded machine that must answer within TIMEOUT
+PATIENCE = 30.0  # slack for a loaded machine that must respond within TIMEOUT
 WORDS = ["banel", "deras", "kisen", "sugal", "nepol", "tapol"]
 
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
-    """A server of this module's own, which its tests may break."""
+    """This module's own server, which its tests may break."""
     elastic_server.require()
     with elastic_server.folder() as folder:
         node = Node(folder / "victim")
@@ -52,7 +52,7 @@ def node() -> Iterator[Node]:
 
 @pytest.fixture(autouse=True)
 def standing(node: Node) -> None:
-    """Each test finds the server up."""
+    """Ensure that the server is up before each test."""
     if node.launcher is None or node.launcher.poll() is not None:
         node.start(wait=False)
     node.wait()
@@ -82,7 +82,7 @@ def same(a: Answer, b: Answer) -> bool:
 
 
 def recovered(engine: Engine) -> Answer:
-    """Search until the breaker lets a trial through that succeeds."""
+    """Search until a trial that the breaker lets through succeeds."""
     end = time.monotonic() + 300
     while (answer := engine.search(WORDS, 20)).degraded:
         assert time.monotonic() < end, answer.degraded
@@ -120,7 +120,7 @@ def test_a_server_that_hangs_degrades_the_answer_and_recovers_by_itself(engine: 
             engine.search(WORDS, 20, mode="bm25")
         assert breaker(engine).is_open
         refused = ["not asked again" in engine.search(WORDS, 20).degraded for _ in range(50)]
-        assert sum(refused) > 40  # the server is asked now and then: 50 timeouts would take minutes
+        assert sum(refused) > 40  # the server is tried only now and then: 50 timeouts would take minutes
         assert time.monotonic() - start < 50 * TIMEOUT
     assert same(recovered(engine), whole)
     assert not breaker(engine).is_open
@@ -143,7 +143,7 @@ def test_hybrid_is_back_after_a_few_pings_however_long_the_server_was_away(
         engine.search(WORDS, 20)
         assert engine.search(WORDS, 20).degraded
         end = time.monotonic() + 300
-        while pinged[0] < 6:  # pauses that double would have reached minutes by then
+        while pinged[0] < 6:  # doubling pauses would have reached minutes by then
             assert time.monotonic() < end
             time.sleep(0.1)
         assert not back.is_set()
@@ -176,7 +176,7 @@ def test_a_killed_server_degrades_and_comes_back_with_everything(engine: Engine,
 
 
 def test_searches_under_load_are_right_or_say_what_is_missing(engine: Engine, node: Node) -> None:
-    """The server stops and goes on by fits and starts, dies and is started again, while four threads search."""
+    """The server stops and resumes intermittently, dies and is restarted, while four threads search."""
     whole, dense = engine.search(WORDS, 20), engine.search(WORDS, 20, mode="dense")
     ended = threading.Event()
     longest, degraded, full = [0.0], [0], [0]
@@ -215,7 +215,7 @@ def test_searches_under_load_are_right_or_say_what_is_missing(engine: Engine, no
 
 
 def test_no_acknowledged_write_is_lost_when_the_server_is_killed(node: Node) -> None:
-    """SIGKILL in the middle of a bulk load: what was acknowledged is there after the restart, unflushed as it was."""
+    """SIGKILL in the middle of a bulk load: acknowledged documents are there after the restart, though unflushed."""
     store = ClusterIndex(
         ElasticSettings((node.url,), new_name("acknowledged")), timeout=5, bulk=BulkSettings(3, patience=0)
     )
@@ -254,7 +254,7 @@ def test_no_acknowledged_write_is_lost_when_the_server_is_killed(node: Node) -> 
 
 
 def test_a_build_outlives_a_restart_of_the_server(node: Node) -> None:
-    """The requests of a bulk load are sent again until the server is back; nothing is doubled or lost."""
+    """The requests of a bulk load are retried until the server is back; nothing is duplicated or lost."""
     store = ClusterIndex(
         ElasticSettings((node.url,), new_name("outlived")), timeout=60, bulk=BulkSettings(3, patience=180)
     )

@@ -103,7 +103,7 @@ def test_the_death_of_the_master_is_survived_while_building_and_searching(cluste
         while not ended.is_set():
             assert [h.ids for h in ask()] == expected  # no failure, nothing missing
             searches[0] += 1
-            time.sleep(0.05)  # leave the nodes, which share the test's cores, time to build
+            time.sleep(0.05)  # leave time to build for the nodes, which share the test's cores
 
     with ThreadPoolExecutor(3) as pool:
         building, *searching = pool.submit(build), pool.submit(search), pool.submit(search)

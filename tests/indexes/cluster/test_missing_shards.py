@@ -1,4 +1,4 @@
-"""An index one of whose shards has no copy, on a real server: nothing is taken for absent, counted, or half found."""
+"""An index with a shard without a copy, on a real server: nothing is taken for absent, counted, or half found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHARDS, IDS = 3, [f"d{n}" for n in range(40)]
 
 @pytest.fixture
 def store(elastic: str) -> Iterator[ClusterIndex]:
-    """Three shards where one node may hold two: the documents of the others are safe and can be read."""
+    """Three shards where a node may hold two: the documents in the others are safe and can be read."""
     name = new_name("missing")
     store = ClusterIndex(ElasticSettings((elastic,), name, SHARDS, stateless=True), f"{name}-g000001")
     store.client.indices.create(
@@ -41,7 +41,7 @@ def store(elastic: str) -> Iterator[ClusterIndex]:
 
 
 def written(store: ClusterIndex) -> tuple[set[str], set[str]]:
-    """Write documents to the shards that are there; return the ids that are there, and those that are not."""
+    """Write documents to the available shards; return the ids that are available and those that are not."""
     there: set[str] = set()
     for stamp, id_ in enumerate(IDS, start=1):
         lines: Any = written_alone(Document(id_, "word"), stamp, ["word"], {}).lines
@@ -76,16 +76,16 @@ def test_nothing_is_counted_or_searched_in_part(store: ClusterIndex) -> None:
     ("failed", "successful", "primaries", "active", "whole"),
     [
         (0, 6, 3, 6, True),
-        (0, 4, 3, 4, True),  # two copies wait for a node, and no search asks them
+        (0, 4, 3, 4, True),  # two copies wait for a node, and no search uses them
         (0, 4, 2, 4, False),
-        (0, 4, 3, 5, False),  # a copy that searches may ask was not there a moment ago
+        (0, 4, 3, 5, False),  # a copy that searches may use was missing a moment ago
         (1, 5, 3, 6, False),
     ],
 )
 def test_a_refresh_counts_when_each_copy_that_can_be_searched_has_done_it(
     failed: int, successful: int, primaries: int, active: int, whole: bool
 ) -> None:
-    """The server takes a minute to say so, and then with status 200."""
+    """The server takes a minute to report this, and then with status 200."""
     shards = {"total": 6, "successful": successful, "failed": failed}
     with recording() as (url, server):
         health = {"active_primary_shards": primaries, "active_shards": active}

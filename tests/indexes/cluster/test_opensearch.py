@@ -1,4 +1,4 @@
-"""What is OpenSearch's own: its client, its credentials, its vectors' scores, and the page about it."""
+"""Specifics of OpenSearch: its client, its credentials, its vector scores, and the page about it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEWS = Address(("https://os1:9200",), "news", "opensearch")
 
 @contextlib.contextmanager
 def recording() -> Iterator[tuple[str, type[Recorder]]]:
-    """Give the address of a server that answers as OpenSearch does, and its record."""
+    """Give the address of a server that responds like OpenSearch, and its record."""
     with recorder.recording() as (url, handler):
         handler.kind = "application/json"
         yield url, handler
@@ -45,7 +45,7 @@ def settings(url: str = "https://os1:9200") -> ElasticSettings:
 
 @given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=20))
 def test_the_plugins_scores_become_cosines_again(cosines: list[float]) -> None:
-    """The plugin's rule, written out: 1 + x, and 1 / (1 − x) where x is negative; −inf fills short answers."""
+    """The plugin's rule, written out: 1 + x, or 1 / (1 − x) if x is negative; −inf pads short results."""
     scores = np.array([1 + x if x >= 0 else 1 / (1 - x) for x in cosines] + [-np.inf], dtype=np.float32)
     np.testing.assert_allclose(OPENSEARCH.cosines(scores), [*cosines, -np.inf], atol=3e-7)
     assert OPENSEARCH.cosines(np.array([1.3, 2 / 3], dtype=np.float32)).tolist() == pytest.approx([0.3, -0.5])
@@ -143,7 +143,7 @@ def test_a_server_without_the_plugin_is_named() -> None:
 def test_a_node_without_a_manager_is_not_believed() -> None:
     with recording() as (url, handler):
         store = ClusterIndex(settings(url))
-        store.check_led()  # what it does not say is no sign
+        store.check_led()  # a missing field proves nothing
         handler.body = b'{"cluster_manager_node": "n1"}'
         store.check_led()
         handler.body = b'{"cluster_manager_node": null}'

@@ -37,7 +37,7 @@ def test_the_same_links_are_found_on_a_server(
         engines[1].store_ranker(tmp_path / "model")
         local, remote = engines[0].search(texts, 3, reranker=ranker), engines[1].search(texts, 3)
         assert remote.ranker == ranker.fingerprint
-        # BM25's last candidates may differ, and with them what a candidate is compared with.
+        # BM25's last candidates may differ, and with them the features relative to other candidates.
         same = [a.ids[:1] == b.ids[:1] for a, b in zip(local.hits, remote.hits, strict=True)]
         assert np.mean(same) > 0.95
     finally:

@@ -1,4 +1,4 @@
-"""The candidates of a cluster get the scores and the order of a directory, whatever the server makes of lengths."""
+"""The candidates of a cluster get the scores and order of a directory, however the server rounds lengths."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_scores_are_those_of_a_directory_bit_by_bit(
 def lucene(
     texts: list[list[str]], query: list[str], parameters: Bm25Parameters, factor: float
 ) -> list[dict[str, Any]]:
-    """Return the hits of a server, best first: lengths from 40 on have four significant bits of what exceeds 24."""
+    """Return the hits of a server, best first: lengths ≥ 40 keep four significant bits of the excess over 24."""
     statistics = statistics_of(texts)
     hits = []
     for row, text in enumerate(texts):
@@ -102,11 +102,11 @@ def test_the_top_k_are_those_of_a_directory(
     has_factor: bool,
 ) -> None:
     texts, found = texts_of(corpus), Rescoring(Counter(query), k, parameters)
-    factor = parameters.k1 + 1 if has_factor else 1.0  # Lucene leaves it out, Elasticsearch has it
+    factor = parameters.k1 + 1 if has_factor else 1.0  # Lucene omits it, Elasticsearch includes it
     hits, statistics = lucene(texts, query, parameters, factor), statistics_of(texts)
     while not found.complete:
         after = [n for n, hit in enumerate(hits) if hit["sort"] == found.after]
-        start, size = after[0] + 1 if after else 0, 2  # a page as short as it can be
+        start, size = after[0] + 1 if after else 0, 2  # the shortest possible page
         page = hits[start : start + size]
         rows = np.array([-1 if h["sort"][1] in removed else h["sort"][1] for h in page], dtype=np.int64)
         found.add(page, size, rows, statistics)

@@ -1,4 +1,4 @@
-"""A server with TLS, users and API keys: each way in works, a wrong one is refused, and no secret shows."""
+"""A server with TLS, users and API keys: each login works, wrong ones are refused, and no secret is shown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def hashed(password: str) -> str:
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[tuple[Node, Path]]:
-    """A server that wants a password over TLS, and the file with the authority to trust."""
+    """A server that requires a password over TLS, and the file with the authority to trust."""
     elastic_server.require()
     with elastic_server.folder() as folder:
         certificate, key = folder / "ca.pem", folder / "key.pem"
@@ -78,7 +78,7 @@ def test_user_key_and_authority(
     build = ("index", "build", corpus, "--out", out, "--backend", "elastic", "--url", node.url)
     monkeypatch.setenv("LINKER_ELASTIC_TIMEOUT", "60")
     monkeypatch.setenv("LINKER_TRUSTED_HOSTS", str(tmp_path / "hosts"))
-    assert "does not answer" in linker(*build, check=1).stderr  # an authority nobody knows
+    assert "does not answer" in linker(*build, check=1).stderr  # an unknown authority
     monkeypatch.setenv("LINKER_ELASTIC_CA", str(authority))
     assert "refuses us (401)" in linker(*build, check=1).stderr
     monkeypatch.setenv("LINKER_ELASTIC_USER", USER)

@@ -1,4 +1,4 @@
-"""The tests' own server: where it is missing they are skipped, and under CI=true they fail."""
+"""The tests' own server: if it is missing, tests are skipped, or fail under CI=true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot of the indexes `NAME-*` holds an index on a cluster, as docs/elasticsearch.md says."""
+"""A snapshot of the indexes `NAME-*` contains an index on a cluster, as docs/elasticsearch.md says."""
 
 from __future__ import annotations
 

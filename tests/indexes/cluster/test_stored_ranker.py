@@ -1,4 +1,4 @@
-"""A learned ranker that is stored on a cluster: it orders as in a directory, and follows the documents."""
+"""A learned ranker stored on a cluster: it ranks as in a directory, and follows the documents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_stored_ranker_orders_and_follows_the_documents(
     other = Engine(mine.directory)
     local, remote = theirs.search(texts, 3), other.search(texts, 3)
     assert remote.ranker == ranker.fingerprint == local.ranker
-    # BM25's last candidates may differ, and with them what a candidate is compared with.
+    # BM25's last candidates may differ, and with them the features relative to other candidates.
     assert np.mean([a.ids[:1] == b.ids[:1] for a, b in zip(local.hits, remote.hits, strict=True)]) > 0.95
     assert remote.probabilities is not None
     monkeypatch.setattr(linker.engine.remote, "FOLLOW", 0.0)

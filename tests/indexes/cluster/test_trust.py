@@ -1,4 +1,4 @@
-"""Credentials reach the servers that the user named and no other; the attacker is a real server that records."""
+"""Credentials reach only the servers that the user named; the attacker is a real, recording server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXPECTED = "Basic " + base64.b64encode(b"me:hush").decode()
 
 @pytest.fixture
 def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of trusted hosts, not there yet; a user and a password are set."""
+    """The file of trusted hosts, which does not exist yet; a user and a password are set."""
     monkeypatch.setenv("LINKER_ELASTIC_USER", "me")
     monkeypatch.setenv("LINKER_ELASTIC_PASSWORD", "hush")
     monkeypatch.delenv("LINKER_ELASTIC_URL", raising=False)
@@ -39,7 +39,7 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def index_naming(url: str, directory: Path) -> Path:
-    """Make an index with a document whose manifest names an address, as one from elsewhere may."""
+    """Make an index with one document whose manifest names an address, as an untrusted one may."""
     linker("index", "build", write_corpus(directory.with_suffix(".jsonl"), 3), "--out", directory)
     return name(url, directory)
 
@@ -146,7 +146,7 @@ def test_a_terminal_is_asked_once(
         try:
             process.wait(60)
         finally:
-            process.kill()  # if it asks again, nobody answers
+            process.kill()  # if it asks again, nothing responds
     os.close(ours)
     assert f"the index names {url}: send the credentials there?" in seen.decode()
     assert set(handler.shown) == ({EXPECTED} if sent else set())
@@ -170,9 +170,7 @@ def test_what_the_caller_named_is_remembered_once_and_beside_other_lines(
     assert hosts.read_text(encoding="utf-8").splitlines() == lines
     connect(ElasticSettings(("https://ES1:9200", "https://es2"), "news", named=False)).close()
     monkeypatch.delenv("LINKER_ELASTIC_USER")
-    remember(
-        ElasticSettings(("https://es3",), "news")
-    )  # without credentials there is nothing to trust it with
+    remember(ElasticSettings(("https://es3",), "news"))  # without credentials, no trust is needed
     assert hosts.read_text(encoding="utf-8").splitlines() == lines
 
 
@@ -187,7 +185,7 @@ def test_a_redirect_carries_nothing_elsewhere(recorder: Server, hosts: Path, sta
         store.close()
     assert handler.shown == [EXPECTED]
     assert other.shown == []
-    assert handler.paths == ["/news/_count"]  # nor are other nodes asked for
+    assert handler.paths == ["/news/_count"]  # nor are other nodes requested
 
 
 @pytest.mark.parametrize(

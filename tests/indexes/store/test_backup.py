@@ -112,7 +112,7 @@ def test_a_damaged_index_has_no_backup(out: Path, tmp_path: Path, target: str) -
 def test_a_writer_that_sweeps_meanwhile_is_overtaken(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever is swept after it was opened is copied; what was swept before makes the backup begin again."""
+    """Files deleted after being opened are copied; files deleted earlier make the backup restart."""
     linker("index", "compact", out, "--keep", "0")
     opened = backups._open_all
     attempts: list[Any] = []
@@ -133,7 +133,7 @@ def test_a_writer_that_sweeps_meanwhile_is_overtaken(
 
 
 def remove(out: Path) -> None:
-    """Delete a document and compact, so that no file of the generation before is left."""
+    """Delete a document and compact, so that no file of the previous generation is left."""
     linker("index", "delete", out, Engine(out).collection.rows.ids[0])
     linker("index", "compact", out)
 

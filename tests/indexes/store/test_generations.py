@@ -1,4 +1,4 @@
-"""Older generations: kept as many as asked for, checked out whole, and given up with their files."""
+"""Older generations: as many kept as requested, checked out whole, and dropped with their files."""
 
 import shutil
 from pathlib import Path
@@ -40,7 +40,7 @@ def ids(out: Path) -> list[str]:
 
 
 def assert_nothing_else(out: Path) -> None:
-    """No file lies about that is not of a generation, and none is damaged."""
+    """Every file belongs to a generation, and none is damaged."""
     listed = generations.with_kept(out)
     assert storage.damage(out, listed) == []
     found = {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}

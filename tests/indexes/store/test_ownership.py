@@ -1,4 +1,4 @@
-"""What is not ours stays as it is, wherever it lies and whatever it is called; and no link leads us out."""
+"""Files that are not ours are untouched, wherever they are and whatever their name; and no link leads outside."""
 
 import os
 from pathlib import Path
@@ -219,7 +219,7 @@ def test_an_interrupted_drop_of_an_older_index_is_finished_by_the_next_build(
 ) -> None:
     out = tmp_path / "i"
     with_encoder(out, model(tmp_path / "m"))
-    (out / "lock").write_bytes(b"")  # as they were before they had a mark
+    (out / "lock").write_bytes(b"")  # as locks were before they had a mark
     with monkeypatch.context() as patch:
         patch.setattr(ownership, "sweep", interrupt)
         with pytest.raises(KeyboardInterrupt):

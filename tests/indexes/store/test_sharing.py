@@ -1,4 +1,4 @@
-"""What an open generation shares with the next one, against a generation of which everything is opened again."""
+"""Files that an open generation shares with the next one, against a generation opened from scratch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add(writer: Writer, texts: dict[str, str]) -> None:
 
 
 def seen(collection: Collection) -> list[object]:
-    """Return all that a reader finds."""
+    """Return everything that a reader finds."""
     assert collection.stored_forward is not None or not collection.manifest.rows
     words = [*WORDS[:9], "absent"]
     forward = collection.forward
@@ -66,7 +66,7 @@ def seen(collection: Collection) -> list[object]:
 
 
 class SharedAgainstOpenedAgain(RuleBasedStateMachine):
-    """One reader goes on from its last generation, writers from the reader's; the oracle opens all files again."""
+    """One reader continues from its last generation, writers from the reader's; the oracle reopens all files."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ TestSharing.settings = settings(max_examples=10, stateful_step_count=8, deadline
 
 
 def test_fields_with_positions_are_compacted(tmp_path: Path) -> None:
-    """Both keep files in the scratch folder, which is emptied before they are written again."""
+    """Both keep files in the scratch folder, which is emptied before they are rewritten."""
     bm25 = Bm25Parameters(fields=(Field("title"), Field("text")))
     with Writer.create(tmp_path / "i", Manifest(bm25=bm25, positions=True)) as writer:
         writer.add([Document("a", "rain"), Document("b", "voters")], None)
@@ -175,7 +175,7 @@ def test_fields_with_positions_are_compacted(tmp_path: Path) -> None:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Collection]:
-    """A reader of an index of three segments, of 8, 4 and 1 documents; commits merge those that are no larger."""
+    """A reader of an index with segments of 8, 4 and 1 documents; commits merge those that are not larger."""
     with mock.patch.object(carrying, "FACTOR", 1):
         yield made(tmp_path)
 
@@ -238,7 +238,7 @@ def test_vectors_are_extended_in_place_and_never_overwritten(tmp_path: Path) -> 
     ]
     assert np.shares_memory(first, merged)
     assert not first.flags.writeable
-    assert growing.extend(2, [other]) is None  # 3 stands there, which a reader may be using
+    assert growing.extend(2, [other]) is None  # 3 is there, and a reader may be using it
     assert growing.extend(0, [file("large", *range(1, 25))]) is None
     assert growing.extend(5, [two]) is None
     assert merged.ravel().tolist() == [1, 2, 3, 5]
@@ -257,7 +257,7 @@ def test_an_index_built_again_in_the_same_place_shares_nothing(reader: Collectio
 
 @pytest.mark.parametrize("kind", ["segments/*/documents.jsonl", "segments/*/ids.txt", "text/*/*.postings"])
 def test_a_file_that_has_changed_is_not_copied_into_a_new_one(reader: Collection, kind: str) -> None:
-    """Nothing would tell later: the copy has a checksum of its own."""
+    """Nothing would detect it later: the copy has its own checksum."""
     sizes: dict[str, FileRecord] = dict(reader.manifest.files)
     last = min(reader.directory.glob(kind), key=lambda path: path.stat().st_size)
     content = bytearray(last.read_bytes())

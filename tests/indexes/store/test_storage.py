@@ -167,7 +167,7 @@ def test_the_way_to_a_new_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.
     assert {str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")} <= set(flushed)
     flushed.clear()
     (tmp_path / "link").symlink_to(tmp_path / "a" / "b")
-    writing.make_folder(tmp_path / "link")  # it may have been made by one who died before flushing it
+    writing.make_folder(tmp_path / "link")  # its creator may have died before flushing it
     assert flushed == [str(tmp_path / "a")]
     monkeypatch.chdir(tmp_path / "a")
     flushed.clear()

@@ -1,4 +1,4 @@
-"""Opening without comparing checksums: what is still noticed, and what is left to `linker index verify`."""
+"""Opening without checking checksums: damage still noticed, and damage left to `linker index verify`."""
 
 from __future__ import annotations
 

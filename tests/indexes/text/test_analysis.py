@@ -1,4 +1,4 @@
-"""What becomes of numbers, addresses, handles, hashtags and short words; and the settings that decide it."""
+"""The treatment of numbers, addresses, handles, hashtags and short words, and the settings for it."""
 
 from __future__ import annotations
 

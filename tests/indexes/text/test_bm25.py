@@ -58,7 +58,7 @@ def test_english_is_stemmed_and_stop_words_are_ignored_unless_alone() -> None:
     assert index.search(["run"], 3)[0].ids == ("run",)
     assert index.search(["The Who"], 1)[0].ids == ("who",)
     assert index.search(["to be or not to be"], 1)[0].ids == ("be",)
-    assert index.search(["the question"], 3)[0].ids == ("be",)  # not those that only share "the"
+    assert index.search(["the question"], 3)[0].ids == ("be",)  # not texts that only share "the"
 
 
 @pytest.mark.parametrize(("k3", "times"), [(0, 1), (1, 1.5), (2, 9 / 5), (math.inf, 3)])
@@ -187,7 +187,7 @@ def test_an_empty_snapshot(tmp_path: Path) -> None:
 
 def test_snapshots_while_merges_run(tmp_path: Path) -> None:
     live = Bm25Index(directory=tmp_path / "live")
-    for i in range(40):  # small segments are merged, again and again
+    for i in range(40):  # small segments are merged repeatedly
         filled(live, i, i + 1).commit()
         live.snapshot(tmp_path / str(i))
     live.close()

@@ -38,7 +38,7 @@ def test_a_query_has_words_terms_and_kinds() -> None:
 def test_worked_numbers() -> None:
     texts = ["Zebra runs. The blue dog runs far", "dog", "cat", "cat mat"]
     found = described(texts, "blue dog of Zebra 42", 0)
-    # Of 4 texts, one has blue and zebra, two have dog, none has 42; "of" is a stop word.
+    # Of 4 texts, one has blue and zebra, two have dog, none have 42; "of" is a stop word.
     idf = {n: math.log(1 + (4 - n + 0.5) / (n + 0.5)) for n in (0, 1, 2)}
     total = 2 * idf[1] + idf[2] + idf[0]
     one = (2 * idf[1] + idf[2]) / total
@@ -47,7 +47,7 @@ def test_worked_numbers() -> None:
         "missing_idf": idf[0], "length": 7, "sentences": 2, "query_words": 5, "query_terms": 4, "query_idf": total,
         "sentence": (idf[1] + idf[2]) / total, "second_sentence": idf[1] / total, "sentences_2": one, "tokens_25": one,
         "sentence_position": 0.5, "run": 2, "run_share": 0.4, "run_weight": (idf[1] + idf[2]) / total,
-        # blue dog stand together, dog and Zebra (in the other order) at a distance of 4.
+        # blue and dog are adjacent, dog and Zebra (in the other order) at a distance of 4.
         "bigrams": (idf[1] + idf[2]) / (2 * idf[1] + 2 * idf[2] + idf[1] + idf[0]),
         "density": 3 / 7, "nearness": (idf[1] / 3 + min(idf[1], idf[2])) / total,
         "bm25": sum(i * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 7 / 2.75)) for i in (idf[1], idf[1], idf[2])),

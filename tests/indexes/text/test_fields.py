@@ -35,7 +35,7 @@ WORDS = ("a", "b", "c", "d")
 def index_of(
     documents: Sequence[Document], parameters: Bm25Parameters = WEIGHED, step: int = 0
 ) -> FieldsIndex:
-    """Return an index that was committed after every `step` documents."""
+    """Return an index committed after every `step` documents."""
     index = FieldsIndex.empty(NONE, parameters)
     for start in range(0, len(documents), step or len(documents)):
         part = documents[start : start + (step or len(documents))]
@@ -73,10 +73,10 @@ def test_a_score_by_hand() -> None:
         Document("z", "c", "c c"),
     ]
     rows, scores = index_of(documents).search_rows(["a"], 3)
-    # titles have 4/3 terms in the mean, texts 7/3; tags are not discounted
+    # titles have 4/3 terms on average, texts 7/3; tags are not discounted
     first = 2 / (0.5 + 0.5 * 2 / (4 / 3)) + 0.7 * 2
     second = 1 / (0.25 + 0.75 * 2 / (7 / 3))
-    idf = math.log(1 + 1.5 / 2.5)  # two of three rows, one of which has the term in two fields
+    idf = math.log(1 + 1.5 / 2.5)  # two of three rows; one of them has the term in two fields
     assert rows.tolist() == [[0, 1, -1]]
     assert scores[0, :2].tolist() == pytest.approx(
         [idf * 2.2 * first / (1.2 + first), idf * 2.2 * second / (1.2 + second)], rel=1e-6
@@ -153,9 +153,7 @@ def cut_differently(documents: Sequence[Document]) -> FieldsIndex:
     rows.append([d.id for d in documents])
     for index, field, share in zip(indexes, WEIGHED.fields, (1.0, 0.6, 0.75), strict=True):
         start = 0
-        while start < len(
-            documents
-        ):  # each segment is smaller than the one before, so that they are not merged
+        while start < len(documents):  # each segment is smaller than the previous one, so they are not merged
             part = documents[start : start + max(1, int(share * (len(documents) - start)))]
             index.extend(*index.numbers([d.field(field.name) for d in part]))
             index.scorer()
@@ -184,7 +182,7 @@ def test_one_field_of_weight_1_is_plain_bm25() -> None:
         index = index_of(documents, Bm25Parameters(1.5, 0.3, 2, fields))
         same = plain.search_rows(queries, 50, None, Bm25Parameters(1.5, 0.3, 2))
         assert [a.tobytes() for a in index.search_rows(queries, 50)] == [b.tobytes() for b in same]
-    # Texts of fields that are all empty but one are ranked alike, by another formula.
+    # If all fields but one are empty, texts are ranked the same, by another formula.
     alone = [Document(d.id, d.text) for d in documents]
     rows, scores = index_of(alone, Bm25Parameters(fields=(Field("title"), Field("text")))).search_rows(
         queries, 50
@@ -276,7 +274,7 @@ def test_terms_are_held_by_any_field() -> None:
     index = index_of(documents, step=2)
     assert index.holding([term_hash("a"), term_hash("b")]).tolist() == [0, 1, 2]
     assert index.holding([term_hash("a"), term_hash("c")]).tolist() == []
-    # A title without a field of its own can hold a phrase: every row is a candidate.
+    # A title without its own field can contain a phrase: every row is a candidate.
     only = index_of(documents, Bm25Parameters(fields=(Field("text"),)))
     assert only.holding([term_hash("b")]).tolist() == [0, 1, 2]
 

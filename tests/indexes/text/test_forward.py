@@ -1,4 +1,4 @@
-"""The forward index: sentences, merging, its file; what is damaged is named, and nothing else is read from it."""
+"""The forward index: sentences, merging, its file; damage is reported by name, and nothing else is read from it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ compiled = pytest.mark.skipif(kernels.load("linear") is None, reason=kernels.sta
 def texts(count: int = 300) -> list[str]:
     rng = random.Random(7)
     made = [sentence(rng, rng.randint(1, 40)) for _ in range(count)]
-    # More than the table of counts holds, no term at all, a term of every row.
+    # A count beyond the table, no term at all, a term in every row.
     return [" ".join(["banel"] * 12 + made[0].split()), "", *(f"{text} common" for text in made)]
 
 
@@ -115,5 +115,6 @@ def test_fields_have_terms_of_their_own_and_a_weight_of_0_leaves_one_out() -> No
     vectors = [model.vector(document) for document in documents]
     scores = np.array([model.scores(v.terms, v.values) for v in vectors])
     np.testing.assert_allclose(np.diag(scores), 1, atol=1e-5)
-    assert scores[0, 1] < 0.2  # only "in" and "town": flood of a title is another term than flood of a text
+    # only "in" and "town": flood in a title and flood in a text are different terms
+    assert scores[0, 1] < 0.2
     assert not set(vectors[0].terms.tolist()) & {term_hash("valencia")}

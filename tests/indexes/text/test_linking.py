@@ -1,4 +1,4 @@
-"""Links to posting lists: what is flushed, and what need not be flushed again."""
+"""Links to posting lists: which files are flushed, and which need no second flush."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def write(scratch: Path, number: int) -> Path:
-    """Write a file of posting lists with a content of its own, and nothing else in the scratch folder."""
+    """Write a file of posting lists with unique content, and nothing else in the scratch folder."""
     for old in scratch.iterdir():
         old.unlink()
     path = scratch / f"{number:032x}.postings"
@@ -42,7 +42,7 @@ def test_a_link_to_a_flushed_file_is_not_flushed_but_a_new_file_by_its_number_is
         flushed.clear()
         text_backend._linked(tmp_path, generation, snapshot, NAME, durable)
         for path in (tmp_path / "text" / generation).iterdir():
-            path.unlink()  # as when a generation is swept
+            path.unlink()  # as when a generation is deleted
         return [name for name in flushed if NAME.fullmatch(name)]
 
     first = write(scratch, 0)

@@ -1,4 +1,4 @@
-"""Phrases: what is quoted in a query, and that no document with the phrase is missed and no other is returned."""
+"""Phrases: the quoted parts of a query; no document with the phrase is missed and no other is returned."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DOCUMENTS = [
         ('a “b c” „d“ «e f» "g"', ["b c", "d", "e f", "g"]),
         ('a 6" pipe', []),
         ('he said "no', []),
-        ('6" and "climate change"', []),  # nobody can tell which belong together
+        ('6" and "climate change"', []),  # the pairing of quotes is ambiguous
         ('6" and “climate change”', ["climate change"]),
         ("it's 'so'", []),
         ('""', [""]),
@@ -134,7 +134,7 @@ def test_rows_with_a_phrase_are_those_of_a_scan(
     texts: list[str], phrase: str, language: str, step: int, stored: bool
 ) -> None:
     index, forward = Bm25Index(language), ForwardIndex(language)
-    for start in range(0, len(texts), step):  # a segment each, which merge now and then
+    for start in range(0, len(texts), step):  # one segment each, which merge occasionally
         part = texts[start : start + step]
         index.add([f"d{start + n}" for n in range(len(part))], part)
         index.commit()

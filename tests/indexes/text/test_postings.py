@@ -140,7 +140,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
 
 @compiled
 def test_wrong_rows_in_a_file_do_not_leave_the_arrays(tmp_path: Path) -> None:
-    """What a checksum has missed gives wrong answers at worst."""
+    """Damage that a checksum has missed gives wrong results at worst."""
     segment = segment_of([[1, 1, 2], [2], [3] * 500])
     rows = np.random.default_rng(0).integers(0, 2**32, len(segment.rows), dtype=np.uint32)
     for wrong in (rows, rows % 4096, np.full_like(rows, 2**32 - 1), rows[::-1].copy()):
@@ -153,7 +153,7 @@ def test_wrong_rows_in_a_file_do_not_leave_the_arrays(tmp_path: Path) -> None:
 
 @pytest.fixture(params=["compiled", "numpy"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Score by the compiled loop, or by numpy."""
+    """Score with the compiled loop or with numpy."""
     if request.param == "numpy":
         monkeypatch.setattr(kernels, "load", lambda name: None)
     elif kernels.load("postings") is None:

@@ -82,7 +82,7 @@ def put(place: int, value: int, kind: str = "<i8") -> Change:
         (put(4, 99, "<i4"), "another index"),
         (put(37, 0), "no cells"),
         (put(37, ROWS + 1), "no cells"),
-        (put(-4, 1), "do not match"),  # places after "ilbl"
+        (put(-4, 1), "do not match"),  # offsets after "ilbl"
         (put(-12, 8), "do not match"),
         (put(-20, 64), "do not match"),
         (put(-28, 1 << 40), "do not match"),

@@ -1,4 +1,4 @@
-"""The certified scan answers like scoring every row: ids, scores and order, however close the rows are."""
+"""The certified scan gives the same results as scoring every row: ids, scores and order, however close the rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def oracle(rows: Matrix, queries: Matrix, k: int, mask: Mask | None = None) -> t
 def assert_certified(
     rows: Matrix, queries: Matrix, k: int, mask: Mask | None = None, threads: int = 1
 ) -> None:
-    """Compare with the oracle; where ids differ, float64 itself differs in the last bit of float32 only."""
+    """Compare with the oracle; if ids differ, the float64 scores differ only in float32's last bit."""
     got_rows, got = ByteScan(lambda: threads).search(rows, queries, k, mask)
     want_rows, want = oracle(rows, queries, k, mask)
     np.testing.assert_array_max_ulp(got, want, maxulp=1)
@@ -55,7 +55,7 @@ def assert_certified(
     np.testing.assert_array_equal(got_rows[distinct], want_rows[distinct])
     assert (got_rows == want_rows).mean() > 0.99
     order = np.diff(got, axis=1) < 0
-    assert (order | (np.diff(got_rows, axis=1) > 0)).all()  # best first, equal ones in row order
+    assert (order | (np.diff(got_rows, axis=1) > 0)).all()  # best first, ties in row order
 
 
 def cluster(rows: int, dim: int, spread: float, seed: int = 0, centres: int = 5) -> Matrix:
@@ -69,7 +69,7 @@ def cluster(rows: int, dim: int, spread: float, seed: int = 0, centres: int = 5)
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a few thousand rows fill several blocks and the candidates' room several times."""
+    """Make a few thousand rows fill several blocks and the candidate buffer several times."""
     monkeypatch.setattr(certified, "BLOCK", 1024)
     monkeypatch.setattr(certified, "ROOM", 64)
     monkeypatch.setattr(certified, "SERIAL", 0)
@@ -113,7 +113,7 @@ def test_general_vectors() -> None:
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), dim=st.integers(1, 9), k=st.integers(1, 40), seed=st.integers(0, 10**6))
 def test_any_small_data(data: st.DataObject, dim: int, k: int, seed: int) -> None:
-    """Whole numbers: duplicates, zeros and equal scores are the rule, and float64 is exact, so ids are equal."""
+    """Integers: duplicates, zeros and ties are common, and float64 is exact, so ids are equal."""
     rng = np.random.default_rng(seed)
     count = data.draw(st.integers(k, 3000))
     rows = rng.integers(-2, 3, (count, dim)).astype(np.float32)
@@ -130,7 +130,7 @@ def test_any_small_data(data: st.DataObject, dim: int, k: int, seed: int) -> Non
 
 @compiled
 def test_the_bound_holds_and_is_used() -> None:
-    """|q·x − q̂·x̂| ≤ ‖q̂‖·r + e·N for every pair; half of it would not hold for vectors made to reach it."""
+    """|q·x − q̂·x̂| ≤ ‖q̂‖·r + e·N for every pair; half of it would not hold for vectors chosen to attain it."""
     rows, queries = normalised(cluster(640, 32, 1.0)), normalised(cluster(30, 32, 1.0, seed=5))
     block = certified._encode(rows)
     codes = block.codes.reshape(-1, 8, 16, 4).transpose(0, 2, 1, 3).reshape(640, 32).astype(np.float64) - 128
@@ -141,7 +141,7 @@ def test_the_bound_holds_and_is_used() -> None:
     bound = (coded.weight * coded.scale)[:, None] * block.errors + (coded.shared * coded.scale)[:, None]
     gap = np.abs(queries.astype(np.float64) @ rows.T.astype(np.float64) - own @ rounded.T)
     assert (gap <= bound).all()
-    along = (rows - rounded)[:1] / block.errors[0]  # the query for which a row's rounding counts in full
+    along = (rows - rounded)[:1] / block.errors[0]  # the query that incurs a row's full rounding error
     assert np.abs(along @ (rows - rounded)[0]) > 0.99 * block.errors[0]
 
 
@@ -165,7 +165,7 @@ def test_codes_keep_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
             )
             i.remove([f"d{start}"])
         for where in (None, Filter((("odd", ("1",)),))):
-            for batch in (1, 30, 300):  # codes are made when many have asked
+            for batch in (1, 30, 300):  # codes are made after many queries
                 asked = np.resize(queries, (batch, 24))
                 for a, b in zip(
                     index.search_rows(asked, 9, where), plain.search_rows(asked, 9, where), strict=True
@@ -339,7 +339,7 @@ def test_the_doctor_shows_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
 @compiled
 @pytest.mark.parametrize("large", [0, 1 << 28])
 def test_pages_of_a_large_file_are_given_back(monkeypatch: pytest.MonkeyPatch, large: int) -> None:
-    """After coding, and whenever many of its rows were scored."""
+    """After coding, and whenever many of its rows have been scored."""
     monkeypatch.setattr(certified, "LARGE", large)
     calls: list[int] = []
     scan = certified.ByteScan(release=lambda: calls.append(1))

@@ -1,4 +1,4 @@
-"""The scan by FAISS: what rounding to float16 on a GPU takes away is bounded, and the bound is needed."""
+"""The FAISS scan: the loss from rounding to float16 on a GPU is bounded, and the bound is needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def halved(vectors: Matrix) -> Matrix:
 
 
 def loss(a: Matrix, b: Matrix) -> float:
-    """Return the most by which rounding both sides to float16 changes a product of rows of `a` and `b`."""
+    """Return the maximum change in a product of rows of `a` and `b` from rounding both to float16."""
     exact, rounded = (
         np.einsum("nd,nd->n", x, y, dtype=np.float64) for x, y in ((a, b), (halved(a), halved(b)))
     )
@@ -34,14 +34,14 @@ def test_half_rounding_is_an_upper_bound(dim: int, spread: float) -> None:
 
 
 def test_half_rounding_is_nearly_reached() -> None:
-    """All values but one lie just below the middle between 1/8 and the next float16: all are rounded down."""
+    """All values but one are just below the midpoint of 1/8 and the next float16: all are rounded down."""
     vector = np.full(64, 2.0**-3 * (1 + 0.499 * 2.0**-10), dtype=np.float32)
     vector[-1] = np.sqrt(1 - (vector[:-1].astype(np.float64) ** 2).sum())
     assert 0.95 * _half_rounding(64) < loss(vector[None], vector[None]) <= _half_rounding(64)
 
 
 class HalfScanner:
-    """What FAISS is on a GPU: the best rows by products of float16."""
+    """A stand-in for FAISS on a GPU: the best rows by float16 products."""
 
     def __init__(self, vectors: Matrix) -> None:
         self.vectors = halved(vectors)
@@ -60,7 +60,7 @@ def test_a_best_row_that_float16_puts_behind_all_that_are_fetched_is_found(
     near = normalised(query + 0.02 * rng.standard_normal((200_000, 16)).astype(np.float32))
     exact = (near.astype(np.float64) @ query[0].astype(np.float64)).astype(np.float32)
     rough = halved(near) @ halved(query)[0]
-    best = int(np.argmax(exact - rough))  # the row that float16 makes the most of a loser
+    best = int(np.argmax(exact - rough))  # the row that loses the most in float16
     second = int(np.argmax(np.where(exact < exact[best] - 2e-5, exact, -1)))
     fetched = 4 * with_reserve(1)
     middle = (rough[best] + exact[second]) / 2

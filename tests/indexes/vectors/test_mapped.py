@@ -1,4 +1,4 @@
-"""Vectors that stay where they are: the same answers as copied ones, and copied before anything is added."""
+"""Vectors used in place: the same results as copied vectors, and copied before anything is added."""
 
 import re
 import subprocess
@@ -50,7 +50,7 @@ def test_a_mapped_block_answers_and_grows_like_a_copied_one(kind: str, tmp_path:
 
 
 def flags_of(path: Path) -> list[str]:
-    """Return what the kernel notes of this process's mapping of a file."""
+    """Return the kernel's flags for this process's mapping of a file."""
     entries = re.split(r"\n(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text())
     (entry,) = (entry for entry in entries if str(path) in entry)
     return entry.partition("VmFlags:")[2].split()
@@ -60,7 +60,7 @@ def flags_of(path: Path) -> list[str]:
 def test_the_kernel_reads_ahead_for_scans_only(kind: str, tmp_path: Path) -> None:
     index = restored(kind, mapped(tmp_path / "v", 6000))
     queries = HashEncoder().encode(["word3 word3", "word9"])
-    if kind == "hnsw":  # which owns a copy while it is built
+    if kind == "hnsw":  # it owns a copy while it is built
         index.save_graph(tmp_path / "graph")
         index = restored(kind, mapped(tmp_path / "v", 6000))
         index.load_graph(tmp_path / "graph")
@@ -91,7 +91,7 @@ def test_pages_are_given_back_and_read_again(tmp_path: Path) -> None:
     assert mapped_mib() < before - 100
     assert np.array_equal(index.vectors, values)
     index._stored.own()
-    index._stored.release()  # memory of its own has nothing behind it, and is left alone
+    index._stored.release()  # its own memory is not backed by a file, and is left alone
     assert np.array_equal(index.vectors, values)
 
 
@@ -99,7 +99,7 @@ def test_pages_are_given_back_and_read_again(tmp_path: Path) -> None:
 def test_a_lone_search_needs_no_faiss_and_answers_alike(
     allowed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    block = mapped(tmp_path / "v", 400)  # many equal vectors, so that ties at the last rank are settled, too
+    block = mapped(tmp_path / "v", 400)  # many equal vectors, so that ties at the last rank occur, too
     queries = HashEncoder().encode(["word3 word3", "word9", "word4"])
     mask = None if allowed == "everything" else np.arange(400) % 3 == 0
     scan, other = (FlatScan(restored("flat", block)._stored) for _ in range(2))
@@ -135,6 +135,6 @@ sys.exit("faiss" in sys.modules)
 
 def mapped_mib() -> float:
     status = Path("/proc/self/status").read_text(encoding="utf-8")
-    found = re.findall(r"Rss(?:File|Shmem):\s+(\d+) kB", status)  # files on a disk, and in memory
+    found = re.findall(r"Rss(?:File|Shmem):\s+(\d+) kB", status)  # files on disk, and in memory
     assert found
     return sum(map(int, found)) / 1024

@@ -1,4 +1,4 @@
-"""Recall against cost: measured on held-out vectors, chosen from, stored in the index, written and drawn."""
+"""Recall against cost: measured on held-out vectors, used for choices, stored in the index, written and plotted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_curve_rises_and_settings_stay(kind: str) -> None:
 
 
 def test_recall_is_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An oracle: the share of the exact ten, query by query, of what the index returns under the same settings."""
+    """An oracle: the share of the exact top ten, per query, that the index returns under the same settings."""
     monkeypatch.setattr(PqScan, "GRID", ({"refine": 0.0},))
     index, exact, queries = filled("pq", settings={"refine": 0.0}), filled("flat"), cluster(50, seed=1)
     monkeypatch.setattr(PqScan, "_fetched", lambda self, fetch: fetch)
@@ -133,7 +133,7 @@ def test_the_kind_of_a_file(tmp_path: Path) -> None:
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An HNSW index of 400 documents that is approximate nevertheless."""
+    """An HNSW index of only 400 documents that is nevertheless approximate."""
     monkeypatch.setattr(vectors, "EXACT_BELOW", 100)
     monkeypatch.setattr(Hnsw, "cost", lambda self, fetch, rows: 0.0)
     monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())

@@ -1,4 +1,4 @@
-"""What is FAISS's own: flat equals exact on any small data, the approximate paths, persistence, damage."""
+"""Specifics of FAISS: flat equals exact on any small data, the approximate paths, persistence, damage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.contract.exact import ExactIndex
 
 DIM = 23  # odd, so that the codes are padded
 APPROXIMATE = ("hnsw", "pq", "ivfpq")
-ROWS = 5000  # enough for a search of the graph to cost less than the scan of all rows
+ROWS = 5000  # enough for a graph search to cost less than a scan of all rows
 
 
 def clustered(rows: int, seed: int = 0) -> Matrix:
@@ -53,7 +53,7 @@ def forbid(monkeypatch: pytest.MonkeyPatch, index: FaissIndex, name: str) -> Non
     monkeypatch.setattr(index, name, fail)
 
 
-# Few directions with small whole numbers: duplicates, opposites, zeros and equal cosines are common.
+# Few directions with small integers: duplicates, opposites, zeros and equal cosines are common.
 VECTOR = st.lists(st.integers(-2, 2), min_size=3, max_size=3)
 
 
@@ -79,7 +79,7 @@ def test_flat_equals_exact(
     np.testing.assert_allclose(scores, want, atol=1e-6)
     for q, (mine, theirs) in enumerate(zip(rows.tolist(), want_rows.tolist(), strict=True)):
         score = dict(zip(theirs, want[q].tolist(), strict=True))
-        for place, (a, b) in enumerate(zip(mine, theirs, strict=True)):  # they differ only among equals
+        for place, (a, b) in enumerate(zip(mine, theirs, strict=True)):  # they differ only among ties
             assert a == b or abs(score.get(a, float(want[q, -1])) - score[b]) < 1e-6, (place, a, b)
         for i, row in enumerate(mine):  # equal vectors: all earlier ones come before
             twins = [r for r in mine[i + 1 :] if r >= 0 and row >= 0 and vectors[r] == vectors[row]]
@@ -89,7 +89,7 @@ def test_flat_equals_exact(
 @pytest.mark.parametrize("batch", [1, 20])
 @pytest.mark.parametrize("removed", [0, 1])
 def test_ties_at_the_cut_are_settled(batch: int, removed: int) -> None:
-    """Hundreds of equal rows, more than a scan fetches; the first ones must come back, whatever FAISS fetched."""
+    """Hundreds of equal rows, more than a scan fetches; the first ones must be returned, whatever FAISS fetched."""
     vectors = np.repeat(clustered(5), 300, axis=0)
     index = FaissIndex(DIM)
     index.add(ids_from(0, len(vectors)), vectors)
@@ -225,10 +225,10 @@ def test_a_damaged_graph_is_named(kind: str, tmp_path: Path) -> None:
     filled(kind, rows=1000).save_graph(smaller)
     filled("ivfpq" if kind == "hnsw" else "hnsw").save_graph(other)
     contents = [b"", b"x" * 50, good[:-100], good[: len(good) // 2], other.read_bytes()]
-    if kind != "pq":  # there it is one centroid that moves: nothing but a checksum shows that
+    if kind != "pq":  # there, one centroid moves, which only a checksum reveals
         contents.append(
             good[:93] + bytes([good[93] ^ 16]) + good[94:]
-        )  # in hnsw's file: a length of terabytes
+        )  # in the hnsw file: a length of terabytes
     for content in contents:
         path.write_bytes(content)
         with pytest.raises(DamagedError, match=str(path)):

@@ -1,4 +1,4 @@
-"""The AST tables: worked example, loops as oracle, blocks, ties, thresholds, reading, bad input."""
+"""The AST tables: a worked example, loops as an oracle, blocks, ties, thresholds, reading, bad input."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_worked_example() -> None:
     assert r.precision_at == {1: 0, 2: 0.5, 4: 0.75} and r.mrp == pytest.approx(1.25 / 3)
     assert [r.map_micro, r.map_macro] == pytest.approx([0.679167, 0.833333], abs=1e-6)
     assert [r.auc_micro, r.auc_macro] == pytest.approx([0.875, 0.888889], abs=1e-6)
-    assert math.isnan(evaluate_scores(S, LINKS).precision_at[50])  # more than there are pairs
+    assert math.isnan(evaluate_scores(S, LINKS).precision_at[50])  # more than the number of pairs
 
 
 @pytest.mark.parametrize("seed", range(40))

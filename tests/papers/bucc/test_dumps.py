@@ -1,4 +1,4 @@
-"""Reading XML dumps: next to a full parse, compressed in every way, damaged, and with several revisions."""
+"""Reading XML dumps: against a full parse, compressed in every way, damaged, and with several revisions."""
 
 import bz2
 import gzip

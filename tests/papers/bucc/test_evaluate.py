@@ -12,7 +12,7 @@ from tests.helpers import linker
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Ten linked pages of two languages, two pages without counterpart, and two runs."""
+    """Ten linked pages in two languages, two pages without a counterpart, and two runs."""
     for code in ("fr", "de"):
         gold = "".join(f"{code}{i} 0 e{i} 1\n" for i in range(10))
         (tmp_path / f"{code}.test.txt").write_text(gold)
@@ -39,7 +39,7 @@ def rows(
 
 
 def test_links_of_pages_without_counterparts_are_false(files: Path) -> None:
-    """Pages of the other language are told by its own file, or by how their ids begin."""
+    """Pages of the other language are recognised by its own file, or by the prefix of their ids."""
     found = rows(files)
     row = found["fr", "good"]
     assert (row["links"], row["unjudged"]) == (12, 2)
@@ -131,7 +131,7 @@ def test_a_run_is_compared_only_in_its_languages(files: Path) -> None:
 
 
 def test_a_run_without_any_answer_scores_zero(files: Path) -> None:
-    """A system that finds nothing has a row, as in the overview of the task, and the others keep theirs."""
+    """A system that finds nothing has a row, as in the task overview, and the others keep theirs."""
     before = rows(files)
     (files / "silent.run").write_text("")
     found = rows(files, runs=("good", "bad", "silent"))

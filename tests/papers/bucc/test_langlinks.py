@@ -1,4 +1,4 @@
-"""Reading langlinks.sql: what MySQL escapes, any division into blocks, and every kind of damage."""
+"""Reading langlinks.sql: MySQL's escapes, any division into blocks, and every kind of damage."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""`linker bucc prepare`: two wikis' dumps from end to end, names that fit several pages, and mistakes."""
+"""`linker bucc prepare`: dumps of two wikis end to end, names that match several pages, and mistakes."""
 
 import bz2
 import json
@@ -173,13 +173,13 @@ def test_links_in_the_markup_of_dumps(tmp_path: Path) -> None:
 
 
 def linked(pages: dict[str, tuple[str, str]], by_id: bool = True) -> Linked:
-    """Make pages of id → (title, link)."""
+    """Make pages from id → (title, link)."""
     titles = {page: title for page, (title, _) in pages.items()}
     return Linked(titles, {page: (link,) for page, (_, link) in pages.items()}, by_id=by_id)
 
 
 def test_a_title_that_is_another_pages_id_loses_no_pair() -> None:
-    """Page E1 has the title 101, which is the id of page "101": the links back tell them apart."""
+    """Page E1 has the title 101, which is the id of page "101": the backlinks distinguish them."""
     source = linked({"f1": ("Un", "101"), "f2": ("Deux", "Two")})
     target = linked({"E1": ("101", "Un"), "101": ("Two", "Deux")})
     pairs = pair_pages(source, target)
@@ -236,7 +236,7 @@ def test_ambiguous_pairs_are_reported(tmp_path: Path) -> None:
 
 
 def test_the_pairing_is_that_of_a_slow_oracle() -> None:
-    """Of unique titles and no ids among the links, a pair is two pages that name each other."""
+    """With unique titles and no ids among the links, a pair is two pages that name each other."""
     rng = random.Random(0)
     for _ in range(50):
         n = rng.randrange(1, 12)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from linker.papers.bucc.sentences import after_first_stop, without_first_sentence
 
-# Language, first sentence, and what follows.
+# Language, first sentence, and the following text.
 SENTENCES = [
     ("en", "Pi is 3.14, as foo.png shows.", "It is irrational."),
     ("en", "Dr. J. R. Smith (b. 3 May 1950 in St. Louis, U.S.) is a writer, e.g. of novels.", "He lives."),
@@ -56,7 +56,7 @@ def test_the_first_sentence_is_left_out(code: str, first: str, rest: str) -> Non
 @pytest.mark.parametrize(
     ("text", "rest"),
     [
-        ("A title\n\nIt is a town. It is old.", "It is old."),  # lines without a full stop go too
+        ("A title\n\nIt is a town. It is old.", "It is old."),  # lines without a full stop are dropped too
         ("It is a town.\nIt is old.", "It is old."),
         ("Start. x and y", "x and y"),
         ("It is (see below. Or not", "Or not"),  # a bracket that never closes

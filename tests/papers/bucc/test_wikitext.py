@@ -107,5 +107,5 @@ def test_deep_nesting_ends() -> None:
 
 @pytest.mark.parametrize("opening", ["{{a|", "[[a|", "[http://x ", "{|\n", "<b>", "<ref>", "-{"])
 def test_thousands_of_unclosed_marks_are_no_markup(opening: str) -> None:
-    """Read as markup, they would take minutes."""
+    """Parsed as markup, they would take minutes."""
     assert strip_markup(opening * 30_000 + "end").endswith("end")

@@ -1,4 +1,4 @@
-"""Backbones: the tiny one, what is read of folders, and the errors for what cannot be had."""
+"""Backbones: the tiny one, reading from folders, and the errors for unavailable ones."""
 
 import json
 from pathlib import Path

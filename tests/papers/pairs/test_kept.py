@@ -1,4 +1,4 @@
-"""Append-only files of entries: what a crash or another program may leave in them."""
+"""Append-only files of entries, as a crash or another program may leave them."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from linker.scoring.pairs.kept import KeptFile
 
 
 def held(path: Path) -> list[Any]:
-    """Return the entries that the file gives back."""
+    """Return the entries read from the file."""
     found: list[Any] = []
     KeptFile(path, "words", lambda entry: found.append(entry["word"]))
     return found
@@ -28,7 +28,7 @@ def test_every_beginning_of_a_file_gives_back_its_whole_entries(
     cut = data.draw(st.integers(0, len(whole)))
     path.write_bytes(whole[:cut])
     found = held(path)
-    # An entry is whole even where only its line end is missing.
+    # An entry is whole even if only its line end is missing.
     ends = [i for i, byte in enumerate(whole) if byte == ord("\n")]
     assert found == words[: sum(end <= cut for end in ends)]
     assert path.read_bytes() == b"".join(line + b"\n" for line in whole.splitlines()[: len(found)])

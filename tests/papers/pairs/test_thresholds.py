@@ -1,4 +1,4 @@
-"""The table of thresholds: counts by hand, and the invariants that any table has."""
+"""The table of thresholds: counts by hand, and the invariants of any table."""
 
 import numpy as np
 import pytest

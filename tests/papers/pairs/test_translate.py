@@ -1,4 +1,4 @@
-"""Translators: scripted, a program, a tiny model; and what back-translation keeps."""
+"""Translators: scripted, a program, a tiny model; and which pairs back-translation keeps."""
 
 import io
 import json
@@ -28,7 +28,7 @@ LINES = (
 
 
 class Turned:
-    """Reverses the words on the way there and says "indeed" on the way back; grows one text beyond measure."""
+    """Reverses the words on the way there and adds "indeed" on the way back; makes one text far too long."""
 
     calls = 0
 
@@ -133,7 +133,7 @@ def test_a_tiny_m2m100_translates_in_batches_of_any_size(tiny_m2m100: Path) -> N
 
 
 def test_m2m100_with_its_own_tokenizer(tiny_m2m100: Path, tmp_path: Path) -> None:
-    """The published models come with a SentencePiece vocabulary, beside which all hundred languages are numbered."""
+    """The published models come with a SentencePiece vocabulary, next to which all hundred languages are numbered."""
     import sentencepiece
     import torch
     from transformers import M2M100Config, M2M100ForConditionalGeneration, M2M100Tokenizer
@@ -157,7 +157,7 @@ def test_m2m100_with_its_own_tokenizer(tiny_m2m100: Path, tmp_path: Path) -> Non
     french, german = (translator.translate(["the cat", "a mat"], "en", target) for target in ("fr", "de"))
     assert len(french) == 2
     assert french != german
-    assert not any("__" in text for text in french)  # the language's token is no part of the translation
+    assert not any("__" in text for text in french)  # the language token is not part of the translation
     with pytest.raises(InputError, match="does not know the language 'tlh'"):
         translator.translate(["the cat"], "en", "tlh")
 
@@ -226,7 +226,7 @@ def test_an_interrupted_run_keeps_the_batches_that_are_done(tmp_path: Path) -> N
 
 
 def test_a_file_that_a_crash_cut_off_is_continued(tmp_path: Path) -> None:
-    """The file is cut at every byte; what is whole is kept, the rest is translated again."""
+    """The file is truncated at every byte; whole entries are kept, the rest are translated again."""
     path = tmp_path / "kept.jsonl"
     KeptTranslator(Turned(), path).translate(["a b", "c d"], "en", "fr")
     whole = path.read_bytes()

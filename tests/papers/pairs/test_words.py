@@ -9,7 +9,7 @@ from linker.scoring.pairs.words import count_words, first_words, spaced
 def test_words_by_hand() -> None:
     assert count_words("Two words, one dash – and 3") == 7
     assert count_words("北京时间，今天公布 GDP") == 2 + 2 + 1
-    assert count_words("，。 ") == 1  # as a dash is: what stands between spaces
+    assert count_words("，。 ") == 1  # like a dash: a token between spaces
     assert count_words("") == 0
     assert first_words("北京时间，今天公布", 2) == "北京时间，"
     assert first_words("  a  b c ", 2) == "a b"

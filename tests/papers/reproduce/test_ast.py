@@ -40,7 +40,7 @@ def test_the_author_s_models_are_as_wide_as_his_and_his_star_is_his(tmp_path: Pa
         for model in MODELS
     }
     assert found["gru-author"]["hidden"] == 300
-    assert found["bigru-author"]["hidden"] == 150  # each way
+    assert found["bigru-author"]["hidden"] == 150  # per direction
     assert (found["cnn-author"]["widths"], found["cnn-author"]["filters"]) == ((1, 2, 3, 4), 300)
     star = found["ast-paper"]
     assert (star["heads"], star["head_dim"], star["window"], star["layers"]) == (10, 30, 2, 1)

@@ -1,4 +1,4 @@
-"""AUT's transformation matrix of `linker reproduce bucc`, beside a least-squares solution of its definition."""
+"""AUT's transformation matrix in `linker reproduce bucc`, against a least-squares solution of its definition."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_the_matrix_minimises_its_penalised_error() -> None:
 
 def test_the_matrix_links_pages_without_a_word_in_common() -> None:
     rng = np.random.default_rng(0)
-    topics = [rng.choice(12, 4, replace=False) for _ in range(120)]  # what a page is about, of 12 subjects
+    topics = [rng.choice(12, 4, replace=False) for _ in range(120)]  # subjects of each page, out of 12
 
     def pages(code: str) -> Pages:
         texts = [" ".join(f"{code}{'abcdefghijkl'[i]}{word}" for i in t for word in "xyz") for t in topics]

@@ -1,4 +1,4 @@
-"""The frame of the papers' tables, and the figures that authors published."""
+"""The layout of the papers' tables, and the published figures."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from linker.papers.reproduce.frame import as_latex, as_markdown, figures_of, pub
 
 
 def test_published_means_are_those_of_eight_ranks() -> None:
-    """The paper prints seven precisions of its star: the eighth follows from their mean, and is the lowest."""
+    """The paper prints seven precisions for its star: the eighth follows from the mean, and is the lowest."""
     ranks = [f"P@{rank}" for rank in RANKS[:-1]]
     shown = figures_of("ast", "any", ["mRP", *ranks])["AST"]
     precisions = [shown[rank] for rank in ranks]

@@ -1,4 +1,4 @@
-"""`linker reproduce`: each of the four papers on data made here, in the form in which its task publishes them."""
+"""`linker reproduce`: each of the four papers on synthetic data in the format published by its task."""
 
 import csv
 import gzip
@@ -85,7 +85,7 @@ def test_semeval_reads_the_tasks_table_and_downloads(tmp_path: Path, monkeypatch
                 path.write_text(json.dumps({"title": side.title, "text": side.text}), encoding="utf-8")
             language = "en" if number % 2 else "de"
             rows.append([language, language, "_".join(ids), pair.score])
-        rows.append(["en", "en", "1_2", 2.0])  # whose articles are gone
+        rows.append(["en", "en", "1_2", 2.0])  # its articles are gone
         with (data / f"semeval-2022_task8_{name}.csv").open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([["url1_lang", "url2_lang", "pair_id", "Overall"], *rows])
     (shown, kinds, errors), lines = reproduced("semeval", data, tmp_path / "work")
@@ -108,7 +108,7 @@ def test_semeval_reads_the_tasks_table_and_downloads(tmp_path: Path, monkeypatch
 
 
 def pages(code: str, rows: range) -> bytes:
-    """Return pages in words of their own language; a page and its counterpart share one name."""
+    """Return pages with words of their own language; a page and its counterpart share one name."""
     rng = random.Random(code)
     texts = (f"Name{row:02} {' '.join(code + word for word in rng.sample(WORDS, 8))}" for row in rows)
     lines = ({"_id": f"{code}{row:02}", "text": text} for row, text in zip(rows, texts, strict=True))

@@ -1,4 +1,4 @@
-"""Accepting unread: worked numbers, and simulations of both bounds with everything random but the claim."""
+"""Accepting unread: worked numbers, and simulations of both bounds with everything random except the claim."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_level_of_its_own_is_refused() -> None:
 
 
 def test_so_many_wrong_at_most_by_the_binomial_distribution() -> None:
-    # P(Binomial(31, .05) ≤ 4) = .9847 and P(… ≤ 3) = .9285: 4 are exceeded with .0153.
+    # P(Binomial(31, .05) ≤ 4) = .9847 and P(… ≤ 3) = .9285: 4 is exceeded with probability .0153.
     assert most_wrong(31, 0.95, 0.025) == 4
     assert most_wrong(312, 0.95, 0.025) == 24
     assert most_wrong(0, 0.95, 0.025) == 0
@@ -62,7 +62,7 @@ def test_the_promise_of_a_calibration_bounds_what_nobody_has_read() -> None:
     rows = rows_of([0.99] * 40)
     found = offer(rows, matches, 0.95)
     assert (len(found.links), found.most, found.held) == (40, most_wrong(40, 0.95, 0.025), 400)
-    # Two that were read and found wrong are two of those, so that fewer are left.
+    # Two rows read and found wrong are among the most wrong, so fewer are left.
     read = offer(
         rows_of([0.99] * 40, said(0, "not"), said(1, "not", "", "row"), said(2, "relevant")), matches, 0.95
     )
@@ -80,14 +80,14 @@ def test_a_check_certifies_once_all_of_it_is_read() -> None:
     judged = [*(said(i, "relevant") for i in sample[:-1]), said(sample[-1], "not")]
     done = offer(rows_of([0.97] * 31, *judged), NOTHING, 0.95, begun)
     assert (len(done.links), done.unread, done.wrong, done.under_way) == (15, 0, 1, False)
-    # By hand: the least K with P(at most 1 wrong of 16 | K of 31 are wrong) ≤ .025, less one.
+    # By hand: the smallest K with P(at most 1 wrong of 16 | K of 31 are wrong) ≤ .025, minus one.
     tails = {
         k: sum(math.comb(k, x) * math.comb(31 - k, 16 - x) for x in (0, 1)) / math.comb(31, 16)
         for k in range(1, 16)
     }
     assert done.most == min(k for k in tails if tails[k] <= 0.025) - 1 - 1
     assert drawn(done.links, 0.95, begun).number == 2  # type: ignore[union-attr]
-    assert offer(rows, NOTHING, 0.9, begun).check != begun  # another level asks for a check of its own
+    assert offer(rows, NOTHING, 0.9, begun).check != begun  # another level needs its own check
 
 
 def test_a_check_survives_the_settings_of_a_ledger() -> None:
@@ -100,14 +100,14 @@ def test_a_check_survives_the_settings_of_a_ledger() -> None:
 
 
 def test_the_bound_of_a_check_is_broken_in_its_share_of_reviews_at_most() -> None:
-    """400 reviews of 200 rows whose best candidates are right with any probability at all."""
+    """400 reviews of 200 rows whose best candidates are right with an arbitrary probability."""
     generator, broken = np.random.default_rng(1), 0
     for _ in range(400):
         rows = rows_of([0.96] * 200)
         right = generator.random(200) < generator.uniform(0.5, 1)
         begun = drawn(offer(rows, NOTHING, 0.95).links, 0.95)
         assert begun is not None
-        shuffled = generator.permutation(200)  # which of them are right is random as well
+        shuffled = generator.permutation(200)  # the choice of right ones is random as well
         number = {f"s{i}": int(place) for i, place in enumerate(shuffled)}
         wrong = sum(not right[number[seed]] for seed, _ in begun.sample)
         rest = sum(not right[number[seed]] for seed, _ in begun.pairs[begun.size :])
@@ -116,7 +116,8 @@ def test_the_bound_of_a_check_is_broken_in_its_share_of_reviews_at_most() -> Non
 
 
 def test_the_promise_is_broken_in_its_share_of_reviews_at_most() -> None:
-    """300 calibrations, each with a review of 150 rows drawn like its links; readers judged some of the surest."""
+    """300 calibrations, each with a review of 150 rows drawn like its links; readers judged some with the highest
+    P."""
     generator, broken, promised = np.random.default_rng(2), 0, 0
     for _ in range(300):
         chance = generator.beta(4, 1, size=450)

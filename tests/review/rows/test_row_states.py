@@ -1,4 +1,4 @@
-"""How each row stands, its file of candidates, and the table of what was decided."""
+"""The state of each row, its file of candidates, and the table of decisions."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_most_left_is_the_last_that_is_probable(data: st.DataObject) -> None:
 
 
 def test_rounding_does_not_decide_a_tie() -> None:
-    # of 16 documents with 12 relevant ones, two hold none with probability 6 / 120: just .05, so 12 is not excluded
+    # of 16 documents with 12 relevant, two contain none with probability 6 / 120: just .05, so 12 is not excluded
     assert bounds.most_left(16, 2, 0, 0.05) == 12
 
 
@@ -130,7 +130,7 @@ def test_targets_are_the_decimals_that_were_written() -> None:
             target = hundredths / 100
             assert bounds.short_of(found, target) == found * 100 // hundredths + 1 - found
             assert bounds.needed(found, target) == -(-found * hundredths // 100)
-            # with so many left the target is missed, with one less it is not
+            # with this many left the target is missed, with one fewer it is not
             total = found + bounds.short_of(found, target)
             assert found < bounds.needed(total, target)
             assert total == 1 or found >= bounds.needed(total - 1, target)

@@ -1,4 +1,4 @@
-"""What certainty costs, and what may be written after a review."""
+"""The cost of certainty, and the statements allowed after a review."""
 
 import re
 
@@ -38,7 +38,7 @@ def test_the_price_is_told_before_the_reading_begins() -> None:
 
 @pytest.mark.parametrize("before", [0, 200])
 def test_an_audit_of_the_price_certifies_the_target(before: int) -> None:
-    """Random reads from before the audit count, and so lower its price."""
+    """Random reads before the audit count, which lowers its price."""
     begun = [*[Read(False, "control")] * before, *[Read(True)] * 100]
     rule = make("urn", 11_100, 0.8)
     for read in begun:

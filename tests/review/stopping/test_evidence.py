@@ -1,4 +1,4 @@
-"""The certificate of all random reads: against a plain oracle, and how often it errs where reads are mixed."""
+"""The certificate from all random reads: against a plain oracle, and how often it errs with mixed reads."""
 
 import math
 import random
@@ -14,14 +14,14 @@ from linker.review.stopping.bounds import short_of
 from linker.review.stopping.evidence import AGAIN, FIRST, HEDGE, KEPT, SHARE, Bets
 
 TARGET = 0.8
-History = list[tuple[int, int, bool, bool]]  # of random reads: unread, found before, relevant, of an audit
+History = list[tuple[int, int, bool, bool]]  # per random read: unread, found before, relevant, from an audit
 
 
 def slow(history: History, total: int) -> float:
-    """Return the stake by one bet after another: e ← e (1 + λ (q − x)), λ = (1 − kept) / (1 − q)."""
+    """Return the stake after successive bets: e ← e (1 + λ (q − x)), λ = (1 − kept) / (1 − q)."""
 
     def bet(kept: float | None, begin: int = 0) -> float:
-        """Bet on each read, all the same (`kept`); or all from `begin` on where an audit, else by the target."""
+        """Bet a constant (`kept`) on each read; or, in an audit, everything from `begin`, otherwise by the target."""
         stake = 1.0
         for number, (unread, found, relevant, audit) in enumerate(history):
             left, fewer = max(total - found, 0), TARGET * total - found
@@ -39,7 +39,7 @@ def slow(history: History, total: int) -> float:
 
     stakes = sum(SHARE * bet(kept) for kept in HEDGE)
     finds = [0, *(place for place, read in enumerate(history, start=1) if read[2] and read[3])]
-    for number in range(60):  # the bet on no find behind so many finds waits until there were so many
+    for number in range(60):  # the bet on no find after this many finds waits until there are that many
         alive = number == len(finds) - 1
         waits = number >= len(finds)
         if alive or waits:
@@ -69,7 +69,7 @@ def told(history: History) -> Bets:
 @given(histories(), st.integers(0, 150))
 def test_runs_of_reads_are_the_single_bets(history: History, total: int) -> None:
     found = history[-1][1] + history[-1][2] if history else 0
-    total = max(total, found)  # fewer than were found are out of the question
+    total = max(total, found)  # fewer than were found are impossible
     oracle, log = slow(history, total), told(history).log(total)
     assert log == (math.inf if math.isinf(oracle) else pytest.approx(math.log(oracle), abs=1e-7))
 
@@ -101,7 +101,7 @@ def test_looking_at_any_time_costs_at_most_a_tenth_more_without_a_find(
 
 @pytest.mark.parametrize(("every", "audits"), [(0, True), (3, False), (4, True)])
 def test_the_bound_seldom_errs_whatever_is_read_in_between(every: int, audits: bool) -> None:
-    """400 reviews whose queue finds what it can and never what is hidden: in at most .05 is a bound ever wrong."""
+    """400 reviews whose queue never finds hidden documents: a bound is ever wrong in at most .05 of them."""
     wrong, reviews = 0, 400
     for seed in range(reviews):
         chance = random.Random(seed)
@@ -123,11 +123,11 @@ def test_the_bound_seldom_errs_whatever_is_read_in_between(every: int, audits: b
 
 
 def test_random_reads_from_before_lower_the_price_of_the_end() -> None:
-    """Of 11,000 documents 100 are relevant; 300 were screened at random, or 150 strewn into 1,650 reads."""
+    """100 of 11,000 documents are relevant; 300 were screened at random, or 150 were interspersed in 1,650 reads."""
     short, price_of = short_of(100, TARGET), Bets(0.05, TARGET).price
     none = told([(11_000 - n, 0, False, False) for n in range(300)])
     assert none.price(9_800, 100, short) < price_of(9_800, 100, short) - 250
-    finds = [30, 120, 210]  # as many as were to be expected: nothing is lost by them
+    finds = [30, 120, 210]  # the expected number: they cost nothing
     some = told([(11_000 - n, sum(n > f for f in finds), n in finds, False) for n in range(300)])
     assert some.price(9_800, 100, short) < price_of(9_800, 100, short) + 20
     strewn = told([(11_000 - 11 * n, min(90, n), False, False) for n in range(150)])

@@ -1,4 +1,4 @@
-"""Stopping rules by name and from TOML files, and what a mistake in them says."""
+"""Stopping rules by name and from TOML files, and the errors for mistakes in them."""
 
 from pathlib import Path
 

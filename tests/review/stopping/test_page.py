@@ -1,4 +1,4 @@
-"""docs/stopping.md tells the truth: its blocks run and print what stands there, its rules and options exist."""
+"""docs/stopping.md is accurate: its blocks run and print the output shown, its rules and options exist."""
 
 import contextlib
 import dataclasses

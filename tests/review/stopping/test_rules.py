@@ -40,7 +40,7 @@ def urn_says(population: int, target: float, reads: Sequence[Read]) -> bool:
 
 
 def hypergeometric_p(population: int, target: float, reads: Sequence[Read]) -> float:
-    """The hypergeometric rule from scratch: every urn, also those that do not begin after a find."""
+    """The hypergeometric rule from scratch: every urn, including those that do not begin after a find."""
     kept = [r.relevant for r in reads if r.relevant or r.phase == "queue"]
     population -= len(reads) - len(kept)
     found = sum(kept)
@@ -60,7 +60,7 @@ reviews = st.tuples(
 
 
 def some_reads(seed: int, first: float, fall: float, count: int) -> list[Read]:
-    """A reading order whose finds become rarer, with audits and searches in between."""
+    """A reading order with ever rarer finds, with audits and searches in between."""
     chance = random.Random(seed)
     reads = []
     for i in range(count):
@@ -141,7 +141,7 @@ def test_a_find_in_the_audit_resumes_reading_and_all_audits_count() -> None:
     rule = make("urn", 11_000, 0.8)
     tell(rule, [HIT] * 100 + [MISS] * 100 + [AUDIT_MISS] * 40)
     hit = rule.update(AUDIT_HIT)
-    assert not hit.estimated  # the gap begins again
+    assert not hit.estimated  # the gap restarts
     assert hit.certified is not None
     again = tell(rule, [MISS] * 100)
     assert again.estimated
@@ -167,7 +167,7 @@ def test_a_straggler_of_the_queue_does_not_end_the_audit() -> None:
 
 
 def test_an_audit_that_begins_by_mistake_does_not_take_the_end_back() -> None:
-    """A second reviewer may still judge what was drawn before the first one's find, or one document too many."""
+    """A second reviewer may still judge a document drawn before the first one's find, or one document too many."""
     rule = make("urn", 11_000, 0.8)
     tell(rule, [HIT] * 100 + [MISS] * 100 + [AUDIT_HIT, AUDIT_MISS])
     tell(rule, [MISS] * 100)
@@ -192,7 +192,7 @@ def test_bounds_may_be_looked_at_at_any_time_if_asked_for() -> None:
 
 @pytest.mark.parametrize("looks", ["end", "any"])
 def test_certified_recalls_hold_in_random_audits(looks: str) -> None:
-    """300 audits of populations that hide most of their relevant documents: at most α of the bounds are wrong."""
+    """300 audits of populations with mostly hidden relevant documents: at most α of the bounds are wrong."""
     wrong = 0
     for seed in range(300):
         chance = random.Random(seed)
@@ -280,7 +280,7 @@ def test_controls_are_drawn_and_then_reached() -> None:
     state = tell(rule, [HIT, MISS, reached] * 13)
     assert not state.estimated
     assert "13 of 14" in state.reason
-    assert rule.counts.found == 14 + 13  # a control that is reached was found before
+    assert rule.counts.found == 14 + 13  # a reached control was found before
     state = rule.update(reached)
     assert (state.estimated, state.certified) == (True, 0.8)
 

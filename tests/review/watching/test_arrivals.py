@@ -1,4 +1,4 @@
-"""Posts arrive from pipes and growing files: each once, in order, however their bytes are cut."""
+"""Posts arrive from pipes and growing files: each once, in order, however their bytes are split."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_pipe_yields_what_it_holds_before_it_ends(tmp_path: Path) -> None:
 
 
 def grow(*steps: Callable[[], object]) -> threading.Thread:
-    """Take the steps one after the other, some time apart."""
+    """Run the steps one after the other, some time apart."""
 
     def run() -> None:
         for step in steps:
@@ -131,7 +131,7 @@ def append(path: Path, text: str) -> None:
 
 
 def read(path: Path, start: Position | None = None) -> tuple[list[str], Position]:
-    """Read what is there, as a watch that then ends; return the ids and how far that was."""
+    """Read the existing posts, as a watch that then ends; return the ids and the position reached."""
     batches = list(Arrivals(path, start=start))
     position = batches[-1][1] if batches else start
     assert position is not None
@@ -171,7 +171,7 @@ def test_the_tail_of_a_file_that_was_rotated_meanwhile_is_read(tmp_path: Path) -
     path = tmp_path / "posts.jsonl"
     path.write_text(line(0) + line(1), encoding="utf-8")
     _, position = read(path)
-    append(path, line(2) + line(3)[:7])  # its writer died within a line
+    append(path, line(2) + line(3)[:7])  # its writer died in the middle of a line
     path.rename(tmp_path / "posts.jsonl.2")
     (tmp_path / "posts.jsonl.1").write_text(line(4), encoding="utf-8")
     path.write_text(line(5), encoding="utf-8")
@@ -182,8 +182,8 @@ def test_the_tail_of_a_file_that_was_rotated_meanwhile_is_read(tmp_path: Path) -
     batches = list(Arrivals(path, start=position))
     found = ids(iter(batches))
     assert [name for name in found if name.startswith("p")] == ["p2", "p4", "p5"]
-    assert len(found) == 4  # with the half line, which nobody goes on with
-    for number in range(1, len(batches) + 1):  # killed anywhere, it goes on from there
+    assert len(found) == 4  # with the half line, which is never continued
+    for number in range(1, len(batches) + 1):  # killed anywhere, it resumes from there
         rest = ids(iter(Arrivals(path, start=batches[number - 1][1])))
         assert rest == [name for batch in batches[number:] for name in ids(iter([batch]))]
 
@@ -194,7 +194,7 @@ def test_a_rotated_file_is_not_over_before_the_next_one_has_a_line(tmp_path: Pat
     _, position = read(path)
     path.rename(rotated)
     path.touch()
-    append(rotated, line(1) + line(2)[:5])  # the logger still has the file of before open
+    append(rotated, line(1) + line(2)[:5])  # the logger still has the previous file open
     found, position = read(path, position)
     assert found == ["p1"]
     append(rotated, line(2)[5:])

@@ -131,7 +131,7 @@ def test_bad_lines_are_kept_with_their_reasons(seeds: Path, tmp_path: Path) -> N
 
 
 def test_a_killed_watch_resumes_without_losing_or_repeating_a_match(seeds: Path, tmp_path: Path) -> None:
-    """Kill it with SIGKILL while it follows a file that grows, twice, at whatever moment that is."""
+    """Kill it with SIGKILL twice, at arbitrary moments, while it follows a growing file."""
     posts, out = tmp_path / "posts.jsonl", tmp_path / "m.jsonl"
     posts.touch()
     lines = (seeds.parent / "posts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""The pairs that people are asked about: each once, from groups that a test can pass; and promises that are kept."""
+"""The pairs shown to reviewers: each once, from groups that can pass a test; and promises that are kept."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_all_samples_together_spend_five_per_cent() -> None:
 
 @pytest.mark.parametrize("bias", [0.0, -0.05, -0.12])
 def test_a_promise_is_kept_however_wrong_the_probabilities_are(bias: float) -> None:
-    """In 400 corpora, whose pairs are right less often than their probability says, by `bias`."""
+    """In 400 corpora whose pairs are right less often than their probability says, by `bias`."""
     rng, broken, certified = np.random.default_rng(7), 0, 0
     for trial in range(400):
         found = groups([8] * 40, rng.uniform(0.86, 1, 40).round(2).tolist())

@@ -1,4 +1,4 @@
-"""Correlation clustering against the optimum over all partitions, and what holds of every clustering."""
+"""Correlation clustering against the optimum over all partitions, and invariants of every clustering."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Problem = tuple[Int64Array, Float64Array, Float64Array]
 
 
 def gain(labels: Sequence[int], problem: Problem, threshold: float) -> float:
-    """Return what a partition gains, pair by pair."""
+    """Return the gain of a partition, pair by pair."""
     pairs, probabilities, weakest = problem
     known = dict(zip(map(tuple, pairs.tolist()), probabilities.tolist(), strict=True))
     total = 0.0
@@ -29,7 +29,7 @@ def gain(labels: Sequence[int], problem: Problem, threshold: float) -> float:
 
 
 def partitions(count: int) -> Iterator[tuple[int, ...]]:
-    """Yield every partition of so many documents, as restricted growth strings."""
+    """Yield every partition of this many documents, as restricted growth strings."""
     if not count:
         yield ()
         return
@@ -85,7 +85,7 @@ def test_separate_corpora_are_grouped_as_if_alone(one: Problem, other: Problem) 
 
 
 def test_lists_that_were_too_short_do_not_split_a_large_group() -> None:
-    """60 documents of one story, each with P of its 5 next ones only, all of them probable or not."""
+    """60 documents of one story, each with P only for its next 5, all probable or all improbable."""
     pairs = np.array([(i, (i + d) % 60) for i in range(60) for d in range(1, 6)])
     pairs = np.sort(pairs, axis=1)
     probabilities = np.full(len(pairs), 0.9)

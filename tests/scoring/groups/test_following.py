@@ -1,4 +1,4 @@
-"""Numbers of groups that continue, and a log from which the groups can be told again."""
+"""Group numbers that persist, and a log from which the groups can be reconstructed."""
 
 from __future__ import annotations
 

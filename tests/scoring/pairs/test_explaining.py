@@ -1,4 +1,4 @@
-"""What an explanation says is what the model does: replayed weights, shares that add up, tokens really left out."""
+"""Explanations match the model: replayed weights, shares that add up, tokens really left out."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_figures_of_a_head() -> None:
 
 
 def test_shares_are_the_parts_of_the_embedding() -> None:
-    """Without a max pool the model is linear in the words once weights are held: run it on each word alone."""
+    """Without a max pool the model is linear in the words for fixed weights: run it on each word alone."""
     model = encoder(STAR)
     module = model.module
     assert isinstance(module, StarTransformer)
@@ -162,7 +162,7 @@ def test_a_text_without_tokens(empty: str) -> None:
 
 
 class Recorder(HashEncoder):
-    """Keeps the texts it was asked for."""
+    """Records the texts it is asked to encode."""
 
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False

@@ -1,4 +1,4 @@
-"""Calibrating an index, searching with P(link) and with promises; what does not fit is refused or told."""
+"""Calibrating an index, searching with P(link) and with promises; mismatches are refused or reported."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ QUERIES = 400
 
 
 def asked() -> tuple[list[Query], dict[str, dict[str, float]]]:
-    """Return queries of one to nine words of a document, so that some find it and some do not, and judgements.
+    """Return queries of one to nine words from a document, so that some find it and some do not, and judgements.
 
-    Each tenth has words of its own and no relevant document.
+    Every tenth query has words of its own and no relevant document.
     """
     rng = random.Random(3)
     queries, judged = [], {}
@@ -118,7 +118,7 @@ def test_searches_show_probabilities(made: Path) -> None:
     run = linker("search", made / "index", "--queries", made / "queries.jsonl", "-k", "5", "--json").stdout
     lines = [json.loads(line) for line in run.splitlines()]
     np.testing.assert_allclose(lines[4]["probabilities"], answer.probabilities[4])
-    # The same numbers for an answer that was made without them, and for each text alone.
+    # The same numbers for a result computed without them, and for each text alone.
     bare = engine.search([q.text for q in queries], 5, probabilities=False)
     assert bare.probabilities is None
     for a, b in zip(engine.probabilities([q.text for q in queries], bare), answer.probabilities, strict=True):

@@ -1,4 +1,4 @@
-"""Competition for documents next to a slow oracle, its laws, worked numbers, and the choice that known links make."""
+"""Competition for documents against a slow oracle, its laws, worked numbers, and the choice by known links."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RNG = np.random.default_rng(0)
 def oracle(
     logits: Float64Array, targets: Int64Array, capacity: Capacity, taken: list[int], rounds: int
 ) -> Float64Array:
-    """Return what `compete` returns, document by document and text by text."""
+    """Return the result of `compete`, computed document by document and text by text."""
     documents = sorted(set(targets.ravel().tolist()))
     shares = {1: capacity.one, FEW: capacity.few}
     price = {(d, size): 0.0 for d in documents for size in shares}
@@ -57,7 +57,7 @@ def oracle(
                 continue
             for line, of in zip(now, targets.tolist(), strict=True):
                 for p, other in zip(line, of, strict=False):
-                    if other == d:  # the odds, were the document known to be of this size
+                    if other == d:  # the odds if the document were known to have this size
                         odds = p / (1 - p) * math.exp(-price[d, size]) / discount(d)
                         wanted += odds / (1 + odds)
             new[d, size] = max(0.0, price[d, size] + math.log(max(wanted, 1e-9) / room))
@@ -151,13 +151,13 @@ def test_the_capacity_is_counted_from_links() -> None:
 
 
 def world(texts: int, shared: int, seed: int = 0) -> Known:
-    """Return texts of which `shared` each belong to one document; a rival is a little better for a third of them."""
+    """Return texts, `shared` per document; for a third of them, a rival scores slightly higher."""
     rng = np.random.default_rng(seed)
     own = np.arange(texts) // shared
     documents = np.stack([own, (own + 1) % (texts // shared)], axis=1)
     scores = np.where(rng.random(texts)[:, None] < 0.34, [[0.0, 1.0]], [[3.0, 0.0]])
     links = np.stack([np.arange(texts), own], axis=1)
-    order = np.argsort(rng.random(documents.shape), axis=1)  # else equal ones would be in the right order
+    order = np.argsort(rng.random(documents.shape), axis=1)  # otherwise ties would be in the right order
     documents, scores = (np.take_along_axis(values, order, 1) for values in (documents, scores))
     right, none = documents == own[:, None], np.full(texts, 0.1)
     absent = Lists(np.where(right, -1, documents), np.where(right, -np.inf, scores), none)
@@ -168,7 +168,7 @@ NOBODY = Lists(np.empty((0, 2), np.int64), np.empty((0, 2)), np.empty(0))
 
 
 def rest(known: Known, part: int) -> tuple[Known, Lists]:
-    """Return the first texts as known ones, and the others as those to link."""
+    """Return the first texts as known, and the others as texts to link."""
     here = np.arange(len(known.lists)) < part
     links = known.links[here]
     some = Known(known.lists.at(here), known.relevant[here], links, known.absent.at(here))
@@ -185,7 +185,7 @@ def test_one_text_for_each_document_is_found_and_decides_rightly() -> None:
     right = [firsts_right(d, others, np.arange(200, 300)) for d in (alone, decision)]
     assert right[0] < 0.75 and right[1] > 0.9
     assert (decision.links.sum(axis=1) + decision.none == pytest.approx(1)) and decision.links.min() >= 0
-    # P(link) of held-out first candidates is as often right as it says
+    # P(link) of held-out first candidates is calibrated
     assert decision.held.mean() == pytest.approx(decision.right.mean(), abs=0.03)
 
 
@@ -233,7 +233,7 @@ def test_shared_documents_are_left_to_all_texts_that_want_them() -> None:
         decision = decide(others, known, seed=seed)
         assert decision.choice.kind == "relations" and decision.choice.capacity == ANY
         assert decision.choice.leads["one-to-one"][2] < 0 < decision.choice.leads["relations"][1]
-        # what seven of ten texts want belongs to the three that would rather have a rival
+        # a document wanted by seven of ten texts also belongs to the three that prefer a rival
         own = np.arange(300, 400) // 10
         alone = firsts_right(decide(others, known, "none"), others, own)
         assert alone < 0.8 and firsts_right(decision, others, own) > alone + 0.1
@@ -241,7 +241,7 @@ def test_shared_documents_are_left_to_all_texts_that_want_them() -> None:
 
 
 def test_few_shared_documents_leave_every_text_alone() -> None:
-    known, others = rest(world(140, 10), 90)  # too few for trees to learn from
+    known, others = rest(world(140, 10), 90)  # too few to train trees
     decision = decide(others, known)
     assert decision.choice.kind == "none" and set(decision.choice.leads) == {"soft", "one-to-one"}
 
@@ -253,7 +253,7 @@ def test_without_links_nothing_competes_unless_it_is_asked_for() -> None:
     assert (alone.choice.kind, asked.choice.kind) == ("none", "one-to-one")
     np.testing.assert_allclose(alone.links, softmax(lists.scores) * 0.9)
     assert (alone.none == lists.none).all()
-    few, others = rest(every, 20)  # too few to learn from, and yet their documents are taken
+    few, others = rest(every, 20)  # too few to learn from, but their documents are taken
     assert decide(others, few).choice.kind == "none"
     taken = decide(others, few, "one-to-one")
     assert (taken.links[np.isin(others.documents, few.links[:, 1])] == 0).all()
@@ -273,7 +273,7 @@ def test_held_out_texts_do_not_hold_their_own_document() -> None:
     known = world(60, 1)
     links, none = held_out(known, NOBODY, "one-to-one")
     assert (links[known.relevant] > 0).all()
-    # the rival's document is taken by a text of another fold for most of them
+    # for most of them, a text in another fold has taken the rival's document
     assert (links[~known.relevant] == 0).mean() > 0.7
     np.testing.assert_allclose(links.sum(axis=1) + none, 1)
 

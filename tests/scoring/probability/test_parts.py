@@ -1,4 +1,4 @@
-"""Features next to a slow oracle, the fitted model, measures, the drift test, and cuts of answers."""
+"""Features against a slow oracle, the fitted model, measures, the drift test, and truncated results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_features_are_those_of_complete_rankings(engine: Engine, where: Filter |
     texts = [q.text for q in judged_queries()[0][:12]]
     answer = engine.search(texts, 5, where=where)
     rows = np.array([[*engine.collection.rows.locate(hits.ids), -1] for hits in answer.hits])
-    if where is None:  # a document that neither retriever finds near
+    if where is None:  # a document that neither retriever ranks high
         rows[:, -1] = engine.collection.rows.locate(["d100"])
     found = Describer(engine.collection, engine.embed).describe(texts, rows, where)
     assert found.shape == (12, 6, len(NAMES))
@@ -119,7 +119,7 @@ def test_measures_of_known_cases() -> None:
     assert brier(said, right) == pytest.approx(0.16) and brier_gain(said, right) == pytest.approx(0.36)
     assert brier_gain(np.full(100, 0.5), right) == pytest.approx(
         0
-    )  # the base rate: a fine error, and no gain
+    )  # the base rate: a small error, but no gain
     assert 0 < noise_floor(said) < 0.1
     scores = np.array([3.0, 1, 2, 2, 0])
     wins = [float(a > b) + (a == b) / 2 for a in (3, 2, 0) for b in (1, 2)]

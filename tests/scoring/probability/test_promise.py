@@ -54,7 +54,7 @@ def slow(said: list[float], right: list[bool], precision: float) -> float | None
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=150), st.sampled_from([0.5, 0.8, 0.9]))
 def test_the_threshold_is_the_one_found_by_hand(pairs: list[tuple[int, bool]], precision: float) -> None:
-    # Good links score higher, so that something is certified often enough.
+    # Right links score higher, so that a threshold is certified often enough.
     said = [(score + 40 * (score % 8 > 0 or right)) / 100 for score, right in pairs]
     right = [bool(score % 8 or r) for score, r in pairs]
     found = promise(np.array(said), np.array(right, dtype=bool), precision)

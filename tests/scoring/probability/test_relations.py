@@ -1,4 +1,4 @@
-"""What other texts say about a candidate, against an oracle that goes pair by pair; what trees may learn from it."""
+"""Evidence about a candidate from other texts, against a pairwise oracle; what trees may learn from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from linker.scoring.probability.relations import LEAST, NAMES, related, relation
 
 
 def oracle(lists: Lists) -> Float64Array:
-    """Return what `relations` returns, candidate by candidate."""
+    """Return the result of `relations`, candidate by candidate."""
     p = softmax(lists.logits())[:, :-1] * (1 - lists.none[:, None])
     out = np.zeros((*lists.documents.shape, len(NAMES)))
     log = [[math.log(max(v, LEAST)) for v in line] for line in p.tolist()]
@@ -63,7 +63,7 @@ def test_relations_are_the_oracle(lists: Lists) -> None:
 
 
 def shared(texts: int, seed: int = 0) -> tuple[Lists, Int64Array]:
-    """Return texts of which ten each share a document; three of ten would rather have one that nobody else wants."""
+    """Return texts, ten per document; three of ten prefer a document that no other text wants."""
     rng = np.random.default_rng(seed)
     own = np.arange(texts) // 10
     documents = np.stack([own, 10_000 + np.arange(texts)], axis=1)
@@ -74,7 +74,7 @@ def shared(texts: int, seed: int = 0) -> tuple[Lists, Int64Array]:
 
 
 def test_a_known_text_is_scored_by_trees_that_did_not_see_its_links() -> None:
-    """Links made at random cannot be foretold, unless trees saw them."""
+    """Random links cannot be predicted unless the trees saw them."""
     lists, own = shared(300)
     relevant = lists.documents == own[:, None]
     known, rest = (

@@ -16,7 +16,7 @@ PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=60).map(np.array)
 
 @pytest.mark.parametrize("expected", [0.5, 0.9])
 def test_the_share_is_the_most_likely_one(expected: float) -> None:
-    """EM against a search over all shares; cases of the expected share are added, as the prior says."""
+    """EM against a search over all shares; cases with the expected share are added as a prior."""
     odds = np.random.default_rng(3).normal(-1, 3, 200)
     shares = np.linspace(0.001, 0.999, 999)
     weights = np.log(shares[:, None] * expit(odds) + (1 - shares[:, None]) * expit(-odds)).sum(axis=1)
@@ -27,14 +27,14 @@ def test_the_share_is_the_most_likely_one(expected: float) -> None:
 def test_worked_shares() -> None:
     assert estimate_share(np.empty(0)) == 0.5
     assert estimate_share(np.empty(0), 0.9) == pytest.approx(0.9)
-    # Six certain cases, and two of which one counts: 7 of 8.
+    # Six certain cases, and two that count as one: 7 of 8.
     assert estimate_share(np.full(6, 30.0)) == pytest.approx(7 / 8, abs=1e-5)
     assert estimate_share(np.full(6, -30.0)) == pytest.approx(1 / 8, abs=1e-5)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.9])
 def test_probabilities_are_right_at_another_share(share: float) -> None:
-    """Evidence N(1, 2) of positive and N(-1, 2) of other cases has the log odds x; said at a share of .8."""
+    """Evidence N(1, 2) for positive and N(-1, 2) for other cases has the log odds x; stated at a share of .8."""
     random = np.random.default_rng(0)
     positive = random.random(4000) < share
     evidence = random.normal(np.where(positive, 1, -1), np.sqrt(2))

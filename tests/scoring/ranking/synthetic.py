@@ -1,4 +1,4 @@
-"""A corpus for rankers: the words of a query are in many documents, but in one sentence only in the right one."""
+"""A corpus for rankers: many documents have the words of a query, but only the right one in one sentence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def documents() -> list[Document]:
 
 
 def judged_queries() -> tuple[list[Query], dict[str, dict[str, float]]]:
-    """Return a query for each document, of five words of one sentence and the date, and the judgements."""
+    """Return a query for each document (five words of one sentence, and the date) and the judgements."""
     rng = random.Random(1)
     asked, judged = [], {}
     for document in documents():

@@ -1,4 +1,4 @@
-"""P(link) of queries without a match, beside that of held-out queries whose documents are not candidates."""
+"""P(link) of queries without a match, against held-out queries whose documents are not candidates."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from linker.scoring.ranking.learning import gathered, learn, relevant_rows
 from linker.scoring.ranking.ranker import Ranked, Ranker
 from tests.helpers import shared_data
 
-LEARNED, HELD, OTHERS = 250, 150, 1500  # posts to learn from and held-out ones, claims that are nobody's
+LEARNED, HELD, OTHERS = 250, 150, 1500  # training posts, held-out posts, unlinked claims
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ranker, dict[str, Ranked]]:
-    """A ranker of posts and claims, and its answers to held-out posts: known, without their claims, and nonsense."""
+    """A ranker of posts and claims, and its results for held-out posts: known, without their claims, and nonsense."""
     data = shared_data("tweets2claims")
     lines = (data / "qrels" / "train.tsv").read_text(encoding="utf-8").splitlines()[1:]
     qrels = {query: {claim: 1.0} for query, claim, _ in (line.split("\t") for line in lines)}

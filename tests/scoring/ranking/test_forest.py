@@ -1,4 +1,4 @@
-"""Trees read from LightGBM's text: the scores are LightGBM's, and what cannot be a model is refused."""
+"""Trees read from LightGBM's text: the scores equal LightGBM's, and invalid models are refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from indexes.dtypes import Float32Array
 from linker.base.errors import InputError
 from linker.scoring.ranking.forest import Forest, compact
 
-# Left of 0.5 in a: leaf 0 (1.0); else left of 2 in b: leaf 1 (2.0), else leaf 2 (4.0).
+# Left of 0.5 in a: leaf 0 (1.0); otherwise left of 2 in b: leaf 1 (2.0), else leaf 2 (4.0).
 WORKED = """tree
 version=v4
 num_class=1

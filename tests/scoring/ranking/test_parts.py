@@ -1,4 +1,4 @@
-"""Dates, comparing features, candidates' probabilities: worked numbers and slow oracles."""
+"""Dates, comparative features, candidate probabilities: worked numbers and slow oracles."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ def test_links_among_candidates(rows: list[list[int]], links: list[tuple[int, in
 def test_candidates_are_as_many_as_the_known_links_need(
     ranks: list[int], depth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """BM25 ranks 100 documents of one word by their lengths; the texts' documents have these ranks."""
+    """BM25 ranks 100 one-word documents by length; the texts' documents have these ranks."""
     create(tmp_path / "index", positions=True)
     with Engine(tmp_path / "index") as engine:
         engine.add(Document(str(i), "word" + " filler" * i) for i in range(100))
         links = np.array(list(enumerate(ranks)))
         base = PoolSettings(bm25=30, dense=7)
-        for sample in (1000, 60):  # of 100 texts, every second one, without the last
+        for sample in (1000, 60):  # every second of 100 texts, without the last
             monkeypatch.setattr(candidates, "SAMPLE", sample)
             found = candidates.deep_enough(engine.collection, ["word"] * len(ranks), links, base)
             assert found == PoolSettings(bm25=depth, dense=7)
@@ -121,7 +121,7 @@ CANDIDATES, AHEAD = 15, 3.0
 
 
 def world(linked: float, seed: int, queries: int = 4000) -> tuple[Float64Array, BoolArray]:
-    """Return scores [n, c] and which are of relevant candidates: N(AHEAD, 1), where there is one, among N(0, 1)."""
+    """Return scores [n, c] and which candidates are relevant: N(AHEAD, 1), if there is one, among N(0, 1)."""
     random = np.random.default_rng(seed)
     scores = random.normal(size=(queries, CANDIDATES))
     relevant = random.integers(CANDIDATES, size=queries)[:, None] == np.arange(CANDIDATES)
@@ -156,7 +156,7 @@ def test_probabilities_are_calibrated() -> None:
 
 @pytest.mark.parametrize("linked", [1.0, 0.5, 0.1])
 def test_absence_is_learned_where_no_judged_query_lacked_its_document(linked: float) -> None:
-    """Each of the judged queries has a match; of those that are asked, the share `linked` has one."""
+    """Every judged query has a match; of the new queries, only the share `linked` has one."""
     fitted = learned(1.0)
     scores, relevant = world(linked, seed=2, queries=1000)
     links, none = asked(fitted, scores)
@@ -188,7 +188,7 @@ def test_nothing_is_adapted_without_candidates_or_without_a_known_share() -> Non
 
 @dataclass(frozen=True, eq=False)
 class Column(Forest):
-    """The value of one feature, in the place of trees."""
+    """The value of one feature, in place of trees."""
 
     place: int
 
@@ -197,7 +197,7 @@ class Column(Forest):
 
 
 def test_hidden_documents_are_scored_as_if_they_had_never_been_found() -> None:
-    """Each list without its relevant candidates by the trees of its fold, against pools that never held them."""
+    """Each list without its relevant candidates, scored by its fold's trees, against pools that never held them."""
     random = np.random.default_rng(0)
     rows = np.tile(np.arange(4), (6, 1))
     relevant = random.random(rows.shape) < 0.3

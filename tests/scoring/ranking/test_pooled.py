@@ -1,4 +1,4 @@
-"""The ranker that comes with linker: how it blends, how it is learned, and when it is taken."""
+"""The ranker that ships with linker: how it blends, how it is trained, and when it is used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.scoring.ranking.synthetic import documents, judged_queries
 
 
 def made_pool(seed: int, queries: int = 60) -> tuple[Pool, BoolArray]:
-    """Return random candidates of which the relevant one has the largest of one feature, mostly."""
+    """Return random candidates; the relevant one usually has the largest value of one feature."""
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(queries, 8, len(NAMES))).astype(np.float32)
     rows = np.tile(np.arange(8), (queries, 1))
@@ -32,7 +32,7 @@ def made_pool(seed: int, queries: int = 60) -> tuple[Pool, BoolArray]:
 
 
 def pooled_ranker() -> Ranker:
-    """Return a small blended ranker of two collections."""
+    """Return a small blended ranker for two collections."""
     return pooled.learn([made_pool(1), made_pool(2)])[0]
 
 
@@ -62,7 +62,7 @@ def test_it_learns_what_collections_share_and_is_saved_with_its_blend(tmp_path: 
     pool, relevant = made_pool(2)
     order = ranker.rank(pool)
     first = [relevant[i, list(pool.rows[i]).index(row)] for i, row in enumerate(order.rows[:, 0])]
-    assert np.mean(first) > 0.4  # by chance .12
+    assert np.mean(first) > 0.4  # .12 by chance
     saved = folder.save(ranker, text, tmp_path / "model")
     assert saved.blend == pooled.BLEND
     np.testing.assert_allclose(saved.rank(pool).scores, order.scores)
@@ -94,7 +94,7 @@ def test_a_wrong_blend_is_refused(blend: float, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with an index without an encoder, and 40 links of it."""
+    """Return a folder with an index without an encoder, and 40 links."""
     root = tmp_path_factory.mktemp("pooled")
     lines = [json.dumps({"_id": d.id, "text": d.text}) + "\n" for d in documents()]
     (root / "corpus.jsonl").write_text("".join(lines))

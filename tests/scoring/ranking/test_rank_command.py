@@ -1,4 +1,4 @@
-"""Training a ranker, storing it in the index, searching with it and explaining it; what does not fit is refused."""
+"""Training a ranker, storing it in the index, searching with it and explaining it; mismatches are refused."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_search_ranks_and_says_so(made: Path, model: Path) -> None:
     for hits in answer.hits:
         assert len(set(hits.ids)) == len(hits) == 30
         assert (np.diff(hits.scores) <= 0).all()
-        assert 0 <= hits.scores[0] <= 1 and hits.scores[-1] < 0  # the last ones are the first stage's
+        assert 0 <= hits.scores[0] <= 1 and hits.scores[-1] < 0  # the last hits come from the first stage
     first = [hits.ids[0] in judged[q.id] for q, hits in zip(asked, answer.hits, strict=True)]
     assert sum(first) > 0.9 * COUNT
     text = linker("search", made / "index", "--rerank", model, "--text", asked[0].text, "--json").stdout
@@ -165,7 +165,7 @@ def test_a_query_without_candidates_is_answered_without_a_warning(made: Path, mo
 def test_many_queries_tell_how_many_have_a_match(
     made: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nonsense is said to have no match where much of it is asked at once; order and shares of P(link) stay."""
+    """Nonsense gets no match if much of it is asked at once; the order and shares of P(link) stay."""
     monkeypatch.setattr(searching, "BATCH", 16)
     engine, ranker = Engine(made / "index"), folder.load(model)
     random = np.random.default_rng(0)
@@ -183,7 +183,7 @@ def test_many_queries_tell_how_many_have_a_match(
 
 
 def test_a_ranker_of_before_keeps_its_probabilities(made: Path, model: Path, tmp_path: Path) -> None:
-    """Without the share of queries with a match, nothing can be adapted; a share that cannot be is refused."""
+    """Without the share of queries with a match, nothing can be adapted; an impossible share is refused."""
     shutil.copytree(model, tmp_path / "old")
     path = tmp_path / "old" / "config.json"
     config = json.loads(path.read_text())

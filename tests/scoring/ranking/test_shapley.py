@@ -1,4 +1,4 @@
-"""The contributions of features are Shapley values: by their definition, and as LightGBM computes them."""
+"""The contributions of features are Shapley values: by definition, and as computed by LightGBM."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ FEATURES = 4
 
 @st.composite
 def trees(draw: st.DrawFn) -> Tree:
-    """Return a tree grown by splitting one leaf after the other; features repeat on a path."""
+    """Return a tree grown by splitting one leaf after another; features repeat on a path."""
     splits = draw(st.integers(0, 6))
-    children: list[list[int]] = []  # of each split
-    ends: list[tuple[int, int] | None] = [None]  # of each leaf: the split and the side on which it hangs
+    children: list[list[int]] = []  # children of each split
+    ends: list[tuple[int, int] | None] = [None]  # per leaf: its parent split and side
     for number in range(splits):
         leaf = draw(st.integers(0, number))
         if (end := ends[leaf]) is not None:
@@ -47,7 +47,7 @@ def trees(draw: st.DrawFn) -> Tree:
 
 
 def expectation(tree: Tree, x: Float64Array, known: frozenset[int], node: int) -> tuple[float, int]:
-    """Return the value of a node where only `known` features are known, and its training rows, by definition."""
+    """Return the value of a node if only `known` features are known, and its training rows, by definition."""
     assert tree.count is not None
     if node < 0 or not len(tree.feature):
         leaf = -1 - node if node < 0 else 0

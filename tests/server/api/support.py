@@ -26,7 +26,7 @@ DOCUMENTS = [
 
 
 def make(folder: Path) -> Path:
-    """Make the indexes "news" and "old" (BM25), and apart from them "dense" (an encoder that no name can load)."""
+    """Make the indexes "news" and "old" (BM25), and separately "dense" (an encoder that cannot be loaded by name)."""
     building.create(folder / "news", encoder="none")
     Engine(folder / "news").add(DOCUMENTS)
     building.create(folder / "old", encoder="none")
@@ -39,13 +39,13 @@ def make(folder: Path) -> Path:
 
 
 def client(*directories: Path, base: str = BASE, limits: Limits | None = None, **options: Any) -> TestClient:
-    """Return a client of the service over indexes; it does not raise what the server must not let out."""
+    """Return a client of the service over indexes; it does not raise server errors."""
     app = service_app(ServeConfig.of(directories, limits=limits, page=False, **options))
     return TestClient(app, base_url=base, raise_server_exceptions=False)
 
 
 def dense_client(folder: Path, name: str = "dense") -> TestClient:
-    """Return a client of the service over the index "dense" with its encoder, by another name if one is given."""
+    """Return a client of the service over the index "dense" with its encoder, optionally under another name."""
     service = Service(ServeConfig.of([folder / "news"]))
     engine = Engine(folder / "vectors" / "dense", encoder=HashEncoder())
     service.indexes = {name: Served(name, engine, service.pool, service.heavy)}
@@ -53,7 +53,7 @@ def dense_client(folder: Path, name: str = "dense") -> TestClient:
 
 
 def check_problem(answer: Any, status: int, code: str) -> str:
-    """Check that an answer is a problem (RFC 9457) of this kind, and return its detail."""
+    """Check that a response is a problem (RFC 9457) of this kind, and return its detail."""
     assert answer.headers["content-type"] == "application/problem+json"
     body = answer.json()
     assert (answer.status_code, body["status"], body["code"]) == (status, status, code), body

@@ -1,4 +1,4 @@
-"""Indexes over HTTP: created, filled, saved, restored and deleted, by an admin and in the served folder alone."""
+"""Indexes over HTTP: created, filled, saved, restored and deleted, only by an admin, only in the served folder."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_index_is_created_filled_searched_and_deleted(service: TestClient, fo
     assert not (folder / "berichte").exists()
     assert names(service) == ["news", "old"]
     check_problem(service.delete("/v1/indexes/berichte"), 404, "unknown-index")
-    assert service.put("/v1/indexes/berichte", json={}).status_code == 201  # the name is free again
+    assert service.put("/v1/indexes/berichte", json={}).status_code == 201  # the name is available again
 
 
 def test_a_snapshot_is_restored_as_it_was(service: TestClient, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The batcher against one search after another: the same answers, to their callers only, from a bounded queue."""
+"""The batcher against sequential searches: the same results, only to their callers, from a bounded queue."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def in_thread(call: Callable[[], Answer]) -> Answer:
 
 
 def found(*ids: str) -> Answer:
-    """Return an answer of one hit per text."""
+    """Return a result with one hit per text."""
     return Answer([Hits((id_,), np.ones(1, dtype=np.float32)) for id_ in ids], "bm25")
 
 
@@ -38,7 +38,7 @@ def ids(answer: Answer) -> list[str]:
 
 
 class Gated:
-    """A search that answers each text with itself once it is let through, and notes the batches it was given."""
+    """A search that returns each text itself once it is let through, and records the batches it was given."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -62,7 +62,7 @@ class Gated:
 
 
 async def asked(batcher: Batcher[str], *searches: Sequence[str]) -> list[asyncio.Task[Answer]]:
-    """Ask, each search in a task of its own that waits in the batcher's queue."""
+    """Search, each query in its own task that waits in the batcher's queue."""
     tasks = [asyncio.create_task(batcher.search(texts, "")) for texts in searches]
     await asyncio.sleep(0)
     return tasks
@@ -138,7 +138,7 @@ def test_a_lone_search_begins_at_once_and_those_that_wait_go_together() -> None:
 def test_after_a_batch_of_several_the_next_waits_for_as_many() -> None:
     async def scenario() -> None:
         gated = Gated()
-        batcher = Batcher(gated, in_thread, window=60)  # as good as for ever: only a full batch ends it
+        batcher = Batcher(gated, in_thread, window=60)  # effectively forever: only a full batch ends it
         (first,) = await asked(batcher, ["a"])
         await gated.has_begun()
         rest = await asked(batcher, ["b"], ["c"])
@@ -211,7 +211,7 @@ def test_a_caller_that_gives_up_disturbs_nobody() -> None:
         assert batcher.waiting == 1
         gated.let_through()
         assert ids(await waits) == ["b"]
-        assert gated.batches == [["a"], ["b"]]  # what nobody waits for is not searched
+        assert gated.batches == [["a"], ["b"]]  # texts that nobody waits for are not searched
 
     asyncio.run(scenario())
 

@@ -1,4 +1,4 @@
-"""Group commit against one change after another: the same results, in the same order, in fewer commits."""
+"""Group commit against sequential changes: the same results, in the same order, in fewer commits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHANGE = st.one_of(IDS, st.builds(Document, IDS, st.sampled_from(["one", "two", 
 
 
 class Store:
-    """A dictionary that refuses bad texts, all or nothing, and notes the batches it was given."""
+    """A dictionary that refuses bad texts, all or nothing, and records the batches it was given."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
@@ -77,7 +77,7 @@ def test_what_comes_during_a_commit_is_made_together_in_the_next() -> None:
         await asyncio.to_thread(begun.wait, 30)
         later = [asyncio.create_task(changes.make(Document(id_, "one"))) for id_ in "bcde"]
         await asyncio.sleep(0)
-        later.pop().cancel()  # it has not begun
+        later.pop().cancel()  # it has not started
         gate.set()
         assert not any(await asyncio.gather(first, *later))
 

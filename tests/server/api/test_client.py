@@ -1,4 +1,4 @@
-"""`linker search --server` against a real server: what it prints is what a search of the directory prints."""
+"""`linker search --server` against a real server: it prints the same as a search of the directory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Two indexes, one of them calibrated, a file of queries, and the encoder in place of the one they name."""
+    """Two indexes, one of them calibrated, a file of queries, and an encoder in place of the one they name."""
     root, encoder = tmp_path_factory.mktemp("client"), HashEncoder()
     texts = [d.text for d in documents()]
     for name in ("plain", "calibrated"):
@@ -68,7 +68,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (root / "queries.jsonl").write_text("".join(lines))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(opened, "load_encoder", lambda name, **_: encoder)
-        patch.setattr(logs.log, "disabled", True)  # the server shares its stderr with the commands here
+        patch.setattr(logs.log, "disabled", True)  # here the server shares stderr with the commands
         yield root
 
 
@@ -78,7 +78,7 @@ def serving(config: ServeConfig) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(service_app(config), log_config=None, access_log=False))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        listener.listen()  # who connects before the server accepts, waits
+        listener.listen()  # clients that connect before the server accepts will wait
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:
@@ -202,7 +202,8 @@ def test_another_kind_of_server_is_recognised(status: int, body: bytes, said: st
     class Other(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.send_response(status)
-            self.send_header("location", "http://127.0.0.1:1/")  # is not followed: the token would go there
+            # must not be followed: the token would go there
+            self.send_header("location", "http://127.0.0.1:1/")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

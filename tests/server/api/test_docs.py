@@ -1,4 +1,4 @@
-"""The commands of docs/http.md print what it says."""
+"""The commands in docs/http.md print the output shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents over HTTP: one by one with any id, and many in a stream of which nothing is lost."""
+"""Documents over HTTP: one by one with any id, and many in a stream without loss."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NDJSON = {"content-type": "application/x-ndjson"}
 
 
 def address(id_: str) -> str:
-    """Return the path of a document; a client would resolve dots that are not encoded."""
+    """Return the path of a document; a client would resolve unencoded dots."""
     return "/v1/documents/" + quote(id_, safe="").replace(".", "%2E")
 
 
@@ -139,7 +139,7 @@ def test_batches_are_committed_while_the_body_still_comes(
             yield line(f"s{number}", "x" * 60) + b"\n"
             seen.append(len(Engine(folder / "news")))
 
-    # The client makes the body whole before it is sent, so the chunks go through Bulk itself.
+    # The client assembles the body before sending it, so the chunks go through Bulk itself.
     import asyncio
 
     from linker.server.api import Served

@@ -1,4 +1,4 @@
-"""Who is let in, what is refused, and what the log says of it."""
+"""Who is let in, what is refused, and how this is logged."""
 
 from __future__ import annotations
 
@@ -123,10 +123,11 @@ def test_a_token_cannot_be_found_by_trying(closed: TestClient) -> None:
     statuses = [closed.get("/v1/indexes", headers=bearer(f"{n:020}")).status_code for n in range(25)]
     assert statuses[:20] == [401] * 20
     assert set(statuses[21:]) == {429}
-    answer = closed.get("/v1/indexes", headers=bearer(ADMIN))  # a right one that was found by trying
+    answer = closed.get("/v1/indexes", headers=bearer(ADMIN))  # a valid token found by guessing
     check_problem(answer, 429, "too-many-requests")
     assert 0 < int(answer.headers["retry-after"]) <= 1 / TRIES[0]
-    assert closed.get("/v1/indexes", headers=bearer(READ)).is_success  # it has been used from there
+    # this token was used from this address before
+    assert closed.get("/v1/indexes", headers=bearer(READ)).is_success
 
 
 def test_many_addresses_together_cannot_find_a_token_either(tokens: Path) -> None:
@@ -338,7 +339,7 @@ def test_a_call_whose_caller_gave_up_while_it_waited_is_never_made() -> None:
         pool, made, hold = FairPool(1, 9, "test"), list[int](), threading.Event()
         first = asyncio.create_task(pool.run(lambda: hold.wait(30)))
         second = asyncio.create_task(pool.run(lambda: made.append(2)))
-        await asyncio.sleep(0)  # one runs, the other waits
+        await asyncio.sleep(0)  # one is running, the other waits
         second.cancel()
         hold.set()
         await first
@@ -356,7 +357,7 @@ def test_who_gives_up_leaves_the_others_alone() -> None:
         second = asyncio.create_task(pool.run(lambda: 7))
         await asyncio.sleep(0)
         first.cancel()
-        assert pool.pending == 2  # its thread runs on
+        assert pool.pending == 2  # its thread keeps running
         return await second
 
     assert asyncio.run(give_up()) == 7
@@ -393,7 +394,7 @@ def test_an_evaluation_has_a_process_of_its_own_which_ends_with_the_request(
 def test_a_large_body_is_read_here_only_once_it_is_known_to_fit(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a token that may only read would hold up everybody: 16 MiB of small values take seconds to read."""
+    """Otherwise a read-only token could block everybody: 16 MiB of small values take seconds to parse."""
     read, loads = list[int](), orjson.loads
 
     def noted(body: bytes) -> Any:
@@ -403,7 +404,7 @@ def test_a_large_body_is_read_here_only_once_it_is_known_to_fit(
     async def run(module: str, *arguments: str, body: bytes) -> bytes:
         if arguments[-1].endswith("search"):
             return await in_a_process(module, *arguments, body=body)
-        found = children.read(body, *arguments)  # as such a process does, which takes seconds to begin
+        found = children.read(body, *arguments)  # as in such a process, which takes seconds to start
         read.remove(len(body))
         return found
 

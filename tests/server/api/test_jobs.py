@@ -1,4 +1,4 @@
-"""Jobs over HTTP: their results beside those of the library, progress, cancelling, limits, and who sees them."""
+"""Jobs over HTTP: their results against the library's, progress, cancelling, limits, and who sees them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_link_links_texts_and_documents_of_an_index(api: TestClient) -> None:
 
 
 def test_link_decides_together_in_one_language(api: TestClient) -> None:
-    """Neither a method nor a language is named, and each text has its P(none)."""
+    """No method or language is given, and each text has its P(none)."""
     words = ["volcano in iceland", "trains on strike", "floods in valencia"]
     sides = {
         side: {"documents": [{"id": f"{side}{n}", "text": f"{text} {side}"} for n, text in enumerate(words)]}
@@ -126,7 +126,7 @@ def test_mistakes_are_told_at_once_or_by_the_job(api: TestClient, folder: Path) 
 
 
 def hold(jobs: Jobs, owner: Principal, folder: Path, id_: str = "") -> Standing:
-    """Start a job that waits for ever: it reads a pipe that nobody writes."""
+    """Start a job that waits forever: it reads a pipe that nobody writes to."""
     pipe = folder / f"pipe{len(list(folder.iterdir()))}"
     pipe.mkdir()
     os.mkfifo(pipe / "manifest.json")
@@ -160,7 +160,7 @@ def test_a_bounded_queue_whose_jobs_end_when_they_are_told_to(tmp_path: Path) ->
     with pytest.raises(ProblemError, match="no such job"):
         two.get(first.id, BEN)
     assert two.list(BEN) == []
-    assert one.forget(second.id, ANA).state == "cancelled"  # before its turn
+    assert one.forget(second.id, ANA).state == "cancelled"  # before it started
     assert two.forget(first.id, ANA).state == "cancelled"  # by another worker
     assert not list(shared.glob("*.state"))
     assert not list(shared.glob("*.cancel"))
@@ -172,7 +172,7 @@ def test_a_bounded_queue_whose_jobs_end_when_they_are_told_to(tmp_path: Path) ->
 
 
 def test_one_job_of_an_id_at_a_time_is_remembered_until_it_is_forgotten(tmp_path: Path) -> None:
-    """The page knows a job by its review and its task."""
+    """The page identifies a job by its review and its task."""
     with closing(Jobs(Limits())) as jobs:
         hold(jobs, ANA, tmp_path, "find-floods")
         with pytest.raises(InputError, match="being done already"):

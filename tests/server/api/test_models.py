@@ -33,7 +33,7 @@ def client(dense: TestClient) -> openai.OpenAI:
 
 def test_the_real_client_of_openai_gets_the_encoders_vectors(client: openai.OpenAI) -> None:
     oracle = HashEncoder().encode(TEXTS)
-    answer = client.embeddings.create(model="dense", input=TEXTS)  # asks for base64 by itself
+    answer = client.embeddings.create(model="dense", input=TEXTS)  # requests base64 by default
     assert np.array_equal(np.array([d.embedding for d in answer.data], np.float32), oracle)
     assert [d.index for d in answer.data] == [0, 1, 2]
     assert (answer.model, answer.object, answer.usage.prompt_tokens) == ("dense", "list", 7)

@@ -1,4 +1,4 @@
-"""The description of the API: complete, true, and no request that it allows or forbids is the server's fault."""
+"""The API description: complete, accurate, and no request that it allows or forbids causes a server error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _lines(_: Any, value: Any) -> bytes:
 
 @pytest.fixture(scope="module")
 def fuzzed(indexes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, dict[str, str]]]:
-    """The description that a real server gives, and the headers that it wants."""
+    """The description from a real server, and the headers that it requires."""
     with described_by(
         Path(shutil.copytree(indexes, tmp_path_factory.mktemp("fuzzed") / "indexes")), "news"
     ) as it:
@@ -50,7 +50,7 @@ def fuzzed(indexes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def administered(
     indexes: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Any, dict[str, str]]]:
-    """The same of a server of a folder, in which indexes can be made."""
+    """The same for a server of a folder in which indexes can be created."""
     with described_by(Path(shutil.copytree(indexes, tmp_path_factory.mktemp("made") / "indexes")), "") as it:
         yield it
 
@@ -75,7 +75,7 @@ STARTING = (
     "POST /v1/find",
     "POST /v1/group",
     "POST /v1/link",
-)  # each request that is accepted starts a process
+)  # each accepted request starts a process
 ENCODING = ("/v1/embeddings", "/v1/rerank")  # they need an index with an encoder
 
 
@@ -107,7 +107,7 @@ def test_what_is_described_is_what_happens(request: pytest.FixtureRequest, label
         answer = case.call(headers=headers, timeout=PATIENCE)
         case.validate_response(answer, checks=CHECKS, headers=headers)
         if "index" in (named := case.body if isinstance(case.body, dict) else case.query or {}):
-            del named["index"]  # a name made up ends with 404, which says little
+            del named["index"]  # a made-up name gives 404, which says little
             case.validate_response(
                 case.call(headers=headers, timeout=PATIENCE), checks=CHECKS[:1], headers=headers
             )

@@ -1,4 +1,4 @@
-"""Searching, listing and evaluating over HTTP give what the engine and the commands give."""
+"""Searching, listing and evaluating over HTTP give the same results as the engine and the commands."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_an_explanation_has_the_score_of_each_retriever(folder: Path) -> None:
 
 
 def test_a_request_tells_p_link_of_its_own_texts(api: TestClient, folder: Path) -> None:
-    """Many texts of one request are one company, as in the library; those of several requests never are."""
+    """The texts of one request are estimated together, as in the library; those of several requests never are."""
     texts = [f"rain {n} in valencia" for n in range(calibration.FEWEST)]
     expected = Engine(folder / "news").search(texts, 3, reranker=pooled.load())
     answer = search(api, texts=texts, k=3, rerank="pooled")
@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_named(api: TestClient, body: Any, pointer: str) ->
     detail = check_problem(answer, 422, "invalid-request")
     assert answer.json()["errors"][0]["pointer"] == pointer
     assert pointer in detail
-    assert "aaaa" not in answer.text  # what was sent does not come back
+    assert "aaaa" not in answer.text  # the input is not echoed back
 
 
 @pytest.mark.parametrize("body", [b"{", b"[" * 100_000, b'{"text": "\\ud800"}', b'{"text": NaN}', b"\xff"])

@@ -1,4 +1,4 @@
-"""The real server on loopback: signals, commits of others, streams, slow clients, and the page next to the API."""
+"""The real server on loopback: signals, commits by others, streams, slow clients, and the page next to the API."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
 def ask(server: Server, path: str, body: Any = None, method: str = "", **headers: str) -> tuple[int, Any]:
-    """Return status and content of an answer."""
+    """Return status and content of a response."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
     request = urllib.request.Request(server.address + path, data, headers, method=method or None)
@@ -45,7 +45,7 @@ def ask(server: Server, path: str, body: Any = None, method: str = "", **headers
 
 
 def until(what: Callable[[], bool]) -> None:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     end = time.monotonic() + 60
     while not what():
         assert time.monotonic() < end
@@ -89,7 +89,7 @@ def test_reviews_and_api_share_a_token_file_and_nothing_else(folder: Path, tmp_p
         _, listed = ask(server, "/v1/indexes", Authorization=f"Bearer {TOKEN}")
         assert [each["name"] for each in listed["indexes"]] == ["floods"]
         assert ask(server, "/v1/indexes")[0] == 401
-        assert 'name="token"' in ask(server, "/p/floods/judge")[1]  # the page asks for it, too
+        assert 'name="token"' in ask(server, "/p/floods/judge")[1]  # the page requires it, too
         cookie = f"linker-{server.port}=x"
         assert ask(server, "/v1/indexes", Cookie=cookie)[0] == 401
         server.end()
@@ -114,7 +114,7 @@ def test_a_signal_reads_tokens_and_indexes_again(folder: Path, tmp_path: Path) -
         os.kill(server.pid, signal.SIGHUP)
         until(lambda: names(f"{TOKEN[:-1]}u") == ["news", "other"])
         assert names() == []
-        tokens.write_text("short\n")  # a mistake: all stays as it is
+        tokens.write_text("short\n")  # a mistake: the old tokens stay in force
         os.kill(server.pid, signal.SIGHUP)
         time.sleep(0.3)
         assert names(f"{TOKEN[:-1]}u") == ["news", "other"]
@@ -168,7 +168,7 @@ def test_requests_under_way_end_before_the_server_does(folder: Path) -> None:
 
 
 def test_at_the_end_each_connection_is_answered_until_it_is_told(folder: Path) -> None:
-    """A request on a connection that is kept alive is never lost: an answer before has said that it was the last."""
+    """A request on a kept-alive connection is never lost: an earlier response has announced that it was the last."""
     with served(folder / "news", 0, "--api") as server:
         waiting = [connection(server) for _ in range(8)]
         for client in waiting:
@@ -235,7 +235,7 @@ def test_a_connection_that_breaks_leaves_whole_batches_only(server: Server) -> N
 
 
 def test_memory_does_not_grow_with_a_stream(server: Server) -> None:
-    """100 MiB in lines that are too long, so that nothing of them is indexed: what is measured is the reading."""
+    """100 MiB in lines that are too long, so that none is indexed and only reading is measured."""
     status = Path(f"/proc/{server.pid}/status")
     if not status.exists():
         pytest.skip("there is no /proc")
@@ -275,7 +275,7 @@ def test_headers_have_an_end(server: Server) -> None:
 
 
 def test_a_log_that_nobody_reads_stops_no_answer(server: Server) -> None:
-    """A pipe holds 64 KiB; a request with an id of 128 characters logs twice as many."""
+    """A pipe holds 64 KiB; each request with an id of 128 characters logs twice as many characters."""
     client = connection(server)
     for _ in range(500):
         client.request("GET", "/health", headers={"X-Request-ID": "i" * 128})

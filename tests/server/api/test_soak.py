@@ -1,4 +1,4 @@
-"""The soak of the benchmarks for some seconds: two workers are killed while documents change."""
+"""The benchmarks' soak test for some seconds: two workers are killed while documents change."""
 
 from __future__ import annotations
 

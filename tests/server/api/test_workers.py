@@ -1,4 +1,4 @@
-"""`linker serve --api --workers N`: replaced when killed, told of signals, ended together; a real server each time."""
+"""`linker serve --api --workers N`: replaced when killed, sent signals, ended together; a real server each time."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_killed_worker_is_replaced_and_the_metrics_forget_it(directory: Path) 
     with serving(directory) as server:
         before = server.workers
         assert len(before) == 2
-        for _ in range(50):  # connections go to either
+        for _ in range(50):  # connections go to either worker
             assert server.found("rain") == ["a"]
         queries = r'^linker_queries_total{index="news"} 50\.0$'
         assert re.search(queries, server.get("/metrics"), re.M), "the metrics are those of all workers"
@@ -124,7 +124,7 @@ def test_commits_and_signals_reach_all_workers(tmp_path: Path) -> None:
         os.kill(server.pid, signal.SIGHUP)
         found = 0
         end = time.monotonic() + SECONDS
-        while found < 30:  # in a row, so of both workers
+        while found < 30:  # in a row, so from both workers
             try:
                 server.found("rain", "more")
                 found += 1
@@ -141,7 +141,7 @@ def test_commits_are_followed_although_nobody_searches(tmp_path: Path) -> None:
         with Engine.open(directory) as engine:
             engine.add([Document("c", "rain again")])
             generation = engine.collection.manifest.generation
-        # of several workers, the metrics tell the oldest
+        # with several workers, the metrics report the oldest one's
         wait(lambda: f'linker_generation{{index="news"}} {generation}.0' in server.get("/metrics"))
 
 

@@ -1,4 +1,4 @@
-"""`linker mcp` by the contract of the real client: what its tools take, return and say of mistakes."""
+"""`linker mcp` under the real client's contract: the input, output and errors of its tools."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
 
 
 def test_a_model_searches_and_reviews(index: Path) -> None:
-    """One session from the list of tools to the stopping rule, as a client would go through it."""
+    """One session from the list of tools to the stopping rule, as a client would run it."""
 
     async def session() -> None:
         async with connected(index) as client:
@@ -117,7 +117,7 @@ def test_it_follows_the_page_and_keeps_reviews_apart(index: Path) -> None:
     async def session() -> None:
         async with connected(index, "--reviewer", "robot") as client:
             first = (await call(client, "find", seeds=SEEDS))["next"]["document"]["id"]
-            with Ledger(index.with_name("index.review.sqlite")) as ledger:  # a person judges it in the page
+            with Ledger(index.with_name("index.review.sqlite")) as ledger:  # a person judges it on the page
                 ledger.add(Judgement("rain", first, "relevant", "ana"))
             answer = await call(client, "find")
             assert answer["next"]["document"]["id"] != first
@@ -181,7 +181,8 @@ def test_several_indexes_are_told_apart(index: Path, tmp_path: Path) -> None:
             await call(client, "find", index="votes", seeds=SEEDS)
 
     run(session)
-    with Ledger(other / key / "review.sqlite") as ledger:  # of a review's folder, the one that its page shows
+    # in a review's folder, the ledger that its page shows
+    with Ledger(other / key / "review.sqlite") as ledger:
         assert ledger.seeds == (Seed("rain", SEEDS[0]["text"], SEEDS[0]["title"]),)
 
 
@@ -192,7 +193,7 @@ def test_directories_that_hold_nothing_are_refused(tmp_path: Path, index: Path) 
 
 
 def test_a_line_that_is_not_a_message_is_answered(index: Path) -> None:
-    """Without an answer a client would wait for ever; what can be read of the request's id comes back."""
+    """Without a response a client would wait forever; the request's id is returned if it can be read."""
     ask = '{"jsonrpc": "2.0", "id": %s, "method": "tools/list", "params": {"a": "%s"}}'
     lines = [
         "{broken",
@@ -230,7 +231,7 @@ def test_without_the_package_the_extra_is_named(index: Path) -> None:
 
 
 def test_the_register_of_errors_needs_no_http_server() -> None:
-    """Whoever installs the extra `mcp` alone has no FastAPI."""
+    """With only the extra `mcp` installed, there is no FastAPI."""
     code = "import sys; sys.modules['fastapi'] = None; import linker.server.mcp.server"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60

@@ -1,4 +1,4 @@
-"""Debian's Chromium under Playwright, and a server of our own beside it."""
+"""Debian's Chromium under Playwright, and a server of our own next to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHROMIUM = os.environ.get("LINKER_CHROMIUM", "/usr/bin/chromium")
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Any]:
-    """Give a browser; skip the test where there is none, fail under CI=true."""
+    """Give a browser; if there is none, skip the test, or fail under CI=true."""
     try:
         from playwright.sync_api import sync_playwright
 
@@ -36,7 +36,7 @@ def chromium() -> Iterator[Any]:
 
 
 class Server:
-    """`linker serve` in a process of its own; `address` ends without a slash."""
+    """`linker serve` in a separate process; `address` has no trailing slash."""
 
     def __init__(self, folder: Path, port: int = 0, *options: str) -> None:
         command = [sys.executable, "-m", "linker", "serve", str(folder), "--port", str(port), *options]
@@ -54,15 +54,15 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The number of its process."""
+        """The id of its process."""
         return self._process.pid
 
     def kill(self) -> None:
-        """End it at once, as a power loss would."""
+        """Kill it at once, as a power loss would."""
         self._end(signal.SIGKILL)
 
     def end(self) -> int:
-        """End it as a service manager does, and return its exit status."""
+        """Stop it as a service manager does, and return its exit status."""
         return self._end(signal.SIGTERM)
 
     def _end(self, how: signal.Signals) -> int:
@@ -73,7 +73,7 @@ class Server:
 
 @contextlib.contextmanager
 def served(folder: Path, port: int = 0, *options: str) -> Iterator[Server]:
-    """Give a server that ends with the test, if it has not before."""
+    """Give a server that ends with the test, if not earlier."""
     server = Server(folder, port, *options)
     try:
         yield server

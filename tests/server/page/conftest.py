@@ -12,7 +12,7 @@ from tests.server.page.support import client, make_review
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the review "floods", which no test changes."""
+    """A folder with the review "floods", which tests do not change."""
     folder = tmp_path_factory.mktemp("reviews")
     make_review(folder)
     return folder
@@ -20,7 +20,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path) -> Path:
-    """A copy of it for one test."""
+    """A copy of the folder for one test."""
     return Path(shutil.copytree(made, tmp_path / "reviews"))
 
 

@@ -1,4 +1,4 @@
-"""A review whose job is a match for each row: claims, one of them twice, and rows, of which one has no match."""
+"""A review whose job is a match for each row: claims, one of them twice, and rows, one of them without a match."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FOUND = {
 
 
 def make_matching(folder: Path, name: str = "Checks") -> Project:
-    """Make the review, whose candidates nobody has looked for yet."""
+    """Make the review, without searching for candidates."""
     project = Workspace(folder).create(name)
     source = folder / ".claims.jsonl"
     lines = (json.dumps({"id": id_, "text": text, "date": "2026-03-01"}) for id_, text in CLAIMS.items())

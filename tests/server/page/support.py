@@ -1,4 +1,4 @@
-"""A small review, and a browser without a screen: pages are fetched, and their forms are filled in and sent."""
+"""A small review, and a headless browser: pages are fetched, and their forms are filled in and submitted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FLOODS = "Heavy rain flooded the streets of Valencia"
 
 
 def records() -> Iterator[dict[str, Any]]:
-    """Yield the documents: about floods, about votes, a copy of one, one that attacks, one from right to left."""
+    """Yield the documents: about floods, about votes, a copy, an attack, and one that runs from right to left."""
     for i in range(12):
         yield {
             "id": f"f{i}",
@@ -56,7 +56,7 @@ def make_review(folder: Path, name: str = "Floods", *, seeds: bool = True) -> st
 def client(
     folder: Path, config: ServeConfig | None = None, base: str = BASE, name: str = "tess"
 ) -> TestClient:
-    """Return a browser for the page of a folder, of a reviewer; it follows redirects and keeps cookies."""
+    """Return a reviewer's browser for the page of a folder; it follows redirects and keeps cookies."""
     return browser_of(create_app(config or ServeConfig.of(folder)), name, base)
 
 
@@ -79,9 +79,7 @@ class _Forms(HTMLParser):
         self.forms: list[dict[str, Any]] = []
         self._text: str | None = None
         self._select: str | None = None
-        self._apart: list[
-            tuple[str, str, str]
-        ] = []  # form, name and value of fields that stand outside their form
+        self._apart: list[tuple[str, str, str]] = []  # form, name and value of fields outside their form
 
     def close(self) -> None:
         super().close()

@@ -1,4 +1,4 @@
-"""Chromium at the pages: judging by keys alone, a server that dies, axe-core, phones and dark rooms."""
+"""Chromium on the pages: judging only by keys, a server that dies, axe-core, phones and dark mode."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def browser() -> Iterator[Any]:
 
 
 def opened(browser: Any, name: str = "tess", **options: Any) -> tuple[Any, list[str]]:
-    """Return a page of a reviewer, and the list that its errors will be in."""
+    """Return a reviewer's page, and the list that collects its errors."""
     context = browser.new_context(locale="en-GB", **options)
     if name:
         context.add_cookies([{"name": REVIEWER, "value": name, "url": "http://127.0.0.1"}])
@@ -60,7 +60,7 @@ def write_pair(project: Project, folder: Path) -> None:
 
 
 def press(page: Any, key: str) -> None:
-    """Press a key and wait until another document is there."""
+    """Press a key and wait until another document appears."""
     before = document(page)
     page.keyboard.press(key)
     page.wait_for_function("d => document.querySelector('#verdict')?.dataset.document !== d", arg=before)
@@ -83,7 +83,7 @@ def test_a_review_by_keys_alone_survives_a_kill(folder: Path, browser: Any) -> N
         press(page, "u")
         assert document(page) == seen[-1]
         page.keyboard.press("/")
-        page.keyboard.type("nynm parliament")  # letters in a field judge nothing
+        page.keyboard.type("nynm parliament")  # letters typed in a field do not judge
         assert page.evaluate("document.activeElement.id") == "find"
         page.keyboard.press("Enter")
         page.wait_for_selector(".hits")
@@ -93,7 +93,7 @@ def test_a_review_by_keys_alone_survives_a_kill(folder: Path, browser: Any) -> N
         page.keyboard.press("Escape")
         page.keyboard.press("?")
         assert page.is_visible("#keys")
-        page.keyboard.press("y")  # not while the keys are explained
+        page.keyboard.press("y")  # not while the key help is open
         page.keyboard.press("Escape")
         assert len(ledger.judgements()) == 3
         page.keyboard.press("t")
@@ -105,7 +105,7 @@ def test_a_review_by_keys_alone_survives_a_kill(folder: Path, browser: Any) -> N
     page.keyboard.press("y")
     page.wait_for_selector("#offline:not([hidden])")
     assert len(ledger.judgements()) == 3
-    errors.clear()  # the browser tells that the server was gone
+    errors.clear()  # the browser reports that the server was gone
     with served(folder, port):
         page.reload()
         assert document(page) != ""
@@ -202,8 +202,8 @@ def test_axe_finds_nothing(folder: Path, browser: Any, scheme: str, size: tuple[
         bar = page.locator(".actions").bounding_box()
         assert (
             bar["y"] + bar["height"] == size[1]
-        )  # the verdicts are at the foot, wherever one has scrolled to
-    assert [e for e in errors if "404" not in e] == []  # one of the pages is not there
+        )  # the verdicts stay at the bottom, whatever the scroll position
+    assert [e for e in errors if "404" not in e] == []  # one of the pages does not exist
 
 
 def test_the_token_is_asked_for(folder: Path, tmp_path: Path, browser: Any) -> None:

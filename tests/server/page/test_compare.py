@@ -38,7 +38,7 @@ def test_two_reviewers_and_a_conflict_that_is_decided(browser: TestClient, folde
         values = form(text, "/compare/resolve") | {"verdict": "relevant"}
         text = browser.post("/p/floods/compare/resolve", data=values).text
         assert "decided:" in text
-        assert "By the 4 documents" in text  # the threshold's curve has what is decided now
+        assert "By the 4 documents" in text  # the threshold curve uses the current decisions
         assert [j.id for j in ledger.judgements(CONSENSUS)] == ["f1"]
 
 

@@ -1,4 +1,4 @@
-"""A second look: planted wrong verdicts are listed, kept or changed, and do not come again."""
+"""A second look: planted wrong verdicts are listed, kept or changed, and do not reappear."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRONG = {"f7", "v3", "v21"}
 
 
 def judged(folder: Path, wrong: set[str] = WRONG) -> None:
-    """Make a review of 60 documents, all judged, of which some verdicts are wrong."""
+    """Make a review of 60 documents, all judged, some of them wrongly."""
     project = Workspace(folder).create("Floods")
     source = folder / ".documents.jsonl"
     lines = []
@@ -64,7 +64,7 @@ def test_planted_wrong_verdicts_are_listed_and_settled(tmp_path: Path) -> None:
         kept = next(j for j in ledger.judgements() if j.id == values["id"])
         page = browser.post(DOUBTS, data=values | {"verdict": kept.verdict}).text
         assert changed not in (values["id"], form(page, "/doubts")["id"])
-        assert page.count('action="/p/floods/doubts"') == 1  # neither comes again
+        assert page.count('action="/p/floods/doubts"') == 1  # neither reappears
     after = {j.id: j for j in ledger.judgements()}
     assert after[values["id"]].verdict == kept.verdict
     assert after[values["id"]].note == "a note"

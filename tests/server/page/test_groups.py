@@ -40,7 +40,7 @@ def story(number: int, ids: str, **more: Any) -> Story:
 
 @pytest.fixture
 def project(folder: Path) -> Project:
-    """The review with two groups, of which the first would split."""
+    """The review with two groups, the first of which would split."""
     found = Workspace(folder).project("floods")
     weak = {"weakest": ("f0", "f2", 0.6), "leaving": ("f2", "f3")}
     save(found.groups, Grouped(1, 27, "stamp", (story(1, "f0 f1 f2 f3", **weak), story(2, "v0 v1"))))
@@ -53,7 +53,7 @@ def post(browser: TestClient, page: str, action: str, number: int = 0, **values:
 
 
 def table(browser: TestClient) -> dict[str, tuple[str, str]]:
-    """Return the group of each document, and its probability, as the table has them."""
+    """Return the group of each document, and its probability, as in the table."""
     rows = csv.DictReader(io.StringIO(browser.get(f"{GROUPS}/file?format=csv").content.decode("utf-8-sig")))
     return {row["id"]: (row["group"], row["probability"]) for row in rows}
 

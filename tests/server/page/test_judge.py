@@ -1,4 +1,4 @@
-"""The judging page by its forms: verdicts, undo, copies, several reviewers, what a restart keeps."""
+"""The judging page through its forms: verdicts, undo, copies, several reviewers, state after a restart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ledger(folder: Path) -> Ledger:
 
 
 def judge(browser: TestClient, verdict: str, page: str = "", **more: Any) -> str:
-    """Judge the document of a page (by default the next one) and return the following page."""
+    """Judge the document on a page (by default the next one) and return the following page."""
     values = form(page or browser.get(JUDGE).text, "/judge") | {"verdict": verdict} | more
     answer = browser.post(JUDGE, data=values)
     assert answer.status_code == 200, answer.text
@@ -36,7 +36,7 @@ def test_a_verdict_is_stored_and_the_next_document_comes(folder: Path, browser: 
     (judgement,) = ledger(folder).judgements()
     assert (judgement.id, judgement.verdict, judgement.seed) == (first["id"], "relevant", "s1")
     assert (judgement.note, judgement.tags) == ("on the spot", ("eye", "water level"))
-    assert judgement.score  # what the document was ordered by
+    assert judgement.score  # the score by which the document was ranked
 
 
 def test_the_script_gets_the_next_page_at_once(browser: TestClient) -> None:
@@ -93,11 +93,11 @@ def test_copies_are_judged_and_undone_with_their_document(folder: Path, browser:
     assert set(found) == {"f3", "copy"}
     other = found["copy" if values["id"] == "f3" else "f3"]
     assert other.tags == ("wet", f"copy of {values['id']}")
-    assert other.phase == "search"  # no audit takes it for a random document
+    assert other.phase == "search"  # audits do not count it as a random document
     browser.post("/p/floods/undo", data=form(browser.get(JUDGE).text, "/undo"))
     assert not any(j.relevant for j in ledger(folder).judgements())
     assert form(browser.get(JUDGE).text, "/judge")["id"] == values["id"]
-    del values["copies"]  # the box is not ticked
+    del values["copies"]  # the box is unticked
     browser.post(JUDGE, data=values | {"verdict": "not"})
     assert {j.id for j in ledger(folder).judgements()} & {"f3", "copy"} == {values["id"]}
 
@@ -227,9 +227,9 @@ def test_the_stop_screen_offers_three_ways_and_is_left_once(browser: TestClient)
     for way in ("/p/floods/export", "/progress/audit", "/stop/leave", "/undo"):
         assert way in page
     assert "With 95% confidence, at most 5 relevant ones were missed." in page  # 10 of the 25 unread
-    assert 'id="verdict"' not in browser.get(JUDGE).text  # it stays until somebody chooses
+    assert 'id="verdict"' not in browser.get(JUDGE).text  # it stays until someone chooses
     page = browser.post("/p/floods/stop/leave", data=form(page, "/stop/leave")).text
-    for _ in range(3):  # finds and others: it does not come again
+    for _ in range(3):  # finds and others: it does not reappear
         page = judge(browser, "relevant", page, copies="")
         assert 'id="verdict"' in page
     assert 'href="/p/floods/stop"' in page
@@ -272,7 +272,7 @@ def test_without_seeds_the_next_step_is_named(tmp_path: Path) -> None:
     hit = form(browser.get("/p/floods/search", params={"q": "flooded streets"}).text, "/search/judge")
     browser.post(
         "/p/floods/search/judge", data=hit | {"verdict": "relevant"}
-    )  # a search begins a review, too
+    )  # a search starts a review, too
     assert 'id="verdict"' in browser.get(JUDGE).text
 
 
@@ -300,7 +300,7 @@ def test_a_long_text_is_cut_and_can_be_had_whole(tmp_path: Path, monkeypatch: py
 
 
 def test_the_judging_page_is_light(browser: TestClient) -> None:
-    """At most 40 KB at first paint, with everything that the page loads."""
+    """At most 40 KB at first paint, including everything that the page loads."""
     page = browser.get(JUDGE)
     sizes = [len(page.content)]
     import re

@@ -1,4 +1,4 @@
-"""The catalogues are complete and keep their placeholders; the language and the forms of numbers follow the reader."""
+"""The catalogues are complete and keep their placeholders; the language and number formats follow the reader."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PLACE = re.compile(r"%\(\w+\)s")
 
 
 def messages() -> set[str | tuple[str, ...]]:
-    """Return every message of the templates and the code, also those that are marked or made into sentences."""
+    """Return every message in the templates and the code, including those that are marked or made into sentences."""
     methods = [("**.html", "jinja2.ext:babel_extract"), ("**.py", "python")]
     keywords = {"_": None, "gettext": None, "ngettext": (1, 2), "message": None, "plural": (1, 2)}
     keywords |= {"say": None, "say_many": (1, 2)}
@@ -75,7 +75,7 @@ def messages() -> set[str | tuple[str, ...]]:
 
 
 def of_pairs(m: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    """Return a sentence of the stopping rules as a review of pairs tells it; what was read, it tells otherwise."""
+    """Return a sentence of the stopping rules as a review of pairs words it; it names other units for reads."""
     if isinstance(m, str):
         return m if "%(origin)s" in m else renamed(m, PAIRS)
     return tuple(renamed(form, PAIRS) for form in m)

@@ -1,4 +1,4 @@
-"""The whole second job in a browser, by keys: two small files, two readers, a list in which every row is decided."""
+"""The whole second job in a browser, by keys: two small files, two readers, a list with every row decided."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def open_row(page: Page) -> tuple[str, str]:
 
 
 def press(page: Page, key: str) -> None:
-    """Press a key, and wait until the page shows what follows."""
+    """Press a key, and wait until the page shows the next row."""
     with page.expect_response(lambda answer: answer.request.method == "POST"):
         page.keyboard.press(key)
     expect(page.locator("#main[aria-busy]")).to_have_count(0)
 
 
 def decide(page: Page) -> None:
-    """Say what is right of the candidate that is before the reader."""
+    """Give the right verdict on the candidate on screen."""
     row, document = open_row(page)
     if row not in TRUTH:
         press(page, "0")
@@ -75,7 +75,7 @@ def test_from_two_files_to_a_list_in_which_every_row_is_decided(tmp_path: Path) 
         page.keyboard.press("Enter")
         page.wait_for_url("**/setup")
         page.locator("main form button.main").press("Enter")
-        # The candidates are found once, with their progress.
+        # The candidates are found once, with a progress display.
         page.wait_for_url(re.compile(r"/judge/rows"), timeout=120_000)
         expect(page.locator(".states .open")).to_have_text("Open 5")
         found += axe(page)

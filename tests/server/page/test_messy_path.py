@@ -1,7 +1,7 @@
-"""From five files as people send them to the judged file, in a browser: both jobs, two reviewers at once.
+"""From five messy files to the judged file, in a browser: both jobs, two reviewers at once.
 
-Titles and blank rows above the header, cp1252, Mac Roman with a header that names two columns alike, dates in three
-forms, and a workbook that is called .csv.
+Titles and blank rows above the header, cp1252, Mac Roman with two identical column names, dates in three formats, and
+a workbook named .csv.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def write(folder: Path, name: str, texts: list[str]) -> Path:
 def reviewed(
     folder: Path, link: str, posts: list[Path], articles: list[Path]
 ) -> Iterator[tuple[Server, list[Page]]]:
-    """Upload files, check what the form guessed of them, index them; give the windows of two reviewers at Judge."""
+    """Upload files, check the form's guesses, index them; give the windows of two reviewers on Judge."""
     faults: list[str] = []
     with chromium() as browser, served(folder / "reviews") as server:
         pages = [window(browser, server, name, faults) for name in ("ana", "ben")]
@@ -94,7 +94,7 @@ def press(page: Page, key: str) -> None:
 
 
 def own_file(page: Page, server: Server, name: str) -> list[dict[str, str]]:
-    """Return the rows of an uploaded file as Results gives it back."""
+    """Return the rows of an uploaded file as returned by Results."""
     page.goto(f"{server.address}/p/messy/export")
     with page.expect_download() as download:
         page.locator(f'a[href*="file={name}.csv"][href*="format=csv"]').click()

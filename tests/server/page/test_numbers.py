@@ -1,4 +1,4 @@
-"""Every number that is printed is right in both kinds of review: documents in a topic; seeds, documents and pairs."""
+"""Every printed number is right in both kinds of review: documents in a topic; seeds, documents and pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.server.page.matches import give_candidates
 from tests.server.page.support import browser_of, form, opened
 
 SEEDS = (("votes", "Voters elected a parliament"), ("rain", "Heavy rain flooded the streets"))
-DOCUMENTS, TOPIC, PAIRS = 27, 26, 80  # one seed is a document: 3 seeds × 27 documents less its own
+DOCUMENTS, TOPIC, PAIRS = 27, 26, 80  # one seed is a document: 3 seeds × 27 documents minus its own
 WORDS = {
     "en": ("documents", "pairs"), "de": ("Dokumenten?", "Paaren?"), "fr": ("documents", "paires"),
     "es": ("documentos", "pares"),
@@ -31,7 +31,7 @@ def kind(request: pytest.FixtureRequest, folder: Path) -> str:
     with Ledger(folder / "floods" / "review.sqlite") as kept:
         kept.put_seeds([*(Seed(id_, text) for id_, text in SEEDS), Seed("s1", "x", document="rtl")])
         kept.set("unit", request.param)
-    if request.param == "pairs":  # so that nobody looks for them
+    if request.param == "pairs":  # so that no job searches for them
         give_candidates(Workspace(folder).project("floods"), {})
     browser = browser_of(create_app(ServeConfig.of(folder)), "ana")
     for id_, verdict in (("v1", "relevant"), ("v2", "not")):
@@ -70,7 +70,7 @@ def test_the_pages_count_what_there_is(kind: str, browser: TestClient, code: str
         return
     assert not re.search(rf"\b{PAIRS}\b(?! ?%)", together.replace(f"{PAIRS - 2}", ""))  # no cross product
     assert not re.search(rf"\b({PAIRS}|{PAIRS - 2}|2) (\w+ )?{document}\b", together)
-    assert re.search(r"\b3\b", pages["judge"])  # its rows alone
+    assert re.search(r"\b3\b", pages["judge"])  # only its rows
     assert not re.search(rf"\b{pair}\b", pages["judge"])
     for page in ("progress", "export"):
         assert re.search(rf"\b3 \w+( \w+)*\b.*\b{DOCUMENTS} {document}", pages[page]), page

@@ -1,4 +1,4 @@
-"""One's own spreadsheet back: columns, order and header as they were, the results in further columns."""
+"""The user's own spreadsheet returned: columns, order and header unchanged, the results in extra columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = [
     [f"{i + 1}.3.2026", f"Straße {i} steht nach Regen unter Wasser", str(-i), f"n{i}", ""] for i in range(12)
 ]
 ROWS[3][1] = "=HYPERLINK(1)"
-ROWS[5][1] = ""  # no text: no document is made of it
+ROWS[5][1] = ""  # no text: it does not become a document
 ARTICLES = "Titel;Text;id\nHochwasser;Nach Regen steht die Straße unter Wasser;a1\nWahl;Das Parlament ist gewählt;a2\n"
 ADDED = ["verdict", "match", "probability", "reviewer", "time (UTC)", "note (linker)", "match id"]
 
@@ -35,7 +35,7 @@ def table(rows: list[list[str]], encoding: str = "cp1252") -> bytes:
 
 @pytest.fixture
 def reviewed(tmp_path: Path) -> Iterator[TestClient]:
-    """A browser at a review made of two uploads, of which three documents were judged."""
+    """A browser at a review made from two uploads, with three documents judged."""
     with client(tmp_path) as browser:
         upload(
             browser, [("posts", ("Beiträge.csv", table(ROWS))), ("articles", ("news.csv", ARTICLES.encode()))]
@@ -65,9 +65,9 @@ def test_the_file_comes_back_with_what_was_judged(reviewed: TestClient, kind: st
     assert "Beitrage.csv" in reviewed.get("/p/floods-2026/export").text
     header, *rows = fetched(reviewed, "Beitrage.csv", kind)
     assert header == [*HEADER, *ADDED]
-    assert [row[0] for row in rows] == [row[0] for row in ROWS]  # dates as they were written, in their order
+    assert [row[0] for row in rows] == [row[0] for row in ROWS]  # dates as written, in their order
     assert [row[3] for row in rows] == [row[3] for row in ROWS]
-    assert rows[5][1] == ""  # also the row that no document was made of
+    assert rows[5][1] == ""  # including the row that did not become a document
     first = rows[0][5:]
     assert [first[0], first[1], first[3], first[5], first[6]] == [
         "relevant",
@@ -77,7 +77,7 @@ def test_the_file_comes_back_with_what_was_judged(reviewed: TestClient, kind: st
         "a1",
     ]
     assert [rows[3][5], rows[3][6], rows[4][5], rows[1][5]] == ["not relevant", "", "maybe", ""]
-    assert rows[3][1] == ("'=HYPERLINK(1)" if kind == "csv" else "=HYPERLINK(1)")  # a text, no formula
+    assert rows[3][1] == ("'=HYPERLINK(1)" if kind == "csv" else "=HYPERLINK(1)")  # text, not a formula
     assert rows[2][2] == ("'-2" if kind == "csv" else "-2")
 
 
@@ -97,7 +97,7 @@ def test_rows_come_back_with_their_states(reviewed: TestClient, tmp_path: Path) 
     page = reviewed.get("/p/floods-2026/export").text
     assert page.index("file=news.csv") < page.index(
         "file=Beitrage.csv"
-    )  # the rows are what the review is about
+    )  # the rows are the subject of the review
     assert "Matched 1" in page
     assert "No match 1" in page
     _, *rows = fetched(reviewed, "news.csv", "csv")

@@ -1,4 +1,4 @@
-"""From files to an index in the page, and what is answered to odd ones."""
+"""From files to an index on the page, and responses to odd files."""
 
 import gzip
 import io
@@ -43,7 +43,7 @@ def wait(browser: TestClient, key: str) -> None:
 def test_files_become_a_review(tmp_path: Path) -> None:
     with client(tmp_path) as browser:
         text = upload(browser, [("posts", ("posts.csv", POSTS)), ("articles", ("news.csv", ARTICLES))])
-        assert "semicolons" in text  # how the file is written was guessed
+        assert "semicolons" in text  # the file's format was guessed
         index(browser, "floods-2026")
         text = browser.get("/p/floods-2026").text
         assert "Start reviewing" in text
@@ -99,9 +99,9 @@ def test_the_sheet_of_a_workbook_is_chosen(tmp_path: Path) -> None:
     with client(tmp_path) as browser:
         text = upload(browser, [("posts", ("posts.xlsx", file))])
         values = form(text, "/setup")
-        assert values["sheet.posts.xlsx"] == "notes"  # the first that has records
+        assert values["sheet.posts.xlsx"] == "notes"  # the first sheet that has records
         text = browser.post("/p/floods-2026/setup", data=values | {"sheet.posts.xlsx": "posts"}).text
-        assert "heavy rain floods street 3" in text  # nothing is indexed before its columns were seen
+        assert "heavy rain floods street 3" in text  # nothing is indexed before its columns are confirmed
         assert form(text, "/setup")["id.posts.xlsx"] == "tweet_id"
         browser.post("/p/floods-2026/setup", data=form(text, "/setup"))
         wait(browser, "floods-2026")
@@ -205,7 +205,7 @@ NBIB = b"PMID- 12\nTI  - Votes\nAB  - The region elected a parliament\n\n"
 
 
 def asreview_project() -> bytes:
-    """Return a project as ASReview writes it, of two records that nobody has judged."""
+    """Return a project as written by ASReview, with two unjudged records."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         archive.writestr("project.json", '{"project_file_version": 3, "datasets": [{"name": "set.csv"}]}')

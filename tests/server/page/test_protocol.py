@@ -1,4 +1,4 @@
-"""Connections on which no whole request comes are closed; others live as long as before."""
+"""Connections without a complete request are closed; others live as long as before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from linker.server.guard.admission import Bounds, RefusedError, bounded
 
 
 async def _hello(scope: Scope, receive: Receive, send: Send) -> None:
-    """Greet, once the body is there; who asks for /known has signed in, and has as long as the test lasts."""
+    """Greet once the body has arrived; clients of /known count as signed in and have unlimited time."""
     assert scope["type"] == "http"
     scope["state"]["known"] = known = scope["path"] == "/known"
     try:
@@ -57,7 +57,7 @@ def running() -> Iterator[tuple[uvicorn.Server, int]]:
 
 
 def test_a_body_that_drips_has_a_deadline() -> None:
-    """Each piece comes long before the limit between two pieces, and the whole body after its deadline."""
+    """Each piece arrives well within the limit between pieces, but the whole body after its deadline."""
     pieces = iter(range(20))
 
     async def receive() -> Message:
@@ -82,7 +82,7 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 def received(raw: socket.socket) -> bytes:
-    """Return all that comes until the connection is closed."""
+    """Return all data received until the connection is closed."""
     raw.settimeout(30)
     text = b""
     with contextlib.suppress(ConnectionResetError):
@@ -114,7 +114,7 @@ WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 @pytest.mark.parametrize("pieces", [1, 20])
 def test_a_body_has_an_end(port: int, pieces: int) -> None:
-    """Also one that comes byte by byte, each of them in time."""
+    """Even one that arrives byte by byte, each in time."""
     with socket.create_connection(("127.0.0.1", port)) as raw:
         raw.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n")
         with contextlib.suppress(ConnectionError):
@@ -125,7 +125,7 @@ def test_a_body_has_an_end(port: int, pieces: int) -> None:
 
 
 def test_more_than_may_be_held_close_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one address holds shuts nobody out, and ends nothing of who has signed in."""
+    """The connections of one address do not shut anyone out, nor end those of signed-in users."""
     monkeypatch.setattr(protocol, "MOST_OF_ONE", 6)
     with running() as (server, port), contextlib.ExitStack() as stack:
 
@@ -138,7 +138,7 @@ def test_more_than_may_be_held_close_the_oldest(monkeypatch: pytest.MonkeyPatch)
         for number in range(30):
             connect((b"GET / HT", HALF % b"/")[number % 2])
             assert received(connect(WHOLE)).endswith(b"hello")
-            assert len(server.server_state.connections) < 6 + 10  # and those that are just being closed
+            assert len(server.server_state.connections) < 6 + 10  # plus those just being closed
         known.sendall(b"whole!")
         known.shutdown(socket.SHUT_WR)
         assert b" 200 " in received(known)
@@ -159,7 +159,7 @@ def test_where_all_are_being_answered_the_new_one_is_told(monkeypatch: pytest.Mo
 
 
 def _known(server: uvicorn.Server) -> int:
-    """Return how many requests of those who have signed in are being answered."""
+    """Return how many requests of signed-in users are in progress."""
     cycles = [
         c.cycle for c in list(server.server_state.connections) if isinstance(c, protocol.PatientProtocol)
     ]
@@ -173,12 +173,12 @@ def test_at_the_end_a_connection_that_is_kept_alive_is_answered_once_more() -> N
             client.request("GET", "/")
             assert client.getresponse().read() == b"hello"
         server.should_exit = True
-        time.sleep(0.3)  # it looks every 0.1 s
+        time.sleep(0.3)  # it checks every 0.1 s
         for client in clients[:2]:
             client.request("GET", "/")
             answer = client.getresponse()
             assert answer.read() == b"hello"
             assert answer.headers["connection"] == "close"
-        assert clients[2].sock.recv(10) == b""  # nothing was asked, and it is closed
+        assert clients[2].sock.recv(10) == b""  # no request was sent, so it is closed
         for client in clients:
             client.close()

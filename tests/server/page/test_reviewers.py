@@ -1,4 +1,4 @@
-"""Several readers of one review: who judges is known before the first verdict, and nobody overwrites another."""
+"""Several readers of one review: reviewers are known before their first verdict, and nobody overwrites another."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def app(folder: Path) -> Any:
 
 @pytest.fixture
 def pairs(folder: Path) -> Path:
-    """A review of three seeds with links of their own."""
+    """A review of three seeds, each with its own links."""
     with ledger(folder) as kept:
         kept.put_seeds(SEEDS)
         kept.set("unit", "pairs")
-    give_candidates(Workspace(folder).project("floods"), {})  # so that nobody looks for them
+    give_candidates(Workspace(folder).project("floods"), {})  # so that no job searches for them
     return folder
 
 
@@ -144,7 +144,7 @@ def test_a_tab_from_before_a_restart_is_stored(folder: Path) -> None:
     app = create_app(ServeConfig.of(folder))
     ben, ana = browser_of(app, "ben"), browser_of(app, "ana")
     ana.cookies.update(cookies)
-    assert document(ben)["id"] == tab["id"]  # ben asks first
+    assert document(ben)["id"] == tab["id"]  # ben requests it first
     assert ana.post(JUDGE, data=tab | {"verdict": "not", "copies": ""}).status_code == 200
     assert document(ben)["id"] != tab["id"]
     (judgement,) = ledger(folder).judgements()
@@ -200,7 +200,7 @@ def test_a_search_names_the_seed_and_asks_where_there_are_several(pairs: Path, a
         ("rain", "not"),
     }
     page = ana.get(JUDGE).text
-    beside = form(page, "/search")  # the header's, next to a row: for the row that is open
+    beside = form(page, "/search")  # the header's form, next to a row: for the open row
     assert beside["seed"] == form(page, "/judge/rows?")["row"]
     hit = form(ana.get(SEARCH, params={"q": "parliament", "seed": beside["seed"]}).text, "/search/judge")
     assert hit["seed"] == beside["seed"]

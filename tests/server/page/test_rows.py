@@ -55,12 +55,12 @@ def ledger(project: Project) -> Ledger:
 
 
 def open_row(browser: TestClient, **query: str) -> dict[str, Any]:
-    """Return the values of the form for verdicts of the row that is open."""
+    """Return the values of the verdict form of the open row."""
     return dict(form(browser.get(ROWS, params=query).text, "/judge/rows?"))
 
 
 def judge(browser: TestClient, verdict: str, at: str = "", **changes: str) -> dict[str, Any]:
-    """Judge the row `at`, or the next open one, and return the form of the one that follows."""
+    """Judge the row `at`, or the next open one, and return the form of the following row."""
     page = browser.get(ROWS, params={"row": at}).text
     answer = browser.post(ROWS, data=form(page, "/judge/rows?") | {"verdict": verdict} | changes)
     assert answer.status_code == 200
@@ -97,7 +97,7 @@ def test_each_key_does_what_it_says(ana: TestClient, ledger: Ledger) -> None:
         ("r4", "schools", "relevant", "queue", 0.99), ("r1", "sharks", "not", "queue", 0.97),
         ("r1", "", "not", "row", None), ("r3", "", "skip", "row", None),
     ]  # fmt: skip
-    assert [j.id for j in ledger.judgements()] == ["schools", "sharks"]  # what was read
+    assert [j.id for j in ledger.judgements()] == ["schools", "sharks"]  # the documents read
     page = ana.get(ROWS).text
     assert states(page) == [5, 1, 1, 3]
     judge(ana, "none")
@@ -236,11 +236,12 @@ def test_accepted_links_count_as_matched_never_as_read_and_go_as_a_whole(
     assert "For each of 5 rows, we looked for a match among 6 documents." in note
     assert "Matched: 3; without a match: 0; undecided: 2." in note
     assert "Matches accepted unread, by their probability: 2." in note
-    judge(ana, "none")  # said since: the acceptance alone is taken back
+    judge(ana, "none")  # judged since: only the acceptance is undone
     back = next(f for f in forms(ana.get(ROWS).text) if "/accept/undo" in f["action"])
     assert states(ana.post(back["action"], data=back["values"]).text) == [5, 1, 1, 3]
     accept(ana)
-    ana.post("/p/checks/judge/rows/undo", data=form(ana.get(ROWS).text, "/undo?"))  # one u, all of it
+    # one press of u undoes all of it
+    ana.post("/p/checks/judge/rows/undo", data=form(ana.get(ROWS).text, "/undo?"))
     assert states(ana.get(ROWS).text) == [5, 1, 1, 3]
 
 
@@ -368,7 +369,7 @@ def test_the_job_takes_known_matches_and_leaves_out_what_the_review_does(
     ledger.put_seeds([Seed("own", claim.text, document="schools")])
     assert run(specification(project, ledger), lambda *_: None) == {"rows": 6}
     made = load(project.matches)
-    assert made.known == 1  # what was accepted teaches nothing
+    assert made.known == 1  # accepted links are not used for learning
     assert set(made.rows) == {"r1", "r2", "r3", "r4", "r5", "own"}
     assert "schools" not in [m.id for m in made.rows["own"]]
     assert made.rows["r2"][0].id == "bank"

@@ -1,4 +1,4 @@
-"""Who is let in, what is refused, and that no text of others becomes part of a page."""
+"""Who is let in, what is refused, and that untrusted text never becomes part of a page."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_body_that_is_too_large_is_refused(folder: Path) -> None:
     values = {"csrf": token, "criteria": "x" * 3000}
     assert browser.post("/p/floods/criteria", data=values).status_code == 413
 
-    def stream() -> object:  # no length is told beforehand
+    def stream() -> object:  # no length is declared in advance
         yield f"csrf={token}&criteria=".encode()
         yield from (b"x" * 500 for _ in range(10))
 
@@ -170,7 +170,7 @@ def signed_in(folder: Path, tokens: Path, token: str = TOKEN) -> TestClient:
 
 
 def is_let_in(folder: Path, tokens: Path, cookie: str) -> bool:
-    """Return whether a server that has just started knows a session."""
+    """Return whether a newly started server knows a session."""
     browser = client(folder, ServeConfig.of(folder, token_file=tokens))
     return browser.get(JUDGE, headers={"cookie": f"linker-8000={cookie}"}).url.path == JUDGE
 
@@ -272,7 +272,7 @@ def test_the_token_opens_the_page(folder: Path, tokens: Path) -> None:
     assert browser.post("/login", data={"token": TOKEN}).status_code == 403  # a forged form
     before = browser.cookies["linker-8000"]
     assert browser.post("/login", data=values | {"token": TOKEN}).url.path == "/"
-    assert browser.cookies["linker-8000"] != before  # nobody can have fixed it
+    assert browser.cookies["linker-8000"] != before  # rules out session fixation
     page = browser.get(JUDGE)
     assert page.url.path == JUDGE
     browser.post("/logout", data={"csrf": form(page.text, "/logout")["csrf"]})
@@ -294,7 +294,7 @@ def test_a_session_cannot_be_made_up_or_taken_elsewhere(folder: Path, tokens: Pa
         assert browser.get(JUDGE, headers={"cookie": f"linker-8000={forged}"}).url.path == "/login"
     open_one = client(folder)
     open_one.get("/login")
-    stolen = open_one.cookies["linker-8000"]  # of a server that lets everybody in
+    stolen = open_one.cookies["linker-8000"]  # from a server that lets everybody in
     browser.cookies.clear()
     assert browser.get(JUDGE, headers={"cookie": f"linker-8000={stolen}"}).url.path == "/login"
 
@@ -315,7 +315,7 @@ def test_behind_a_proxy_its_header_signs_in(folder: Path) -> None:
         folder, ServeConfig.of(folder, proxy_header="X-Forwarded-User", allowed=("news.example",))
     )
     assert browser.get(JUDGE).status_code == 401
-    assert browser.get(JUDGE, headers={"x-forwarded-user": "\x01"}).status_code == 401  # no name
+    assert browser.get(JUDGE, headers={"x-forwarded-user": "\x01"}).status_code == 401  # not a name
     headers = {"x-forwarded-user": "ana@news.example", "host": "news.example"}
     page = browser.get(JUDGE, headers=headers)
     assert page.status_code == 200

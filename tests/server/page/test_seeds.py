@@ -1,4 +1,4 @@
-"""The seeds' page, the progress and the export, by their forms."""
+"""The seeds page, the progress and the export, through their forms."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_progress_counts_and_draws(folder: Path, browser: TestClient) -> None:
     page = browser.get("/p/floods/progress").text
     assert "13 of 27" in page
     assert "12 relevant documents were found in 13 that were read." in page
-    assert "3,600" in page  # a document per second
+    assert "3,600" in page  # one document per second
     assert 'class="band"' not in page
 
 

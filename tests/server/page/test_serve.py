@@ -1,4 +1,4 @@
-"""`linker serve` as a command: what it prints, how it ends, what it says of mistakes."""
+"""`linker serve` as a command: its output, how it ends, and its errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_it_prints_its_address_and_ends_in_peace(folder: Path) -> None:
 def test_the_learner_is_loaded_before_anybody_asks(folder: Path) -> None:
     with served(folder) as server:
         loaded, end = Path(f"/proc/{server.pid}/maps"), time.monotonic() + 120
-        while "_liblinear" not in loaded.read_text(encoding="utf-8"):  # the part that is loaded last
+        while "_liblinear" not in loaded.read_text(encoding="utf-8"):  # the part loaded last
             assert time.monotonic() < end
             time.sleep(0.1)
         assert server.end() == 0
@@ -41,7 +41,7 @@ def test_an_index_is_served_with_its_ledger_beside_it(folder: Path) -> None:
         served(folder / "floods" / "index") as server,
         urllib.request.urlopen(server.address + "/p/index/judge") as answer,
     ):
-        assert b'name="name"' in answer.read()  # who judges is asked first
+        assert b'name="name"' in answer.read()  # the reviewer's name is asked first
     assert (folder / "floods" / "index.review.sqlite").exists()
 
 

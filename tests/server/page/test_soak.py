@@ -1,6 +1,7 @@
-"""Ten reviewers judge while one client stalls, another evaluates, and the server is killed: nothing lost or doubled.
+"""Ten reviewers judge while one client stalls, another evaluates, and the server is killed: no loss, no duplicates.
 
-LINKER_SOAK=SECONDS sets its length, 120 under CI=true, else 20; on a slow machine it lasts until each was served.
+LINKER_SOAK=SECONDS sets its length, by default 120 under CI=true, else 20; on a slow machine it lasts until each
+reviewer was served.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ REVIEWERS = tuple(f"reviewer {n}" for n in range(10))
 DOCUMENTS = 20_000
 ADMIN, READER = "a" * 32, "r" * 32
 STALLED = 100  # connections that one client keeps half-sent
-PATIENCE = 120.0  # seconds; an answer later than this counts as none
+PATIENCE = 120.0  # seconds; a later response counts as missing
 EVERYBODY = frozenset({*REVIEWERS, "staller", "evaluator"})
 
 
 @dataclass
 class Log:
-    """What the clients saw. `sent` and `stored`: judgements as (reviewer, document, verdict).
+    """The clients' log. `sent` and `stored`: judgements as (reviewer, document, verdict).
 
-    `refused`: (reviewer, document); another judged it first. `waited`: who was not yet served by this process.
+    `refused`: (reviewer, document); another judged it first. `waited`: reviewers not yet served by this process.
     """
 
     sent: collections.Counter[tuple[str, str, str]] = field(default_factory=collections.Counter)
@@ -54,7 +55,7 @@ class Log:
     faults: list[str] = field(default_factory=list)
 
     def until_all_are_served(self, seconds: float) -> None:
-        """Wait some seconds, and then for those whom nobody has served meanwhile: each must be."""
+        """Wait some seconds, then for any reviewers not served meanwhile: each must be."""
         self.waited = set(EVERYBODY)
         time.sleep(seconds)
         end = time.monotonic() + PATIENCE
@@ -124,7 +125,8 @@ def test_no_judgement_is_lost_or_doubled(workspace: Path) -> None:
 
 
 def _review(address: str, name: str, log: Log, ended: threading.Event) -> None:
-    """Sign in and judge by the page's own forms; what fell into a kill is stored or not, and asked for again."""
+    """Sign in and judge through the page's own forms; requests hit by a kill may be stored or not, and are
+    retried."""
     chance = random.Random(name)
     with httpx.Client(base_url=address, timeout=PATIENCE) as browser:
         for path, action, values in (
@@ -153,7 +155,7 @@ def _review(address: str, name: str, log: Log, ended: threading.Event) -> None:
             if answer.status_code == 303:
                 log.stored.add(judgement)
                 log.waited.discard(name)
-            elif answer.status_code == 409:  # after a kill, another was given the document, and was faster
+            elif answer.status_code == 409:  # after a kill, another reviewer got the document and was faster
                 log.sent[judgement] -= 1
                 log.refused.add((name, values["id"]))
             else:
@@ -164,7 +166,7 @@ def _review(address: str, name: str, log: Log, ended: threading.Event) -> None:
 def _patiently(
     browser: httpx.Client, method: str, path: str, data: dict[str, str] | None = None
 ) -> httpx.Response:
-    """Ask again while the server is down, as a person would."""
+    """Retry while the server is down, as a person would."""
     for _ in range(100):
         with contextlib.suppress(httpx.TransportError):
             return browser.request(method, path, data=data)
@@ -173,7 +175,7 @@ def _patiently(
 
 
 def _stall(address: str, log: Log, ended: threading.Event) -> None:
-    """Keep half-sent requests open from another address; the server is to answer them all the same: too slow."""
+    """Keep half-sent requests open from another address; the server must still answer them: too slow."""
     host, port = urlsplit(address).hostname, urlsplit(address).port
     headers = (
         f"Host: {host}:{port}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 2000"
@@ -207,7 +209,7 @@ def _is_closed(one: socket.socket, log: Log) -> bool:
 
 
 def _evaluate(address: str, log: Log, ended: threading.Event) -> None:
-    """Ask for evaluations of about a second (100 measures over all orders of ties), four at a time."""
+    """Request evaluations of about a second (100 measures over all orders of ties), four at a time."""
     topics, documents = [f"q{n}" for n in range(50)], range(200)
     body = json.dumps({
         "qrels": {q: {f"d{m}": m % 2 for m in documents} for q in topics},

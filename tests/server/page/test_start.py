@@ -165,7 +165,7 @@ def full(number: int = errno.ENOSPC) -> OSError:
 
 
 def caused(error: Exception, source: Exception) -> Exception:
-    """Return an error as code below the page raises it when it meets another."""
+    """Return an error as raised by code below the page because of another error."""
     error.__cause__ = source
     return error
 
@@ -182,7 +182,7 @@ MACHINE = [
 
 @pytest.mark.parametrize("error", MACHINE, ids=repr)
 def test_what_fails_on_the_machine_is_told_in_the_readers_language_without_a_path(error: Exception) -> None:
-    sent = orjson.loads(orjson.dumps(reason_of(error).to_json()))  # as the process of a job tells it
+    sent = orjson.loads(orjson.dumps(reason_of(error).to_json()))  # as reported by a job's process
     for reason in (reason_of(error), Reason.of(sent)):
         told = {explain(reason, language(code)) for code in LANGUAGES}
         assert len(told) == len(LANGUAGES)
@@ -215,7 +215,7 @@ def test_every_cause_is_worded_and_every_worded_cause_occurs() -> None:
 
 
 def is_reason(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Return whether a node makes a reason whose cause is written there."""
+    """Return whether a node constructs a reason with a literal cause."""
     return (
         isinstance(node, ast.Call)
         and getattr(node.func, "id", "") == "Reason"
@@ -317,7 +317,7 @@ def test_the_sample_is_a_review_in_one_click(tmp_path: Path) -> None:
         wait(browser, project.key)
         assert "90 documents" in browser.get("/").text
         assert "flood" in browser.get(f"/p/{project.key}/judge").text
-        send_sample(browser)  # it is there already
+        send_sample(browser)  # it already exists
         assert len(Workspace(tmp_path / "new").projects) == 1
 
 
@@ -348,7 +348,7 @@ def test_a_messy_file_is_corrected_in_a_browser(tmp_path: Path, scripts: bool) -
 
 
 def change(page: Any, row: str, scripts: bool) -> None:
-    """Change the row of the header; without scripts, a button shows the rows again."""
+    """Change the header row; without scripts, a button redisplays the rows."""
     before = page.inner_text("table.preview thead")
     page.fill("#header_row-1", row)
     if scripts:

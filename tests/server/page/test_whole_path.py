@@ -1,6 +1,6 @@
-"""The whole path in a browser, by keys: files, index, judging by two, the server killed, audit, export.
+"""The whole workflow in a browser, by keys: files, index, two reviewers, the server killed, audit, export.
 
-LINKER_POSTS=10000 and LINKER_JUDGE=60 take the size that a newsroom has; without them, it is small.
+LINKER_POSTS=10000 and LINKER_JUDGE=60 give newsroom scale; without them, it is small.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ STORIES = (
 
 
 def write_files(folder: Path) -> tuple[Path, Path]:
-    """Write the posts and the articles as a fact-checker has them, and return their paths."""
+    """Write the posts and the articles as a fact-checker would have them, and return their paths."""
     chance, posts, articles = random.Random(0), folder / "posts.csv", folder / "articles.csv"
     with posts.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
@@ -47,7 +47,7 @@ def write_files(folder: Path) -> tuple[Path, Path]:
 
 
 def window(browser: Browser, server: Server, name: str, faults: list[str]) -> Page:
-    """Return a browser window of its own, signed as `name`; what the console complains of goes to `faults`."""
+    """Return a separate browser window, signed in as `name`; console errors go to `faults`."""
     context = browser.new_context(viewport={"width": 1100, "height": 800}, locale="en-GB")
     context.add_cookies([{"name": "linker-reviewer", "value": name, "url": server.address}])
     page = context.new_page()
@@ -57,13 +57,14 @@ def window(browser: Browser, server: Server, name: str, faults: list[str]) -> Pa
 
 
 def axe(page: Page) -> list[str]:
-    """Return what axe-core finds wrong in a page."""
+    """Return the problems that axe-core finds in a page."""
     violations = Axe().run(page).response["violations"]
     return [f"{page.url}: {v['id']}: {v['nodes'][0]['html'][:200]}" for v in violations]
 
 
 def judge(page: Page, times: int) -> int:
-    """Judge by keys as a person would, and return how many were judged; the page shows the next one after each."""
+    """Judge by keys as a person would, and return how many were judged; the page shows the next document each
+    time."""
     for _ in range(times):
         article = page.locator("section.post article")
         before = page.locator("#verdict").get_attribute("data-document")
@@ -97,7 +98,7 @@ def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Pa
         page.locator("main form button.main").press("Enter")
         page.wait_for_url(
             re.compile(r"/p/floods-2026/judge$"), timeout=120_000
-        )  # there are seeds: go on to judge
+        )  # there are seeds: continue to Judge
         page.goto(f"{server.address}/p/floods-2026")
         found += axe(page)
         (project,) = Workspace(folder).projects
@@ -105,14 +106,14 @@ def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Pa
         for each in (page, second):
             each.goto(f"{server.address}/p/floods-2026/judge")
         shown = {w.locator("#verdict").get_attribute("data-document") for w in (page, second)}
-        assert len(shown) == 2  # nobody reads what another has open
+        assert len(shown) == 2  # nobody gets a document that another has open
         done = 0
         for _ in range(JUDGED // 4):
             done += judge(page, 1) + judge(second, 1)
         assert faults == []
         server.kill()
-        assert judgements(project) == done  # nothing that was answered is lost
-        page.keyboard.press("y")  # into the void
+        assert judgements(project) == done  # no acknowledged judgement is lost
+        page.keyboard.press("y")  # the server is down
         expect(page.locator("#offline")).to_be_visible()
         faults.clear()
         server = Server(folder, server.port)
@@ -124,9 +125,7 @@ def test_from_files_to_an_export_with_two_reviewers_and_a_power_cut(tmp_path: Pa
         assert judgements(project) == done
         page.keyboard.press("u")
         expect(page.locator("#verdict")).to_be_visible()
-        expect(page.locator("#main[aria-busy]")).to_have_count(
-            0
-        )  # the policy lets no script of ours be evaluated
+        expect(page.locator("#main[aria-busy]")).to_have_count(0)  # the policy blocks evaluating our scripts
         assert judgements(project) == done - 1
         done += judge(page, 1) - 1
         found += axe(page)

@@ -8,7 +8,7 @@ from typing import Literal
 Loss = Literal["cross-entropy", "soft", "soft+mse", "mse"]
 Reset = Literal[
     "after", "before"
-]  # of the GRU: after the matrix U, as in torch, or before it, as in the paper
+]  # reset gate of the GRU: after the matrix U, as in torch, or before it, as in the paper
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class CrossConfig:
 
     hidden: int = 256  # dimension of the GRU's state
     dropout: float = 0.1
-    max_length: int = 128  # in tokens, of a pair
+    max_length: int = 128  # maximum tokens of a pair
     siamese: bool = False
     both_orders: bool = False
     reset: Reset = "after"
@@ -35,10 +35,10 @@ class StsConfig:
     dropout: float = 0.1
     max_length: int = 128
     siamese: bool = True
-    frozen: bool = False  # a head over the vectors of an encoder that is not trained
-    mixed: bool = False  # a regression over the cosines of such encoders, word alignment and surface
-    choose: Literal["folds", "dev"] = "folds"  # which pairs choose the regression of the mixed variant
-    mix: bool = False  # choose on dev how much of the head corrects the cosine
+    frozen: bool = False  # a head over the vectors of a frozen encoder
+    mixed: bool = False  # a regression over cosines of frozen encoders, word alignment and surface
+    choose: Literal["folds", "dev"] = "folds"  # pairs used to select the regression of the mixed variant
+    mix: bool = False  # choose on dev the share of the head's correction of the cosine
     both_orders: bool = False
     reset: Reset = "after"
     loss: Loss = "soft+mse"
@@ -46,11 +46,11 @@ class StsConfig:
     head_lr: float = 1e-3
     weight_decay: float = 0.01
     warmup: float = 0.1  # share of all steps
-    schedule: Literal["linear", "constant"] = "linear"  # of the learning rate after the warm-up
+    schedule: Literal["linear", "constant"] = "linear"  # learning rate schedule after the warm-up
     epochs: int = 6
     batch_size: int = 16
     patience: int = 3  # epochs without a better dev figure before training stops; 0: never
-    measure: Literal["spearman", "pearson", "mse"] = "spearman"  # chooses the epoch to keep
+    measure: Literal["spearman", "pearson", "mse"] = "spearman"  # figure that selects the epoch to keep
     frozen_layers: int = 0  # of the backbone, from the bottom; if any, its embeddings too
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 0

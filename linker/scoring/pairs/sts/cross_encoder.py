@@ -1,7 +1,7 @@
 """The Cross-BERT-GRU maps a pair of sentences, read together, to a distribution over the grades 0–5.
 
 [CLS] s1 [SEP] s2 [SEP] → BERT → GRU → masked mean ⊕ masked max → dropout → linear → softmax. With `siamese`
-the same BERT also reads the sentences separately: their cosine sets the prior distribution that the rest corrects,
+the same BERT also reads the sentences separately: their cosine sets the prior distribution that the head corrects,
 and |u − v| and u·v join the pooled states (Reimers & Gurevych, EMNLP 2019).
 """
 
@@ -26,7 +26,7 @@ Tokens = dict[str, Tensor]  # ids and masks, int64 [B, L]
 
 
 class ResetBeforeGru(nn.Module):
-    """One layer, one direction, beginning at the zero state.
+    """A single unidirectional layer with a zero initial state.
 
     With σ the logistic function, per step t (Cho et al. 2014, equations 5 to 8):
     r = σ(W_r x_t + U_r h_{t−1} + b_r), z = σ(W_z x_t + U_z h_{t−1} + b_z),
@@ -34,7 +34,7 @@ class ResetBeforeGru(nn.Module):
     """
 
     def __init__(self, dim: int, hidden: int) -> None:
-        """`dim` is the size of an input, `hidden` that of the state; weights are uniform in ±1/√hidden, as in torch."""
+        """`dim` is the input size, `hidden` the state size; weights are uniform in ±1/√hidden, as in torch."""
         super().__init__()
         self.inputs = nn.Linear(dim, 3 * hidden)  # W_r, W_z, W and the biases
         self.gates = nn.Linear(hidden, 2 * hidden, bias=False)  # U_r, U_z
@@ -60,9 +60,9 @@ class ResetBeforeGru(nn.Module):
 
 
 def masked_pool(states: Tensor, mask: Tensor) -> Tensor:
-    """Return mean ⊕ max of `states` [B, L, H] over the places where `mask`, bool [B, L], is True: [B, 2H].
+    """Return mean ⊕ max of `states` [B, L, H] over the positions where `mask`, bool [B, L], is True: [B, 2H].
 
-    A row without such a place is all zeros.
+    A row without such a position is all zeros.
     """
     inside = mask[..., None]
     mean = (states * inside).sum(1) / inside.sum(1).clamp(min=1)
@@ -90,8 +90,8 @@ class CrossBertGru(nn.Module):
     def forward(self, cross: Tokens, apart: Sequence[tuple[Tokens, list[int]]] = ()) -> Tensor:
         """Return the logits [B, 6] of a batch of pairs, read together and, if siamese, separately.
 
-        `apart` holds, for the first and the second texts, the tokens of the distinct texts and the row of each
-        pair's text among them.
+        `apart` holds, for the first and the second texts, the tokens of the distinct texts and the row of each pair's
+        text in them.
         """
         states, _ = self.gru(self._states(cross))
         pooled = masked_pool(states, self._pooled_places(cross))
@@ -138,11 +138,11 @@ class CrossEncoder(PairScorer):
         return cls(config, backbone, module)
 
     def describe(self) -> dict[str, Any]:
-        """Return what decides the scores, apart from weights and tokenizer."""
+        """Return the settings that determine the scores, apart from weights and tokenizer."""
         return {"backbone": self.backbone.name, "model": asdict(self.config)}
 
     def logits(self, pairs: Sequence[Texts]) -> Tensor:
-        """Return the logits [B, 6] of one batch, with gradients where torch records them."""
+        """Return the logits [B, 6] of one batch, with gradients if torch records them."""
         first, second = [p[0] for p in pairs], [p[1] for p in pairs]
         read, limit = self.backbone.tokens, self.config.max_length
         apart = [self._apart(side) for side in (first, second)] if self.config.siamese else []
@@ -152,7 +152,7 @@ class CrossEncoder(PairScorer):
         return logits
 
     def _apart(self, texts: Sequence[str]) -> tuple[Tokens, list[int]]:
-        """Return the tokens of the distinct texts and each text's row: a query is read once for all candidates."""
+        """Return the tokens of the distinct texts and each text's row: a query is encoded once for all candidates."""
         row = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         return self.backbone.tokens(list(row), None, self.config.max_length), [row[text] for text in texts]
 

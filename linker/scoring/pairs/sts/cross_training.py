@@ -1,4 +1,4 @@
-"""Training of the Cross-BERT-GRU: discriminative learning rates, warm-up, and the best epoch on dev is kept."""
+"""Training of the Cross-BERT-GRU: discriminative learning rates, warm-up, and selection of the best epoch on dev."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from linker.scoring.pairs.sts.scorer import (
 from linker.scoring.pairs.translate import Translator, back_translate
 from linker.training.schedule import learning_rate_scale, parameter_groups, scale_rates
 
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of a head's correction of the cosine
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # shares tried for a head's correction of the cosine
 
 
 @dataclass(frozen=True, slots=True)
 class FitReport:
-    """How training ended: the epochs done, the epoch that was kept, and its dev figures (empty without dev pairs)."""
+    """The result of training: epochs run, the epoch kept, and its dev figures (empty without dev pairs)."""
 
     epochs: int
     kept: int
@@ -55,8 +55,8 @@ def train(
 ) -> FitReport:
     """Train an encoder in place on graded pairs and keep the best epoch on dev; without dev pairs, the last one.
 
-    Epoch 0, the untrained model, takes part: a siamese one then ranks by the cosine. `log` receives one JSON line per
-    epoch. Raises LinkerError if the loss is not finite, or where `frozen_layers` exceeds the backbone's layers;
+    Epoch 0, the untrained model, is a candidate: a siamese model then ranks by the cosine. `log` receives one JSON
+    line per epoch. Raises LinkerError if the loss is not finite, or if `frozen_layers` exceeds the backbone's layers;
     InputError if a pair has no grade.
     """
     return _CrossTrainer(encoder, pairs, dev, config, log).run()
@@ -89,7 +89,7 @@ class _CrossTrainer:
         self.step = 0
 
     def run(self) -> FitReport:
-        """Train; the encoder ends with the weights of the best epoch."""
+        """Train, leaving the encoder with the weights of the best epoch."""
         module, config = self.encoder.module, self.config
         if self.encoder.head.prior is not None:
             fit_prior(self.encoder, [p.texts for p in self.pairs], self.gold)
@@ -156,8 +156,8 @@ class _CrossTrainer:
 def loss_of(logits: Tensor, gold: Float64Array, loss: Loss) -> Tensor:
     """Return the loss, a scalar, of logits [B, 6] against grades, float64 [B].
 
-    Cross-entropy with the nearest grade or with the label split between two grades, the squared error of the expected
-    grade, or the sum of the last two.
+    It is cross-entropy with the nearest grade or with the label split between two grades, the squared error of the
+    expected grade, or the sum of these two losses.
     """
     if loss == "cross-entropy":
         return functional.cross_entropy(logits, torch.from_numpy(hard_labels(gold)))
@@ -182,10 +182,9 @@ def fit_prior(encoder: PairScorer, pairs: Sequence[tuple[str, str]], gold: Float
 
 
 def mix(encoder: PairScorer, dev: Sequence[Pair], config: StsConfig) -> dict[str, float]:
-    """Scale the head's correction of the cosine by the share that is best on dev; return the figures there.
+    """Scale the head's correction of the cosine by the share that is best on dev; return its dev figures.
 
-    The logits are then (1 − share) · those of the cosine + share · those of the whole model. Of equal shares, the
-    smallest is kept.
+    The logits are then (1 − share) · the cosine's logits + share · the whole model's. Ties go to the smallest share.
     """
     weight, bias = encoder.head.linear.weight, encoder.head.linear.bias
     whole = weight.detach().clone(), bias.detach().clone()
@@ -214,7 +213,7 @@ def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str,
     """Return Spearman (average ranks), Pearson and MSE of the predictions against `gold` [n] / 5, and the accuracy.
 
     Predictions are the expected grades and (suffix `_argmax`) the likeliest grades of `probabilities` [n, 6]. The
-    accuracy is the share of pairs whose likeliest grade is the nearest to their score.
+    accuracy is the share of pairs whose likeliest grade is the one nearest to their score.
     """
     similarities = np.asarray(gold, np.float64) / TOP
     result = {}
@@ -227,7 +226,7 @@ def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str,
 
 
 def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: str) -> list[Pair]:
-    """Return the pairs that back-translation adds, each sentence replaced by its back-translation where usable.
+    """Return the pairs that back-translation adds, with each sentence replaced by its usable back-translation.
 
     The label is copied. A pair with no usable back-translation adds nothing.
     """
@@ -243,8 +242,8 @@ def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: s
 def split_dev(pairs: Sequence[Pair], share: float, seed: int) -> tuple[list[Pair], list[Pair]]:
     """Hold out a random share of the pairs as dev, by item; return the rest and the dev pairs, both in their order.
 
-    No text or id of a dev pair is in the rest: a pair of several languages stands under one id, and a sentence in many
-    pairs. Dev has at most the share, and less where the items do not fit it. Raises InputError if none does.
+    No text or id of a dev pair is in the rest: a pair in several languages has one id, and a sentence may be in many
+    pairs. Dev has at most the share, or less if the items do not fit it exactly. Raises InputError if none fits.
     """
     size, dev = round(share * len(pairs)), set[int]()
     items = groups(pairs)
@@ -268,7 +267,7 @@ def _merit(figures: dict[str, float], config: StsConfig) -> float:
 
 
 def _batches(pairs: Sequence[Pair], size: int, rng: np.random.Generator) -> list[list[int]]:
-    """Return an epoch's batches of rows, random, but with pairs of similar length in the same batch."""
+    """Return an epoch's random batches of rows, with pairs of similar length in the same batch."""
     order = rng.permutation(len(pairs)).tolist()
     batches: list[list[int]] = []
     for start in range(0, len(order), 8 * size):

@@ -1,4 +1,4 @@
-"""Evidence of likeness next to a head: cosines of encoders, word alignment, character n-grams, words, numbers."""
+"""Evidence of similarity besides a head: cosines of encoders, word alignment, character n-grams, words, numbers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 NGRAMS = (2, 3, 4)
 SURFACE = ("n-grams", "words", "numbers", "lengths")
-ALIGNED = ("alignment", "weakest word")  # by the first encoder
+ALIGNED = ("alignment", "weakest word")  # columns from the first encoder
 
 
 class Vectors(Protocol):
-    """What holds the vectors of texts."""
+    """A mapping from texts to vectors."""
 
     def __getitem__(self, text: str) -> Float32Array:
         """Return the vector of a text, float32 [d], L2-normalised."""
@@ -60,7 +60,7 @@ def names(encoders: Sequence[str]) -> tuple[str, ...]:
 def evidence(pairs: Sequence[Texts], encoders: Mapping[str, Remembered]) -> Float64Array:
     """Return the evidence of each pair, float64 [n, f], with the columns that `names` names.
 
-    Words are aligned by the vectors of the first encoder: choose one that is quick.
+    Words are aligned by the vectors of the first encoder: choose a fast one.
     """
     vectors = list(encoders.values())
     for one in vectors:
@@ -84,7 +84,7 @@ def products(pairs: Sequence[Texts], encoders: Mapping[str, Remembered]) -> Floa
 
 
 def surface(first: str, second: str) -> tuple[float, float, float, float]:
-    """Return the cosines of character n-grams and of words, the share of common numbers, and the ratio of lengths."""
+    """Return the cosines of character n-grams and of words, the share of shared numbers, and the ratio of lengths."""
     a, b = words(first), words(second)
     numbers = {*NUMBER.findall(first)}, {*NUMBER.findall(second)}
     every = numbers[0] | numbers[1]
@@ -97,7 +97,7 @@ def surface(first: str, second: str) -> tuple[float, float, float, float]:
 
 
 def alignment(first: str, second: str, vectors: Vectors) -> tuple[float, float]:
-    """Return the word alignment of both texts, and the alignment of the word that fits worst.
+    """Return the word alignment of both texts, and the alignment of the worst-aligned word.
 
     A word is aligned with the other text's most similar word; the alignment is the mean cosine of all words of both
     texts, as in the greedy matching of Rus & Lintean (2012) and BERTScore, here over single words. A text without

@@ -1,8 +1,8 @@
-"""The frozen-feature variant: the vectors of an encoder that is not trained, and a small trained head over a pair.
+"""The frozen-feature variant: vectors from a frozen encoder, and a small trained head over a pair.
 
 Each text is encoded separately and only once. A matrix that starts as the identity maps the vectors, which are then
 L2-normalised to u and v; |u − v| ⊕ u·v and the cosine are the features, as in the Cross-BERT-GRU. It trains in
-seconds, and sees of the word order only what the encoder's vectors hold.
+seconds, and knows word order only through the encoder's vectors.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FrozenHead(nn.Module):
 
 
 class FrozenScorer(PairScorer):
-    """A frozen encoder with a trained head; the vector of each text is computed once and kept."""
+    """A frozen encoder with a trained head; the vector of each text is computed once and cached."""
 
     module: FrozenHead
 
@@ -52,7 +52,7 @@ class FrozenScorer(PairScorer):
         self._vectors: dict[str, Tensor] = {}
 
     def describe(self) -> dict[str, Any]:
-        """Return what decides the scores, apart from the weights."""
+        """Return the settings that determine the scores, apart from the weights."""
         model = {"dim": self.encoder.dim, "dropout": self.dropout, "fingerprint": self.encoder.fingerprint}
         return {"backbone": self.name, "model": model}
 

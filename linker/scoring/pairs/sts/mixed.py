@@ -1,7 +1,7 @@
-"""The mixed variant: a regression over the cosines of encoders, a word alignment, and what both texts write.
+"""The mixed variant: a regression over the cosines of encoders, a word alignment, and surface features.
 
-It trains in seconds once the encoders have read the texts, and knows no word order. Its distribution over the grades
-is a bell curve around the predicted grade, as wide as the regression errs on held-out pairs.
+It trains in seconds once the texts are encoded, and ignores word order. Its distribution over the grades is a bell
+curve around the predicted grade, as wide as the regression's error on held-out pairs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MixedHead(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """A regression to try: with the products of vectors among its evidence or not, and its penalty."""
+    """A candidate regression: whether its evidence includes products of vectors, and its penalty."""
 
     products: bool
     penalty: float
@@ -56,10 +56,10 @@ class Regression:
     def fit(
         self, found: Float64Array, gold: Float64Array, cosines: Sequence[int]
     ) -> tuple[Float64Array, float]:
-        """Return the weights [f] and the offset for evidence [n, f] and grades [n]; `cosines` are columns of encoders.
+        """Return the weights [f] and the offset for evidence [n, f] and grades [n]; `cosines` are encoders' columns.
 
-        Measures of likeness can only raise a grade, and the penalty draws the weights towards a regression over the
-        encoders' cosines alone: both carry over to other kinds of pairs.
+        Similarity measures can only raise a grade, and the penalty shrinks the weights towards a regression over the
+        encoders' cosines alone: both generalise to other kinds of pairs.
         """
         if self.products:
             return ridge(found, gold, self.penalty)
@@ -73,12 +73,12 @@ CHOICES = (
 
 
 class MixedScorer(PairScorer):
-    """Encoders that are not trained, and the regression over their evidence; the first one's cosine is `cosines`."""
+    """Frozen encoders, and the regression over their evidence; `cosines` come from the first encoder."""
 
     module: MixedHead
 
     def __init__(self, encoders: Mapping[str, Encoder], *, with_products: bool = False) -> None:
-        """`encoders` are by the names or paths by which `load_encoder` finds them again; the first aligns words."""
+        """`encoders` are keyed by the names or paths for `load_encoder`; the first aligns words."""
         self.encoders = {name: Remembered(encoder) for name, encoder in encoders.items()}
         self.columns = names(list(encoders))
         self._cosines = [self.columns.index(f"cosine of {name}") for name in encoders]
@@ -91,7 +91,7 @@ class MixedScorer(PairScorer):
         self.module.eval()
 
     def describe(self) -> dict[str, Any]:
-        """Return what decides the scores, apart from the weights."""
+        """Return the settings that determine the scores, apart from the weights."""
         prints = {name: vectors.encoder.fingerprint for name, vectors in self.encoders.items()}
         model = {"encoders": prints, "columns": self.columns, "products": self.with_products}
         return {"backbone": ",".join(self.encoders), "model": model}
@@ -108,8 +108,8 @@ class MixedScorer(PairScorer):
     def fit(self, pairs: Sequence[Pair], dev: Sequence[Pair] = (), seed: int = 0) -> Regression:
         """Fit every regression of `CHOICES`, keep the one with the least squared error on held-out pairs, return it.
 
-        Held out are `dev` or, without them, the pairs of one fold at a time; an item is in one fold. Raises InputError
-        where a pair has no grade, or where there is only one item to divide into folds.
+        The held-out pairs are `dev` or, without it, one fold at a time; an item is in one fold. Raises InputError if
+        a pair has no grade, or if there is only one item to divide into folds.
         """
         gold, held = np.array(golds(pairs)), np.array(golds(dev))
         fold = folds_of(pairs, FOLDS, seed)
@@ -144,7 +144,7 @@ class MixedScorer(PairScorer):
         return np.hstack([found, products(pairs, self.encoders)]) if with_products else found
 
     def _fold_error(self, choice: Regression, found: Float64Array, gold: Float64Array, fold: Any) -> float:
-        """Return the mean squared error of the grades that are predicted out of fold."""
+        """Return the mean squared error of out-of-fold grades."""
         predicted = np.empty(len(gold))
         for number in np.unique(fold):
             rest = fold != number
@@ -156,12 +156,12 @@ class MixedScorer(PairScorer):
 def ridge(found: Float64Array, gold: Float64Array, penalty: float) -> tuple[Float64Array, float]:
     """Return the weights [f] and the offset that minimise Σ (found·w + b − gold)² + penalty · Σ (σ_j w_j)².
 
-    `found` is [n, f], `gold` [n]; σ_j is the deviation of a column, so that its unit does not matter. A constant column
-    has weight 0.
+    `found` is [n, f], `gold` [n]; σ_j is the standard deviation of a column, so that its unit does not matter. A
+    constant column has weight 0.
     """
     standard, scale = _standardised(found)
     centred = gold - gold.mean()
-    if len(gold) < found.shape[1]:  # the same by the kernel of the pairs, which is smaller
+    if len(gold) < found.shape[1]:  # dual form: the n × n kernel is smaller
         kernel = standard @ standard.T + penalty * np.eye(len(gold))
         weights = standard.T @ np.linalg.solve(kernel, centred) / scale
     else:
@@ -173,9 +173,10 @@ def ridge(found: Float64Array, gold: Float64Array, penalty: float) -> tuple[Floa
 def positive_ridge(
     found: Float64Array, gold: Float64Array, penalty: float, free: Sequence[int] = ()
 ) -> tuple[Float64Array, float]:
-    """Return what `ridge` returns, with the least loss among weights that are not negative.
+    """Return the same as `ridge`, minimised over non-negative weights.
 
-    The columns `free` have no penalty: the larger it is, the nearer the weights are to a regression over these alone.
+    The columns `free` have no penalty: the larger the penalty, the closer the weights are to a regression on these
+    alone.
     """
     standard, scale = _standardised(found)
     size = found.shape[1]
@@ -187,7 +188,7 @@ def positive_ridge(
 
 
 def _standardised(found: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return the columns with mean 0 and deviation 1, constant ones 0, and the deviations (1 for constant ones)."""
+    """Return the columns with mean 0 and deviation 1 (constant ones: 0), and the deviations (constant ones: 1)."""
     deviation = found.std(axis=0)
     varies = deviation > 1e-9
     scale = np.where(varies, deviation, 1.0)

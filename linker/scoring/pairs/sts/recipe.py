@@ -41,7 +41,7 @@ Log = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What to train and how: the settings, a backbone or a model to start from (`init`), and back-translation."""
+    """A training recipe: the settings, a backbone or a model to start from (`init`), and back-translation."""
 
     config: StsConfig
     backbone: str = "minilm"
@@ -57,7 +57,8 @@ def configure(preset: str, overrides: Sequence[str]) -> StsConfig:
 
 
 def new_scorer(recipe: Recipe) -> PairScorer:
-    """Return the scorer to train. Raises InputError if backbone or model is not available or has other settings."""
+    """Return the scorer to train. Raises InputError if the backbone or model is not available or has other
+    settings."""
     config = recipe.config
     if recipe.init:
         scorer = load(recipe.init)
@@ -77,7 +78,7 @@ def new_scorer(recipe: Recipe) -> PairScorer:
 def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) -> tuple[PairScorer, FitReport]:
     """Train a scorer on pairs and, with a translator, their back-translations; keep the best epoch on dev.
 
-    Raises InputError as `new_scorer` does; LinkerError if the loss is not finite.
+    Raises InputError like `new_scorer`; LinkerError if the loss is not finite.
     """
     scorer = new_scorer(recipe)
     more: list[Pair] = []
@@ -97,7 +98,7 @@ def fit(recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], log: Log) ->
 def train_and_save(
     recipe: Recipe, pairs: Sequence[Pair], dev: Sequence[Pair], out: Path, log: Log
 ) -> FitReport:
-    """Train a scorer, as `fit` does, and write its folder. Raises InputError, before the training, as `save` does."""
+    """Train a scorer, as `fit` does, and write its folder. Raises the InputErrors of `save` before training."""
     check_free(out)
     scorer, report = fit(recipe, pairs, dev, log)
     dev_line = ", ".join(f"{name} {value:.4f}" for name, value in report.dev.items()) or "none"
@@ -117,9 +118,10 @@ def prediction_lines(scorer: PairScorer, pairs: Sequence[Pair], batch_size: int)
 
 
 def cross_validate(recipe: Recipe, pairs: Sequence[Pair], folds: int, log: Log) -> dict[str, Any]:
-    """Return the figures of out-of-fold predictions; in each fold, a tenth of the training pairs chooses the epoch.
+    """Return the figures of out-of-fold predictions; a tenth of each fold's training pairs selects the epoch.
 
-    Pairs that share a text or an id are in one fold. Raises InputError if there are fewer than two pairs per fold.
+    Pairs that share a text or an id are in the same fold. Raises InputError if there are fewer than two pairs per
+    fold.
     """
     if len(pairs) < 2 * folds:
         raise InputError(f"{len(pairs)} pairs are too few for {folds} folds: lower `folds`")

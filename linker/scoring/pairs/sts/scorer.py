@@ -21,12 +21,12 @@ BATCH = 32
 
 
 def hard_labels(gold: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the nearest grade 0–5 of each score: `gold` [n] to int64 [n]; a half rounds up."""
+    """Return the grade 0–5 nearest to each score: `gold` [n] to int64 [n]; halves round up."""
     return np.clip(np.floor(np.asarray(gold, np.float64) + 0.5), 0, GRADES - 1).astype(np.int64)
 
 
 def soft_labels(gold: npt.ArrayLike) -> Float32Array:
-    """Split each score of `gold` [n] between its neighbouring grades, float32 [n, 6], so that its mean is the score."""
+    """Split each score of `gold` [n] between its neighbouring grades, float32 [n, 6]; the mean is the score."""
     y = np.clip(np.asarray(gold, np.float64), 0, GRADES - 1)
     distance = np.abs(y[:, None] - np.arange(GRADES))
     return np.asarray(np.maximum(0, 1 - distance), np.float32)
@@ -48,7 +48,7 @@ class GradeHead(nn.Module):
     def __init__(self, size: int, *, prior: bool) -> None:
         super().__init__()
         self.linear = nn.Linear(size, GRADES)
-        # Slope and offset of the grade that a cosine predicts, and the log of the precision of that prediction.
+        # Slope and offset of the grade predicted from a cosine, and the log precision of that prediction.
         self.prior = nn.Parameter(torch.tensor([TOP, 0.0, 0.0])) if prior else None
         if prior:
             nn.init.zeros_(self.linear.weight)
@@ -67,14 +67,14 @@ class GradeHead(nn.Module):
 
 
 class PairScorer(abc.ABC):
-    """A trainable scorer of pairs of texts; `module` holds all its weights, those of `head` included."""
+    """A trainable scorer of pairs of texts; `module` holds all its weights, including those of `head`."""
 
     module: nn.Module
     head: GradeHead
 
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return what decides the scores, apart from weights and tokenizer."""
+        """Return the settings that determine the scores, apart from weights and tokenizer."""
 
     @abc.abstractmethod
     def logits(self, pairs: Sequence[Texts]) -> Tensor:

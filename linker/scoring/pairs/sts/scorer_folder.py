@@ -1,6 +1,6 @@
 """A pair scorer as a folder: model.safetensors, config.json, backbone/ (configuration, tokenizer) and a model card.
 
-The folder of the frozen-feature variant holds the head alone and names the encoder, which is checked on loading.
+The folder of the frozen-feature variant holds only the head and names the encoder, which is checked on loading.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FORMATS = {
 
 
 def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
-    """Write a model, replacing an earlier scorer as a whole; `notes` go into the model card.
+    """Write a model, replacing an earlier scorer completely; `notes` go into the model card.
 
     Raises InputError if the folder holds anything but a scorer.
     """
@@ -66,7 +66,7 @@ def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raise InputError if `save` would refuse a folder: where it holds anything but a scorer."""
+    """Raise InputError if `save` would refuse a folder because it holds anything but a scorer."""
     check_replaceable(folder, FORMATS, KIND)
 
 
@@ -92,7 +92,7 @@ def load(folder: Path) -> PairScorer:
 def _cross(settings: dict[str, Any], folder: Path) -> PairScorer:
     config = configured(CrossConfig, settings["model"], folder / CONFIG)
     name, limit = str(settings["backbone"]), within("limit", settings["limit"], folder / CONFIG)
-    with torch.device("meta"):  # allocates nothing before the shapes of the weights are checked
+    with torch.device("meta"):  # allocates no memory before the weights' shapes are checked
         module = CrossEncoder.new(config, empty_backbone(folder / BACKBONE, name, limit)).module
     check_shapes(folder / WEIGHTS, shapes_of(module))
     return CrossEncoder.new(config, empty_backbone(folder / BACKBONE, name, limit))
@@ -116,7 +116,7 @@ def _mixed(settings: dict[str, Any], folder: Path) -> PairScorer:
 
 
 def _encoder(name: str, fingerprint: str) -> Encoder:
-    """Load the encoder of a head. Raises InputError if it is another one than the head was trained on."""
+    """Load the encoder of a head. Raises InputError if the head was trained on another encoder."""
     encoder = load_encoder(name, fetch=False)
     if encoder.fingerprint != fingerprint:
         raise InputError(

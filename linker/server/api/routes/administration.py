@@ -1,4 +1,4 @@
-"""`/v1/indexes/{name}`: create an index in the served folder, delete it, and take or restore its snapshots."""
+"""`/v1/indexes/{name}`: create or delete an index in the served folder, and take or restore its snapshots."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ AnyIndexPath = Annotated[str, InPath(max_length=255, description="Name of the in
 
 
 class IndexSettings(Model):
-    """How an index reads texts, which stays as it is; it ranks them by BM25."""
+    """How an index analyses texts (fixed once created); it ranks them by BM25."""
 
     language: str = Field(
         "english", description=f"Language of the stemmer: {', '.join(LANGUAGES)}.", examples=["german"]
@@ -66,7 +66,7 @@ EXAMPLES = examples(german={"language": "german"}, posts={"tokenizer": "posts"})
     dependencies=[require("read")],
 )
 async def read(name: AnyIndexPath, service: InService) -> Response:
-    """Return size and settings of an index."""
+    """Return the size and settings of an index."""
     served = service.served(name)
     return json(await served.run(lambda: describe(served)))
 
@@ -84,7 +84,7 @@ async def create(
 ) -> Response:
     """Create an empty index in the served folder, to which documents are added afterwards.
 
-    One with an encoder is built by `linker index build`, or restored from a snapshot.
+    An index with an encoder is built by `linker index build`, or restored from a snapshot.
     """
     return await _made(service, name, lambda out: building.create(out, **body.model_dump()))
 
@@ -98,7 +98,7 @@ async def create(
     dependencies=[require("admin")],
 )
 async def delete(name: IndexPath, service: InService) -> Response:
-    """Delete an index that this service created or restored; any other one is deleted by the command line alone."""
+    """Delete an index that this service created or restored; any other can be deleted only on the command line."""
     async with service.administering:
         directory = service.served(name).engine.directory
         if Address.of(directory) or not (directory / MARK).is_file() or directory.parent != _folder(service):
@@ -112,7 +112,7 @@ async def delete(name: IndexPath, service: InService) -> Response:
             service.forget(name)
             drop(directory)
             (directory / MARK).unlink()
-            with contextlib.suppress(OSError):  # not empty: what is not ours stays
+            with contextlib.suppress(OSError):  # not empty: files that are not ours stay
                 directory.rmdir()
 
         await run_in_threadpool(dropped)
@@ -127,7 +127,7 @@ async def delete(name: IndexPath, service: InService) -> Response:
     dependencies=[require("admin")],
 )
 async def snapshot(name: AnyIndexPath, service: InService) -> Response:
-    """Return the last commit as an archive, as `linker index backup` does; changes go on meanwhile."""
+    """Return the last commit as an archive, as `linker index backup` does; changes may continue meanwhile."""
     directory = service.served(name).engine.directory
     if Address.of(directory):
         raise ProblemError(
@@ -189,7 +189,8 @@ async def restore(name: IndexPath, request: Request, service: InService) -> Resp
 
 
 async def _made(service: Service, name: str, make: Callable[[Path], object]) -> Response:
-    """Make the directory of a new index, serve it and describe it. Raises ProblemError (409) where it cannot be."""
+    """Make the directory of a new index, serve it and describe it. Raises ProblemError (409) if that is
+    impossible."""
     async with service.administering:
         directory = _folder(service) / name
         if name in service.indexes or directory.exists():
@@ -205,7 +206,7 @@ async def _made(service: Service, name: str, make: Callable[[Path], object]) -> 
 
 
 def _folder(service: Service) -> Path:
-    """Return the folder of the served indexes. Raises ProblemError (409) where there is none, or there are workers."""
+    """Return the folder of the served indexes. Raises ProblemError (409) if there is none, or there are workers."""
     config = service.config
     if config.jobs_folder is not None:
         raise ProblemError(
@@ -222,7 +223,7 @@ def _folder(service: Service) -> Path:
 
 @contextlib.contextmanager
 def _refused(directory: Path, name: str, status: int, code: str) -> Iterator[None]:
-    """Say the name of an index in errors, and not where it lies."""
+    """Give the name of an index in errors instead of its path."""
     try:
         yield
     except IndexesError as e:

@@ -1,4 +1,4 @@
-"""What the routes share: the service, the index that a request names, and how answers are written and described."""
+"""Shared by the routes: the service, the index that a request names, and how answers are written and described."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Model(BaseModel):
 
 
 def _few(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a mapping that is read quickly. Raises ValueError."""
+    """Return a mapping if it is small enough to be read quickly. Raises ValueError."""
     count, left = 0, list[Any]([value])
     while left:
         each = left.pop()
@@ -107,26 +107,26 @@ def problems(*more: int, always: tuple[int, ...] = ALWAYS) -> dict[int | str, di
 
 
 class _StrictRequest(Request):
-    """A request whose JSON is read by orjson: halves of characters, NaN and a thousand levels are not JSON."""
+    """A request whose JSON is parsed by orjson: lone surrogates, NaN and a thousand levels are not JSON."""
 
-    short: Any = None  # what stands for the JSON of a large body
+    short: Any = None  # a short form of a large body's JSON
 
     async def json(self) -> Any:
         return orjson.loads(await self.body()) if self.short is None else self.short
 
 
 def check_json(request: Request) -> None:
-    """Raise ProblemError (415) where a body is not sent as JSON."""
+    """Raise ProblemError (415) if a body is not sent as JSON."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise ProblemError(415, "send the body as application/json", "unsupported-media-type")
 
 
 class StrictRoute(APIRoute):
-    """A route that takes JSON as application/json only: a form of another site cannot send that."""
+    """A route that accepts JSON only as application/json, which another site's form cannot send."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
+        """Return the handler of a request."""
         handle, takes_json = super().get_route_handler(), self.body_field is not None
 
         async def strict(request: Request) -> Response:
@@ -139,9 +139,9 @@ class StrictRoute(APIRoute):
         return strict
 
     async def _read_large(self, request: _StrictRequest) -> None:
-        """Raise RequestValidationError if a large body does not fit, before this process reads it.
+        """Raise RequestValidationError if a large body is invalid, before this process reads it.
 
-        One that is for a job is not read here at all: `state.spec` is what the job gets.
+        A job's body is not read here at all: the job gets `state.spec`.
         """
         body = await request.body()
         if len(body) > children.LARGE:
@@ -162,12 +162,12 @@ def routes(tag: str) -> APIRouter:
 
 
 def examples(**by_name: Any) -> dict[str, Any]:
-    """Return requests, by name, as `Body(openapi_examples=…)` takes them; each works on a test's index."""
+    """Return requests by name, for `Body(openapi_examples=…)`; each works on a test's index."""
     return {name: {"summary": name.replace("_", " "), "value": value} for name, value in by_name.items()}
 
 
 def answered(example: Any, description: str = "") -> dict[str, Any]:
-    """Return the description of an answer that succeeded, with an example."""
+    """Return the description of a successful answer, with an example."""
     return {
         "description": description or "It succeeded.",
         "content": {"application/json": {"example": example}},
@@ -175,7 +175,7 @@ def answered(example: Any, description: str = "") -> dict[str, Any]:
 
 
 def json(content: Any, status: int = 200) -> Response:
-    """Return a value as a response of JSON; NaN becomes null."""
+    """Return a value as a JSON response; NaN becomes null."""
     return Response(
         orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), status, media_type="application/json"
     )
@@ -187,7 +187,7 @@ async def service_of(request: Request) -> Service:
     return service
 
 
-InService = Annotated[Service, Depends(service_of)]  # async, since FastAPI calls others in a thread
+InService = Annotated[Service, Depends(service_of)]  # async, since FastAPI calls other functions in a thread
 
 
 async def served_of(service: InService, index: IndexQuery = None) -> Served:

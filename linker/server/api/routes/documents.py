@@ -48,7 +48,7 @@ class StoredDocument(Model):
 
 
 class PutResult(Model):
-    """What has become of a document."""
+    """The outcome for a document."""
 
     id: str
     created: bool = Field(description="False where it replaced a document.")
@@ -63,7 +63,7 @@ class UnusedLine(Model):
 
 
 class BulkReport(Model):
-    """What has become of the lines."""
+    """The outcome for the lines."""
 
     index: str
     lines: int = Field(description="Lines that were read.")
@@ -113,7 +113,7 @@ async def put(
     body: Annotated[DocumentBody, Body(openapi_examples=EXAMPLES)],
     served: InIndex,
 ) -> Response:
-    """Store a document, in one commit with others that are stored at the same time; see also `documents:bulk`."""
+    """Store a document, in one commit with others stored at the same time; see also `documents:bulk`."""
     created = await served.put(_document(id, body))
     generation = served.engine.collection.manifest.generation
     return json({"id": id, "created": created, "generation": generation}, 201 if created else 200)
@@ -128,7 +128,7 @@ async def put(
     dependencies=[require("write")],
 )
 async def delete(id: DocumentId, served: InIndex) -> Response:
-    """Delete a document, in one commit with others that are changed at the same time."""
+    """Delete a document, in one commit with others changed at the same time."""
     await served.delete(check_id(id))
     return Response(status_code=204)
 
@@ -177,7 +177,7 @@ async def bulk(
         problem = problem_of(error)
         if problem.status_code == 500:
             raise
-        async for _ in stream:  # a client that still sends would not read the answer
+        async for _ in stream:  # a client that is still sending would not read the answer
             pass
         problem.more["report"] = task.report.to_json()
         raise problem from error

@@ -66,7 +66,7 @@ class Embedding(Model):
 
 
 class Usage(Model):
-    """How much was encoded; words are counted in place of tokens, which each encoder counts in its own way."""
+    """The amount encoded; words are counted instead of tokens, which each encoder counts differently."""
 
     prompt_tokens: int
     total_tokens: int
@@ -100,8 +100,7 @@ class ModelList(Model):
 def with_encoder(service: Service, model: str | None) -> Served:
     """Return the index whose encoder `model` names, by the index's name or the encoder's.
 
-    Without `model`, it is the only one that has an encoder. Raises ProblemError if there is none, or several are
-    meant.
+    Without `model`, it is the only one with an encoder. Raises ProblemError if there is none, or several match.
     """
     found = {name: served for name, served in service.indexes.items() if _encoder_name(served)}
     if not found:
@@ -122,7 +121,7 @@ def with_encoder(service: Service, model: str | None) -> Served:
 
 
 def _refusal(status: int, detail: str, code: str) -> ProblemError:
-    """Return a problem whose text is also where clients of OpenAI and Cohere look for it."""
+    """Return a problem with its text also where OpenAI and Cohere clients look for it."""
     return ProblemError(status, detail, code, message=detail)
 
 
@@ -153,7 +152,7 @@ ANSWER = {
 async def embeddings(
     request: Annotated[EmbeddingRequest, Body(openapi_examples=EXAMPLES)], service: InService
 ) -> Response:
-    """Return the vectors of texts by an index's encoder; clients of OpenAI's API work with the base `…/v1`."""
+    """Return the vectors of texts from an index's encoder; OpenAI API clients work with the base `…/v1`."""
     served = with_encoder(service, request.model)
 
     parts = await served.each(served.engine.embed, request.texts)

@@ -72,7 +72,7 @@ BODY = {
 async def evaluate_runs(request: Request, service: InService) -> Response:
     """Return the measures of each run; nothing is stored."""
     check_json(request)
-    body = await request.body()  # read there: half a second of the event loop would be everybody's
+    body = await request.body()  # parsed there: half a second of blocked event loop would affect everybody
     if len(body) <= evaluating.SMALL:
         found = await service.heavy.run(lambda: evaluating.answer(body))
     else:

@@ -1,4 +1,4 @@
-"""`GET /v1/indexes`: what can be searched."""
+"""`GET /v1/indexes`: the searchable indexes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def indexes(service: InService) -> Response:
 
 
 def describe(served: Served) -> dict[str, Any]:
-    """Return what a client may know of an index."""
+    """Return the facts about an index that a client may know."""
     served.engine.refresh()
     collection = served.engine.collection
     manifest = collection.manifest

@@ -1,4 +1,4 @@
-"""`/v1/jobs` says how far jobs are, gives results and ends them."""
+"""`/v1/jobs` reports the progress of jobs, returns results and ends jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JobId = Annotated[str, Path(max_length=100, description="Id of the job.")]
 
 
 class JobProgress(Model):
-    """What a job does now."""
+    """The current step of a job."""
 
     what: str
     done: int
@@ -32,7 +32,7 @@ class JobProgress(Model):
 
 
 class JobDescription(Model):
-    """How a job stands."""
+    """The state of a job."""
 
     id: str
     kind: Kind
@@ -44,7 +44,7 @@ class JobDescription(Model):
 
 
 class JobList(Model):
-    """Jobs, the latest first."""
+    """Jobs, latest first."""
 
     jobs: list[JobDescription]
 
@@ -57,7 +57,7 @@ STARTED = answered(
 
 
 async def submitted(service: Service, kind: Kind, spec: Any, principal: Principal, *used: Served) -> Response:
-    """Start a job that reads the indexes `used`; return the answer that tells how it stands and where to ask."""
+    """Start a job that reads the indexes `used`; return an answer with its state and its address."""
     hidden = {directory: name for served in used for directory, name in served.names.items()}
     job = await asyncio.to_thread(service.jobs.submit, kind, spec, principal, hidden=hidden)
     answer = json(_described(job), 202)
@@ -79,7 +79,7 @@ def _described(job: Standing) -> dict[str, Any]:
     summary="List the jobs",
 )
 async def jobs(service: InService, principal: Reader) -> Response:
-    """Return the jobs of this token, the latest first, without results; all of them to who may do everything."""
+    """Return this token's jobs, latest first, without results; with the scope `admin`, all jobs."""
     return json({"jobs": [*map(_described, await asyncio.to_thread(service.jobs.list, principal))]})
 
 
@@ -90,7 +90,7 @@ async def jobs(service: InService, principal: Reader) -> Response:
     summary="How far a job is, and its result",
 )
 async def job(id: JobId, service: InService, principal: Reader) -> Response:
-    """Return how a job stands and, where it is done, its result; ended jobs are forgotten after an hour."""
+    """Return a job's state and, if it is done, its result; ended jobs are forgotten after an hour."""
     job = await asyncio.to_thread(service.jobs.get, id, principal)
     result = await asyncio.to_thread(service.jobs.result, id) if job.state == "done" else None
     return json(_described(job) | ({"result": orjson.Fragment(result)} if result else {}))
@@ -103,5 +103,5 @@ async def job(id: JobId, service: InService, principal: Reader) -> Response:
     summary="Cancel or forget a job",
 )
 async def cancel(id: JobId, service: InService, principal: Reader) -> Response:
-    """End a job and everything that it has computed; return its last state."""
+    """End a job and discard its results; return its last state."""
     return json(_described(await asyncio.to_thread(service.jobs.forget, id, principal)))

@@ -34,7 +34,7 @@ class DeleteRequest(Model):
 
 
 class DeleteResult(Model):
-    """What has become of the documents."""
+    """The outcome for the documents."""
 
     deleted: int
     missing: list[str] = Field(description="Ids that were not in the index.")

@@ -1,4 +1,4 @@
-"""`POST /v1/rerank` in Cohere's shape and in that of Text Embeddings Inference (TEI): texts ordered for a query."""
+"""`POST /v1/rerank` in the formats of Cohere and Text Embeddings Inference (TEI): texts ranked for a query."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TeiRequest(Model):
 
 
 class CohereResult(Model):
-    """One document's place in the order."""
+    """One document's rank."""
 
     index: int = Field(description="Number of the document in the request, from 0.")
     relevance_score: float = Field(ge=0, le=1, description="Cosine of query and document, at least 0.")
@@ -74,7 +74,7 @@ class CohereAnswer(Model):
 
 
 class TeiRank(Model):
-    """One text's place in the order."""
+    """One text's rank."""
 
     index: int = Field(description="Number of the text in the request, from 0.")
     score: float
@@ -126,7 +126,7 @@ def _texts(request: CohereRequest | TeiRequest) -> Sequence[str | TextDocument]:
 
 
 def _order(scores: Float32Array) -> list[int]:
-    """Return the places of scores, best first; equal ones in their order."""
+    """Return the positions of scores, best first; ties in their order."""
     order: list[int] = np.argsort(-scores, kind="stable").tolist()
     return order
 

@@ -31,7 +31,7 @@ from linker.server.fields import option
 router = routes("search")
 MOST_TEXTS, MOST_K, LONGEST = 1000, 1000, 100_000
 MOST_HITS = 100_000  # of all texts together
-FEW = 100  # hits that are written without a thread
+FEW = 100  # maximum hits serialised without a thread
 
 Text = Annotated[str, Field(max_length=LONGEST)]
 Where = (
@@ -42,7 +42,7 @@ Where = (
 
 
 class SearchRequest(Model):
-    """A text, or several that are searched for together."""
+    """A text, or several searched for together."""
 
     index: IndexName = None
     text: Text | None = Field(None, description="One text.", examples=["floods in Valencia"])
@@ -108,7 +108,7 @@ class Contributions(Model):
 
 
 class Explanation(Model):
-    """Why a document was found, where `explain` asks."""
+    """Why a document was found, if `explain` is set."""
 
     bm25: float | None = Field(
         None, description="Its score by BM25; missing where it shares no term with the text."

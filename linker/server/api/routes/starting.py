@@ -1,4 +1,4 @@
-"""`POST /v1/find`, `group` and `link` start jobs; `jobs` says how far they are."""
+"""`POST /v1/find`, `group` and `link` start jobs; `jobs` reports their progress."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from linker.server.fields import option
 
 router = routes("jobs")
 LONGEST = 100_000  # characters of a text
-MOST_DOCUMENTS = 100_000  # of one side that is sent
+MOST_DOCUMENTS = 100_000  # of one side in the request
 
 Id = Annotated[str, Field(min_length=1, max_length=2000)]
 Condition = Annotated[str, Field(max_length=10_000)]
 
 
 class SeedText(Model):
-    """A text whose links are sought; `document`: its id, where it is a document of the index."""
+    """A text to find links for; `document`: its id, if it is a document of the index."""
 
     id: Id
     text: str = Field(min_length=1, max_length=LONGEST)
@@ -37,7 +37,7 @@ class SeedText(Model):
 
 
 class KnownJudgement(Model):
-    """What is known of a document already."""
+    """A known judgement of a document."""
 
     id: Id
     verdict: Verdict
@@ -45,7 +45,7 @@ class KnownJudgement(Model):
 
 
 class FindRequest(Model):
-    """Seeds, what is known already, and how many documents are wanted."""
+    """Seeds, known judgements, and the number of documents wanted."""
 
     index: IndexName = None
     seeds: list[SeedText] = Field(min_length=1, max_length=10_000)
@@ -73,7 +73,7 @@ class FindRequest(Model):
         return settings
 
     def spec(self) -> dict[str, Any]:
-        """Return what the job reads of it, and the server does not."""
+        """Return the part that the job reads and the server does not."""
         return {
             "seeds": [seed.model_dump() for seed in self.seeds],
             "judgements": [{"seed": j.seed, "id": j.id, "verdict": j.verdict} for j in self.judgements],
@@ -81,7 +81,7 @@ class FindRequest(Model):
 
 
 class Page(Model):
-    """A text that is sent to be linked."""
+    """A text sent for linking."""
 
     id: Id
     text: str = Field(max_length=LONGEST)
@@ -89,7 +89,7 @@ class Page(Model):
 
 
 class LinkSide(Model):
-    """The documents of an index, or texts that are sent, in one language."""
+    """The documents of an index, or texts in the request, in one language."""
 
     language: str | None = Field(
         None, pattern=r"^[A-Za-z]{2,3}$", examples=["fr"],
@@ -140,7 +140,7 @@ class LinkRequest(Model):
 
 
 class GroupRequest(Model):
-    """A corpus, and what is known of pairs of its documents."""
+    """A corpus, and known judgements of pairs of its documents."""
 
     corpus: LinkSide
     same: list[tuple[str, str]] = Field(
@@ -213,7 +213,7 @@ async def find(
     service: InService,
     principal: Reader,
 ) -> Response:
-    """Start to list the documents to read for seeds, best first; judgements are learned from and not stored."""
+    """Start a job that lists the documents to read for seeds, best first; judgements are used but not stored."""
     served = service.served(request.index)
     settings = request.settings()
     await served.run(lambda: served.engine.filter(request.where))
@@ -234,21 +234,21 @@ async def link(
     service: InService,
     principal: Reader,
 ) -> Response:
-    """Start to link each text to what belongs to it in another collection, in one language or two."""
+    """Start a job that links each text to its counterparts in another collection, in one language or two."""
     sides = {"source": request.source, "target": request.target}
     spec, used = _indexes(service, sides)
     return await submitted(service, "link", spec | _given(asked, request), principal, *used)
 
 
 def _indexes(service: Service, sides: Mapping[str, LinkSide]) -> tuple[dict[str, Any], list[Served]]:
-    """Return the directories of the sides that are an index, for the specification of a job, and these indexes."""
+    """Return the directories of the sides that are indexes, for a job's specification, and these indexes."""
     used = {name: service.served(side.index) for name, side in sides.items() if side.documents is None}
     directories = {name: str(served.engine.directory) for name, served in used.items()}
     return {"indexes": directories}, [*used.values()]
 
 
 def _given(asked: Request, request: FindRequest | LinkRequest | GroupRequest) -> dict[str, Any]:
-    """Return what a job gets of a request: of a large one as it was written by the process that has read it."""
+    """Return a job's part of a request: of a large one, as written by the process that has read it."""
     return {"given": getattr(asked.state, "spec", None) or request.spec()}
 
 
@@ -265,6 +265,6 @@ async def group(
     service: InService,
     principal: Reader,
 ) -> Response:
-    """Start to put documents about one story together, and near copies."""
+    """Start a job that groups documents about one story, and near copies."""
     spec, used = _indexes(service, {"corpus": request.corpus})
     return await submitted(service, "group", spec | _given(asked, request), principal, *used)

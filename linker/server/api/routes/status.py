@@ -1,4 +1,4 @@
-"""`/health`, `/ready` and `/metrics`: for whoever looks after the service."""
+"""`/health`, `/ready` and `/metrics`: for operators of the service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ router = routes("status")
 
 
 class Status(Model):
-    """That all is well."""
+    """The service is well."""
 
     status: str
 
@@ -22,7 +22,7 @@ class Status(Model):
     "/health", response_model=Status, responses=problems(always=(421,)), summary="Whether it is alive"
 )
 async def health() -> Response:
-    """Answer as long as the process does; no token is needed."""
+    """Answer as long as the process is alive; no token is needed."""
     return json({"status": "alive"})
 
 

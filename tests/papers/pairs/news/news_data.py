@@ -1,4 +1,4 @@
-"""Made news: four stories in different words, graded pairs of them, and a spaCy pipeline that knows their names."""
+"""Synthetic news: four stories in different words, graded pairs, and a spaCy pipeline that knows their names."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ COMPANIES = ("Acme", "Globex", "Initech", "Umbrella")
 
 
 def article(rng: random.Random, story: int, language: str = "en") -> Article:
-    """Write some thirty words of one story."""
+    """Write about thirty words of one story."""
     words = rng.choices(STORIES[story].split(), k=24)
     text = f"In {PLACES[story]} the {' '.join(words)} said {COMPANIES[story]} on Monday about {story + 2} of them."
     return Article(text, f"News of {words[0]} {words[1]}", language)
 
 
 def news(count: int, seed: int = 0, *, language: str = "en") -> list[NewsPair]:
-    """Return graded pairs: of one story 1 to 2, of two stories 3 to 4."""
+    """Return graded pairs: 1 to 2 for one story, 3 to 4 for two stories."""
     rng = random.Random(seed)
     pairs = []
     for number in range(count):

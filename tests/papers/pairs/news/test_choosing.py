@@ -1,4 +1,4 @@
-"""The epochs that held-out pairs choose, how these are held out, and serious mistakes."""
+"""The epochs chosen on held-out pairs, how these are held out, and serious mistakes."""
 
 import dataclasses
 from pathlib import Path

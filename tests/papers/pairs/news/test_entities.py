@@ -71,7 +71,7 @@ def test_entities_are_found_once_and_kept(
 
 
 def test_a_killed_run_goes_on_where_it_was(ruler: Path, tmp_path: Path) -> None:
-    """The file is cut at every byte, as a kill may leave it; what is whole is kept, the rest is found again."""
+    """The file is truncated at every byte, as by a kill; whole entries are kept, the rest are recomputed."""
     cache = tmp_path / "entities.jsonl"
     expected = Recogniser({"": str(ruler)}, cache).mentions(ARTICLES)
     whole = cache.read_bytes()

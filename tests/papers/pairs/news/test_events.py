@@ -1,4 +1,4 @@
-"""Pairs for the same event: labels, neighbours by a loop, and that a model learns to tell neighbours apart."""
+"""Pairs for the same event: labels, neighbours by a loop, and that a model learns to distinguish neighbours."""
 
 import random
 
@@ -52,7 +52,7 @@ def test_both_kinds_of_pairs_are_needed() -> None:
 
 
 def events(count: int, seed: int) -> list[NewsPair]:
-    """Every article has words of one story; pairs of one event share a number that no other event has."""
+    """Every article has words from one story; pairs about one event share a number unique to that event."""
     rng = random.Random(seed)
 
     def article(number: int) -> Article:

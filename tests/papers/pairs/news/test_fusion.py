@@ -1,4 +1,4 @@
-"""Surface overlap against scikit-learn's tf-idf, and the fusion network evaluated as arrays against scikit-learn's."""
+"""Surface overlap against scikit-learn's tf-idf, and the fusion network as arrays against scikit-learn's."""
 
 import dataclasses
 import math
@@ -39,7 +39,7 @@ def test_cosines_are_those_of_tf_idf() -> None:
 
 
 def test_the_worked_weight() -> None:
-    """A word twice here and in one of two texts: (1 + ln 2)(1 + ln(3/2))."""
+    """A word that occurs twice here and in one of two texts: (1 + ln 2)(1 + ln(3/2))."""
     weights = Overlap.fit(["storm storm", "rain"])._weights(0, tokens("storm storm")[0])
     assert weights == {"storm": pytest.approx((1 + math.log(2)) * (1 + math.log(3 / 2)))}
     assert overlap._bucket("storm") < overlap.BUCKETS
@@ -96,7 +96,7 @@ def test_it_learns_and_members_are_averaged(output: str) -> None:
 
 def test_the_prediction_is_the_mean_of_the_members() -> None:
     nothing = np.zeros((2, 1, 1))
-    biases = np.array([0.2, 0.6])  # all that these members predict
+    biases = np.array([0.2, 0.6])  # the only output of these members
     fusion = FusionNetwork(
         np.zeros(1), np.ones(1), nothing, np.zeros((2, 1)), np.zeros((2, 1)), biases, "linear"
     )

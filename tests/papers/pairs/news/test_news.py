@@ -1,4 +1,4 @@
-"""Reading pairs of articles, the scale of their scores, and what is left out."""
+"""Reading pairs of articles, the scale of their scores, and skipped pairs."""
 
 import gzip
 import json

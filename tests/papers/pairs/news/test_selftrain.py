@@ -36,7 +36,7 @@ def sample(known: list[NewsPair], top: int = 5) -> set[tuple[int, int]]:
 
 
 def test_articles_are_paired_with_what_shares_their_titles_words() -> None:
-    """By hand: 0's title finds 1 and 2 (storm); 1's finds 0, 2 and, by "the", 3; those of 2 and 3 only themselves."""
+    """By hand: 0's title finds 1 and 2 (storm); 1's finds 0, 2 and, by "the", 3; the other two only themselves."""
     assert sample([]) == {(0, 1), (0, 2), (1, 2), (1, 3)}
 
 
@@ -45,7 +45,7 @@ def test_known_pairs_are_excluded_and_do_not_use_up_the_top() -> None:
     assert (0, 1) in sample([], top=1)
     found = sample(known, top=1)
     assert (0, 1) not in found
-    assert (0, 2) in found  # 0's second best takes the place
+    assert (0, 2) in found  # 0's second best takes its place
 
 
 def test_chinese_titles_find_articles_that_share_words() -> None:
@@ -92,7 +92,7 @@ def test_titles_are_searched_in_place_of_the_headlines() -> None:
 
 
 class Prefix:
-    """Puts the target's code before a text."""
+    """Prefixes a text with the target's code."""
 
     def __init__(self) -> None:
         self.read: list[str] = []

@@ -1,4 +1,4 @@
-"""Siamese encoders of both kinds: what they compute, what they learn, what stays fixed."""
+"""Siamese encoders of both kinds: their outputs, what they learn, and what stays fixed."""
 
 import dataclasses
 from pathlib import Path
@@ -78,7 +78,8 @@ def test_the_same_seed_gives_the_same_weights_and_weight_0_teaches_nothing() -> 
     assert np.array_equal(a.deviation, b.deviation)
     silent = examples(PAIRS, PAIRS, 0.0)
     c = train_frozen(base, silent, config)
-    assert c.deviation == pytest.approx(a.deviation, abs=2e-5)  # half the loss: Adam hardly minds its size
+    # half the loss: Adam is almost scale-invariant
+    assert c.deviation == pytest.approx(a.deviation, abs=2e-5)
 
 
 def test_a_tuned_one_takes_the_mean_of_the_tokens(tiny: Path) -> None:
@@ -139,7 +140,7 @@ def test_a_backbone_that_cannot_be_had_is_an_error_that_says_what_to_do() -> Non
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_pseudo_labelled_pairs_come_first_or_among_the_graded(tiny: Path, frozen: bool) -> None:
-    """In stages: what comes of pseudo-labelled pairs is where the graded ones start. The same in two calls."""
+    """In stages: graded pairs start from the result of pseudo-labelled pairs. The same in two calls."""
     gold, pseudo = PAIRS[:8], PAIRS[8:16]
     asked = {"backbone": str(tiny), "max_length": 16, "lr": 1e-3, "epochs": 1, "frozen": frozen}
     config = configure("recommended", asked)

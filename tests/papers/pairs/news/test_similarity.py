@@ -1,4 +1,4 @@
-"""The whole model: features, folds, presets, the folder it lives in, and the report on its predictions."""
+"""The whole model: features, folds, presets, its folder, and the report on its predictions."""
 
 import dataclasses
 import json
@@ -258,7 +258,7 @@ def test_an_id_is_no_formula_to_a_spreadsheet_and_is_found_again(tmp_path: Path)
 
 def test_explained_predictions_come_back_where_a_pair_shares_nothing(tmp_path: Path) -> None:
     pairs = TEST[:4]
-    scores = np.array([1.0, 4.0, 2.5])  # the last pair has none
+    scores = np.array([1.0, 4.0, 2.5])  # the last pair has no score
     made = Predictions(tuple(p.id for p in pairs[:3]), scores, {"words": np.array([0.5, 0.25, 0.0])})
     explained = [Shared({"GEO": ["london"]}, ["boats"]), Shared({}, []), Shared({}, ["5"])]
     path = tmp_path / "p.tsv"

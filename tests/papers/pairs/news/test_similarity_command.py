@@ -1,4 +1,4 @@
-"""`linker similarity` as docs/similarity.md shows it, and what it says when something is wrong."""
+"""`linker similarity` as docs/similarity.md shows it, and its error messages."""
 
 import json
 import re
@@ -53,7 +53,7 @@ def test_train_predict_evaluate_with_sampled_and_translated_pairs(setting: Path,
     linker("similarity", "predict", model, test, "--out", scores, "--entities", entities)
     assert len(scores.read_text(encoding="utf-8").splitlines()) == 11
     result = json.loads(linker("similarity", "evaluate", test, scores, "--json").stdout)
-    assert set(result["pearson"]) == {"scores", "GEO", "ORG", "QTY", "cosine"}  # all days are Mondays
+    assert set(result["pearson"]) == {"scores", "GEO", "ORG", "QTY", "cosine"}  # no DAY: all days are Mondays
     assert result["pairs"] == 10
     assert "> cosine" in linker("similarity", "evaluate", test, scores).stdout.replace("cosine >", "> cosine")
 
@@ -106,7 +106,7 @@ def test_scores_are_explained_without_entities_and_calibrated(setting: Path, tmp
     shown = json.loads(
         linker("similarity", "predict", model, test, "--no-entities", "--explain", "--json").stdout
     )
-    assert len(set(shown["GEO"])) == 1  # of which nothing is known
+    assert len(set(shown["GEO"])) == 1  # nothing is known about this group
     assert shown["shared"][0]["entities"] == {}
     assert shown["shared"][0]["words"]
 
@@ -132,7 +132,7 @@ def test_foreign_articles_are_compared_in_english_and_sampled_from_a_pool(
     assert kept.stat().st_size > 1000
     found = json.loads(linker("similarity", "predict", model, train, "--explain", "--json").stdout)
     named = [row["entities"].get("DATE") for row in found["shared"]]
-    assert named.count(["monday"]) > 8  # by the translator that the model names
+    assert named.count(["monday"]) > 8  # from the translator that the model names
     done = linker("similarity", "predict", model, train, "--translate", "none.tsv", check=1)
     assert "cannot read none.tsv" in done.stderr
 
@@ -206,7 +206,7 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_backbone_that_cannot_be_had_is_said_before_any_work(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The paper's LaBSE: a sentence, before the pairs are read and entities are looked for in them."""
+    """The paper's LaBSE: an error message, before pairs are read and searched for entities."""
     from linker.base.errors import InputError
     from linker.papers.commands.similarity import train
 

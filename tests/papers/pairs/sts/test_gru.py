@@ -1,4 +1,4 @@
-"""The GRU with its reset gate before U: a loop over units, places and steps; and how it differs from torch's."""
+"""The GRU with its reset gate before U: a loop over units, positions and steps; and how it differs from torch's."""
 
 import math
 from typing import Any

@@ -119,7 +119,7 @@ def test_the_positive_ridge_is_that_of_scikit_learn() -> None:
 
 
 def test_a_free_column_has_no_penalty() -> None:
-    """The oracle: a free column is scaled up so much that no penalty is left of its weight's."""
+    """The oracle: a free column is scaled up so much that the penalty on its weight vanishes."""
     rng = np.random.default_rng(3)
     found = rng.normal(size=(50, 3))
     gold = found @ [1, 0.5, 0.7] + rng.normal(size=50)
@@ -143,7 +143,7 @@ def test_a_high_penalty_leaves_the_cosines_of_all_encoders(monkeypatch: pytest.M
 
 
 def test_evidence_of_likeness_never_lowers_a_grade(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers in common go with low grades among these pairs, which says nothing about others."""
+    """Common numbers go with low grades in these pairs, which need not hold for other pairs."""
     monkeypatch.setattr("linker.scoring.pairs.sts.mixed.CHOICES", (Regression(products=False, penalty=10.0),))
     rows = [(f"the cat number {n}", f"the cat number {n}" if n % 3 else "dogs", 0.5) for n in range(40)]
     rows += [(f"a b {n}", f"a b c {n + 1}", 4.5) for n in range(40)]
@@ -186,7 +186,7 @@ def test_the_deviation_is_the_error_on_held_out_folds() -> None:
     scorer, gold = mixed(), np.clip([(p.gold or 0) for p in pairs] + rng.normal(size=200), 0, 5)
     noisy = [dataclasses.replace(p, gold=g) for p, g in zip(pairs, gold.tolist(), strict=True)]
     scorer.fit(noisy)
-    assert 0.5 < scorer.module.deviation.item() < 1.2  # the noise has 1, less what is clipped
+    assert 0.5 < scorer.module.deviation.item() < 1.2  # the noise has 1, minus the clipped part
 
 
 def test_dev_pairs_choose_if_they_are_asked_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_dev_pairs_choose_if_they_are_asked_to(monkeypatch: pytest.MonkeyPatch, 
             f"linker.scoring.pairs.sts.{module}.load_encoder", lambda name, **_: encoders[name]
         )
     pairs = graded_pairs(120, length=6)
-    # A hash of a whole text is what the grades of these dev pairs depend on, and nothing else is.
+    # The grades of these dev pairs depend only on a hash of the whole text.
     secret = np.random.default_rng(0).normal(size=16)
     read = Remembered(encoders["16"])
     read.read(text for pair in pairs for text in pair.texts)
@@ -239,4 +239,4 @@ def test_pairs_of_one_sentence_cannot_be_divided_into_folds() -> None:
     pairs = [Pair(str(n), "a sentence", f"another {n}", float(n)) for n in range(4)]
     with pytest.raises(InputError, match="4 pairs that share sentences or ids cannot be divided"):
         MixedScorer({"16": HashEncoder(16)}).fit(pairs)
-    MixedScorer({"16": HashEncoder(16)}).fit(pairs, graded_pairs(4))  # dev pairs choose
+    MixedScorer({"16": HashEncoder(16)}).fit(pairs, graded_pairs(4))  # choices are made on dev pairs

@@ -1,4 +1,4 @@
-"""Dev pairs are held out by item: no text, and no translation of a pair, stands on both sides."""
+"""Dev pairs are held out by item: no text, and no translation of a pair, is on both sides."""
 
 from __future__ import annotations
 

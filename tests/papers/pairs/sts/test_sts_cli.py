@@ -1,4 +1,4 @@
-"""`linker sts` and `linker search --rerank` as a user runs them; the walk-through of docs/sts.md on tiny data."""
+"""`linker sts` and `linker search --rerank` as run by a user; the walk-through of docs/sts.md on tiny data."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Overlap:
-    """Share of the query's words that the document has."""
+    """Share of the query's words that occur in the document."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -113,7 +113,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(tiny: Path,
         done = linker(*train, out, check=1)
         assert "holds no scorer of pairs" in done.stderr
         assert "epoch" not in done.stderr
-    # Before the model is opened: there is none.
+    # Fails before the model is opened: there is none.
     for command, model in (("sts", tmp_path / "none"), ("similarity", tmp_path / "none")):
         for out, says in ((pairs, "is also an input"), (tmp_path / "no" / "x", "there is no folder")):
             assert says in linker(command, "predict", model, pairs, "--out", out, check=1).stderr
