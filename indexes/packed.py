@@ -253,7 +253,7 @@ def _hashes(data: AnyArray, starts: Int64Array) -> AnyArray:
     words = np.ndarray(len(padded) - WORD + 1, "<u8", padded, strides=(1,))  # one word starting at each byte
     at, lengths = starts[:-1] - first, np.diff(starts) - 1
     found = SALT ^ lengths.astype(np.uint64) * FACTOR
-    rows: AnyArray | slice = slice(None)  # all rows, as long as no id has ended: a view is cheap
+    rows: AnyArray | slice = slice(None)  # all rows, as long as no id has been removed: a view is cheap
     for begin in range(0, int(lengths.max(initial=0)), WORD):
         if (lengths[rows] <= begin).any():
             rows = np.flatnonzero(lengths > begin)

@@ -142,7 +142,8 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
 
 
 def seconds_of(settings: ElasticSettings) -> float:
-    """Return the time limit of a search in seconds. Raises IndexesError if the environment's is not positive."""
+    """Return the time limit of a search in seconds. Raises IndexesError if the one set in the environment is not
+    positive."""
     name = f"{settings.prefix}TIMEOUT"
     text = os.environ.get(name, "")
     try:

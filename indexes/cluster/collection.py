@@ -68,7 +68,7 @@ class RemoteCollection:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The metadata fields by which documents can be filtered, sorted."""
+        """The metadata fields by which documents can be filtered, in sorted order."""
         return self.index.fields()
 
     def again(self) -> RemoteCollection:

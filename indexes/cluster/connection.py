@@ -118,7 +118,7 @@ class Connection:
     def health(self) -> dict[str, int]:
         """Return how many shards are `missing`, and how many more copies are `waiting` for a node.
 
-        Some of both may be on their way: `recovering`, from the disk of a node or from another copy.
+        Some of both may still be in transit: `recovering`, from the disk of a node or from another copy.
         """
         with self.errors():
             found = self.client.cluster.health(index=self.name)

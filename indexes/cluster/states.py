@@ -17,7 +17,7 @@ from indexes.store.records import Manifest
 
 
 def state_at(address: Address, *, to_write: bool = False) -> State:
-    """Return the current state at an address. Raises IndexesError if there is no index, BackendUnavailableError.
+    """Return the current state at an address. Raises IndexesError if there is no index, or BackendUnavailableError.
 
     A writer waits for the election of a master, as its writes would, if there is another node to try.
     """

@@ -15,7 +15,7 @@ import xxhash
 
 from indexes.disk import faults
 
-# Errors of a file system without hard links, or not here, or with too many.
+# Errors from a file system that has no hard links, allows none here, or has reached its limit of them.
 NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 

@@ -180,7 +180,7 @@ def _repeated(documents: DocumentStore, live: Mask, before: tuple[DocumentStore,
     if before is not None:
         first, later = documents.since(before[0])
         shared, was_live = len(first), before[1].mask()
-        # Revived rows, as after a checkout, may have an id that another row got meanwhile.
+        # Revived rows, as after a checkout, may have an id that has since been given to another row.
         if was_live is None or not (live[:shared] & ~was_live[:shared]).any():
             places, rows = first.find(later)
             twice = live[rows] & live[places + shared]

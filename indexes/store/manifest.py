@@ -46,7 +46,7 @@ def load(directory: Path, name: str = NAME) -> Manifest:
     """Return the manifest of `directory`, or one stored under another name, after checking it.
 
     The checksum detects accidents only, since an attacker can write a matching one; so every value is checked as well
-    (manifest_checks.py). Raises IndexesError if there is no index, FormatVersionError, DamagedError.
+    (manifest_checks.py). Raises FormatVersionError, DamagedError, or IndexesError if there is no index.
     """
     return read(_read(directory, name), directory / name)
 

@@ -66,7 +66,8 @@ def is_marked(directory: Path) -> bool:
 
 
 def foreign(directory: Path) -> Path | None:
-    """Return a file or folder in an index's directory that is not ours and that deleting would leave; or None."""
+    """Return a file or folder in an index's directory that is not ours and that deleting the index would leave
+    behind, or None."""
     if not is_marked(directory):
         return directory / storage.LOCK if any(directory.iterdir()) else None
     copied = copied_files(directory)

@@ -192,7 +192,8 @@ def read_folder(folder: Path, known: Mapping[str, ForwardSegment] | None = None)
 
 
 def _consistent(segment: ForwardSegment) -> bool:
-    """Return whether terms and offsets ascend, tokens are terms, and a row's sentences begin with it and ascend."""
+    """Return whether terms and offsets ascend, tokens are terms, and each row's sentences start where the row does
+    and ascend."""
     hashes, frequencies = segment.hashes, segment.frequencies
     if (hashes[1:] <= hashes[:-1]).any() or (frequencies > segment.documents).any():
         return False

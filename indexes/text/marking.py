@@ -13,7 +13,7 @@ from indexes.text.rewriting import WORD
 _WORD = re.compile(rf"[@#]?{WORD}(?:['’]{WORD})*")
 _PART = re.compile(
     f"{CJK_RUN.pattern}|[^{CJK_RUN.pattern[1:]}"
-)  # a run without spaces, or the text between two
+)  # a run without spaces, or the text between two such runs
 
 
 def words_in(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozenset[str]]]:

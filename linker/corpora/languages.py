@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
-# By the names of `indexes.text.parameters.LANGUAGES`.
+# Keyed by the names in `indexes.text.parameters.LANGUAGES`.
 CODES = {
     "arabic": "ar", "danish": "da", "dutch": "nl", "english": "en", "finnish": "fi", "french": "fr", "german": "de",
     "greek": "el", "hungarian": "hu", "italian": "it", "norwegian": "no", "portuguese": "pt", "romanian": "ro",
@@ -35,7 +35,8 @@ WORDS = {
     "turkish": "ve bir bu da de için ile çok ne daha olarak gibi ama var mi kadar olan sonra ise değil her",
 }
 LISTS = {language: frozenset(words.split()) for language, words in WORDS.items()}
-SHARED = Counter(word for words in LISTS.values() for word in words)  # words of many languages tell little
+# words shared by many languages say little
+SHARED = Counter(word for words in LISTS.values() for word in words)
 TOKEN = re.compile(r"[^\W\d_]+")
 MOST = 20_000  # maximum words examined
 OTHER = 0.2  # minimum share of non-Latin letters: names and code are Latin everywhere

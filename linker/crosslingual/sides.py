@@ -23,7 +23,7 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 UNKNOWN = "und"
 TEXTS, CHARACTERS = 500, 2000  # texts of a side and characters per text that are examined
 FREQUENT, KNOWN = 50, 500  # most frequent words of one side, and of the other
-SHARED = 0.5  # minimum share of running frequent words that two collections in one language have in common
+SHARED = 0.5  # minimum share of frequent-word occurrences that two collections in one language have in common
 # Minimum running words for comparing words, not only scripts, and for judging the other side's words too.
 TOLD_BY_SCRIPT, ONE_WAY = 10, 500
 

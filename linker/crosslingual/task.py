@@ -95,7 +95,7 @@ Method = Callable[[Task], LinkingResult]
 
 
 def encoded(task: Task, name: str, encode: Callable[..., V]) -> tuple[V, V]:
-    """Return the source and the target pages as `encode` makes vectors of them with the encoder `name`."""
+    """Return the source and the target pages as vectors, made by `encode` with the encoder `name`."""
     from linker.encoders.loading import load_encoder
 
     encoder = load_encoder(name)

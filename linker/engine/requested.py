@@ -1,4 +1,4 @@
-"""What a build is asked for: the manifest of the index to be, and what contradicts it."""
+"""What a build is asked for: the manifest of the future index, and the options that contradict it."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
 class LinkerRetriever(BaseRetriever):  # type: ignore[misc]  # as above
     """Search in an index as a LangChain retriever; `LinkerRetriever(index="news.index", k=5).invoke("flood")`.
 
-    Its documents' metadata have `_score` and, if the index is calibrated, P(link) as `_probability`.
+    The metadata of its documents has `_score` and, if the index is calibrated, P(link) as `_probability`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)

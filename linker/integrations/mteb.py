@@ -31,7 +31,7 @@ Dataset = Any  # of the library datasets, which has no types
 BATCH = 256  # documents per batch of an index, queries per search
 
 
-class LinkerEncoder(AbsEncoder):  # type: ignore[misc]  # the library has no types that we follow
+class LinkerEncoder(AbsEncoder):  # type: ignore[misc]  # the library has no types that we can check against
     """An encoder as MTEB's EncoderProtocol; cosines are its similarity, and the model's own prompts are used."""
 
     def __init__(

@@ -105,7 +105,7 @@ def delete(folder: Path, uploads: Collection[str]) -> None:
 
 
 def clear(folder: Path, names: Collection[str] = LINK_FILES) -> None:
-    """Delete a folder, if it exists, that holds only these files. Raises InputError naming anything else in it."""
+    """Delete a folder if it exists and holds only these files. Raises InputError naming anything else in it."""
     if not os.path.lexists(folder):
         return
     others = [

@@ -1,4 +1,5 @@
-"""Errors over HTTP, by the register: the text of each for programs and for readers; never a traceback."""
+"""Errors over HTTP, taken from the register of errors: the text of each for programs and for readers; never a
+traceback."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ AHEAD = 4  # waiting groups per process
 
 
 def body(page: RawPage, code: str, site: Site, cut: Cut = without_first_sentence) -> str:
-    """Return a page's text without markup and, by `cut`, without its first sentence, in the language `code`."""
+    """Return a page's text without markup and, depending on `cut`, without its first sentence, in the language
+    `code`."""
     text = strip_markup(page.text, site.media, site.categories)
     # Older versions of wikiextractor repeat the title.
     if page.title and text.startswith(page.title + "\n"):

@@ -27,9 +27,9 @@ __all__ = ["PreparationReport", "RawPages", "prepare", "strip_markup"]
 class PreparationReport:
     """Counts of each step of the preparation, and the quartiles of the length ratio between which pairs are kept.
 
-    `ambiguous_names`: names of links that fit several pages, as a title or an id; `left_out`: pairs that could not be
-    told apart because of them, by their ids, the first ones of `ambiguous_pairs`. `read`: per language, what was read;
-    `first_stop`: whether texts begin after the first full stop, not after the first sentence.
+    `ambiguous_names`: names of links that fit several pages, as a title or an id; `left_out`: the number of pairs
+    left out because of them, the first of which are listed by id in `ambiguous_pairs`. `read`: per language, what was
+    read; `first_stop`: whether texts begin after the first full stop, not after the first sentence.
     """
 
     source_pages: int

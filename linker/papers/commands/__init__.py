@@ -1,4 +1,4 @@
-"""The commands of the replications. The command line finds them by the entry points in pyproject.toml."""
+"""The commands of the replications. The command line finds them through the entry points in pyproject.toml."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ class Bets:
     interspersed in a review and earlier random screenings all count. The probability that the stake ever reaches 1/α
     is at most α (Ville), so one may look after every document.
 
-    An audit bets all on no find, and again after each find: with FIRST, it needs at most a tenth more reads than the
-    exact tail of a sample of fixed size. A control, which may come early, bets so as to separate `total` best from
-    the share `target` of it, so that expected finds cost little.
+    An audit stakes everything on finding nothing, and does so again after each find: with FIRST, it needs at most a
+    tenth more reads than the exact tail of a sample of fixed size. A control, which may come early, bets so as to
+    separate `total` best from the share `target` of it, so that expected finds cost little.
     """
 
     def __init__(self, alpha: float, target: float) -> None:

@@ -83,8 +83,8 @@ class Matcher:
     def _ranker_is_trusted(self) -> bool:
         """Return whether P(link) may come from the index's ranker; if not, it comes from the index's calibration.
 
-        Most posts of a stream are about no seed, and a ranker that saw only queries with a link is confident about
-        any post. Raises InputError if there is no calibration either.
+        Most posts in a stream have nothing to do with any seed, and a ranker that saw only queries with a link is
+        confident about any post. Raises InputError if there is no calibration either.
         """
         ranker = self._engine.ranker
         if ranker is None:

@@ -1,4 +1,4 @@
-"""Which pairs of documents people judge, so that few answers certify a precision of the groups.
+"""Which pairs of documents people judge, so that a few answers suffice to certify the precision of the groups.
 
 All groups above a threshold are tested together: pairs drawn at random from them, judged, and one binomial test
 (Learn then Test with one threshold: Angelopoulos et al., 2021). The threshold is the lowest at which this test

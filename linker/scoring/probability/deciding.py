@@ -1,4 +1,5 @@
-"""Deciding about all texts of a collection together: the competition that the known links favour, and P(link).
+"""Decides about all texts of a collection together: the kind of competition that fits the known links best, and
+P(link).
 
 Without links, it is unknown how many texts a document accepts, so there is no competition unless requested. With
 links, each kind of competition is tried on held-out links, and chosen if it is significantly better than no
@@ -33,7 +34,7 @@ from linker.scoring.ranking.fitting import Held
 Won = tuple[Float64Array, Float64Array]  # P(link) of candidates [n, c] and P(none) [n]
 ROUNDS = 40
 FOLDS = 5
-MANY = 50  # texts, from which on their share with a link is estimated
+MANY = 50  # minimum texts for estimating the share that have a link
 SEEN = ("first", "some")  # log odds of the first candidate, and of any
 FEWEST = 40  # minimum known links to learn a competition or probabilities
 SURE = 1e-6
@@ -175,8 +176,8 @@ def _calibrated(
     """Return the decision with P(link) of first candidates as often right as those of held-out links.
 
     Their own documents are candidates of `held`, and not of `absent`, from which P(link) learns what no link looks
-    like; how many of the texts have one is estimated. The other candidates keep their odds to the first as far as the
-    sum of all allows. Each part of the held-out links is judged by what the others taught.
+    like; how many of the texts have one is estimated. The other candidates keep their odds relative to the first, as
+    far as the total probability allows. Each part of the held-out links is judged by what the others taught.
     """
     right = mrr(held[0], known.relevant, known.lists.documents >= 0) == 1
     x, linked, alone = (_described(*one) for one in (won, held, absent))

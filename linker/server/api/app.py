@@ -44,7 +44,7 @@ from linker.server.shelf import Shelf
 ROUTES = (
     search, embeddings, rerank, starting, jobs, indexes, administration, many, documents, evaluate, status,
 )  # fmt: skip
-PATHS = ("/v1/", "/metrics", *OPEN)  # the API's paths if a page has the rest
+PATHS = ("/v1/", "/metrics", *OPEN)  # the API's paths if a page serves all others
 DESCRIPTION = (
     "Search indexes, change their documents, and evaluate runs. Errors are problem details (RFC 9457)."
 )
@@ -63,7 +63,8 @@ _QUIET: dict[str, Any] = {"docs_url": None, "redoc_url": None, "redirect_slashes
 
 
 def add_api(app: FastAPI, service: Service) -> FastAPI:
-    """Add routes, errors and the guard to an application, which opens the service's encoders and closes it."""
+    """Add routes, errors and the guard to an application, which opens the service's encoders at startup and closes
+    the service at shutdown."""
     app.state.service = service
     app.drain = service.drain  # type: ignore[attr-defined]
     app.router.lifespan_context = _lifespan

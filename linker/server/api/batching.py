@@ -93,7 +93,7 @@ class Batcher(Generic[OptionsT]):
         most: Callable[[], int] = lambda: MOST,
         capacity: int = CAPACITY,
     ) -> None:
-        """Answer by `search(texts, options)`, which `run` calls in a thread.
+        """Answer with `search(texts, options)`, which `run` calls in a thread.
 
         `window`: seconds. `most` is called before each batch for its maximum size, in texts. `capacity`: maximum
         waiting searches per owner.

@@ -1,4 +1,5 @@
-"""The outermost layer of page and API: refuses requests that must not be answered, and adds headers to answers."""
+"""The outermost layer of the page and the API: refuses requests that must not be answered, and adds headers to
+answers."""
 
 from __future__ import annotations
 

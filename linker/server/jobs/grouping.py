@@ -104,6 +104,6 @@ def _source(document: Document) -> str:
 
 
 def _field(document: Document, names: Collection[str]) -> str:
-    """Return the first value of the document's first such field, on one line."""
+    """Return the first value of the first of these fields that the document has, on one line."""
     values = {name.lower(): filter_values(value) for name, value in document.metadata.items()}
     return next((" ".join(values[name][0].split()) for name in names if values.get(name)), "")

@@ -283,7 +283,7 @@ def draw(opened: Opened, stories: EditedStories, precision: float) -> bool:
 
 
 def draw_missed(opened: Opened, stories: EditedStories) -> None:
-    """Ask for the verdicts on the pairs by which the recall is estimated."""
+    """Ask for the verdicts on the pairs from which the recall is estimated."""
     ledger_of(opened).set(RECALL, stories.made.stamp)
 
 

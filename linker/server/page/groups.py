@@ -66,7 +66,7 @@ def make(request: Request, opened: InReview, days: Short = "") -> Response:
 def merge(
     request: Request, opened: InReview, reader: Reader, groups: Annotated[Sequence[int], Form()] = ()
 ) -> Response:
-    """Make one group of several."""
+    """Merge several groups into one."""
     stories = grouping.needed(opened)
     chosen = [story for number in dict.fromkeys(groups) if (story := stories.get(number))]
     if len(chosen) < 2 or len(chosen) < len(set(groups)):

@@ -24,7 +24,7 @@ from linker.server.page.sessions import CSRF_FIELD
 
 FOLDER = Path(__file__).parent
 message = wording.message
-SWAP = "x-linker-swap"  # a request of our script, which puts <main> of the answer in place of the page's
+SWAP = "x-linker-swap"  # a request from our script, which replaces the page's <main> with the response's
 
 
 # The words for verdicts.

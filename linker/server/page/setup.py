@@ -253,7 +253,7 @@ def cancel(request: Request, project: InProject, task: str = "index") -> Respons
 
 
 def _after(request: Request, project: Project, task: str) -> str:
-    """Return the page that follows a job: after a review's first one, with seeds, the first document."""
+    """Return the page that follows a job: the first document, if it was the first job of a review with seeds."""
     route = {"map": "map", "match": "judge", "group": "groups"}.get(task, "project")
     if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"

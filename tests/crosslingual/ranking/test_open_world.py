@@ -34,7 +34,8 @@ NAMES = ("a", "b")
 
 
 def pages(n: int, share: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features [n, 2], whether linked, and whether right: linked pages lie higher, right ones further out."""
+    """Features [n, 2], whether linked, and whether right: linked pages have higher values, correct ones more extreme
+    values."""
     rng = np.random.default_rng(seed)
     linked = rng.random(n) < share
     x = rng.normal(size=(n, 2)) + np.where(linked, 1.0, -1.0)[:, None] * np.array([1.0, 0.3])
