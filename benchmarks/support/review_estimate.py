@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from benchmarks.support.review_order import Flags
 from linker.review.interface import Read
-from linker.review.stopping.total import LEAST, QUANTILES, Finds
+from linker.review.stopping.total import LEAST, QUANTILES, FindHistory
 
 Records = Sequence[dict[str, Any]]
 Numbers = NDArray[np.float64]
@@ -24,7 +24,7 @@ PHASES = (0.0, 0.25, 0.4, 0.6, 0.75, 0.9, 1.0)  # of a review, by the recall
 
 def estimates(said: Flags) -> list[tuple[int, int, float]]:
     """Return reads, finds and log odds of a find, at looks a quarter apart, as the estimate of all sees them."""
-    finds, seen, due = Finds(), list[tuple[int, int, float]](), float(FIRST_LOOK)
+    finds, seen, due = FindHistory(), list[tuple[int, int, float]](), float(FIRST_LOOK)
     for read, relevant in enumerate(said.tolist(), start=1):
         finds.take(Read(relevant))
         if read >= due:

@@ -265,12 +265,12 @@ def _plain(value: Any) -> str:
 
 def verify(
     directory: Index,
-    documents: Annotated[
+    expect: Annotated[
         int | None,
         typer.Option(
             min=0,
             metavar="N",
-            help="How many documents there must be; another number counts as damage.",
+            help="The expected number of documents: any other number counts as damage.",
             show_default=False,
         ),
     ] = None,
@@ -284,7 +284,7 @@ def verify(
     Example: linker index verify news.index
     """
     if address := Address.of(directory):
-        cluster.verify(address, documents, as_json)
+        cluster.verify(address, expect, as_json)
         return
     from indexes.collection import contradictions
     from indexes.store import files as storage
@@ -299,8 +299,8 @@ def verify(
         manifest = newer  # a writer committed meanwhile
     lines = lines or contradictions(directory) or graph_damage(directory, manifest.encoder)
     lines = lines or elastic.differences(directory)
-    if documents not in (None, manifest.documents):
-        lines = [*lines, f"{directory}: {manifest.documents} documents instead of {documents}"]
+    if expect not in (None, manifest.documents):
+        lines = [*lines, f"{directory}: {manifest.documents} documents instead of {expect}"]
     whole = f"{directory}: {len(manifest.files)} files, all as they were written"
     if manifest.elastic:
         whole += (

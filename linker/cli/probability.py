@@ -48,7 +48,7 @@ def _nothing_certified(precision: float, calibration: Calibration | None) -> str
 
 
 def calibrate(options: CalibrateOptions, as_json: AsJson = False) -> None:
-    """Learn from judged links the probability that a hit is a link.
+    """Learn from links the probability that a hit is right.
 
     Searches then show P(link), and --precision keeps the links that a statistical test certifies. Documents not named
     in a query's judgements count as not relevant. Include queries without a relevant document, if you expect such

@@ -134,7 +134,7 @@ class StopState:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class TotalEstimate:
     """How many documents are relevant in all, read and unread: `likely`, and from `low` to `high` in nine of ten."""
 
     low: int
@@ -167,4 +167,4 @@ class Progress:
     seeds: int = 0
     documents: int = 0
     ahead: int | None = None
-    total: Total | None = None
+    total: TotalEstimate | None = None

@@ -11,7 +11,7 @@ import numpy as np
 
 from linker.base.errors import InputError
 from linker.review import stopping
-from linker.review.interface import Judgement, Read, Seed, Total
+from linker.review.interface import Judgement, Read, Seed, TotalEstimate
 from linker.review.learning import FeedbackOrder
 from linker.review.population import Population
 from linker.review.settings import Settings
@@ -61,7 +61,7 @@ class Simulated:
     relevant: int
     found: Sequence[int]
     stop: int | None
-    total: Total | None = None
+    total: TotalEstimate | None = None
 
     def reads_to(self, count: int) -> int | None:
         """Return how many documents were read when `count` were found; None if they were not."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Generic, Literal, TypeVar
 
-from linker.review.interface import Read, StopState, Total
+from linker.review.interface import Read, StopState, TotalEstimate
 from linker.review.stopping.audit import Audit
-from linker.review.stopping.total import Finds
+from linker.review.stopping.total import FindHistory
 from linker.review.wording import Sentence, joined, say, say_many
 
 LEAST_FOUND = 15  # with fewer relevant documents found, no claim is made
@@ -105,7 +105,7 @@ class Rule(ABC, Generic[O_co]):
         """`population`: documents that can be read, without the seeds; `target`: the recall wanted, 0 to 1."""
         self.target, self.options = target, options
         self.counts = Counts(population)
-        self._finds = Finds()
+        self._finds = FindHistory()
         self.audit = Audit(options.audit, options.alpha, target, until_certified=options.looks == "any")
 
     def update(self, read: Read) -> StopState:
@@ -150,7 +150,7 @@ class Rule(ABC, Generic[O_co]):
         return min(max(self.audit.total - self.counts.found, 0), self.counts.unread)
 
     @property
-    def total(self) -> Total | None:
+    def total(self) -> TotalEstimate | None:
         """How many documents are relevant in all, if the order learns; None where little was found, or imported."""
         return self._finds.total(self.counts.unread)
 

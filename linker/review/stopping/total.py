@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from linker.review.interface import Read, Total
+from linker.review.interface import Read, TotalEstimate
 
 LEAST = 5  # found, before anything is estimated
 POWER = 3  # the i-th read weighs i ** POWER: what counts is the last quarter or so
@@ -19,7 +19,7 @@ POWER = 3  # the i-th read weighs i ** POWER: what counts is the last quarter or
 QUANTILES = {0.05: (0.691, 0.457, -0.835), 0.5: (2.566, 0.621, -0.838), 0.95: (4.677, 0.722, -1.011)}
 
 
-class Finds:
+class FindHistory:
     """The finds of a review along the order of reading; searches and audits count where they found something."""
 
     def __init__(self) -> None:
@@ -43,20 +43,20 @@ class Finds:
         rate = (self._weighed / n**POWER + 0.5) / (whole + 1)
         return math.log(rate / (1 - rate))
 
-    def total(self, unread: int) -> Total | None:
+    def total(self, unread: int) -> TotalEstimate | None:
         """Return how many are relevant in all, at most `unread` of them left; None for few finds, or imported ones."""
         if not unread:
-            return Total(self.found, self.found, self.found)
+            return TotalEstimate(self.found, self.found, self.found)
         if self._imported or self.found < LEAST:
             return None
         known = 1.0, self.odds, math.log(self.found)
         ratios = [math.exp(sum(a * b for a, b in zip(q, known, strict=True))) for q in QUANTILES.values()]
         left = sorted(min(max((self.found + 1) * ratio - 1, 0), unread) for ratio in ratios)
         low, likely, high = math.floor(left[0]), round(left[1]), math.ceil(left[2])
-        return Total(self.found + low, self.found + likely, self.found + high)
+        return TotalEstimate(self.found + low, self.found + likely, self.found + high)
 
 
-def by_name(total: Total | None) -> dict[str, int | None]:
+def by_name(total: TotalEstimate | None) -> dict[str, int | None]:
     """Return an estimate as JSON values."""
     low, likely, high = (total.low, total.likely, total.high) if total else (None, None, None)
     return {"total": likely, "total_low": low, "total_high": high}

@@ -179,7 +179,7 @@ def timeline(stories: Sequence[Story]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedPairs:
     """Pairs that people judge, and whether those that are judged belong together."""
 
     pairs: tuple[tuple[str, str], ...]
@@ -208,7 +208,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class PairSample(Asked):
+class PairSample(AskedPairs):
     """The sample for a precision of the groups of probability `threshold` or more, which have `of` pairs."""
 
     precision: float
@@ -223,7 +223,7 @@ class PairSample(Asked):
 
 
 @dataclass(frozen=True, slots=True)
-class Missed(Asked):
+class Missed(AskedPairs):
     """The sample by which it is estimated how many right pairs are within groups."""
 
     strata: tuple[Stratum, ...]

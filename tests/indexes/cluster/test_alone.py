@@ -479,7 +479,7 @@ def test_the_commands_take_an_address_for_a_directory(
     assert "shards 2" in info
     assert manifest_of(Path(where)).documents == 43
     assert "43 documents by count, and 43 of them by content" in linker("index", "verify", where).stdout
-    assert "instead of 44" in linker("index", "verify", where, "--documents", "44", check=1).stdout
+    assert "instead of 44" in linker("index", "verify", where, "--expect", "44", check=1).stdout
     assert "43 documents, " in linker("index", "compact", where).stdout
     for command in (
         ("index", "rebuild", where), ("index", "backup", where, tmp_path / "b"),

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linker.review.interface import Read, Total
+from linker.review.interface import Read, TotalEstimate
 from linker.review.stopping import by_name, make
-from linker.review.stopping.total import LEAST, POWER, QUANTILES, Finds
+from linker.review.stopping.total import LEAST, POWER, QUANTILES, FindHistory
 from tests.helpers import ROOT
 
 
-def told(flags: Sequence[bool]) -> Finds:
-    finds = Finds()
+def told(flags: Sequence[bool]) -> FindHistory:
+    finds = FindHistory()
     for flag in flags:
         finds.take(Read(flag))
     return finds
@@ -38,7 +38,7 @@ def from_scratch(flags: Sequence[bool], unread: int) -> list[float]:
 def test_the_estimate_is_what_sums_over_all_reads_make(flags: list[bool], unread: int) -> None:
     total = told(flags).total(unread)
     if sum(flags) < LEAST:
-        assert total == (None if unread else Total(sum(flags), sum(flags), sum(flags)))
+        assert total == (None if unread else TotalEstimate(sum(flags), sum(flags), sum(flags)))
         return
     assert total is not None
     low, likely, high = from_scratch(flags, unread)
@@ -92,7 +92,7 @@ def test_with_everything_read_all_is_known() -> None:
     rule = make("urn", 8, 0.9)
     for flag in (True, False) * 4:
         rule.update(Read(flag))
-    assert rule.total == Total(4, 4, 4)
+    assert rule.total == TotalEstimate(4, 4, 4)
 
 
 @pytest.mark.parametrize(("relevant", "most"), [(30, 15), (100, 7), (400, 3)])
