@@ -80,6 +80,16 @@ def test_postings_are_the_counts_of_each_row(texts: list[list[int]]) -> None:
     assert len(segment.lengths) % BLOCK == 0
 
 
+@given(CORPUS, st.lists(st.integers(0, 15), max_size=8))
+def test_terms_are_found_where_their_postings_are(texts: list[list[int]], wanted: list[int]) -> None:
+    segment = segment_of(texts)
+    asked = np.array([term_hash(f"t{n}") for n in wanted], np.uint64)
+    for places in (postings.find(segment, asked), postings._find_by_numpy(segment, asked)):
+        for n, begin, end in zip(wanted, *places[:2].tolist(), strict=True):
+            holding = [row for row, text in enumerate(texts) if n in text]
+            assert segment.rows[begin:end].tolist() == holding
+
+
 def test_a_count_is_capped() -> None:
     segment = segment_of([[1], [0] * 70_000])
     assert content(segment) == {int(HASHES[1]): [(0, 1)], int(HASHES[0]): [(1, 65_535)]}

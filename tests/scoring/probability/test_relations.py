@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.dtypes import Float64Array, Int64Array
+from linker.scoring.probability import relations as relations_of
 from linker.scoring.probability.competition import Lists, softmax
 from linker.scoring.probability.relations import LEAST, NAMES, related, relations
+from linker.scoring.ranking.training import TrainingLists
 
 
 def oracle(lists: Lists) -> Float64Array:
@@ -73,13 +76,21 @@ def shared(texts: int, seed: int = 0) -> tuple[Lists, Int64Array]:
     return Lists(documents, scores, np.full(texts, 0.1)), own
 
 
-def test_a_known_text_is_scored_by_trees_that_did_not_see_its_links() -> None:
+def test_a_known_text_is_scored_by_trees_that_did_not_see_its_links(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random links cannot be predicted unless the trees saw them."""
     lists, own = shared(300)
     relevant = lists.documents == own[:, None]
+    seen, grow = list[int](), relations_of.grow
+
+    def spy(taught: TrainingLists, *how: Any) -> Any:
+        seen.append(len(taught.sizes))
+        return grow(taught, *how)
+
+    monkeypatch.setattr(relations_of, "grow", spy)
     known, rest = (
         related(lists.at(np.arange(200)), relevant[:200], lists.at(np.arange(200, 300))) or pytest.fail()
     )
+    assert sum(200 - count for count in seen[:-1]) == 200 and seen[-1] == 200
     assert (known.scores[:, 0] > known.scores[:, 1]).mean() > 0.95
     assert (rest.scores[:, 0] > rest.scores[:, 1]).mean() > 0.95
     noise = np.random.default_rng(1).random(200) < 0.5
