@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.dtypes import Float64Array, Int64Array
-from linker.scoring.probability import relations as relations_of
 from linker.scoring.probability.competition import Lists, softmax
 from linker.scoring.probability.relations import LEAST, NAMES, related, relations
-from linker.scoring.ranking.training import TrainingLists
+from linker.scoring.ranking.training import TrainingLists, grow
 
 
 def oracle(lists: Lists) -> Float64Array:
@@ -80,13 +79,13 @@ def test_a_known_text_is_scored_by_trees_that_did_not_see_its_links(monkeypatch:
     """Random links cannot be predicted unless the trees saw them."""
     lists, own = shared(300)
     relevant = lists.documents == own[:, None]
-    seen, grow = list[int](), relations_of.grow
+    seen = list[int]()
 
     def spy(taught: TrainingLists, *how: Any) -> Any:
         seen.append(len(taught.sizes))
         return grow(taught, *how)
 
-    monkeypatch.setattr(relations_of, "grow", spy)
+    monkeypatch.setattr("linker.scoring.probability.relations.grow", spy)
     known, rest = (
         related(lists.at(np.arange(200)), relevant[:200], lists.at(np.arange(200, 300))) or pytest.fail()
     )
