@@ -8,16 +8,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import linker as package
 from indexes.interface import Document
+from indexes.store.records import EncoderRecord, Manifest
 from indexes.text.parameters import BIGRAMS, STEMMED
+from indexes.writer import Writer
 from linker.base.errors import InputError
 from linker.cli.commands.judged import known_links
 from linker.corpora import Columns
 from linker.corpora.languages import CODES, guess_language, script_language
 from linker.crosslingual.sides import Side, analysis_of, same_language
+from linker.crosslingual.together import candidate_lists
+from linker.engine.engine import Engine
 from tests.helpers import linker
 
 WORDS = [
@@ -77,6 +82,35 @@ def test_one_to_one_ranks_each_document_first_once(folder: Path) -> None:
     links = package.link(folder / "posts.jsonl", folder / "news.index", links="one-to-one")
     first = [next(iter(of)) for of in links.run.values()]
     assert len(set(first)) == len(first) and links.metadata["competition"] == "one-to-one"
+
+
+class Meaning:
+    """An encoder that knows that a boat and a ship are the same."""
+
+    dim, fingerprint = 2, "meaning".ljust(64, "0")
+
+    def encode(
+        self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
+    ) -> npt.NDArray[np.float32]:
+        return np.array([[1, 0] if {"boat", "ship"} & set(t.split()) else [0, 1] for t in texts], np.float32)
+
+
+def test_vectors_decide_between_texts_of_equal_words_without_any_link(tmp_path: Path) -> None:
+    documents = [Document("a0", "gale tree"), Document("a1", "gale ship"), Document("a2", "calm hill")]
+    encoder, first = Meaning(), list[str]()
+    record = EncoderRecord("meaning", encoder.fingerprint, encoder.dim)
+    for name, manifest in {
+        "words": Manifest(positions=True),
+        "meaning": Manifest(vectors="flat", positions=True, encoder=record),
+    }.items():
+        with Writer.create(tmp_path / name, manifest) as writer:
+            writer.add(documents, encoder.encode([d.text for d in documents]) if manifest.encoder else None)
+            writer.commit()
+        source = Side(tmp_path / "posts", {"p": Document("p", "gale boat")}, "en")
+        with Engine(tmp_path / name, encoder=encoder if manifest.encoder else None) as engine:
+            lists, _, _ = candidate_lists(engine, source, ["p"], [], 0)
+            first.append(engine.collection.rows.ids[lists.documents[0, lists.scores[0].argmax()]])
+    assert first == ["a0", "a1"]
 
 
 def test_known_links_are_taken_and_get_no_line(folder: Path) -> None:

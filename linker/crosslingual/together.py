@@ -14,6 +14,7 @@ import numpy as np
 
 from indexes.dtypes import BoolArray, Float64Array
 from indexes.errors import MissingExtraError
+from indexes.fusion import zscores
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
@@ -118,6 +119,7 @@ def candidate_lists(
     texts = [source.documents[id_].full_text for id_ in (*linked, *left)]
     ranker = engine.ranker
     embeds = engine.collection.manifest.embeds and engine.collection.manifest.encoder is not None
+    embed = engine.embed if embeds and (ranker is None or ranker.encoder) else None
     if ranker is None and len(linked) < FEWEST:
         ranker = pooled.load()
     documents = engine.collection.rows.locate([other for _, other in links])
@@ -126,7 +128,6 @@ def candidate_lists(
     settings = (
         ranker.pool if ranker else deep_enough(engine.collection, texts[: len(linked)], pairs, SETTINGS)
     )
-    embed = engine.embed if embeds and (ranker is None or ranker.encoder) else None
     pool = _gathered(Gatherer(engine.collection, settings, embed), texts)
     split = len(linked)
     relevant = relevant_of(pool.rows[:split], pairs)
@@ -135,7 +136,7 @@ def candidate_lists(
         training = _trained(pool.part(slice(split)), relevant, engine, settings, seed)
         ranker = training.ranker if training else pooled.load()
         if training is None:  # too few links, or no LightGBM
-            pool = _gathered(Gatherer(engine.collection, ranker.pool, None), texts)
+            pool = _gathered(Gatherer(engine.collection, ranker.pool, embed), texts)
             relevant = relevant_of(pool.rows[:split], pairs)
     about = {
         "ranker": ranker.fingerprint or "trained on the known links",
@@ -191,6 +192,8 @@ def _scored(ranker: Ranker, pool: Pool, held: Float64Array | None = None) -> Lis
     features = pool.features[:, :, [pool.names.index(name) for name in ranker.names]]
     _, none = ranker.calibration.probabilities(finite, pool.valid, features, ranker.names)
     logits = np.where(pool.valid, ranker.calibration.slope * finite, -np.inf)
+    if "cosine" in pool.names and "cosine" not in ranker.names:  # the shipped ranker reads words alone
+        logits += zscores(pool.features[:, :, pool.names.index("cosine")], pool.valid)
     return Lists(pool.rows, logits, none)
 
 
