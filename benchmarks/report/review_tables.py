@@ -80,8 +80,8 @@ TARGETS = ("0.8", "0.9", "0.95")
 def rules(results: Any) -> Iterator[str]:
     """Every rule on the topics that were not used for any choice."""
     yield (
-        f"**{results['reviews']:,} simulated reviews of {results['topics']} topics**; here those of the half of the "
-        "topics on which nothing was chosen, with 15 relevant documents or more. Share of reviews that reached the "
+        f"**{results['reviews']:,} simulated reviews of {results['topics']} topics**; here those of one half of the "
+        "topics, with 15 relevant documents or more. Share of reviews that reached the "
         "target (95 % interval over topics), and reads over those of an oracle that stops at the target:"
     )
     yield "| rule | .80 reached | .90 | .95 | × oracle at .80 | .90 | .95 |"
