@@ -121,8 +121,8 @@ def estimate(results: Any) -> Iterator[str]:
     found = results["estimate"]
     yield (
         f"{found['looks']:,} looks at reviews of {found['topics']} topics, each by constants that were fitted to other "
-        f"topics; the interval held in {dashed(found['held'])} of all. Its ends and the estimate are medians, over the "
-        "truth:"
+        f"topics; the interval held in {dashed(found['held'])} of all. Its ends and the estimate are given as "
+        "medians, divided by the true value:"
     )
     yield "| share found | looks | interval held | truth not above it | lower end | estimate | upper end |"
     for name, row in found["phases"].items():

@@ -54,8 +54,8 @@ def for_all(results: Any) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
     cost = results["cpu_s_per_1000_stories"]
     yield (
-        f"A thousand news stories cost {cost['star']:.1f} CPU-seconds, and {cost['minilm']:.0f} with MiniLM, which reads "
-        "no more than the first 256 tokens of each."
+        f"A thousand news stories cost {cost['star']:.1f} CPU-seconds, and {cost['minilm']:.0f} with MiniLM, which "
+        "reads no more than the first 256 tokens of each."
     )
 
 

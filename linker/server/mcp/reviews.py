@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from indexes.address import shown
@@ -131,7 +132,7 @@ class Followed:
         if asked is not None and asked.id == id_ and seed in ("", asked.seed):
             return asked
         beside = self._review.beside(id_)
-        return Candidate(seed or beside.seed, id_, 0.0, phase="search")
+        return replace(beside, seed=seed) if seed else beside
 
     def _put(self, seeds: Sequence[Seed]) -> None:
         known = {seed.id: seed for seed in self._ledger.seeds}
