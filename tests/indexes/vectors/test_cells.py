@@ -76,9 +76,19 @@ def put(place: int, value: int, kind: str = "<i8") -> Change:
     return change
 
 
+def lose_a_code(data: bytearray) -> None:
+    """Take the first byte of the first cell's codes, and say that there is one less."""
+    start = data.index(b"ilbl") + 36
+    numbers = int.from_bytes(data[start : start + 8], "little")
+    place = start + 8 + 8 * numbers
+    size = int.from_bytes(data[place : place + 8], "little")
+    data[place : place + 9] = (size - 1).to_bytes(8, "little")
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
+        (lose_a_code, "codes are missing"),
         (put(4, 99, "<i4"), "another index"),
         (put(37, 0), "no cells"),
         (put(37, ROWS + 1), "no cells"),
