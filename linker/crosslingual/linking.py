@@ -120,7 +120,8 @@ def _together(
     """Link two collections in one language, and write the run."""
     if options.explain and (path is None or not holds_files_beside(path)):
         raise InputError(f"`explain` writes a file next to the run, and {path} is not a regular file")
-    answer = link_together(source, target, pairs, options)
+    wanted = path is None or options.explain or options.uncertain is not None
+    answer = link_together(source, target, pairs, options, wanted)
     if path:
         topics = ((id_, list(of), list(of.values())) for id_, of in _decreasing(answer.run))
         write_run(path, topics, options.run_name)

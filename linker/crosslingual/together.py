@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +55,16 @@ class Together:
     copies: dict[str, list[str]]
     metadata: dict[str, Any]
     proposed: list[tuple[str, str, float]]
-    evidence: dict[str, tuple[Words, Span | None]]
+    evidence: Mapping[str, tuple[Words, Span | None]] = field(default_factory=dict)
 
 
 def link_together(
-    source: Side, target: Side, links: Sequence[tuple[str, str]], wishes: LinkOptions
+    source: Side, target: Side, links: Sequence[tuple[str, str]], wishes: LinkOptions, explained: bool
 ) -> Together:
     """Link the texts of `source` that are in none of the known `links` to documents of `target`.
 
-    Raises InputError if nothing is left to link, or an option needs more known links than there are.
+    `explained`: whether the evidence is wanted, which takes milliseconds per text. Raises InputError if nothing is left
+    to link, or an option needs more known links than there are.
     """
     if wishes.cardinality not in KINDS:
         raise InputError(
@@ -79,10 +80,11 @@ def link_together(
     if not left:
         raise InputError("the known links cover every text: none is left to link")
     with indexed(target, source, wishes.encoder) as engine:
-        expected = wishes.expected_linked
-        lists, known, about = candidate_lists(engine, source, left, links, wishes.seed, expected)
-        decision = decide(lists, known, KINDS[wishes.cardinality], wishes.seed, expected)
-        return _result(engine, source, target, left, lists, decision, about, wishes)
+        share = wishes.expected_linked
+        lists, known, about = candidate_lists(engine, source, left, links, wishes.seed, share)
+        decision = decide(lists, known, KINDS[wishes.cardinality], wishes.seed, share)
+        found = _result(engine, source, target, left, lists, decision, about, wishes)
+        return replace(found, evidence=_evidence(engine, source, found.proposed)) if explained else found
 
 
 @contextlib.contextmanager
@@ -246,7 +248,6 @@ def _result(
         _copies(run, target),
         metadata,
         proposed,
-        _evidence(engine, source, proposed),
     )
 
 
@@ -263,9 +264,7 @@ def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[
     rows = np.take_along_axis(lists.documents, order, 1)
     scores = np.take_along_axis(decision.links, order, 1).astype(np.float32)
     ranking = Candidates(rows, np.where(rows >= 0, scores, -np.inf).astype(np.float32))
-    if decision.choice.kind != "one-to-one":
-        return ranking
-    return one_to_one(ranking, left, ids)[0]
+    return one_to_one(ranking, left, ids)[0] if decision.choice.kind == "one-to-one" else ranking
 
 
 def _said(decision: Decision) -> str:
