@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -261,40 +259,3 @@ def settle(directory: Path) -> None:
         opened.append(Collection.open(directory, verify=False))
     while opened and merge(lambda: opened[-1], lambda commit: opened.extend(filter(None, [commit()]))):
         pass
-
-
-class Merger:
-    """Merges segments left by commits, in its own thread."""
-
-    def __init__(self, now: Open, publish: Publish) -> None:
-        """See `merge`."""
-        self._now, self._publish = now, publish
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Start merging, if anything is due and no merge is running."""
-        collection = self._now()
-        with self._lock:
-            if not self.running and isinstance(collection, Collection) and is_due(collection):
-                self._thread = threading.Thread(target=self._run, name="merge segments")
-                self._thread.start()
-
-    @property
-    def running(self) -> bool:
-        """Whether segments are being merged."""
-        return self._thread is not None and self._thread.is_alive()
-
-    def wait(self) -> None:
-        """Wait until merging has finished."""
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
-
-    def _run(self) -> None:
-        try:
-            while merge(self._now, self._publish):
-                pass
-        except (OSError, IndexesError) as e:
-            # The index is unchanged; the next commit tries again.
-            logging.getLogger("linker").warning("segments were not merged: %s", e)

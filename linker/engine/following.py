@@ -12,7 +12,7 @@ from indexes.cluster.client import PRODUCTS
 from indexes.collection import Collection
 from indexes.hybrid import OnFailure
 from indexes.interface import IndexesError, Matrix
-from indexes.merging import Merger
+from indexes.merger import Merger
 from indexes.showing import table
 from indexes.store.records import EncoderRecord
 from linker.encoders.interface import Encoder

@@ -186,3 +186,25 @@ def test_an_engine_merges_while_it_is_searched(directory: Path) -> None:
     assert_tidy(directory)
     merging.settle(directory)
     assert len(manifests.load(directory).segments) < 6
+
+
+def test_a_commit_while_a_merge_ends_is_not_forgotten(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merging_now, goes_on, calls = threading.Event(), threading.Event(), list[int]()
+
+    def found_nothing(*_: object) -> bool:
+        calls.append(1)
+        merging_now.set()
+        assert goes_on.wait(10)
+        return False
+
+    monkeypatch.setattr("indexes.merger.merge", found_nothing)
+    with Engine.open(directory) as engine:
+        engine._merger.start()
+        assert merging_now.wait(10)
+        engine._merger.start()  # what was committed after the first merge had looked
+        goes_on.set()
+        engine._merger.wait()
+        assert len(calls) == 2
+        assert not engine._merger.running

@@ -36,7 +36,7 @@ def test_the_commands_print_what_the_page_says(tmp_path: Path) -> None:
 def test_the_page_names_the_limits() -> None:
     limits = Limits()
     for said in (
-        f"{limits.body >> 20} MiB; of `documents:bulk` {limits.bulk >> 30} GiB",
+        f"{limits.body >> 20} MiB; for `documents:bulk` {limits.bulk >> 30} GiB",
         f"{SECONDS:g} seconds to arrive", f"| {limits.idle:g} seconds |", f"| {limits.seconds:g} seconds, except",
         f"| {limits.waiting}; more", f"metadata | {MOST_VALUES:,} |", f"more than {children.LARGE >> 10} KiB",
         f"{BATCH_DOCUMENTS:,} documents or {BATCH_BYTES >> 20} MiB",

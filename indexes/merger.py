@@ -1,0 +1,60 @@
+"""A thread that merges what commits leave, for an engine that stays open."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from indexes.collection import Collection
+from indexes.interface import IndexesError
+from indexes.merging import Open, Publish, is_due, merge
+
+
+class Merger:
+    """Merges segments left by commits, in its own thread."""
+
+    def __init__(self, now: Open, publish: Publish) -> None:
+        """See `merge`."""
+        self._now, self._publish = now, publish
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_asked = False
+
+    def start(self) -> None:
+        """Merge what is due, if anything is, after the merge that is running."""
+        collection = self._now()
+        if not isinstance(collection, Collection) or not is_due(collection):
+            return
+        with self._lock:
+            self._is_asked = True
+            if not self.running:
+                self._thread = threading.Thread(target=self._run, name="merge segments")
+                self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether segments are being merged."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def wait(self) -> None:
+        """Wait until merging has finished."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        while self._goes_on():
+            try:
+                while merge(self._now, self._publish):
+                    pass
+            except (OSError, IndexesError) as e:
+                # The index is unchanged; the next commit tries again.
+                logging.getLogger("linker").warning("segments were not merged: %s", e)
+
+    def _goes_on(self) -> bool:
+        """Return whether a commit has asked for a merge since the last question; if none has, the thread is over."""
+        with self._lock:
+            asked, self._is_asked = self._is_asked, False
+            if not asked:
+                self._thread = None
+            return asked
