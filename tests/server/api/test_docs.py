@@ -40,7 +40,8 @@ def test_the_page_names_the_limits() -> None:
         f"{SECONDS:g} seconds to arrive", f"| {limits.idle:g} seconds |", f"| {limits.seconds:g} seconds, except",
         f"| {limits.waiting}; more", f"metadata | {MOST_VALUES:,} |", f"more than {children.LARGE >> 10} KiB",
         f"{BATCH_DOCUMENTS:,} documents or {BATCH_BYTES >> 20} MiB",
-        f"After {MOST_BAD:,} unusable lines", f"up to {MOST_TEXTS:,} texts", f"{MOST_K:,} at most; at most {MOST_HITS:,} in total",
+        f"After {MOST_BAD:,} unusable lines", f"up to {MOST_TEXTS:,} texts",
+        f"{MOST_K:,} at most; at most {MOST_HITS:,} in total",
     ):  # fmt: skip
         assert said in PAGE, said
     assert all(f"`{path}`" in PAGE for path in OPEN)
