@@ -91,7 +91,7 @@ def test_no_judgement_is_lost_or_doubled(workspace: Path) -> None:
     log, ended = Log(), threading.Event()
     options = ("--api", "--token-file", str(workspace / "tokens"))
     server = Server(workspace / "reviews", 0, *options)
-    port = server.port
+    port, said = server.port, list[str]()
     tasks: list[Callable[[], None]] = [
         *(functools.partial(_review, server.address, name, log, ended) for name in REVIEWERS),
         functools.partial(_stall, server.address, log, ended),
@@ -103,6 +103,7 @@ def test_no_judgement_is_lost_or_doubled(workspace: Path) -> None:
             for _ in range(KILLS):
                 log.until_all_are_served(SECONDS / (KILLS + 1))
                 server.kill()
+                said.append(server.errors)
                 server = Server(workspace / "reviews", port, *options)
             log.until_all_are_served(SECONDS / (KILLS + 1))
         except BaseException:
@@ -113,7 +114,7 @@ def test_no_judgement_is_lost_or_doubled(workspace: Path) -> None:
         for task in running:
             task.result()
     assert server.end() == 0
-    assert log.faults == []
+    assert log.faults == [], "".join([*said, server.errors])
     with Ledger(Workspace(workspace / "reviews").project("soak").ledger) as ledger:
         kept = [(j.reviewer, j.id, str(j.verdict)) for j in ledger.judgements()]
         assert len(ledger.history()) == len(kept), "a judgement was stored twice"
