@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from indexes.errors import IndexesError, reason_of
 from linker.base.errors import LinkerError
+from linker.server.api.logs import fault
 from linker.server.errors import NOT_YOURS, problem_of
 from linker.server.page.guard import protect
 from linker.server.page.rendering import NOT_READY, address, message, page, translate
@@ -48,6 +49,7 @@ async def _nameless(request: Request, error: Exception) -> Response:
 
 
 async def _ours(request: Request, error: Exception) -> Response:
+    fault("", error)
     response = page(request, "error.html", error=translate(request).text(NOT_YOURS), status=500)
     protect(response.headers)  # this handler runs outside the guard
     return response
