@@ -67,7 +67,7 @@ def check_problem(answer: Any, status: int, code: str) -> str:
 
 def ended(api: TestClient, job: dict[str, Any]) -> dict[str, Any]:
     """Wait for the end of a job and return its last state."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600  # only bounds a hang: a loaded machine is slow
     while job["state"] in ("waiting", "running"):
         assert time.monotonic() < end
         time.sleep(0.05)
