@@ -88,9 +88,9 @@ def remembered(index: Path | Sequence[Path]) -> "Columns":
 
 
 def describe(paths: Sequence[Path], columns: "Columns | None") -> None:
-    """Report on stderr the format of tables other than comma-separated UTF-8."""
+    """Report on stderr what is guessed about tables."""
     from linker.corpora.previews import describe as described
 
     for path in paths:
-        if columns and not (columns.encoding or columns.delimiter) and (words := described(path)):
+        if columns and (words := described(path, columns)):
             note(words)

@@ -7,7 +7,7 @@ from pathlib import Path
 from linker.base.files import path_text
 from linker.base.options import values
 from linker.base.terminal import AsJson, note, print_json
-from linker.cli.columns import Tables
+from linker.cli.columns import Tables, describe
 from linker.engine.options import GroupOptions
 
 
@@ -20,8 +20,10 @@ def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> Non
     """
     from linker.cli import commands
 
+    columns = tables.columns()
+    describe([Path(path) for path in options.corpus], columns)
     try:
-        found = commands.group(**values(options) | {"columns": tables.columns()})
+        found = commands.group(**values(options) | {"columns": columns})
     except KeyboardInterrupt:
         note(f"\n{options.out} is complete; the same command continues" if options.follow else "")
         raise

@@ -7,7 +7,7 @@ from pathlib import Path
 from linker.base.files import path_text
 from linker.base.options import values
 from linker.base.terminal import AsJson, note, print_json
-from linker.cli.columns import Tables
+from linker.cli.columns import Tables, describe
 from linker.crosslingual.options import LinkOptions
 
 
@@ -21,7 +21,9 @@ def link(options: LinkOptions, tables: Tables, as_json: AsJson = False) -> None:
     """
     from linker.cli import commands
 
-    links = commands.link(**values(options) | {"columns": tables.columns()})
+    columns = tables.columns()
+    describe([Path(options.source), Path(options.target)], columns)
+    links = commands.link(**values(options) | {"columns": columns})
     if as_json:
         counts = {
             "linked": len(links),

@@ -28,7 +28,7 @@ from linker.corpora.dialects import (
 from linker.corpora.reading import KINDS, Kind, read_corpus
 from linker.corpora.records import BadLine, Columns
 from linker.corpora.roles import Role, guess_roles
-from linker.corpora.tables import csv_rows, tsv_rows, unique_names
+from linker.corpora.tables import columns_in, csv_rows, tsv_rows, unique_names
 from linker.corpora.workbooks import sheet_names, sheet_rows
 
 SAMPLE = 1000  # rows used to guess roles
@@ -194,17 +194,21 @@ def _of_references(path: Path, rows: int) -> Preview:
     return Preview(path, "references", names, roles, records[:rows])
 
 
-def describe(path: Path) -> str:
-    """Return a CSV file's format, for a note, if it is not plain UTF-8 with commas; else an empty string."""
+def describe(path: Path, columns: Columns) -> str:
+    """Return what was guessed about a CSV or TSV file, for a note: its format, unless plain, and its columns."""
     kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if kind not in ("csv", "tsv") or not path.is_file() or real_kind(path, kind) not in ("csv", "tsv"):
         return ""
-    encoding = guess_encoding(path)
-    delimiter = guess_delimiter(head(path, encoding)) if kind == "csv" else ","
-    found = [] if encoding == "utf-8" else [f"encoding {encoding}"]
-    found += (
-        [] if delimiter == "," else [f"columns separated by {DELIMITERS.get(delimiter, repr(delimiter))}"]
-    )
+    encoding = columns.encoding or guess_encoding(path)
+    found = [] if columns.encoding or encoding == "utf-8" else [f"encoding {encoding}"]
+    if kind == "csv":
+        delimiter = columns.delimiter or guess_delimiter(head(path, encoding), columns.header_row)
+        if not columns.delimiter and delimiter != ",":
+            found.append(f"columns separated by {DELIMITERS.get(delimiter, repr(delimiter))}")
+        _, header = next(_rows(path, kind, encoding, delimiter, None, columns.header_row or 1), (0, []))
+        named = columns_in(path, unique_names(header), columns)
+        pairs = ((role, getattr(named, role)) for role in ("id", "title", "text"))
+        found += [f"{role} from {name!r}" for role, name in pairs if name != getattr(columns, role)]
     return f"{path}: {', '.join(found)}" if found else ""
 
 

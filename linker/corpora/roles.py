@@ -26,6 +26,9 @@ LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
 URL = re.compile(r"https?://\S+|www\.\S+")
 NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 MACHINE_ID = re.compile(r"\d{5,}|[0-9a-fA-F-]{8,}|[A-Za-z]{1,8}[-_:]?\d+")
+ALIEN = re.compile(
+    r"(user|author|account|parent|thread|conversation|reply|in_reply_to|quoted|retweet\w*|source|place)[_ -]id"
+)
 EXACT = {"id", "_id"}  # takes precedence over user_id and the like
 SHARE = 0.9  # minimum share of the non-empty values that must match the role
 
@@ -55,6 +58,13 @@ class Column:
     def words(self) -> float:
         """The mean number of words of the values that are not empty."""
         return sum(len(value.split()) for value in self.filled) / max(len(self.filled), 1)
+
+
+def likely(header: Sequence[str], role: Role) -> str | None:
+    """Return the only column whose name is typical of a role, or None: "Tweet ID" or "post_id", but not "user_id"."""
+    names = [n for n in header if Column(n, ()).named(role) and not ALIEN.fullmatch(n.strip().lower())]
+    exact = [name for name in names if name.strip().lower() in {*EXACT, role}]
+    return next(iter(chosen)) if len(chosen := exact or names) == 1 else None
 
 
 def guess_roles(table: Mapping[str, Sequence[str]]) -> dict[str, Role]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from linker.corpora.records import (
     too_long,
     wrong_width,
 )
+from linker.corpora.roles import likely
 
 Row = tuple[int, bytes, list[str] | str]  # number of the first line, bytes, fields or a reason why not
 
@@ -65,8 +67,7 @@ def read_query_tsv(
         text = next((n for n in names[1:] if n in QUERY_TEXTS), None)
         exact = [field.strip() for field in fields] if isinstance(fields, list) else []
         if columns and columns.to_remember() and columns.text in exact:
-            check_header(path, exact, columns)
-            yield from _records(path, rows, exact, columns)
+            yield from _records(path, rows, exact, columns_in(path, exact, columns))
         elif names and names[0] in QUERY_IDS and text:
             yield from _records(path, rows, names, Columns(names[0], text))
         else:
@@ -83,8 +84,7 @@ def documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
         if isinstance(fields, str):
             raise InputError(f"{path}:{number}: cannot read the header: {fields}")
         header = unique_names(fields)
-        check_header(path, header, columns)
-        yield from _records(path, rows, header, columns)
+        yield from _records(path, rows, header, columns_in(path, header, columns))
 
 
 def unique_names(header: Sequence[str | None]) -> list[str]:
@@ -105,8 +105,17 @@ def unique_names(header: Sequence[str | None]) -> list[str]:
     return names
 
 
-def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
-    """Raise InputError if the header lacks a column."""
+def columns_in(path: Path, header: Sequence[str], columns: Columns) -> Columns:
+    """Return the columns, each by its name in the header, where the only likely name replaces a missing usual one.
+
+    Raises InputError if the header lacks a column.
+    """
+    usual = {"id": (columns.id == "id", columns.ids), "text": (columns.text == "text", columns.texts)}
+    usual["title"] = (columns.title is None, ("title",))
+    missing = [role for role, (is_usual, names) in usual.items() if is_usual and not set(names) & set(header)]
+    columns = dataclasses.replace(
+        columns, **{role: name for role in missing if (name := likely(header, role))}
+    )
     titles = (columns.title,) if columns.title and not columns.usual else ()
     for names in (columns.ids, columns.texts, titles):
         if names and not set(names) & set(header):
@@ -116,6 +125,7 @@ def check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
                 + ("; or have ids made (`make_ids`)" if names == columns.ids else "")
                 + "; if these are not names, say which row has them (`header_row`)"
             )
+    return columns
 
 
 def _records(path: Path, rows: Iterable[Row], header: Sequence[str], columns: Columns) -> Records:

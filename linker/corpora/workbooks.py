@@ -26,7 +26,7 @@ from linker.corpora.records import (
     too_long,
     wrong_width,
 )
-from linker.corpora.tables import check_header, unique_names
+from linker.corpora.tables import columns_in, unique_names
 
 Value = str | int | float | bool | None
 MAX_PART = 1 << 30  # bytes of one unpacked part of a workbook: the shared texts are held in memory
@@ -45,7 +45,7 @@ def read_xlsx(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
             continue
         if not header:
             header = unique_names(["" if value is None else str(value) for value in _trimmed(values)])
-            check_header(path, header, columns)
+            columns = columns_in(path, header, columns)
             continue
         raw = orjson.dumps(values)
         try:

@@ -404,4 +404,33 @@ def test_a_build_says_what_it_guessed_and_takes_what_it_is_told(write: Write, tm
     sheet = workbook(tmp_path / "c.xlsx", [["id", "text"], [1, "a"]], [["id", "text"], [3, "b"]])
     assert "1 documents added" in linker("index", "add", tmp_path / "a", sheet, "--sheet", "sheet 1").stdout
     assert guess_encoding(path) == "cp1252"
-    assert describe(sheet) == describe(write("u.csv", b"id,text\n1,a\n")) == ""
+    assert describe(sheet, Columns()) == describe(write("u.csv", b"id,text\n1,a\n"), Columns()) == ""
+
+
+@pytest.mark.parametrize(
+    ("header", "document"),
+    [
+        ("Tweet ID,User ID,Text", Document("1", "c", "", {"User ID": "2"})),
+        ("nr,Titel,Nachricht", Document("1", "c", "2")),
+        ("id,headline,text", Document("1", "c", "2")),
+        ("ID,Tweet,Text", Document("1", "c", "", {"Tweet": "2"})),
+        ("id,Tweet,Message", None),  # two are likely
+        ("user_id,id_2,text", None),  # none is
+    ],
+)
+def test_the_only_likely_name_stands_for_a_missing_usual_one(
+    write: Write, tmp_path: Path, header: str, document: Document | None
+) -> None:
+    path = write("c.csv", f"{header}\n1,2,c\n".encode())
+    book = workbook(tmp_path / "c.xlsx", [header.split(","), ["1", "2", "c"]])
+    for file in (path, book):
+        if document:
+            assert list(read_corpus(file)) == [document]
+        else:
+            with pytest.raises(InputError, match="no column"):
+                list(read_corpus(file))
+    if document:
+        named = [f"{role} from" in describe(path, Columns()) for role in ("id", "title", "text")]
+        usual = [role in header.split(",") for role in ("id", "title", "text")]
+        assert named == [not is_usual and (role != "title" or bool(document.title))
+                         for role, is_usual in zip(("id", "title", "text"), usual, strict=True)]  # fmt: skip

@@ -364,7 +364,7 @@ def test_a_table_without_its_columns_is_explained_with_options_that_the_command_
     raw: Path, tmp_path: Path
 ) -> None:
     table, out = tmp_path / "pages.csv", tmp_path / "out.tsv"
-    table.write_text("number,words\n1,some words\n", encoding="utf-8")
+    table.write_text("what,words\n1,some words\n", encoding="utf-8")
     for command in (("align", raw / "q", table, table), ("bucc", "dictionary", table, raw / "q")):
         said = fails(*command, "--out", out)
         assert "no column _id or id" in said and said.rstrip().endswith("rename one in the file")

@@ -78,23 +78,35 @@ def joined(
         yield ExportRow(judgement, seed, document, passage)
 
 
-def table(rows: Callable[[], Iterable[ExportRow]]) -> Iterator[Sequence[Cell]]:
-    """Yield the header, then a row of cells for each row from `rows`, which is called twice.
+def table(rows: Callable[[], Iterable[ExportRow]], *, short: bool = False) -> Iterator[Sequence[Cell]]:
+    """Yield the header, then a row of cells for each row from `rows`, which is called again.
 
     First come the judgement and the texts, then the seed's metadata as seed_NAME, then the document's as NAME; a name
     already in use is prefixed with "metadata.". Fields are in order of first appearance, so that columns keep their
-    places as a review grows.
+    places as a review grows. `short` leaves out columns in which nothing was stored.
     """
     seed_names, names = dict[str, None](), dict[str, None]()
     for row in rows():
         seed_names.update(dict.fromkeys(row.seed.metadata))
         names.update(dict.fromkeys(row.document.metadata))
-    yield headed([*JUDGED, *TEXTS], (*(f"seed_{name}" for name in seed_names), *names))
+    first = _stored(rows()) if short else [*JUDGED, *TEXTS]
+    yield headed(first, (*(f"seed_{name}" for name in seed_names), *names))
     for row in rows():
         record = row.record() | {"tags": tags_text(row.judgement.tags)}
-        fixed = [record[name] for name in (*JUDGED, *TEXTS)]
+        fixed = [record[name] for name in first]
         more = [row.seed.metadata.get(name) for name in seed_names]
         yield [*fixed, *map(cell, more), *(cell(row.document.metadata.get(name)) for name in names)]
+
+
+def _stored(rows: Iterable[ExportRow]) -> list[str]:
+    """Return the columns with values, and the verdict, to be filled in; no score that is the probability."""
+    stored = {"verdict"}
+    for row in rows:
+        record = row.record()
+        if record["score"] == record["probability"]:
+            record["score"] = None
+        stored.update(name for name in (*JUDGED, *TEXTS) if record[name] != DEFAULTS.get(name))
+    return [name for name in (*JUDGED, *TEXTS) if name in stored]
 
 
 def headed(first: Sequence[str], names: Iterable[str]) -> list[str]:
@@ -125,3 +137,4 @@ def numbered(judgements: Iterable[Judgement]) -> dict[str, list[str]]:
 
 FIELDS = {f.name for f in dataclasses.fields(Judgement)}
 assert set(JUDGED) == FIELDS
+DEFAULTS = {f.name: f.default for f in dataclasses.fields(Judgement)} | {"seed_title": "", "title": ""}

@@ -49,11 +49,15 @@ class ExportReport:
 
 @dataclass(slots=True)
 class _Job:
-    """A writer's input: the judgements, their rows (again on each call), whether CSV begins with a BOM."""
+    """A writer's input: the judgements, their rows (again on each call), whether CSV begins with a BOM.
+
+    `short`: tables lack columns in which nothing was stored.
+    """
 
     judgements: Sequence[Judgement]
     rows: Callable[[], Iterable[ExportRow]]
     bom: bool
+    short: bool = False
     cut: int = 0
 
 
@@ -132,7 +136,7 @@ def write_pairs(rows: Sequence[ExportRow], path: Path) -> None:
     """
     if path.suffix.lower() not in PAIRS:
         raise InputError(f"cannot tell the format of {path}: its name must end in {', '.join(PAIRS)}")
-    job = _Job([row.judgement for row in rows], lambda: rows, bom=True)
+    job = _Job([row.judgement for row in rows], lambda: rows, bom=True, short=True)
     with replacing(path) as file:
         WRITERS[path.suffix.lower()](job, file, path)
 
@@ -148,7 +152,7 @@ def check_suffix(path: Path) -> str:
 
 
 def _write_csv(job: _Job, file: IO[bytes], _: Path) -> int:
-    cells_to_csv(table(job.rows), file, bom=job.bom)
+    cells_to_csv(table(job.rows, short=job.short), file, bom=job.bom)
     return len(job.judgements)
 
 
@@ -168,7 +172,7 @@ def _plain(cell: Cell) -> Cell:
 def _write_xlsx(job: _Job, file: IO[bytes], path: Path) -> int:
     if len(job.judgements) > MAX_ROWS:
         raise InputError(f"{path}: a sheet holds {MAX_ROWS:,} rows, not {len(job.judgements):,}: write .csv")
-    job.cut = cells_to_xlsx(table(job.rows), file, "judgements")
+    job.cut = cells_to_xlsx(table(job.rows, short=job.short), file, "judgements")
     return len(job.judgements)
 
 
