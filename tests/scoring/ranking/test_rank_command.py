@@ -62,7 +62,9 @@ def train(made: Path, name: str, *more: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def trained(made: Path) -> dict[str, Any]:
-    return train(made, "model", "--dev-queries", str(made / "queries.jsonl"), "--dev-qrels", str(made / "few"))
+    return train(
+        made, "model", "--dev-queries", str(made / "queries.jsonl"), "--dev-qrels", str(made / "few")
+    )
 
 
 @pytest.fixture(scope="module")
