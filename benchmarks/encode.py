@@ -15,10 +15,10 @@ import torch
 
 from benchmarks.support.common import cpu_time
 from benchmarks.support.harness import Arguments, Results, benchmark
-from linker.encoders.configs import PRESETS, ModelConfig, StarConfig
+from linker.encoders.configs import KINDS, PRESETS, ModelConfig, StarConfig
 from linker.encoders.interface import Encoder, Precision
 from linker.encoders.loading import load_encoder
-from linker.encoders.text import MODELS, TextEncoder
+from linker.encoders.text import TextEncoder
 from linker.encoders.tokens import Vocabulary, WordTokenizer
 
 LENGTHS = (256, 1024, 4096)
@@ -39,7 +39,7 @@ OPTIONS: dict[str, tuple[Precision, bool]] = {
 
 def configurations() -> dict[str, ModelConfig]:
     """Return every kind of model, the star in several sizes."""
-    others = {kind: config() for kind, (config, _) in MODELS.items() if kind != "star"}
+    others = {kind: config() for kind, config in KINDS.items() if kind != "star"}
     return STARS | others
 
 

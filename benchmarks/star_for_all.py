@@ -137,8 +137,9 @@ def star_of(parts: Sequence[Part], seed: int, path: Path, share: float = SHARE) 
 def judge(star: CompactStar, test: Part) -> dict[str, npt.NDArray[np.float64]]:
     """Return the reciprocal ranks of a set's texts for the star, its mean and a star without learned inputs."""
     found = {"BM25": test.reciprocal(test.bm25[0])}
+    learned = star.inputs.detach().clone()
     for name, mean, inputs in (("mean", True, 0), ("star, untrained", False, 0), ("star", False, 1)):
-        star.mean_only, star.used = mean, inputs * len(star.FEATURES)
+        star.mean_only, star.inputs.data = mean, inputs * learned
         dense = rank_dense(
             encode(star, [test.texts[t] for t in test.judged]), encode(star, test.documents), DEPTH
         )

@@ -9,33 +9,82 @@ and the best setting of all. The results of both retrievers are cached in FOLDER
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import default_fusion
-from benchmarks.default_fusion import Encode, Split, Task
+from benchmarks.support import rank_data
 from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.dtypes import Float64Array, Int64Array
 from indexes.fusion import Ranking
+from indexes.interface import Document, Matrix
+from indexes.text.bm25 import Bm25Index
+from indexes.vectors.faiss_index import FaissIndex
+from linker.encoders.loading import load_encoder
 from linker.engine.tuning.choice import FOLDS, choose
 from linker.engine.tuning.lead import Lead
 from linker.engine.tuning.settings import Setting, candidates
 from linker.engine.tuning.trials import Trials
 from linker.evaluation.significance import fold_numbers
 
+Encode = Callable[[Sequence[str]], Matrix]
+Split = tuple[Ranking, Ranking, list[list[int]]]  # BM25, dense, relevant rows
+DEPTH = 100
 DRAWS, SIZES, SPLITS = 100, (30, 100, 200, 400, 800), ("train", "dev", "test")
 PAIRS: dict[str, tuple[str, Encode]] = {
     "tweets, mean vectors": ("tweets2claims", mean_vectors),
-    "tweets, MiniLM": ("tweets2claims", default_fusion.minilm),
+    "tweets, MiniLM": (
+        "tweets2claims",
+        lambda texts: load_encoder("minilm@128").encode(texts, batch_size=64),
+    ),
     "statements, mean vectors": ("statements2articles", mean_vectors),
 }
 SETTINGS = candidates(bm25=True, dense=True)
 HYBRIDS = [s for s in SETTINGS if s.fusion]
 SINGLES = [s for s in SETTINGS if not s.fusion]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Documents, and judged queries by split: (query text, ids of the relevant documents)."""
+
+    documents: list[Document]
+    splits: dict[str, list[tuple[str, list[str]]]]
+
+
+def task_of(name: str) -> Task:
+    """Return a set of the shared data."""
+    judged = rank_data.links(name)
+    asked = {s: [(q.text, [*judged[s].qrels[q.id]]) for q in judged[s].queries] for s in SPLITS}
+    return Task(rank_data.documents_for(name), asked)
+
+
+def stored_split(stored: Any, task: Task, split: str) -> Split:
+    """Return a split's rankings from the arrays of `search`, with the relevant rows."""
+    rows = {d.id: row for row, d in enumerate(task.documents)}
+    return (
+        (stored[f"{split}_rows0"], stored[f"{split}_scores0"]),
+        (stored[f"{split}_rows1"], stored[f"{split}_scores1"]),
+        [[rows.get(d, -1) for d in ids] for _, ids in task.splits[split]],
+    )
+
+
+def search(task: Task, encode: Encode) -> Iterator[tuple[str, Any]]:
+    ids, texts = [d.id for d in task.documents], [d.full_text for d in task.documents]
+    vectors = encode(texts)
+    text, dense = Bm25Index(), FaissIndex(vectors.shape[1])
+    text.add(ids, texts)
+    dense.add(ids, vectors)
+    for split, judged in task.splits.items():
+        queries = [q for q, _ in judged]
+        sides = text.search_rows(queries, DEPTH), dense.search_rows(encode(queries), DEPTH)
+        for number, (rows, scores) in enumerate(sides):
+            yield f"{split}_rows{number}", rows
+            yield f"{split}_scores{number}", scores
 
 
 class Drawn(Trials):
@@ -83,11 +132,11 @@ def gains(trials: Trials, size: int) -> dict[str, dict[str, float]]:
 
 def load_trials(name: str, cache: Path) -> Trials:
     folder, encode = PAIRS[name]
-    task: Task = default_fusion.task_of(folder, **{split: split for split in SPLITS})
+    task = task_of(folder)
     path = cache / f"{name}, tuning.npz"
     if not path.exists():
-        np.savez(path, **dict(default_fusion.search(task, encode)))
-    parts = [default_fusion.stored_split(np.load(path), task, split) for split in SPLITS]
+        np.savez(path, **dict(search(task, encode)))
+    parts = [stored_split(np.load(path), task, split) for split in SPLITS]
     return Trials(joined(parts, 0), joined(parts, 1), [rows for part in parts for rows in part[2]], "mrr")
 
 

@@ -51,7 +51,7 @@ class Fusion:
     The default is meant for BM25 and dense retrieval, in this order, with 100 candidates each and no tuning. It was
     chosen on dev queries of statements, tweets and headlines, with weak (mean word vectors) and strong (MiniLM) dense
     retrievers: it beat the better of the two everywhere, whereas with equally weighted reciprocal ranks a weak one
-    cost up to .16 in mean reciprocal rank (benchmarks/results/default_fusion.json).
+    cost up to .16 in mean reciprocal rank (benchmarks/log/default-fusion.md).
     """
 
     method: Method = "zscore"

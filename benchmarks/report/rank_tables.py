@@ -65,19 +65,6 @@ def absence(results: Any) -> Iterator[str]:
         yield f"| {name} | random words: median P(link) | {alone:.3f} | {together:.3f} | | |"
 
 
-@renders("cross_encoder")
-def cross_encoder(results: Any) -> Iterator[str]:
-    """A cross-encoder on top of the ranker."""
-    yield "| the ranker's ten best, ordered by | MRR | Success@1 |"
-    for name, row in results["test"].items():
-        yield f"| {name} | {row['mrr']:.3f} | {row['s1']:.3f} |"
-    yield (
-        f"{results['queries']} test statements; {results['learned_from']} training statements, "
-        f"{results['cpu_s_training']} CPU-seconds; {results['cpu_s_per_pair']:.3f} CPU-seconds per pair. Weight chosen "
-        f"on dev: {results['weight']}. Lead of the mix (95 %): {bracketed(results['lead'], '+')}."
-    )
-
-
 @renders("rank.cost")
 def cost(results: Any) -> Iterator[str]:
     """Time and size."""

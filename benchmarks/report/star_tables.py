@@ -170,60 +170,6 @@ def encode(results: Any) -> Iterator[str]:
         yield f"| {name} | {' | '.join(speeds)} | {'' if times is None else f'{times:.1f}'} |"
 
 
-TITLES = {"tweets2claims": "tweets → claims", "statements2articles": "statements → articles"}
-
-
-@renders("attention.attempts")
-def attempts(results: Any) -> Iterator[str]:
-    """MRR by the cosine alone, and each attempt's lead over its own start."""
-    for data, title in TITLES.items():
-        yield f"**{title}**"
-        yield "| | what learns | against | dev: MRR | lead (p) | test: MRR | lead (p) | seeds | CPU s |"
-        for name, row in results.get(data, {}).items():
-            label = f"{name} ({row['kind']})" if row["kind"] else name
-            against = row["test"].get("against", "")
-            cells = [
-                cell for split in ("dev", "test") for cell in (f"{row[split]['mrr']:.3f}", _lead(row[split]))
-            ]
-            yield f"| {label} | {row['says']} | {against} | {' | '.join(cells)} | {row['seeds']} | {row['cpu_s']:.0f} |"
-        yield ""
-
-
-@renders("attention.learned")
-def learned(results: Any) -> Iterator[str]:
-    """The learned α and inputs of the keys, averaged over heads."""
-    yield "| | attempt | α | idf | count | first position |"
-    for data, title in TITLES.items():
-        for name, row in results.get(data, {}).items():
-            if any(abs(a - 1.5) > 1e-3 for a in row["alpha"]) or any(map(any, row["inputs"])):
-                low, high = min(row["alpha"]), max(row["alpha"])
-                inputs = " | ".join(f"{sum(line) / len(line):.2f}" for line in row["inputs"])
-                yield f"| {title} | {name} | {low:.2f}–{high:.2f} | {inputs} |"
-
-
-@renders("attention.stage")
-def stage(results: Any) -> Iterator[str]:
-    """The gain from further vectors per document at the ranking stage."""
-    for data, title in TITLES.items():
-        rows = results.get("stage", {}).get(data, {})
-        if rows:
-            yield f"**{title}**"
-            yield "| | share of types kept | dev: MRR | lead (p) | test: MRR | lead (p) |"
-            for name, row in rows.items():
-                cells = [
-                    cell
-                    for split in ("dev", "test")
-                    for cell in (f"{row[split]['mrr']:.3f}", _lead(row[split]))
-                ]
-                share = row.get("kept")
-                yield f"| {name} | {'' if share is None else f'{share:.0%}'} | {' | '.join(cells)} |"
-            yield ""
-
-
-def _lead(row: dict[str, Any]) -> str:
-    return f"{row['lead']:+.3f} ({row['p']:.4f})" if "lead" in row else ""
-
-
 MEASURES = (("cpu_s", "CPU seconds", 2), ("mib", "MiB", 0))
 
 

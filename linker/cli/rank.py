@@ -74,11 +74,14 @@ def train(
     if (out is None) != into or (dev_queries is None) != (dev_qrels is None):
         raise typer.BadParameter("give either --out or --into, and --dev-queries with --dev-qrels")
     from linker.corpora import read_queries
+    from linker.encoders.model_folder import check_replaceable
     from linker.engine.engine import Engine
     from linker.evaluation.reading.judgements import merged_qrels
     from linker.scoring.ranking import folder, learning
     from linker.scoring.ranking.candidates import PoolSettings
 
+    if out is not None:
+        check_replaceable(out, folder.FORMATS, "ranker")
     engine = Engine.open(directory, encoder=encoder)
     settings = PoolSettings(
         candidates, (candidates + 1) // 2, date_field=date_field, direction=date_direction

@@ -167,6 +167,7 @@ class BiGruConfig(GruConfig):
 
 
 ModelConfig = StarConfig | BagConfig | CnnConfig | GruConfig | BiGruConfig
+Kind = Literal["star", "bag", "cnn", "gru", "bigru"]
 KINDS: dict[str, type[ModelConfig]] = {
     "star": StarConfig,
     "bag": BagConfig,

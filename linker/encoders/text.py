@@ -20,15 +20,7 @@ from linker.base.progress import bar
 from linker.encoders.bag import BagOfVectors
 from linker.encoders.batches import by_length, filled
 from linker.encoders.cnn import TextCnn
-from linker.encoders.configs import (
-    BagConfig,
-    BiGruConfig,
-    CnnConfig,
-    GruConfig,
-    ModelConfig,
-    StarConfig,
-    kind_of,
-)
+from linker.encoders.configs import ModelConfig, StarConfig, kind_of
 from linker.encoders.described import describe, hashed_first
 from linker.encoders.gru import Gru
 from linker.encoders.interface import Precision
@@ -36,15 +28,11 @@ from linker.encoders.star import StarTransformer
 from linker.encoders.tokens import Tokenizer
 from linker.encoders.weights import hash_state
 
-# One line per model: its name in config.json, its hyperparameters, and the module, built from (config, tokens).
-# Every module maps ids [B, L] and a mask [B, L] to vectors [B, d] and has an `embedding`.
-MODELS: dict[str, tuple[type[ModelConfig], Callable[[Any, int], nn.Module]]] = {
-    "star": (StarConfig, StarTransformer),
-    "bag": (BagConfig, BagOfVectors),
-    "cnn": (CnnConfig, TextCnn),
-    "gru": (GruConfig, Gru),
-    "bigru": (BiGruConfig, Gru),
-}
+# The module of each kind, built from (configuration, tokens): it maps ids [B, L] and a mask [B, L] to vectors [B, d],
+# and has an `embedding`.
+MODELS: dict[str, Callable[[Any, int], nn.Module]] = {
+    "star": StarTransformer, "bag": BagOfVectors, "cnn": TextCnn, "gru": Gru, "bigru": Gru,
+}  # fmt: skip
 
 
 @dataclass
@@ -64,8 +52,7 @@ class TextEncoder:
     @classmethod
     def new(cls, config: ModelConfig, tokenizer: Tokenizer, max_length: int = 512) -> TextEncoder:
         """Return a model with random weights, which `torch.manual_seed` determines."""
-        _, build = MODELS[kind_of(config)]
-        return cls(config, tokenizer, build(config, tokenizer.size), max_length)
+        return cls(config, tokenizer, MODELS[kind_of(config)](config, tokenizer.size), max_length)
 
     @property
     def kind(self) -> str:

@@ -40,10 +40,11 @@ class Changing(Following):
         return writer_of(self.directory, wait=wait, before=self._checked)
 
     def _commit(self, writer: AnyWriter) -> None:
-        """Commit, and open what was committed; searches keep the generation before, and none opens the new one."""
+        """Commit, open what was committed, and merge what is due; searches keep the generation before meanwhile."""
         with self._opening:
             writer.commit()
             self._reopen()
+        self._merger.start()
 
     def add(
         self,
@@ -66,7 +67,6 @@ class Changing(Following):
                 writer.remove(sorted(writer.present([d.id for d in documents])))
             self._take(writer, documents, matrix)
             self._commit(writer)
-        self._merger.start()
 
     def _take(self, writer: AnyWriter, documents: Sequence[Document], matrix: Matrix | None = None) -> None:
         """Add documents with their vectors, which are encoded if none are given."""
@@ -101,7 +101,6 @@ class Changing(Following):
                 writer.remove(sorted(before))
                 self._take(writer, list(new.values()))
                 self._commit(writer)
-        self._merger.start()
         return had
 
     def delete(self, ids: Sequence[str], *, wait: float = WAIT) -> None:
@@ -109,7 +108,6 @@ class Changing(Following):
         with self._writer(wait) as writer:
             writer.remove(ids)
             self._commit(writer)
-        self._merger.start()
 
     def store_calibration(self, folder: Path) -> None:
         """Store the calibration in `folder` in the index, in one commit; answers have P(link) from now on.

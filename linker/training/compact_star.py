@@ -110,28 +110,16 @@ class CompactStar(nn.Module):
         self.register_buffer("idf", torch.from_numpy(idf.astype(np.float32)))
         self.inputs = nn.Parameter(torch.zeros(len(self.FEATURES), config.heads))
         self.mean_only = False  # the vector is the plain mean
-        self.learns_weights = True  # gradients reach the weights; otherwise only the mixed vectors
-        self.learns_keys = True  # … and the vectors from which keys are computed
-        self.fixed_alpha: float | None = None
-        self.length_free = True
-        self.used = len(self.FEATURES)  # the number of inputs in use; the others are 0
 
     @property
     def relay(self) -> Any:
         """The star's relay."""
         return self.star.layers[0].relay
 
-    def alpha(self) -> Tensor:
-        """Return α of each head, [h]."""
-        alpha: Tensor = self.relay.alpha
-        return alpha if self.fixed_alpha is None else torch.full_like(alpha, self.fixed_alpha)
-
     def forward(self, types: Types) -> Tensor:
         """Return vectors, float32 [B, d], normalised."""
         table = self.star.embedding.weight
         normed = None if self.mean_only else functional.layer_norm(table, table.shape[-1:])
-        if normed is not None and not (self.learns_weights and self.learns_keys):
-            normed = normed.detach()
         used = (types.counts > 0).sum(1)
         order = torch.argsort(used, descending=True)
         parts, start = [], 0
@@ -148,8 +136,7 @@ class CompactStar(nn.Module):
         mean = self.mean(types, table)
         if normed is None:
             return mean
-        with torch.set_grad_enabled(torch.is_grad_enabled() and self.learns_weights):
-            masses = self.masses(types, normed, mean)  # [B, h, 1 + U]
+        masses = self.masses(types, normed, mean)  # [B, h, 1 + U]
         bags = [_bag(types.ids, table, weights.contiguous()) for weights in masses[:, :, 1:].unbind(1)]
         mixed = masses[:, :, :1] * mean[:, None] + torch.stack(bags, 1)  # [B, h, d]
         relay = self.relay
@@ -163,7 +150,7 @@ class CompactStar(nn.Module):
 
     def masses(self, types: Types, normed: Tensor, mean: Tensor) -> Tensor:
         """Return the weights of the relay and of every type, [B, h, 1 + U]; they sum to 1."""
-        relay, alpha = self.relay, self.alpha()[:, None]
+        relay, alpha = self.relay, self.relay.alpha[:, None]
         seen = functional.layer_norm(mean, mean.shape[-1:])
         query = relay._split(relay.query(seen)) / relay.head_dim**0.5
         probe = torch.einsum("bhe,hed->bhd", query, relay._matrices(relay.key))
@@ -171,9 +158,7 @@ class CompactStar(nn.Module):
         scores = probe @ keys.mT + torch.einsum("bfu,fh->bhu", self.features(types), self.inputs)
         own = (probe * seen[:, None]).sum(-1, keepdim=True)
         counts = torch.cat([torch.ones_like(types.counts[:, :1]), types.counts], 1)[:, None]
-        scores = torch.cat([own, scores], 2)
-        if self.length_free:
-            scores = scores * counts.sum(2, keepdim=True) ** (1 - alpha)
+        scores = torch.cat([own, scores], 2) * counts.sum(2, keepdim=True) ** (1 - alpha)
         masses: Tensor = CountedEntmax.apply(scores, alpha.expand(*scores.shape[:2], 1), counts)
         return masses
 
@@ -181,7 +166,6 @@ class CompactStar(nn.Module):
         """Return each type's idf, log count, and how early it first occurs, centred: [B, 3, U]."""
         idf: Tensor = self.get_buffer("idf")[types.ids]
         found = torch.stack([idf, types.counts.clamp(min=1).log(), (types.first * 10 + 1).log()], 1)
-        found[:, self.used :] = 0
         inside = (types.counts > 0)[:, None]
         mean = (found * inside).sum(2, keepdim=True) / inside.sum(2, keepdim=True).clamp(min=1)
         return (found - mean) * inside

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 from linker.base.config import changed
 from linker.base.errors import ConfigError
-from linker.encoders.configs import KINDS, PRESETS, ModelConfig, StarConfig, kind_of
+from linker.encoders.configs import KINDS, PRESETS, Kind, ModelConfig, StarConfig, kind_of
 from linker.training.miners import Miner
 from linker.training.schedule import Schedule
 
@@ -40,7 +40,7 @@ class DataConfig:
 class _Choice:
     """The keys of a table `[encoder]` other than the model's hyperparameters."""
 
-    kind: Literal["star", "bag", "cnn", "gru", "bigru"] = "star"
+    kind: Kind = "star"
     preset: Literal["paper", "recommended"] = "recommended"  # for kind = "star"
     max_length: int = 512
 

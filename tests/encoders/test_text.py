@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,11 +14,22 @@ import torch
 from linker.base.errors import InputError, LinkerError
 from linker.encoders import folder as folders
 from linker.encoders.bag import BagOfVectors, sif_scaled
-from linker.encoders.configs import BagConfig, BiGruConfig, CnnConfig, GruConfig, ModelConfig, StarConfig
+from linker.encoders.configs import (
+    KINDS,
+    BagConfig,
+    BiGruConfig,
+    CnnConfig,
+    GruConfig,
+    Kind,
+    ModelConfig,
+    StarConfig,
+    kind_of,
+)
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
-from linker.encoders.text import TextEncoder, padded
+from linker.encoders.text import MODELS, TextEncoder, padded
 from linker.encoders.tokens import Vocabulary, WordTokenizer
+from tests.helpers import ROOT
 
 TEXTS = ["a b c", "", "d", "unknown words only", "a " * 30, "c b a d e f g"]
 CONFIGS: list[ModelConfig] = [
@@ -207,3 +218,11 @@ def test_encoding_drops_nothing_and_leaves_the_mode_as_it_was(training: bool) ->
     encoder.module.train(training)
     np.testing.assert_array_equal(encoder.encode(["a b c", "b c"]), expected)
     assert encoder.module.training == training
+
+
+def test_every_kind_has_a_module_and_is_described_and_trained() -> None:
+    """A new kind adds its module, its settings and its name; these are the other places that must know it."""
+    assert list(KINDS) == list(get_args(Kind)) == list(MODELS)
+    page = (ROOT / "docs/training.md").read_text(encoding="utf-8")
+    assert [kind for kind in KINDS if f'"{kind}"' not in page] == []
+    assert {kind_of(config) for config in CONFIGS} == {*KINDS}

@@ -52,36 +52,32 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def train(made: Path, name: str, *more: str) -> dict[str, Any]:
+    """Train a ranker by the command into the folder `name`, and return its figures."""
+    files = ("--queries", made / "queries.jsonl", "--qrels", made / "qrels")
+    done = linker("rank", "train", made / "index", *files, "--json", *more, "--out", made / name)
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
 @pytest.fixture(scope="module")
-def model(made: Path) -> Path:
-    out = made / "model"
-    linker(
-        "rank",
-        "train",
-        made / "index",
-        "--queries",
-        made / "queries.jsonl",
-        "--qrels",
-        made / "qrels",
-        "--out",
-        out,
+def trained(made: Path) -> dict[str, Any]:
+    return train(
+        made, "model", "--dev-queries", str(made / "queries.jsonl"), "--dev-qrels", str(made / "few")
     )
-    return out
 
 
-def test_training_reports_what_it_gained(made: Path) -> None:
-    arguments = ("--queries", made / "queries.jsonl", "--qrels", made / "qrels", "--json")
-    dev = ("--dev-queries", made / "queries.jsonl", "--dev-qrels", made / "few")
-    first, again = (
-        json.loads(linker("rank", "train", made / "index", *arguments, *dev, "--out", made / name).stdout)
-        for name in ("one", "two")
-    )
-    assert first == again, "the same seed gave another ranker"
-    assert first["found"] <= first["queries"] == COUNT and first["dev"]["queries"] == 90
-    assert first["mrr"] > first["mrr_before"]
-    assert (made / "one" / "model.txt").read_bytes() == (made / "two" / "model.txt").read_bytes()
-    other = linker("rank", "train", made / "index", *arguments, "--seed", "1", "--out", made / "three")
-    assert json.loads(other.stdout)["ranker"] != first["ranker"]
+@pytest.fixture(scope="module")
+def model(made: Path, trained: dict[str, Any]) -> Path:
+    return made / "model"
+
+
+def test_training_reports_what_it_gained(made: Path, trained: dict[str, Any], model: Path) -> None:
+    assert trained["found"] <= trained["queries"] == COUNT and trained.pop("dev")["queries"] == 90
+    assert trained["mrr"] > trained["mrr_before"]
+    assert train(made, "two") == trained, "the same seed gave another ranker"
+    assert (model / "model.txt").read_bytes() == (made / "two" / "model.txt").read_bytes()
+    assert train(made, "three", "--seed", "1")["ranker"] != trained["ranker"]
 
 
 def test_search_ranks_and_says_so(made: Path, model: Path) -> None:
@@ -118,18 +114,8 @@ def test_stored_in_the_index_it_is_the_default(made: Path, model: Path, tmp_path
     with Writer.open(index) as writer:
         writer.compact()
     assert Engine(index).search("banel deras").reranked
-    arguments = (
-        "--queries",
-        made / "queries.jsonl",
-        "--qrels",
-        made / "qrels",
-        "--into",
-        "--seed",
-        "5",
-        "--json",
-    )
-    stored = json.loads(linker("rank", "train", index, *arguments).stdout)
-    assert json.loads(linker("rank", "train", index, *arguments).stdout) == stored  # the same one again
+    files = ("--queries", made / "queries.jsonl", "--qrels", made / "qrels")
+    stored = json.loads(linker("rank", "train", index, *files, "--into", "--seed", "5", "--json").stdout)
     assert Engine(index).search("banel deras").ranker == stored["ranker"]
     assert len(list((index / "ranker").iterdir())) == 1
     assert "as they were written" in linker("index", "verify", index).stdout
