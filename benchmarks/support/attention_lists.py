@@ -86,7 +86,7 @@ def _scored(data: Data, folder: Path, seed: int) -> dict[str, Any]:
     judged = rank_data.Judged([judged.queries[i] for i in few], judged.qrels)
     gatherer = Gatherer(engine.collection, settings, None)
     pool = gathered(gatherer, [q.text for q in judged.queries])
-    linked = relevant_rows(engine.collection, judged.queries, judged.qrels, pool.rows)
+    linked = relevant_rows(gatherer.ranking, judged.queries, judged.qrels, pool.rows)
     place = {text: row for row, text in enumerate(data.case.pairs.texts)}
     lists, names = lists_of(pool, linked), names_of(pool.names)
     fold = np.random.default_rng(seed).permutation(len(linked)) % (2 if len(linked) > 3000 else 5)
