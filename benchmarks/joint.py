@@ -63,7 +63,7 @@ def statements(work: Path) -> dict[str, Any]:
         train = links["train"]
         documents = [next(iter(train.qrels[q.id])) for q in train.queries]
         pairs = np.stack([np.arange(len(documents)), engine.collection.rows.locate(documents)], axis=1)
-        settings = deep_enough(engine.collection, [q.text for q in train.queries], pairs, SETTINGS)
+        settings = deep_enough(engine.collection.ranking(), [q.text for q in train.queries], pairs, SETTINGS)
         trained = engine.train_ranker(train.queries, train.qrels, settings)
         with tempfile.TemporaryDirectory() as folder:
             save(trained.ranker, trained.text, Path(folder) / "ranker")

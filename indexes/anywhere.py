@@ -104,11 +104,17 @@ class AnyCollection(Protocol):
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
         """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; any for row −1."""
 
+    def forward_of(self, ranking: HybridIndex, rows: RowArray, texts: Sequence[str]) -> ForwardIndex:
+        """Return the terms in order of the documents `rows` (int64 [...]) of `ranking`, for queries of `texts`.
+
+        Raises DamagedError, BackendUnavailableError.
+        """
+
+    def values_of(self, ranking: HybridIndex, rows: RowArray, field: str) -> list[Any]:
+        """Return the values of a metadata field of documents `rows` (int64 [n]) of `ranking`; None for row −1."""
+
     def stored(self, folder: str) -> AbstractContextManager[Path]:
         """Yield the path of a folder that is stored in the index, such as its ranker. Raises DamagedError."""
-
-    def check_can(self, what: str) -> None:
-        """Raise IndexesError if the index is on a cluster that does not support `what`, a name in its `Abilities`."""
 
     def check_fields(self, where: Filter) -> None:
         """Raise BadFilterError, which names the closest match, if no document has a field of the filter."""

@@ -8,7 +8,7 @@ import copy
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -182,6 +182,22 @@ class Collection:
             return blocks[0][np.maximum(rows, 0)]
         return np.zeros((*rows.shape, self.manifest.encoder.dim if self.manifest.encoder else 0), np.float32)
 
+    def forward_of(self, ranking: HybridIndex, rows: RowArray, texts: Sequence[str]) -> ForwardIndex:
+        """Return the terms of all rows in order. Raises DamagedError."""
+        return self.forward
+
+    def values_of(self, ranking: HybridIndex, rows: RowArray, field: str) -> list[Any]:
+        """Return the values of a metadata field of `rows` (int64 [n]); None for row −1."""
+        if field not in self._values:
+            self._values[field] = [values.get(field) for values in self.documents.metadata()]
+        column = self._values[field]
+        return [column[row] if row >= 0 else None for row in rows.tolist()]
+
+    @functools.cached_property
+    def _values(self) -> dict[str, list[Any]]:
+        """The values of all rows, by field, once they have been read."""
+        return {}
+
     @functools.cached_property
     def _blocks(self) -> Sequence[Matrix]:
         return self.documents.vectors(self.manifest.encoder.dim) if self.manifest.encoder else []
@@ -203,9 +219,6 @@ class Collection:
     def backend(self) -> str:
         """Where BM25 runs: "embedded", or the kind of server."""
         return "elastic" if self.manifest.elastic else "embedded"
-
-    def check_can(self, what: str) -> None:
-        """Raise IndexesError if the index is on a cluster that does not support `what`, a name in its `Abilities`."""
 
     def ranking(self) -> HybridIndex:
         """Return the retrievers, to query one by one and compare the rows of several answers."""

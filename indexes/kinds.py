@@ -19,6 +19,7 @@ VectorKindName: TypeAlias = Literal[
     "opensearch-flat",
     "opensearch-hnsw",
 ]
+BREADTH = ("breadth",)  # candidates of each shard's graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +48,17 @@ KINDS = {
         VectorKind("pq", "approximate, codes of 4 bits", False, settings=("refine",)),
         VectorKind("ivfpq", "approximate, codes in cells", False, settings=("probed", "refine")),
         VectorKind("elastic-flat", "exact, on Elasticsearch", True, "elastic", server_type="flat"),
-        VectorKind("elastic-hnsw", "approximate, on Elasticsearch", False, "elastic", server_type="hnsw"),
+        VectorKind("elastic-hnsw", "approximate, on Elasticsearch", False, "elastic", BREADTH, "hnsw"),
         VectorKind(
             "elastic-int8_hnsw",
             "approximate with bytes, on Elasticsearch",
             False,
             "elastic",
-            server_type="int8_hnsw",
+            BREADTH,
+            "int8_hnsw",
         ),
         VectorKind("opensearch-flat", "exact, on OpenSearch", True, "opensearch", server_type="flat"),
-        VectorKind("opensearch-hnsw", "approximate, on OpenSearch", False, "opensearch", server_type="hnsw"),
+        VectorKind("opensearch-hnsw", "approximate, on OpenSearch", False, "opensearch", BREADTH, "hnsw"),
     )
 }
 SERVER_TYPES = tuple(dict.fromkeys(kind.server_type for kind in KINDS.values() if kind.server_type))

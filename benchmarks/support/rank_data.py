@@ -114,7 +114,7 @@ def gather(directory: Path, judged: Judged, settings: PoolSettings, *, encoder: 
     gatherer = Gatherer(engine.collection, settings, engine.embed if encoder else None)
     texts = [q.text for q in judged.queries]
     pool = gathered(gatherer, texts)
-    relevant = relevant_rows(engine.collection, judged.queries, judged.qrels, pool.rows)
+    relevant = relevant_rows(gatherer.ranking, judged.queries, judged.qrels, pool.rows)
     answer = engine.search(texts, 30, mode="hybrid" if encoder else "bm25")
     ranks = [
         next((1 / (i + 1) for i, id_ in enumerate(hits.ids) if judged.qrels[q.id].get(id_, 0) > 0), 0.0)

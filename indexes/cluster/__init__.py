@@ -12,14 +12,12 @@ if TYPE_CHECKING:
     from indexes.cluster.client import PRODUCTS, ElasticSettings
     from indexes.cluster.collection import RemoteCollection, open_remote
     from indexes.cluster.connection import NoMasterError
-    from indexes.cluster.documents import MOST
     from indexes.cluster.index import ClusterIndex
     from indexes.cluster.states import drop, manifest_of, size_of
     from indexes.cluster.writer import RemoteWriter
 
 __all__ = [
     "ABILITIES",
-    "MOST",
     "PRODUCTS",
     "Abilities",
     "ClusterIndex",

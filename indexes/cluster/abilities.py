@@ -14,17 +14,15 @@ from indexes.kinds import AUTO, kinds_on
 class Abilities:
     """The abilities of a backend for indexes without a directory.
 
-    `vectors`: its kind of vectors by the name given in a build. `refusals`: unsupported operations, with the reason
-    and the alternative.
+    `vectors`: its kind of vectors by the name given in a build.
     """
 
     name: str
     vectors: dict[str, str]
-    refusals: dict[str, str]
 
 
 DIRECTORY = "build an index in a directory for it (`out` DIR)"
-REFUSALS = {
+REFUSALS = {  # unsupported operations, with the reason and the alternative
     "`fields`": f"it ranks one text for each document: leave it out, or {DIRECTORY}",
     "`positions`": f"it keeps terms without their order: leave it out, or {DIRECTORY}",
     "`keep`": "a change is visible at once, so that there are no older generations: take snapshots of the "
@@ -40,10 +38,7 @@ REFUSALS = {
 def _abilities(server: str) -> Abilities:
     product, kinds = PRODUCTS[server], kinds_on(server)
     short = {"none": "none", AUTO: f"{server}-hnsw", "flat": f"{server}-flat", "hnsw": f"{server}-hnsw"}
-    recall = (
-        f"{product} chooses among candidates of its own: build with `vectors` {server}-flat for exact search"
-    )
-    return Abilities(product, short | dict(zip(kinds, kinds, strict=True)), REFUSALS | {"`recall`": recall})
+    return Abilities(product, short | dict(zip(kinds, kinds, strict=True)))
 
 
 ABILITIES = {server: _abilities(server) for server in PRODUCTS}
@@ -57,7 +52,7 @@ def abilities_of(address: Address) -> Abilities:
 def refused(address: Address, what: str) -> IndexesError:
     """Return the error for an unsupported operation: what, why and the remedy."""
     by = abilities_of(address)
-    return IndexesError(f"{address} is an index on {by.name}, which does not do {what}: {by.refusals[what]}")
+    return IndexesError(f"{address} is an index on {by.name}, which does not do {what}: {REFUSALS[what]}")
 
 
 def vectors_of(address: Address, asked: str) -> str:

@@ -47,7 +47,7 @@ def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[Breaker, RowSearch 
     """Return the text retriever and, if the vectors are on the server, the dense one; nothing is sent yet."""
     index = ClusterIndex(ElasticSettings.from_json(manifest.elastic))
     text, vectors = retrievers(index, manifest, ByRow(rows))
-    return Breaker(text), Breaker(vectors) if vectors else None
+    return Breaker(text), None if vectors is None else Breaker(vectors)
 
 
 def has_field(text: object, field: str) -> bool:

@@ -8,6 +8,7 @@ import functools
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from indexes.address import Address
 from indexes.anywhere import search_settings
 from indexes.arrays import distinct
 from indexes.cluster import files
-from indexes.cluster.abilities import abilities_of, refused
+from indexes.cluster.candidates import CandidateTerms
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.documents import RemoteDocuments
 from indexes.cluster.index import ClusterIndex, State
@@ -53,7 +54,7 @@ class RemoteCollection:
         self._text, dense = retrievers(
             index, self.manifest, ByStamp(lambda ids, _: self.rows.find(ids), index.about)
         )
-        self.text, vectors = Guarded(self._text), Guarded(dense) if dense else None
+        self.text, vectors = Guarded(self._text), None if dense is None else Guarded(dense)
         self.hybrid = RemoteHybrid(index, vectors, self.text, search_settings(self.manifest, on_failure))
 
     def __len__(self) -> int:
@@ -70,10 +71,6 @@ class RemoteCollection:
     def fields(self) -> tuple[str, ...]:
         """The metadata fields by which documents can be filtered, in sorted order."""
         return self.index.fields()
-
-    def again(self) -> RemoteCollection:
-        """Return the same generation, reopened: data read from all documents are read again."""
-        return RemoteCollection(self.address, self.state)
 
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
         """Yield the documents that pass the filter, in the order of their stamps, as of one point in time.
@@ -96,10 +93,34 @@ class RemoteCollection:
         """
         dim, _ = vector_kind(self.manifest)
         there = distinct(rows[rows >= 0])
-        read = self.index.vectors([ranking.rows.ids[row] for row in there.tolist()], dim)
+        read = self.index.vectors(self._ids(ranking, there), dim)
         out = np.zeros((*rows.shape, dim), dtype=np.float32)
         out[rows >= 0] = read[np.searchsorted(there, rows[rows >= 0])]
         return out
+
+    def forward_of(self, ranking: HybridIndex, rows: RowArray, texts: Sequence[str]) -> ForwardIndex:
+        """Return the terms in order of the documents `rows` (int64 [...]) of `ranking`, for queries of `texts`."""
+        there = distinct(rows[rows >= 0])
+        documents, analysis = self._documents(ranking, there), self.manifest.analysis
+        return CandidateTerms(analysis, there, documents, texts, self._text.statistics)
+
+    def values_of(self, ranking: HybridIndex, rows: RowArray, field: str) -> list[Any]:
+        """Return the values of a metadata field of documents `rows` (int64 [n]) of `ranking`; None for row −1."""
+        there = distinct(rows[rows >= 0])
+        documents = zip(there.tolist(), self._documents(ranking, there), strict=True)
+        known = {row: document.metadata.get(field) for row, document in documents}
+        return [known.get(row) for row in rows.tolist()]
+
+    def _ids(self, ranking: HybridIndex, rows: RowArray) -> list[str]:
+        """Return the ids of documents `rows` (int64 [n]) of `ranking`."""
+        ids = (self.rows if ranking is self.hybrid else ranking.rows).ids
+        return [ids[row] for row in rows.tolist()]
+
+    def _documents(self, ranking: HybridIndex, rows: RowArray) -> list[Document]:
+        """Return the documents in `rows` (int64 [n]) of `ranking` as last written; one deleted since is empty."""
+        ids = self._ids(ranking, rows)
+        found = self.documents.read(ids)
+        return [found.get(id_, Document(id_, "")) for id_ in ids]
 
     @contextlib.contextmanager
     def stored(self, folder: str) -> Iterator[Path]:
@@ -112,11 +133,6 @@ class RemoteCollection:
     def backend(self) -> str:
         """The kind of server."""
         return self.address.server
-
-    def check_can(self, what: str) -> None:
-        """Raise IndexesError if the cluster does not support `what`."""
-        if what in abilities_of(self.address).refusals:
-            raise refused(self.address, what)
 
     @property
     def phrases(self) -> ClusterPhrases:

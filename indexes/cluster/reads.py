@@ -67,15 +67,6 @@ class IndexReads(Connection):
                 raise api_error(self.settings, 404 if "index_not_found" in reason else 503, reason)
         return docs
 
-    def mark(self) -> tuple[int, float]:
-        """Return the number of visible documents and their last stamp, one of which differs after each change."""
-        with self.errors():
-            answer = self.client.search(
-                index=self.name, size=0, aggs={"last": {"max": {"field": "stamp"}}},
-                track_total_hits=True, allow_partial_search_results=False,
-            )  # fmt: skip
-        return int(answer["hits"]["total"]["value"]), float(answer["aggregations"]["last"]["value"] or 0)
-
     def has_field(self, field: str) -> bool:
         """Return whether a visible document can be filtered by this metadata field. Raises BackendUnavailableError."""
         name = encodable(field)

@@ -22,6 +22,7 @@ from indexes.text.postings import LENGTHS, MOST_COUNT
 from indexes.text.scoring import weigh
 
 MOST_TERMS = 200_000  # terms whose frequencies are kept
+COUNTED = 1000  # terms counted in one request
 SLACK, TIMES = 500, 4  # candidates of a query: at most TIMES × k + SLACK
 ROUNDING = 1e-6  # error of Lucene's scores, which are sums of floats
 
@@ -73,6 +74,15 @@ class StatisticsCache:
         known.frequencies.update(counts)
         self._known = known
         return [hits_of(answer) for answer in answers[len(missing) :]], known
+
+    def of(self, terms: Sequence[str]) -> Statistics:
+        """Return the statistics of any number of different terms. Raises like `Asking.msearch`."""
+        found: dict[str, int] = {}
+        for start in range(0, max(1, len(terms)), COUNTED):
+            part = terms[start : start + COUNTED]
+            _, known = self.search((), part)
+            found |= {term: known.frequencies[term] for term in part}
+        return Statistics(known.total, found)
 
 
 def _holders(term: str) -> Body:

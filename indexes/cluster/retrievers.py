@@ -7,107 +7,33 @@ plugin.
 
 from __future__ import annotations
 
-import copy
+import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from indexes.arrays import check_k, normalised, padding
 from indexes.cluster.asking import hits_of
 from indexes.cluster.index import ClusterIndex
-from indexes.cluster.mapping import meta_term, range_clause
-from indexes.cluster.phrases import PhraseFilter
+from indexes.cluster.paging import BATCH, WINDOW, PagedSearch, Query
 from indexes.cluster.rescoring import Rescoring, StatisticsCache
 from indexes.cluster.rows import Numbers
 from indexes.cluster.sending import vector_kind
-from indexes.interface import Condition, Filter, IndexesError, Matrix, RowArray, ScoreArray, check_vectors
+from indexes.interface import Filter, IndexesError, Matrix, RowArray, ScoreArray, check_vectors
 from indexes.store.records import Manifest
 from indexes.text.analysis import Analysis
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
-BATCH = 256  # searches in one request
-WINDOW = 10_000  # hits a search may return at once (the server's own limit)
 # A server limits a query's clauses according to its memory, but always accepts this many.
 LONGEST_QUERY = 1000
 PAGE = 1000  # candidates per query whose terms are read in one request
 AT_ONCE = 10_000  # candidates of all queries in a request
 EXACT_BELOW = 10_000  # up to this many documents, every vector is compared
 
-Query = Mapping[str, Any]
 
-
-class _Retriever:
-    """Base of both retrievers: reads answers page by page; `numbers` turns their hits into rows."""
-
-    def __init__(self, index: ClusterIndex, numbers: Numbers) -> None:
-        self.index, self._numbers = index, numbers
-
-    def numbered_by(self, numbers: Numbers) -> Self:
-        """Return the same retriever with different row numbers."""
-        other = copy.copy(self)
-        other._numbers = numbers
-        return other
-
-    def ping(self) -> None:
-        """Return if the server would answer a search. Raises BackendUnavailableError or IndexesError if not."""
-        self.index.ping()
-
-    def clauses(self, where: Filter | None) -> list[dict[str, Any]]:
-        """Return a filter as clauses, all of which must match."""
-        phrases = where.phrases if isinstance(where, PhraseFilter) else ()
-        clauses = [_clause(condition) for condition in (where.all if where else ())]
-        return [*clauses, *({"match_phrase": {"terms": phrase}} for phrase in phrases)]
-
-    def _top(self, queries: Sequence[Query], k: int) -> tuple[RowArray, ScoreArray]:
-        """Return the top k rows and scores of each query, both [n, k].
-
-        Further pages are read if hits were skipped or k exceeds a page.
-        """
-        rows, scores = padding(len(queries), k)
-        filled = np.zeros(len(queries), dtype=np.int64)
-        after: dict[int, list[Any] | None] = dict.fromkeys(range(len(queries)))
-        while after:
-            unfinished: dict[int, list[Any] | None] = {}
-            numbers = list(after)
-            for start in range(0, len(numbers), BATCH):
-                part = numbers[start : start + BATCH]
-                sizes = [min(k - int(filled[q]), WINDOW) for q in part]
-                bodies = [self._page(queries[q], size, after[q]) for q, size in zip(part, sizes, strict=True)]
-                for q, size, answer in zip(part, sizes, self.index.msearch(bodies), strict=True):
-                    hits = [hit["sort"] for hit in hits_of(answer)]
-                    found = self._numbers.of(hits)
-                    alive, n = found >= 0, int(filled[q])
-                    new = int(alive.sum())
-                    hit_scores = np.fromiter((hit[0] for hit in hits), dtype=np.float32, count=len(hits))
-                    rows[q, n : n + new], scores[q, n : n + new] = found[alive], hit_scores[alive]
-                    filled[q] += new
-                    if len(hits) == size and n + new < k:
-                        unfinished[q] = hits[-1]
-            after = unfinished
-        return rows, scores
-
-    def _page(self, query: Query, size: int, after: Sequence[Any] | None) -> dict[str, Any]:
-        body = {
-            "query": query,
-            "size": size,
-            "sort": self._numbers.order,
-            "stored_fields": "_none_",
-            "track_total_hits": False,
-        }
-        return body | {"search_after": after} if after else body
-
-
-def _clause(condition: Condition) -> dict[str, Any]:
-    """Return a condition of a filter as a clause."""
-    if condition.is_range:
-        return range_clause(condition)
-    clause = {"terms": {"meta": [meta_term(condition.field, value) for value in condition.values]}}
-    return {"bool": {"must_not": [clause]}} if condition.sign == "!=" else clause
-
-
-class ClusterText(_Retriever):
+class ClusterText(PagedSearch):
     """TextSearch on a server: the embedded BM25 of the documents that the server ranks first.
 
     Removed documents count in no statistics, whereas a directory counts them until it is compacted. Of `parameters`,
@@ -120,7 +46,7 @@ class ClusterText(_Retriever):
     ) -> None:
         super().__init__(index, numbers)
         self._analysis, self._parameters = Analysis(analysis), parameters
-        self._statistics = StatisticsCache(index)
+        self.statistics = StatisticsCache(index)
 
     def search_rows(
         self,
@@ -160,7 +86,7 @@ class ClusterText(_Retriever):
             for query, size, one in zip(queries, sizes, candidates, strict=True)
         ]
         terms = list(dict.fromkeys(term for one in candidates for term in one.counts))
-        answers, statistics = self._statistics.search(bodies, terms)
+        answers, statistics = self.statistics.search(bodies, terms)
         for one, size, hits in zip(candidates, sizes, answers, strict=True):
             one.add(hits, size, self._numbers.of([hit["sort"] for hit in hits]), statistics)
 
@@ -195,12 +121,16 @@ def text_query(counts: Counter[str], parameters: Bm25Parameters, clauses: list[d
     return {"bool": {"should": should, "filter": clauses, "minimum_should_match": 1}}
 
 
-class ClusterVectors(_Retriever):
+class ClusterVectors(PagedSearch):
     """RowSearch on a server: exact by a script, or approximate by HNSW over float32 or int8 vectors.
 
-    `kind` is "flat", "hnsw" or "int8_hnsw". The approximate kinds compare every vector up to `exact_below` documents,
-    or if the graph returns too few. Each shard yields `breadth` candidates. Scores are the same as in "flat".
+    `kind` is "flat", "hnsw" or "int8_hnsw". The approximate kinds compare every vector up to `exact_below` documents
+    (by default EXACT_BELOW), or if the graph returns too few. Each shard yields `breadth` candidates, one of the
+    `settings`. Scores are the same as in "flat".
     """
+
+    GRID: ClassVar[Sequence[Mapping[str, float]]] = tuple({"breadth": 25.0 * 2**n} for n in range(9))
+    clock: Callable[[], float] = staticmethod(time.perf_counter)  # the servers' CPU time is not known here
 
     def __init__(
         self,
@@ -209,11 +139,21 @@ class ClusterVectors(_Retriever):
         dim: int,
         kind: str = "flat",
         *,
-        exact_below: int = EXACT_BELOW,
-        breadth: int = 400,
+        exact_below: int | None = None,
+        settings: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(index, numbers)
-        self._kind, self._dim, self._exact_below, self._breadth = kind, dim, exact_below, breadth
+        self._kind, self._dim = kind, dim
+        self._exact_below = EXACT_BELOW if exact_below is None else exact_below
+        self.settings = {"breadth": 400.0, **(settings or {})}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def generator(self) -> Self | None:
+        """The settings and their GRID; None if every search is exact."""
+        return self if self._kind != "flat" and len(self) > self._exact_below else None
 
     def search_rows(
         self, queries: Matrix, k: int, where: Filter | None = None
@@ -230,12 +170,27 @@ class ClusterVectors(_Retriever):
         if not n or not len(queries):
             return rows, scores
         clauses = self.clauses(where)
-        if self._kind == "flat" or len(self._numbers) <= self._exact_below or n > WINDOW // 2:
+        if self.generator is None or n > WINDOW // 2:
             top = self._exact(queries, n, clauses)
         else:
             top = self._approximate(queries, n, clauses)
         rows[:, :n], scores[:, :n] = top
         return rows, scores
+
+    def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
+        """Return the exact rows and scores, both [n, k], for `queries` [n, dim]. Raises like `search_rows`."""
+        return self._exact(normalised(check_vectors(queries, self._dim)), k, [])
+
+    def drawn(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
+        """Return the vectors (float32 [n, dim]) and the rows (int64 [n]) of at most `size` random documents."""
+        order = self._numbers.order[1:]
+        field = next(iter(order[0]))
+        query = {"function_score": {"random_score": {"seed": seed, "field": field}}}
+        (answer,) = self.index.msearch([self._page(query, min(size, WINDOW), None)])
+        found = [hit["sort"] for hit in hits_of(answer)]
+        rows = self._numbers.of(found)
+        keys = [str(hit[-1]) for hit, row in zip(found, rows.tolist(), strict=True) if row >= 0]
+        return self.index.vectors(keys, self._dim), rows[rows >= 0]
 
     def _exact(self, queries: Matrix, k: int, clauses: list[dict[str, Any]]) -> tuple[RowArray, ScoreArray]:
         matching = {"bool": {"filter": clauses}} if clauses else {"match_all": {}}
@@ -244,7 +199,7 @@ class ClusterVectors(_Retriever):
     def _approximate(
         self, queries: Matrix, k: int, clauses: list[dict[str, Any]]
     ) -> tuple[RowArray, ScoreArray]:
-        breadth = min(max(self._breadth, 2 * k), WINDOW)
+        breadth = min(max(int(self.settings["breadth"]), 2 * k), WINDOW)
         near = self.index.dialect.near
         rows, scores = self._scored(queries, k, [near(q.tolist(), breadth, clauses) for q in queries])
         short = np.flatnonzero(rows[:, -1] < 0)
@@ -271,4 +226,5 @@ def retrievers(
     """Return the text retriever and, if the vectors are on the server, the dense one; nothing is sent yet."""
     dim, kind = vector_kind(manifest)
     text = ClusterText(index, numbers, manifest.analysis, manifest.bm25)
-    return text, ClusterVectors(index, numbers, dim, kind) if dim else None
+    settings = manifest.search.get("vectors")
+    return text, ClusterVectors(index, numbers, dim, kind, settings=settings) if dim else None

@@ -119,8 +119,13 @@ COMMON: dict[str, Check] = {
             "mode": one_of(MODES),
             "fusion": optional(_fusion),
             "vectors": record(
-                {"ef": number(1, 1 << 16), "probed": number(1e-9, 1), "refine": number(1e-9, 1 << 16)},
-                absent=("ef", "probed", "refine"),
+                {
+                    "ef": number(1, 1 << 16),
+                    "probed": number(1e-9, 1),
+                    "refine": number(1e-9, 1 << 16),
+                    "breadth": number(1, 10_000),
+                },
+                absent=("ef", "probed", "refine", "breadth"),
             ),
             "ranker": text(23, "ranker/[0-9a-f]{16}", "the folder of a ranker"),
             "calibration": text(28, "calibration/[0-9a-f]{16}", "the folder of a calibration"),

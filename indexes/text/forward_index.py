@@ -27,6 +27,8 @@ PENDING = 1 << 23  # tokens held before they become a segment
 BATCH = 1024  # texts numbered at a time
 ROWS = 256  # rows searched for a phrase at a time
 
+Found = tuple[AnyArray, AnyArray]  # ranks of terms in a segment, and how many of its rows have each
+
 
 class ForwardIndex:
     """The terms of all rows in order, and term statistics. Removed rows count until the index is compacted.
@@ -129,7 +131,8 @@ class ForwardIndex:
             segment = forward.write(segment, self._directory)
         self._segments = [*self._segments[:count], segment]
         self._parts, self._pending = [], 0
-        self.__dict__.pop("_statistics", None)
+        for name in ("_statistics", "total"):
+            self.__dict__.pop(name, None)
         segment_files.unlink(part[:-1], segment)
         if self._vocabulary.full():
             self._vocabulary = TermVocabulary(self._analysis)
@@ -141,14 +144,23 @@ class ForwardIndex:
             faults.point("forward.linked")
 
     @functools.cached_property
-    def _statistics(self) -> tuple[Int64Array, int, list[Float32Array]]:
-        """The first row of each segment, the number of tokens, and the idf of each segment's terms."""
+    def total(self) -> tuple[int, int]:
+        """The numbers of documents and tokens in the term statistics."""
+        return self.rows, sum(s.size for s in self._segments)
+
+    def _frequencies(self, hashes: AnyArray, found: Sequence[Found] | None = None) -> AnyArray:
+        """Return how many documents have each term; `found`: where the terms are in each segment, if it is known."""
+        found = found or [_find(s, hashes) for s in self._segments]
+        frequencies: AnyArray = np.sum([counts for _, counts in found], axis=0)
+        return frequencies
+
+    @functools.cached_property
+    def _statistics(self) -> tuple[Int64Array, list[Float32Array]]:
+        """The first row of each segment, and the idf of each segment's terms."""
         firsts = np.array([s.first for s in self._segments], dtype=np.int64)
-        idf = []
-        for segment in self._segments:
-            frequencies = np.sum([_find(s, segment.hashes)[1] for s in self._segments], axis=0)
-            idf.append(lucene_idf(frequencies, self.rows).astype(np.float32))
-        return firsts, sum(s.size for s in self._segments), idf
+        documents, _ = self.total
+        each = (self._frequencies(segment.hashes) for segment in self._segments)
+        return firsts, [lucene_idf(frequencies, documents).astype(np.float32) for frequencies in each]
 
     def words(self, text: str) -> QueryWords:
         """Return a query's words in the form that `describe` needs."""
@@ -162,16 +174,15 @@ class ForwardIndex:
         forward.check_lengths(self._segments)
         if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
             raise IndexError(f"row {rows.max()} of {self.rows}")
-        firsts, tokens, idf = self._statistics
+        (firsts, idf), (documents, tokens) = self._statistics, self.total
         found = [_find(s, query.hashes) for s in self._segments]
-        frequencies = np.sum([f for _, f in found], axis=0)
-        weights = features.weigh(query, frequencies, self.rows, tokens)
+        weights = features.weigh(query, self._frequencies(query.hashes, found), documents, tokens)
         out = np.empty((len(rows), len(NAMES)), dtype=np.float32)
         segment_of = np.searchsorted(firsts, rows, side="right") - 1
         for number in distinct(segment_of).tolist():
             here, segment = segment_of == number, self._segments[number]
             out[here] = _describe(
-                segment, idf[number], rows[here] - segment.first, tokens / max(1, self.rows) or 1.0, query,
+                segment, idf[number], rows[here] - segment.first, tokens / max(1, documents) or 1.0, query,
                 found[number][0], weights,
             )  # fmt: skip
         return out
@@ -236,7 +247,7 @@ def _describe(
     return out
 
 
-def _find(segment: ForwardSegment, hashes: AnyArray) -> tuple[AnyArray, AnyArray]:
+def _find(segment: ForwardSegment, hashes: AnyArray) -> Found:
     """Return the ranks of terms in a segment (uint32, ABSENT where it lacks them), and how many rows have each."""
     if not len(segment.hashes):
         return np.full(len(hashes), features.ABSENT, dtype=np.uint32), np.zeros(len(hashes), dtype=np.int64)

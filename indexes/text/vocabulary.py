@@ -107,6 +107,11 @@ class TermVocabulary:
         return tokens, np.diff(edges[ends], prepend=0)
 
     @property
+    def terms(self) -> list[str]:
+        """The terms in the order of their numbers."""
+        return list(self._number)
+
+    @property
     def hashes(self) -> npt.NDArray[np.uint64]:
         """The hash of each term by its number, uint64 [terms]."""
         return np.array(self._hashes, dtype=np.uint64)

@@ -9,6 +9,7 @@ supply their own scan (linker/engine/torch_scan.py).
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -57,6 +58,8 @@ class FaissIndex:
     than exist. Equal scores are in row order; if more rows tie than fit, any of them may be returned. `auto` is flat
     below 200,000 rows and chooses by size from then on.
     """
+
+    clock: Callable[[], float] = staticmethod(time.process_time)
 
     def __init__(
         self,
@@ -224,6 +227,12 @@ class FaissIndex:
         """Return the rows of all live documents, int64 [n], ascending."""
         mask = self._rows.mask()
         return np.arange(len(self._stored)) if mask is None else np.flatnonzero(mask)
+
+    def drawn(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
+        """Return the vectors (float32 [n, dim]) and the rows (int64 [n], ascending) of at most `size` documents."""
+        live = self.live_rows()
+        rows = np.sort(np.random.default_rng(seed).choice(live, min(size, len(live)), replace=False))
+        return np.array(self.vectors[rows]), rows
 
     def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
         """Return the exact rows and scores, both [n, k], for `queries` [n, dim]; k must not exceed the live rows.

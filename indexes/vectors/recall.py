@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from indexes.interface import IndexesError, Matrix, RowArray
-from indexes.vectors.faiss_index import FaissIndex
+from indexes.interface import IndexesError, Matrix, RowArray, ScoreArray
 from indexes.vectors.pq import Settings
 
 TIMED = 100  # queries timed one at a time
@@ -18,7 +16,7 @@ TIMED = 100  # queries timed one at a time
 
 @dataclass(frozen=True, slots=True)
 class SearchCost:
-    """Search settings, their recall of the exact top k, and CPU milliseconds per single query."""
+    """Search settings, their recall of the exact top k, and milliseconds per single query."""
 
     settings: Settings
     recall: float
@@ -39,12 +37,35 @@ class Curve:
     queries: int
 
 
-def held_out(index: FaissIndex, rows: RowArray) -> tuple[Matrix, RowArray]:
-    """Return the vectors of `rows`, int64 [n], as queries [n, dim], and the row to exclude from each answer."""
-    return np.array(index.vectors[rows]), rows
+class Generator(Protocol):
+    """The settings that are tuned, and the values to try."""
+
+    settings: dict[str, float]
+    GRID: ClassVar[Sequence[Settings]]
 
 
-def measure(index: FaissIndex, queries: Matrix, k: int, own: RowArray | None = None) -> Curve:
+class ApproximateSearch(Protocol):
+    """An index whose recall can be measured; `clock` returns the seconds that its searches have cost."""
+
+    clock: Callable[[], float]
+
+    def __len__(self) -> int: ...
+
+    @property
+    def generator(self) -> Generator | None:
+        """The candidate generator; None if every search is exact."""
+
+    def search_rows(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
+        """Return rows and scores, both [n, k]."""
+
+    def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
+        """Return the exact rows and scores, both [n, k]."""
+
+    def drawn(self, size: int, seed: int) -> tuple[Matrix, RowArray]:
+        """Return the vectors (float32 [n, dim]) and the rows (int64 [n]) of at most `size` random documents."""
+
+
+def measure(index: ApproximateSearch, queries: Matrix, k: int, own: RowArray | None = None) -> Curve:
     """Return the curve over `queries`, float32 [n, dim]; `own`, int64 [n]: the row to exclude from each answer.
 
     Raises IndexesError if the index has nothing to tune. The index's settings are restored afterwards.
@@ -64,10 +85,10 @@ def measure(index: FaissIndex, queries: Matrix, k: int, own: RowArray | None = N
             points.append(SearchCost(settings, _share(answer, truth), _cost(index, queries, k)))
     finally:
         generator.settings |= before
-    start = time.process_time()
+    start = index.clock()
     for query in queries[:TIMED, None]:
         index.search_exactly(query, fetch)
-    exact = (time.process_time() - start) / len(queries[:TIMED]) * 1e3
+    exact = (index.clock() - start) / len(queries[:TIMED]) * 1e3
     return Curve(tuple(points), exact, k, len(queries))
 
 
@@ -91,12 +112,12 @@ def _share(answer: RowArray, truth: RowArray) -> float:
     return float(np.mean([np.isin(t, a).mean() for a, t in zip(answer, truth, strict=True)]))
 
 
-def _cost(index: FaissIndex, queries: Matrix, k: int) -> float:
-    """Return CPU milliseconds per query: the lower of two passes over the first queries, one at a time."""
+def _cost(index: ApproximateSearch, queries: Matrix, k: int) -> float:
+    """Return milliseconds per query: the lower of two passes over the first queries, one at a time."""
     part, times = queries[:TIMED, None], []
     for _ in range(2):
-        start = time.process_time()
+        start = index.clock()
         for query in part:
             index.search_rows(query, k)
-        times.append(time.process_time() - start)
+        times.append(index.clock() - start)
     return min(times) / len(part) * 1e3

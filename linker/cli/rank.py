@@ -166,7 +166,7 @@ def explain(
     pool, ranked, moved = engine.ranked_search(ranker).explain(query, features)
     inputs = dict(zip(pool.rows[0].tolist(), ranker.inputs(pool), strict=False))
     shown: list[dict[str, Any]] = []
-    for number, parts in enumerate(moved[:k]):
+    for number, (id_, parts) in enumerate(moved[:k]):
         row = int(ranked.rows[0, number])
         values = dict(zip(ranker.forest.names, inputs[row].tolist(), strict=True))
         listed = [
@@ -174,7 +174,7 @@ def explain(
         ]
         figures = {"link": float(ranked.links[0, number]), "score": float(ranked.scores[0, number])}
         sums = {"start": parts.start, "rest": parts.rest}
-        shown.append({"id": engine.collection.rows.ids[row], **figures, **sums, "features": listed})
+        shown.append({"id": id_, **figures, **sums, "features": listed})
     no_match = float(ranked.none[0])
     if as_json:
         print_json({"query": query, "ranker": ranker.fingerprint, "no_match": no_match, "candidates": shown})

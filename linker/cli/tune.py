@@ -87,6 +87,7 @@ def _tune_recall(
     curve: Path | None,
     as_json: bool,
 ) -> None:
+    from indexes.address import Address
     from linker.cli.commands.given import read_all
     from linker.engine.engine import Engine
     from linker.engine.recall import write_curve
@@ -94,13 +95,16 @@ def _tune_recall(
     engine = Engine.open(directory, encoder=encoder)
     texts = [q.text for q in read_all(queries)] if queries else None
     tuning = engine.tune_recall(target, k, texts, sample=sample)
-    path = curve or directory.resolve().with_name(f"{directory.resolve().name}.recall.json")
+    address = Address.of(directory)
+    home = Path(address.name) if address else directory.resolve()
+    path = curve or home.with_name(f"{home.name}.recall.json")
+    unit = "ms" if address else "CPU ms"
     picture = write_curve(tuning, path)
     if as_json:
         print_json(tuning.to_json())
     else:
         names = list(tuning.chosen.settings)
-        print("".join(f"{name:>10}" for name in names) + f"{'recall':>10}{'CPU ms':>10}")
+        print("".join(f"{name:>10}" for name in names) + f"{'recall':>10}{unit:>10}")
         for point in tuning.curve.points:
             values = "".join(f"{point.settings[name]:10.4g}" for name in names)
             print(f"{values}{point.recall:10.4f}{point.ms:10.3f}" + " chosen" * (point is tuning.chosen))

@@ -15,6 +15,7 @@ import numpy as np
 from indexes.dtypes import BoolArray, Float64Array
 from indexes.errors import MissingExtraError
 from indexes.fusion import zscores
+from indexes.hybrid import HybridIndex
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
@@ -81,9 +82,10 @@ def link_together(
         raise InputError("the known links cover every text: none is left to link")
     with indexed(target, source, wishes.encoder) as engine:
         share = wishes.expected_linked
-        lists, known, about = candidate_lists(engine, source, left, links, wishes.seed, share)
+        ranking = engine.collection.ranking()
+        lists, known, about = candidate_lists(engine, source, left, links, wishes.seed, share, ranking)
         decision = decide(lists, known, KINDS[wishes.cardinality], wishes.seed, share)
-        found = _result(engine, source, target, left, lists, decision, about, wishes)
+        found = _result(engine, source, target, left, lists, decision, about, wishes, ranking.rows.ids)
         return replace(found, evidence=_evidence(engine, source, found.proposed)) if explained else found
 
 
@@ -112,10 +114,11 @@ def candidate_lists(
     links: Sequence[tuple[str, str]],
     seed: int,
     expected: float | None = None,
+    ranking: HybridIndex | None = None,
 ) -> tuple[Lists, Known | None, dict[str, Any]]:
     """Return the lists of the texts to link, those of the known links, and the metadata on the ranker.
 
-    `expected`: the share of the texts that have a document, if it is known.
+    `expected`: the share of the texts that have a document, if it is known; `ranking` numbers the documents.
     """
     linked = list(dict.fromkeys(one for one, _ in links))
     texts = [source.documents[id_].full_text for id_ in (*linked, *left)]
@@ -124,13 +127,12 @@ def candidate_lists(
     embed = engine.embed if embeds and (ranker is None or ranker.encoder) else None
     if ranker is None and len(linked) < FEWEST:
         ranker = pooled.load()
-    documents = engine.collection.rows.locate([other for _, other in links])
+    ranking = ranking or engine.collection.ranking()
+    documents = ranking.rows.locate([other for _, other in links])
     place = {id_: number for number, id_ in enumerate(linked)}
     pairs = np.stack([np.array([place[one] for one, _ in links], np.int64), documents], axis=1)
-    settings = (
-        ranker.pool if ranker else deep_enough(engine.collection, texts[: len(linked)], pairs, SETTINGS)
-    )
-    pool = _gathered(Gatherer(engine.collection, settings, embed), texts)
+    settings = ranker.pool if ranker else deep_enough(ranking, texts[: len(linked)], pairs, SETTINGS)
+    pool = _gathered(Gatherer(engine.collection, settings, embed, ranking), texts)
     split = len(linked)
     relevant = relevant_of(pool.rows[:split], pairs)
     training: Training | None = None
@@ -138,7 +140,7 @@ def candidate_lists(
         training = _trained(pool.part(slice(split)), relevant, engine, settings, seed)
         ranker = training.ranker if training else pooled.load()
         if training is None:  # too few links, or no LightGBM
-            pool = _gathered(Gatherer(engine.collection, ranker.pool, embed), texts)
+            pool = _gathered(Gatherer(engine.collection, ranker.pool, embed, ranking), texts)
             relevant = relevant_of(pool.rows[:split], pairs)
     about = {
         "ranker": ranker.fingerprint or "trained on the known links",
@@ -208,8 +210,8 @@ def _result(
     decision: Decision,
     about: Mapping[str, Any],
     wishes: LinkOptions,
+    ids: Sequence[str],
 ) -> Together:
-    ids = engine.collection.rows.ids
     candidates = ranked(lists, decision, left, ids)
     threshold, promised = least_probability(
         wishes.min_probability, wishes.precision, (decision.held, decision.right)

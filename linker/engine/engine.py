@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from indexes.hybrid import Answer, Mode
+from indexes.address import shown
+from indexes.hybrid import Answer, Mode, Unavailable
 from indexes.interface import (
     BackendUnavailableError,
     DamagedError,
@@ -15,7 +16,6 @@ from indexes.interface import (
     Where,
 )
 from indexes.text.parameters import Bm25Parameters
-from indexes.vectors.faiss_index import FaissIndex
 from linker.base.logs import logger
 from linker.engine.changing import Changing
 from linker.engine.evidence import Span, evidence
@@ -270,16 +270,19 @@ class Engine(Changing):
 
         Queries are `texts`, or `sample` documents held out. The choice is stored in the index. Raises InputError if
         `target` or the queries cannot be used, IndexesError if the index searches exactly, BackendUnavailableError if
-        its directory holds no vectors.
+        a server does not answer.
         """
         from linker.engine.recall import tune_recall
 
-        self.collection.check_can("`recall`")
-        index = self.collection.hybrid.vectors
+        self._check_single()
+        index: Any = self.collection.ranking().vectors
         if index is None:
-            raise IndexesError(f"{self.directory} has no vectors to tune: build it again with `encoder`")
-        if not isinstance(index, FaissIndex):
-            raise BackendUnavailableError("only vectors in the directory itself can be tuned")
+            raise IndexesError(
+                f"{shown(self.directory)} has no vectors to tune: build it again with `encoder`"
+            )
+        if isinstance(index, Unavailable):
+            raise index.error
+        index = getattr(index, "side", index)  # a server's, without the circuit breaker
         tuning = tune_recall(index, target, k, None if texts is None else self.embed(texts), sample)
         with self._writer() as writer:
             writer.commit(search={**writer.manifest.search, "vectors": dict(tuning.chosen.settings)})

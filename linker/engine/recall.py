@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from indexes.interface import Matrix
-from indexes.vectors.faiss_index import FaissIndex
-from indexes.vectors.recall import Curve, SearchCost, choose, held_out, measure
+from indexes.vectors.recall import ApproximateSearch, Curve, SearchCost, choose, measure
 from linker.base.errors import InputError
 from linker.base.files import write_atomically
 
@@ -35,7 +32,7 @@ class RecallTuning:
         return self.chosen.recall >= self.target
 
     def to_json(self) -> dict[str, Any]:
-        """Return the tuning as values for JSON; times are CPU milliseconds per query."""
+        """Return the tuning as values for JSON; times are milliseconds per query, of CPU time in a directory."""
         return {
             "target": self.target,
             "reached": self.reached,
@@ -49,7 +46,7 @@ class RecallTuning:
 
 
 def tune_recall(
-    index: FaissIndex, target: float, k: int, queries: Matrix | None = None, sample: int = 500
+    index: ApproximateSearch, target: float, k: int, queries: Matrix | None = None, sample: int = 500
 ) -> RecallTuning:
     """Measure recall at k of every setting and choose the cheapest that reaches the target.
 
@@ -61,9 +58,7 @@ def tune_recall(
         raise InputError(f"the recall to reach must lie between 0 and 1, not {target}")
     query_rows = None
     if queries is None:
-        live = index.live_rows()
-        drawn = np.random.default_rng(SEED).choice(live, min(sample, len(live)), replace=False)
-        queries, query_rows = held_out(index, np.sort(drawn))
+        queries, query_rows = index.drawn(sample, SEED)
     if not len(queries):
         raise InputError("there are no queries to measure recall on")
     curve = measure(index, queries, k, query_rows)

@@ -7,18 +7,14 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from indexes.address import Address
-from indexes.cluster import MOST, NoMasterError, RemoteCollection, open_remote
+from indexes.cluster import NoMasterError, RemoteCollection, open_remote
 from indexes.hybrid import Answer, OnFailure
-from indexes.interface import BackendUnavailableError, Document, Hits, IndexesError
+from indexes.interface import Document, Hits, IndexesError
 from linker.encoders.opened import OwnEncoder
 from linker.engine.snapshot import Snapshot
-from linker.scoring.ranking.ranker import Ranker
-
-if TYPE_CHECKING:
-    from linker.scoring.ranking.searching import RankedSearch
 
 FOLLOW = 5.0  # seconds until the name is looked up again
 
@@ -31,35 +27,11 @@ class RemoteSnapshot(Snapshot):
     def __init__(self, collection: RemoteCollection, encoder: OwnEncoder, on_failure: OnFailure) -> None:
         super().__init__(collection, None, encoder, on_failure)
         self._looked, self._answered = time.monotonic(), True
-        self._read = 0.0  # when the documents were last compared for the ranker
-        self._mark = (0, 0.0)  # their state at that time
 
     @classmethod
     def of(cls, address: Address, encoder: OwnEncoder, on_failure: OnFailure) -> Self:
         """Open the index now at an address. Raises the errors of `open_remote`."""
         return cls(open_remote(address, on_failure), encoder, on_failure)
-
-    def ranked_search(self, ranker: Ranker) -> RankedSearch:
-        """Return the search with a ranker, over the documents as of at most FOLLOW seconds ago.
-
-        It reads all of them into memory, and again when they have changed. Raises BackendUnavailableError if they
-        are too many, InputError if it was trained with another encoder.
-        """
-        from linker.scoring.ranking.searching import RankedSearch
-
-        with self._lock:
-            search, now = self._search, time.monotonic()
-            if search is not None and search.ranker is ranker and now - self._read < FOLLOW:
-                return search
-            mark = self.collection.index.mark()
-            if mark[0] > MOST:
-                raise BackendUnavailableError(
-                    f"it reads {MOST:,} documents at most, and there are {mark[0]:,}"
-                )
-            if search is None or search.ranker is not ranker or mark != self._mark:
-                search = RankedSearch(self.collection.again(), ranker, self.embed)
-            self._search, self._read, self._mark = search, now, mark
-            return search
 
     def is_old(self) -> bool:
         """Return whether the name points elsewhere or the settings have changed, checked at most every FOLLOW

@@ -129,7 +129,7 @@ def gather(
     def embed(_: Sequence[str]) -> Float32Array:
         return np.asarray(vectors[0][here])
 
-    gatherer = Gatherer(collection, SETTINGS, embed if vectors else None)
+    gatherer = Gatherer(collection, SETTINGS, embed if vectors else None, collection.hybrid)
     place = np.full(int(rows.max(initial=-1)) + 1, -1)
     place[rows] = np.arange(len(rows))
     directed = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
+import functools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +15,7 @@ import numpy as np
 
 from indexes.anywhere import AnyCollection
 from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
-from indexes.hybrid import Embed
+from indexes.hybrid import Embed, HybridIndex
 from indexes.interface import BackendUnavailableError, Filter, RowArray
 from indexes.text import features
 from linker.base.errors import ConfigError
@@ -29,6 +31,7 @@ DEEP = 200  # BM25 documents among which those with the right date are candidate
 DEPTHS = (30, 50, 80)  # numbers of BM25 documents that a ranker for linking may read
 MISSED = 0.01  # share of known links that a smaller depth may miss, compared with the largest
 SAMPLE = 1000  # queries used to choose the depth
+DAYS = 1 << 20  # dates of documents that are kept
 UNKNOWN = -99_999.0  # days, if one of the dates is not known
 VECTOR_NAMES = ("cosine",)
 DATE_NAMES = ("days", "days_apart", "days_wrong")
@@ -119,33 +122,40 @@ class Pool:
 class Gatherer:
     """Finds the candidates of queries in an index and computes their features."""
 
-    def __init__(self, collection: AnyCollection, settings: PoolSettings, embed: Embed | None) -> None:
-        """`embed` turns texts into vectors, float32 [n, dim]; None: without an encoder."""
+    def __init__(
+        self,
+        collection: AnyCollection,
+        settings: PoolSettings,
+        embed: Embed | None,
+        ranking: HybridIndex | None = None,
+    ) -> None:
+        """`embed` turns texts into vectors, float32 [n, dim]; None: without an encoder.
+
+        `ranking`: the retrievers that number the candidates' rows; by default, new ones of the collection.
+        """
         self._collection, self._settings = collection, settings
         self._embed = embed if collection.manifest.embeds else None
-        self._forward, self._days = collection.forward, self._read_days()
+        self._day = functools.lru_cache(DAYS)(day_of)
+        self.ranking = ranking or collection.ranking()
         self.names = settings.names(self._embed is not None)
-        dim = collection.manifest.encoder.dim if collection.manifest.encoder else 0
-        self._vectors = collection.documents.vectors(dim) if self._embed is not None else []
 
-    def _read_days(self) -> Float64Array | None:
-        field = self._settings.date_field
-        if not field:
-            return None
-        metadata = self._collection.documents.metadata()
-        return np.array([document_day(m, field) for m in metadata])
+    def again(self) -> Gatherer:
+        """Return the same with new rows, for documents as they are now."""
+        other = copy.copy(self)
+        other.ranking = self._collection.ranking()
+        return other
 
     def gather(self, texts: Sequence[str], where: Filter | None = None) -> Pool:
         """Return the candidates of each text. Raises BackendUnavailableError if a retriever cannot answer."""
-        hybrid, settings = self._collection.hybrid, self._settings
+        hybrid, settings = self.ranking, self._settings
         if hybrid.text is None:
             raise BackendUnavailableError("the ranker's candidates come from BM25, which this index has not")
-        depth = settings.bm25 if self._days is None else max(DEEP, settings.bm25)
+        depth = max(DEEP, settings.bm25) if settings.date_field else settings.bm25
         found, _ = hybrid.text.search_rows(texts, depth, where)
         query_days = np.array([day_of(text) for text in texts])
         parts: list[RowArray] = [found[:, : settings.bm25]]
         queries = None
-        if self._days is not None:
+        if settings.date_field:
             parts.append(self._dated(found, query_days))
         if self._embed is not None and hybrid.vectors is not None:
             queries = self._embed(texts)
@@ -153,49 +163,55 @@ class Gatherer:
             parts.append(near[:, : settings.dense])
         rows = _unique(np.concatenate(parts, axis=1))
         out = np.zeros((*rows.shape, len(self.names)), dtype=np.float32)
+        forward = self._collection.forward_of(hybrid, rows, texts)
         for number, text in enumerate(texts):
             here = rows[number][rows[number] >= 0]
-            out[number, : len(here), : len(features.NAMES)] = self._forward.describe(
-                self._forward.words(text), here
-            )
-            if queries is not None and len(here):
-                out[number, : len(here), len(features.NAMES)] = self._vectors[0][here] @ queries[number]
-            if self._days is not None:
-                out[number, : len(here), -len(DATE_NAMES) :] = self._compared(
-                    query_days[number] - self._days[here]
-                )
+            out[number, : len(here), : len(features.NAMES)] = forward.describe(forward.words(text), here)
+        if queries is not None:
+            vectors = self._collection.vectors_of(hybrid, rows)
+            for number in range(len(texts)):
+                size = int((rows[number] >= 0).sum())
+                out[number, :size, len(features.NAMES)] = vectors[number, :size] @ queries[number]
+        if settings.date_field:
+            earlier = query_days[:, None] - self._days(rows)
+            out[:, :, -len(DATE_NAMES) :] = np.where(rows[:, :, None] >= 0, self._compared(earlier), 0)
         return Pool(rows, out, self.names)
+
+    def _days(self, rows: RowArray) -> Float64Array:
+        """Return the dates of documents `rows` [n, c] as days since year 1; NaN if there is none."""
+        values = self._collection.values_of(self.ranking, rows.ravel(), self._settings.date_field)
+        days = [self._day(value) if isinstance(value, str) else math.nan for value in values]
+        return np.array(days).reshape(rows.shape)
 
     def _dated(self, found: RowArray, query_days: Float64Array) -> RowArray:
         """Return the first `dated` of BM25's rows [n, DEEP] whose dates are right, [n, dated], padded with −1."""
-        assert self._days is not None
         low, high = WINDOWS[self._settings.direction]
-        later = np.where(found >= 0, self._days[found], np.nan) - query_days[:, None]
+        later = self._days(found) - query_days[:, None]
         right = (later >= low) & (later <= high)
         order = np.argsort(~right, axis=1, kind="stable")[:, : self._settings.dated]
         dated = np.where(np.take_along_axis(right, order, 1), np.take_along_axis(found, order, 1), -1)
         return np.asarray(dated, dtype=np.int64)
 
     def _compared(self, earlier: Float64Array) -> Float32Array:
-        """Return DATE_NAMES, float32 [n, 3], from the days [n] by which the query is later than each document."""
+        """Return DATE_NAMES, float32 [n, c, 3], from the days [n, c] by which a query is later than a document."""
         days = -earlier
         wrong = {"after": -days, "before": days, "near": np.abs(days)}[self._settings.direction]
-        out = np.stack([days, np.abs(days), np.maximum(wrong, 0)], axis=1)
+        out = np.stack([days, np.abs(days), np.maximum(wrong, 0)], axis=-1)
         return np.where(np.isfinite(out), out, UNKNOWN).astype(np.float32)
 
 
 def deep_enough(
-    collection: AnyCollection, texts: Sequence[str], links: Int64Array, settings: PoolSettings
+    ranking: HybridIndex, texts: Sequence[str], links: Int64Array, settings: PoolSettings
 ) -> PoolSettings:
     """Return settings with the smallest of DEPTHS that finds nearly as many known links as the largest.
 
-    `links` int64 [l, 2]: indices of `texts`, and rows of documents; of many texts, an evenly spaced sample is
-    queried. Raises BackendUnavailableError if BM25 cannot answer.
+    `links` int64 [l, 2]: indices of `texts`, and rows of documents in `ranking`; of many texts, an evenly spaced
+    sample is queried. Raises BackendUnavailableError if BM25 cannot answer.
     """
-    if collection.hybrid.text is None:
+    if ranking.text is None:
         return settings
     step = -(-len(texts) // SAMPLE)
-    rows, _ = collection.hybrid.text.search_rows(texts[::step], DEPTHS[-1])
+    rows, _ = ranking.text.search_rows(texts[::step], DEPTHS[-1])
     found = relevant_of(rows, links[links[:, 0] % step == 0] // (step, 1))
     recalls = [float(found[:, :depth].any(axis=1).mean()) for depth in DEPTHS]
     depth, recall = next((d, r) for d, r in zip(DEPTHS, recalls, strict=True) if r >= recalls[-1] - MISSED)

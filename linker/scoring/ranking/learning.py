@@ -8,7 +8,7 @@ import numpy as np
 
 from indexes.anywhere import AnyCollection
 from indexes.dtypes import BoolArray
-from indexes.hybrid import Embed
+from indexes.hybrid import Embed, HybridIndex
 from indexes.interface import RowArray
 from linker.corpora import Query
 from linker.evaluation.first_ranks import mrr
@@ -40,7 +40,7 @@ def learn(
     judged = [q for q in queries if q.id in qrels]
     gatherer = Gatherer(collection, settings, embed)
     pool = gathered(gatherer, [q.text for q in judged], advance)
-    relevant = relevant_rows(collection, judged, qrels, pool.rows)
+    relevant = relevant_rows(gatherer.ranking, judged, qrels, pool.rows)
     record = collection.manifest.encoder
     found = int(relevant.any(axis=1).sum())
     if 0 < found < FEWEST and record is None and not settings.date_field:
@@ -48,7 +48,7 @@ def learn(
             f"{found} queries are too few to learn from ({FEWEST}): the ranker that comes with linker is taken"
         )
         return pooled.measured(pool, relevant, found)
-    about = {"language": collection.manifest.analysis.language, "documents": collection.manifest.documents}
+    about = {"language": collection.manifest.analysis.language, "documents": len(collection)}
     return train(
         pool,
         relevant,
@@ -78,11 +78,9 @@ def gathered(
     return Pool(rows, out, gatherer.names)
 
 
-def relevant_rows(
-    collection: AnyCollection, queries: Sequence[Query], qrels: Qrels, rows: RowArray
-) -> BoolArray:
-    """Return which candidates `rows` [n, c] of the queries are judged relevant, bool [n, c]."""
-    ids = collection.rows.ids
+def relevant_rows(ranking: HybridIndex, queries: Sequence[Query], qrels: Qrels, rows: RowArray) -> BoolArray:
+    """Return which candidates `rows` [n, c] of the queries, in `ranking`, are judged relevant, bool [n, c]."""
+    ids = ranking.rows.ids
     judged = [qrels.get(query.id, {}) for query in queries]
     return np.array(
         [
@@ -98,11 +96,12 @@ def measured(
 ) -> dict[str, float]:
     """Return MRR and S@1 of a ranker, and of the first retriever, on queries that the ranker has not seen."""
     judged = [q for q in queries if any(r > 0 for r in qrels.get(q.id, {}).values())]
-    pool = gathered(Gatherer(collection, ranker.pool, embed), [q.text for q in judged])
+    gatherer = Gatherer(collection, ranker.pool, embed)
+    pool = gathered(gatherer, [q.text for q in judged])
     ranked = ranker.rank(pool)
     figures = {"queries": float(len(judged))}
     for name, rows in (("", ranked.rows), ("_before", pool.rows)):
-        relevant = relevant_rows(collection, judged, qrels, rows)
+        relevant = relevant_rows(gatherer.ranking, judged, qrels, rows)
         order = np.broadcast_to(-np.arange(rows.shape[1]), rows.shape)
         reciprocal = mrr(order, relevant, rows >= 0)
         figures |= {f"mrr{name}": float(reciprocal.mean()), f"success{name}": float((reciprocal == 1).mean())}

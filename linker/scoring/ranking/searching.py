@@ -28,7 +28,7 @@ class RankedSearch:
                 f"the ranker was trained with another encoder (fingerprint {ranker.encoder[:12]}) than this index has "
                 f"({record.fingerprint[:12] if record else 'none'}): train a ranker for this index"
             )
-        self.ranker, self._collection = ranker, collection
+        self.ranker = ranker
         self._gatherer = Gatherer(collection, ranker.pool, embed if ranker.encoder else None)
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> Answer:
@@ -36,8 +36,9 @@ class RankedSearch:
 
         Raises BackendUnavailableError if a retriever cannot answer.
         """
+        gatherer = self._gatherer.again()
         parts = [
-            self.ranker.rank(self._gatherer.gather(texts[start : start + BATCH], where))
+            self.ranker.rank(gatherer.gather(texts[start : start + BATCH], where))
             for start in range(0, len(texts), BATCH)
         ]
         alone = np.concatenate([np.empty(0), *(part.none for part in parts)])
@@ -47,21 +48,22 @@ class RankedSearch:
         for part in parts:
             here = slice(len(hits), len(hits) + len(part.rows))
             links = part.links[:, :k] * times[here, None]
-            found = self._collection.rows.hits(part.rows[:, :k], links.astype(np.float32))
+            found = gatherer.ranking.rows.hits(part.rows[:, :k], links.astype(np.float32))
             hits += [replace(h, no_match=p) for h, p in zip(found, none[here].tolist(), strict=True)]
         mode: Mode = "hybrid" if self.ranker.encoder else "bm25"
         return Answer(hits, mode, reranked=True, ranker=self.ranker.fingerprint)
 
-    def explain(self, text: str, top: int = 8) -> tuple[Pool, Ranked, list[Moved]]:
+    def explain(self, text: str, top: int = 8) -> tuple[Pool, Ranked, list[tuple[str, Moved]]]:
         """Return a text's candidates, in the pool's and in the ranker's order, and the contributions to each score.
 
-        The last is in the ranker's order, and names the `top` features with the largest contributions.
+        The last is in the ranker's order, with the ids, and names the `top` features with the largest contributions.
         """
-        pool = self._gatherer.gather([text])
+        gatherer = self._gatherer.again()
+        pool = gatherer.gather([text])
         ranked = self.ranker.rank(pool)
-        moved = contributions(self.ranker, pool, top)
+        moved, ids = contributions(self.ranker, pool, top), gatherer.ranking.rows.ids
         place = {row: number for number, row in enumerate(pool.rows[0].tolist())}
-        return pool, ranked, [moved[place[row]] for row in ranked.rows[0].tolist() if row >= 0]
+        return pool, ranked, [(ids[row], moved[place[row]]) for row in ranked.rows[0].tolist() if row >= 0]
 
 
 def followed(answer: Answer, first: Answer, k: int) -> Answer:

@@ -36,7 +36,7 @@ def explain(
             scores["bm25"] = _scores(collection, collection.hybrid.text, [text], hits.ids)
         if vectors is not None and queries is not None:
             scores["dense"] = _scores(collection, vectors, queries[number : number + 1], hits.ids)
-        moved = _moved(engine, text, ranker, collection) if answer.ranker and ranker else {}
+        moved = _moved(engine, text, ranker) if answer.ranker and ranker else {}
         explained.append(
             [
                 {name: found[id_] for name, found in scores.items() if id_ in found}
@@ -62,9 +62,7 @@ def _scores(
     return dict(zip(hits.ids, hits.scores.tolist(), strict=True))
 
 
-def _moved(engine: Engine, text: str, ranker: Ranker, collection: AnyCollection) -> dict[str, dict[str, Any]]:
+def _moved(engine: Engine, text: str, ranker: Ranker) -> dict[str, dict[str, Any]]:
     """Return the parts of the ranker's score for each candidate, by id."""
-    _, ranked, moved = engine.ranked_search(ranker).explain(text, FEATURES)
-    rows = [row for row in ranked.rows[0].tolist() if row >= 0]
-    parts = [{"start": m.start, "features": dict(m.features), "rest": m.rest} for m in moved]
-    return {collection.rows.ids[row]: part for row, part in zip(rows, parts, strict=True)}
+    _, _, moved = engine.ranked_search(ranker).explain(text, FEATURES)
+    return {id_: {"start": m.start, "features": dict(m.features), "rest": m.rest} for id_, m in moved}

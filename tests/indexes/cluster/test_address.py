@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes.address import Address, shown
-from indexes.cluster import ABILITIES, refused, vectors_of
+from indexes.cluster import refused, vectors_of
+from indexes.cluster.abilities import REFUSALS
 from indexes.errors import IndexesError
 from indexes.sharded import check_once, is_index
 from indexes.store import manifest as manifests
@@ -74,7 +75,7 @@ def test_an_address_counts_as_an_index_that_is_searched_alone() -> None:
         check_once([Path("somewhere"), Path(str(NEWS))])
 
 
-@pytest.mark.parametrize("what", ABILITIES["elastic"].refusals)
+@pytest.mark.parametrize("what", REFUSALS)
 def test_each_refusal_names_what_why_and_the_remedy(what: str) -> None:
     message = str(refused(NEWS, what))
     assert message.startswith(f"{NEWS} is an index on Elasticsearch, which does not do {what}: ")

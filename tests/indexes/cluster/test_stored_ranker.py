@@ -1,62 +1,83 @@
-"""A learned ranker stored on a cluster: it ranks as in a directory, and follows the documents."""
+"""Learned rankers and P(link) of an index on a cluster: the same as in a directory, and they follow the documents."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
-import linker.engine.remote
-from indexes.cluster import RemoteCollection
+from indexes.cluster import documents as cluster_documents
+from indexes.hybrid import Answer
 from indexes.interface import Document
 from indexes.writer import writer_of
 from linker.engine import Engine, building
 from linker.scoring.ranking import folder
+from linker.scoring.ranking.candidates import PoolSettings
+from tests.helpers import HashEncoder
 from tests.indexes.cluster.conftest import Make
 from tests.scoring.ranking.synthetic import documents, judged_queries
 
 pytest.importorskip("lightgbm")
 
 
-def test_a_stored_ranker_orders_and_follows_the_documents(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def pair(make: Make, where: Path, vectors: str) -> tuple[Engine, Engine]:
+    """Return the same index on the cluster and in a directory."""
+    building.create(where, encoder="none" if vectors == "none" else "hash")
+    engines = make(vectors), Engine(where, encoder=HashEncoder())
+    for engine in engines:
+        engine.add(documents()[:100])
+        engine.add(documents()[100:])
+    return engines
+
+
+def same(mine: Answer, theirs: Answer) -> None:
+    """Check that ids, scores and P(no link) are equal, bit for bit."""
+    assert mine.degraded == theirs.degraded == ""
+    for a, b in zip(mine.hits, theirs.hits, strict=True):
+        assert (a.ids, a.scores.tolist(), a.no_match) == (b.ids, b.scores.tolist(), b.no_match)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "settings"),
+    [("none", {}), ("flat", {}), ("none", {"date_field": "date", "direction": "before"})],
+)
+def test_a_ranker_learns_and_ranks_as_in_a_directory(
+    make: Make, tmp_path: Path, vectors: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    building.create(tmp_path / "embedded")
-    mine, theirs = make("none"), Engine(tmp_path / "embedded")
+    monkeypatch.setattr(cluster_documents, "MOST", 10)  # the ids of all documents are never read
+    mine, theirs = pair(make, tmp_path / "embedded", vectors)
     asked, judged = judged_queries()
-    texts = [query.text for query in asked[:40]]
+    trained = [e.train_ranker(asked, judged, PoolSettings(**settings)) for e in (mine, theirs)]
+    saved = [folder.save(t.ranker, t.text, tmp_path / str(n)) for n, t in enumerate(trained)]
+    assert saved[0].fingerprint == saved[1].fingerprint
     for engine in (mine, theirs):
-        engine.add(documents())
+        engine.store_ranker(tmp_path / "1")
+    other, texts = Engine(mine.directory, encoder=HashEncoder()), [query.text for query in asked[:40]]
+    found = other.search(texts, 3)
+    assert found.ranker == saved[1].fingerprint
+    assert found.probabilities is not None
+    same(found, theirs.search(texts, 3))
+    mine_explained, theirs_explained = (
+        e.ranked_search(saved[1]).explain(texts[0])[2] for e in (other, theirs)
+    )
+    assert mine_explained == theirs_explained
+
+
+def test_a_ranker_follows_the_documents(make: Make, tmp_path: Path) -> None:
+    mine, theirs = pair(make, tmp_path / "embedded", "none")
+    asked, judged = judged_queries()
     trained = theirs.train_ranker(asked, judged)
-    ranker = folder.save(trained.ranker, trained.text, tmp_path / "model")
-    for engine in (mine, theirs):
-        engine.store_ranker(tmp_path / "model")
+    folder.save(trained.ranker, trained.text, tmp_path / "model")
+    mine.store_ranker(tmp_path / "model")
     other = Engine(mine.directory)
-    local, remote = theirs.search(texts, 3), other.search(texts, 3)
-    assert remote.ranker == ranker.fingerprint == local.ranker
-    # BM25's last candidates may differ, and with them the features relative to other candidates.
-    assert np.mean([a.ids[:1] == b.ids[:1] for a, b in zip(local.hits, remote.hits, strict=True)]) > 0.95
-    assert remote.probabilities is not None
-    monkeypatch.setattr(linker.engine.remote, "FOLLOW", 0.0)
-    calls: list[RemoteCollection] = []
-    real = RemoteCollection.again
-
-    def again(collection: RemoteCollection) -> RemoteCollection:
-        calls.append(collection)
-        return real(collection)
-
-    monkeypatch.setattr(RemoteCollection, "again", again)
-    other.search(texts[0], 3)
-    assert not calls  # nothing has changed
-    best = remote.hits[0].ids[0]
+    best = other.search(asked[0].text, 3).hits[0].ids[0]
     with writer_of(mine.directory) as writer:
         writer.remove([best])
         writer.add([Document("copy", next(d.text for d in documents() if d.id == best))], None)
         writer.commit()
-    assert other.search(texts[0], 3).hits[0].ids[0] == "copy"
-    assert len(calls) == 1
-    monkeypatch.setattr(linker.engine.remote, "MOST", 10)
-    limited = other.search(texts[0], 3)
-    assert "the ranker cannot be used: it reads 10 documents at most, and there are 160" in limited.degraded
-    assert not limited.ranker
+    assert other.search(asked[0].text, 3).hits[0].ids[0] == "copy"
+    with writer_of(mine.directory) as writer:
+        writer.remove([d.id for d in documents() if d.id != best])
+        writer.commit()
+    assert other.search(asked[0].text, 3).hits[0].ids == ("copy",)

@@ -36,7 +36,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ranker, dict[str, Ra
     ranker = learn(collection, None, posts[:LEARNED], qrels).ranker
     gatherer, held = Gatherer(collection, PoolSettings(), None), posts[LEARNED:]
     pool = gathered(gatherer, [post.text for post in held])
-    relevant = relevant_rows(collection, held, qrels, pool.rows)
+    relevant = relevant_rows(gatherer.ranking, held, qrels, pool.rows)
     random, words = np.random.default_rng(0), [word for post in posts for word in post.text.split()]
     nonsense = [" ".join(random.choice(words, len(post.text.split()))) for post in held]
     pools = {"known": pool, "hidden": pool.without(relevant), "nonsense": gathered(gatherer, nonsense)}

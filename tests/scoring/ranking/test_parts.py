@@ -100,7 +100,7 @@ def test_candidates_are_as_many_as_the_known_links_need(
         base = PoolSettings(bm25=30, dense=7)
         for sample in (1000, 60):  # every second of 100 texts, without the last
             monkeypatch.setattr(candidates, "SAMPLE", sample)
-            found = candidates.deep_enough(engine.collection, ["word"] * len(ranks), links, base)
+            found = candidates.deep_enough(engine.collection.ranking(), ["word"] * len(ranks), links, base)
             assert found == PoolSettings(bm25=depth, dense=7)
 
 

