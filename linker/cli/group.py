@@ -19,9 +19,10 @@ def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> Non
     Example: linker group posts.jsonl articles.csv --out groups.csv
     """
     from linker.cli import commands
+    from linker.cli.commands.given import paths
 
     columns = tables.columns()
-    describe([Path(path) for path in options.corpus], columns)
+    describe(paths(options.corpora), columns)
     try:
         found = commands.group(**values(options) | {"columns": columns})
     except KeyboardInterrupt:

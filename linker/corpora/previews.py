@@ -195,21 +195,41 @@ def _of_references(path: Path, rows: int) -> Preview:
 
 
 def describe(path: Path, columns: Columns) -> str:
-    """Return what was guessed about a CSV or TSV file, for a note: its format, unless plain, and its columns."""
-    kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
-    if kind not in ("csv", "tsv") or not path.is_file() or real_kind(path, kind) not in ("csv", "tsv"):
-        return ""
-    encoding = columns.encoding or guess_encoding(path)
-    found = [] if columns.encoding or encoding == "utf-8" else [f"encoding {encoding}"]
+    """Return what was guessed about a table, for a note: the format of CSV or TSV, unless plain, and the columns."""
+    kind, found = _kind_of(path), list[str]()
+    if kind in ("csv", "tsv"):
+        encoding = columns.encoding or guess_encoding(path)
+        found += [] if columns.encoding or encoding == "utf-8" else [f"encoding {encoding}"]
     if kind == "csv":
         delimiter = columns.delimiter or guess_delimiter(head(path, encoding), columns.header_row)
         if not columns.delimiter and delimiter != ",":
             found.append(f"columns separated by {DELIMITERS.get(delimiter, repr(delimiter))}")
-        _, header = next(_rows(path, kind, encoding, delimiter, None, columns.header_row or 1), (0, []))
-        named = columns_in(path, unique_names(header), columns)
-        pairs = ((role, getattr(named, role)) for role in ("id", "title", "text"))
-        found += [f"{role} from {name!r}" for role, name in pairs if name != getattr(columns, role)]
+    named = in_header(path, columns)
+    pairs = ((role, getattr(named, role)) for role in ("id", "title", "text"))
+    found += [f"{role} from {name!r}" for role, name in pairs if name != getattr(columns, role)]
     return f"{path}: {', '.join(found)}" if found else ""
+
+
+def in_header(path: Path, columns: Columns) -> Columns:
+    """Return the columns by their names in the header of a CSV or XLSX file; of other files, `columns` as they are.
+
+    Raises InputError if the header lacks a column.
+    """
+    if (kind := _kind_of(path)) not in ("csv", "xlsx"):
+        return columns
+    encoding = None if kind == "xlsx" else columns.encoding or guess_encoding(path)
+    delimiter = (
+        columns.delimiter or guess_delimiter(head(path, encoding), columns.header_row) if encoding else None
+    )
+    rows = _rows(path, kind, encoding, delimiter, columns.sheet, columns.header_row or 1)
+    header = next((fields for _, fields in rows), None)
+    return columns_in(path, unique_names(header), columns) if header else columns
+
+
+def _kind_of(path: Path) -> str | None:
+    """Return the kind of a file by its name and content; None for a folder or an unknown suffix."""
+    kind = KINDS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
+    return real_kind(path, kind) if kind in ("csv", "tsv", "xlsx") and path.is_file() else None
 
 
 def _objects(path: Path, encoding: str | None) -> Iterator[dict[str, str]]:

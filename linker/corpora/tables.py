@@ -7,6 +7,7 @@ import dataclasses
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from indexes.errors import Reason, reason_of
 from linker.base.errors import InputError
@@ -24,7 +25,7 @@ from linker.corpora.records import (
     too_long,
     wrong_width,
 )
-from linker.corpora.roles import likely
+from linker.corpora.roles import Role, likely
 
 Row = tuple[int, bytes, list[str] | str]  # number of the first line, bytes, fields or a reason why not
 
@@ -110,12 +111,13 @@ def columns_in(path: Path, header: Sequence[str], columns: Columns) -> Columns:
 
     Raises InputError if the header lacks a column.
     """
-    usual = {"id": (columns.id == "id", columns.ids), "text": (columns.text == "text", columns.texts)}
-    usual["title"] = (columns.title is None, ("title",))
-    missing = [role for role, (is_usual, names) in usual.items() if is_usual and not set(names) & set(header)]
-    columns = dataclasses.replace(
-        columns, **{role: name for role in missing if (name := likely(header, role))}
-    )
+    found: dict[str, Any] = {}
+    known: dict[Role, Sequence[str]] = {"id": columns.ids, "text": columns.texts, "title": ("title",)}
+    for role, names in known.items():
+        free = columns.usual or getattr(columns, role) == getattr(Columns(), role)
+        if free and names and not set(names) & set(header) and (name := likely(header, role)):
+            found[role] = name
+    columns = dataclasses.replace(columns, **found)
     titles = (columns.title,) if columns.title and not columns.usual else ()
     for names in (columns.ids, columns.texts, titles):
         if names and not set(names) & set(header):

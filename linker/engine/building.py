@@ -21,6 +21,7 @@ from linker.base.errors import InputError
 from linker.base.files import path_text
 from linker.corpora import Columns
 from linker.corpora.identity import identity
+from linker.corpora.previews import in_header
 from linker.corpora.vectors import GivenVectors, read_vectors
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
@@ -54,7 +55,7 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     given = _given(corpora, options)
     encoder = _encoder(options)
     sources += (given.source,) if given else ()
-    columns = options.columns.to_remember() if options.columns else {}
+    columns = in_header(corpora[0], options.columns or Columns()).to_remember() if corpora else {}
     record = BuildRecord(complete=False, position=0, sources=sources, columns=columns)
     requested = requested_manifest(options, out, encoder, record, given)
     if address:

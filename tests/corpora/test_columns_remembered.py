@@ -85,11 +85,11 @@ def test_queries_may_have_the_usual_names_beside_the_remembered_ones(index: Path
         (tmp_path / name).write_text(text)
         run = invoke("search", index, "--queries", tmp_path / name).stdout
         assert run.split()[:3] == ["q1", "Q0", "2"], name
-    (tmp_path / "q.csv").write_bytes("frage|nummer\nKatze für|q1\n".encode("utf-16"))
-    options = ("--text-column", "frage", "--id-column", "nummer", "--delimiter", "|", "--encoding", "utf-16")
+    (tmp_path / "q.csv").write_bytes("frage|zahl\nKatze für|q1\n".encode("utf-16"))
+    options = ("--text-column", "frage", "--id-column", "zahl", "--delimiter", "|", "--encoding", "utf-16")
     assert invoke("search", index, "--queries", tmp_path / "q.csv", *options).stdout.split()[0] == "q1"
     wrong = invoke("search", index, "--queries", tmp_path / "q.csv", "--encoding", "utf-16", status=1)
-    assert "no column Nr or _id or id: the header has frage, nummer" in str(wrong.exception)
+    assert "no column Nr or _id or id: the header has frage, zahl" in str(wrong.exception)
 
 
 def test_json_lines_by_any_names(tmp_path: Path) -> None:
