@@ -71,20 +71,6 @@ def auto_link(results: Any) -> Iterator[str]:
             yield ""
 
 
-@renders("steadiness")
-def steadiness(results: Any) -> Iterator[str]:
-    """Success@1 over renamings and seeds: mean, minimum, maximum."""
-    rows = {(r["system"], r["kind"], r["language"]): r for r in results["spread"]}
-    yield f"| on `hard`: S@1, mean (least–greatest; runs) | {' | '.join(LANGUAGES)} |"
-    for system, kind in dict.fromkeys((s, k) for s, k, _ in rows):
-        cells = []
-        for code in LANGUAGES:
-            row = rows.get((system, kind, code))
-            cells.append(_range(row["success_1"], row["runs"]) if row else MISSING)
-        name = {"renaming": "other ids", "shuffle": "other ids and order", "seed": "other seeds"}[kind]
-        yield f"| {system}, {name} | {' | '.join(cells)} |"
-
-
 @renders("word_alignment")
 def word_alignment(results: Any) -> Iterator[str]:
     """Dictionaries induced from word vectors of two collections, evaluated with MUSE."""
@@ -158,10 +144,6 @@ def _sure(row: Any) -> str:
         return MISSING
     precision = "–" if row["sure_precision"] is None else short(row["sure_precision"])
     return f"{short(row['ece'])}; {precision}, {short(row['sure_share'])}"
-
-
-def _range(value: Any, runs: int) -> str:
-    return f"{short(value['mean'])} ({short(value['min'])}–{short(value['max'])}; {runs})"
 
 
 HEADS = {

@@ -56,17 +56,6 @@ def reranked(results: Any) -> Iterator[str]:
     yield f"Training on {training['links']} links took {training['cpu_s'] / 60:.0f} CPU-minutes."
 
 
-@renders("sts_mix")
-def mixed(results: Any) -> Iterator[str]:
-    """Spearman's correlation without and with the option `mix`, by resource and preset."""
-    figures = results["figures"]
-    yield f"| | | share per seed | {' | '.join(figures)} |"
-    for row in results["rows"]:
-        shares = ", ".join(f"{share:g}" for share in row["shares"])
-        cells = " | ".join(f"{row[figure]:.3f}" for figure in figures)
-        yield f"| {RESOURCES[row['resource']]} | `{row['preset']}` | {shares} | {cells} |"
-
-
 def _score(row: Any) -> str:
     score, low, high = row["spearman"]
     deviation = f" ± {row['deviation']:.3f}" if row.get("deviation") else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,6 @@ from indexes.dtypes import Int64Array
 
 K = 100
 BATCH = 500
-
-
-class Rival(Protocol):
-    """A retriever that was built from texts."""
-
-    def search(self, queries: Sequence[str]) -> Int64Array:
-        """Return the rows of the top K documents for each query [n, K], padded with −1."""
-        ...
 
 
 class Bm25s:

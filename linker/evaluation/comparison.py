@@ -109,15 +109,17 @@ def compare(
     complete: bool = True,
     level: int = 1,
     compat: Compat = "trec_eval-9",
-    resampling: Resampling | None = None,
+    samples: int = 10_000,
+    seed: int = 0,
 ) -> Comparison:
-    """Compare runs (anything `evaluate` accepts) with `baseline`, by default the first of them.
+    """Compare runs with `baseline`, by default the first of them: differences, 95 % intervals and p-values (Holm).
 
-    With `complete`, a topic that a run does not answer counts as 0; otherwise only the topics that all runs answer
-    are compared. `resampling` defaults to 10,000 samples. Raises InputError if `evaluate` does, for fewer than two
-    runs, a run given twice, no topic answered by all runs, and a measure that cannot be compared topic by topic.
+    `qrels` and `runs` are as for `evaluate`. With `complete`, a topic that a run does not answer counts as 0;
+    otherwise only the topics that all runs answer are compared. The result has `text()`, `markdown()`, `latex()` and
+    `rows`. Raises InputError if `evaluate` does, for fewer than two runs, a run given twice, no topic answered by all
+    runs, and a measure that cannot be compared topic by topic.
     """
-    how = resampling or Resampling(10_000)
+    how = Resampling(samples, seed=seed)
     everything: list[RunLike] = list(runs)
     at = 0 if baseline is None else next((i for i, run in enumerate(runs) if _same(run, baseline)), -1)
     if at < 0 and baseline is not None:

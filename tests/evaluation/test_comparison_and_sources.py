@@ -16,7 +16,6 @@ import pytest
 from linker.base.errors import InputError
 from linker.evaluation import evaluate, read_run, write_run
 from linker.evaluation.comparison import compare
-from linker.evaluation.evaluator import Resampling
 from linker.evaluation.plot import plot_differences
 from linker.evaluation.significance import holm, paired_t, randomisation
 
@@ -43,7 +42,7 @@ def runs(tmp_path: Path) -> list[Path]:
 
 
 def test_compare_puts_the_pieces_together(runs: list[Path]) -> None:
-    c = compare(QRELS, runs, "recip_rank success.1", resampling=Resampling(500, seed=3))
+    c = compare(QRELS, runs, "recip_rank success.1", samples=500, seed=3)
     base, other = c.rows[:2]
     mine, theirs = (evaluate(QRELS, r, "recip_rank").per_topic["recip_rank"] for r in reversed(runs))
     assert (base.run, base.difference, base.p) == ("good", None, None)
@@ -67,7 +66,7 @@ def test_the_baseline_may_be_one_of_the_runs_or_another(runs: list[Path]) -> Non
 
 
 def test_tables(runs: list[Path]) -> None:
-    c = compare(QRELS, runs, "map", resampling=Resampling(100))
+    c = compare(QRELS, runs, "map", samples=100)
     head = c.text().splitlines()[0]
     assert " ".join(head.split()) == "run measure mean difference 95% interval p p (Holm) wins/ties/losses"
     assert c.markdown().splitlines()[1].startswith("| ----") and c.markdown().count("|") == 9 * 4
@@ -80,10 +79,10 @@ def test_tables(runs: list[Path]) -> None:
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_plots(runs: list[Path], tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"plot{suffix}"
-    plot_differences(compare(QRELS, runs, "map", resampling=Resampling(100)), path)
+    plot_differences(compare(QRELS, runs, "map", samples=100), path)
     assert path.read_bytes()[:5] == (b"\x89PNG\r" if suffix == ".png" else b"<?xml")
     with pytest.raises(InputError, match=r"\.png or \.svg"):
-        plot_differences(compare(QRELS, runs, "map", resampling=Resampling(100)), tmp_path / "plot.pdf")
+        plot_differences(compare(QRELS, runs, "map", samples=100), tmp_path / "plot.pdf")
 
 
 def test_a_picture_that_finds_no_room_leaves_the_old_one(
@@ -96,7 +95,7 @@ def test_a_picture_that_finds_no_room_leaves_the_old_one(
     path.write_text("the old one", encoding="utf-8")
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match="No space left"):
-        plot_differences(compare(QRELS, runs, "map", resampling=Resampling(100)), path)
+        plot_differences(compare(QRELS, runs, "map", samples=100), path)
     assert path.read_text(encoding="utf-8") == "the old one"
 
 

@@ -69,37 +69,6 @@ def test_twenty_kills_then_resume_equals_an_uninterrupted_build(
 
 
 @pytest.mark.slow
-def test_random_kills_of_changes_leave_all_or_nothing(tmp_path: Path, worker: Worker) -> None:
-    corpus, out = write_corpus(tmp_path / "c.jsonl", 300), tmp_path / "i"
-    worker.make("build", corpus, out)
-    rng = random.Random(9)
-    for turn in range(12):
-        change = ("add", "delete", "merge", "compact")[turn % 4]
-        paths = {"add": [write_corpus(tmp_path / "m.jsonl", 150, seed=turn, prefix=f"m{turn}-")]}.get(
-            change, []
-        )
-        if change == "delete":
-            paths = [tmp_path / "ids"]
-            paths[0].write_text(" ".join(rng.sample(sorted(live(out)), 40)), encoding="utf-8")
-        undisturbed = tmp_path / "copy"
-        shutil.rmtree(undisturbed, ignore_errors=True)
-        shutil.copytree(out, undisturbed)
-        before, begin = content(out), time.monotonic()
-        worker.make(change, *paths, undisturbed)
-        duration, after = time.monotonic() - begin, content(undisturbed)
-        for _ in range(3):
-            worker.ask(change, *paths, out, after=rng.uniform(0, duration))
-            found = content(out)
-            assert found in (before, after)
-            if found == after:
-                break
-        else:
-            worker.make(change, *paths, out)
-            assert content(out) == after
-            assert_tidy(out)
-
-
-@pytest.mark.slow
 def test_kills_while_a_background_merge_and_commits_go_on_lose_nothing(
     tmp_path: Path, worker: Worker
 ) -> None:
@@ -127,11 +96,6 @@ def test_kills_while_a_background_merge_and_commits_go_on_lose_nothing(
             assert content(out)["documents"] == found
         assert_tidy(out)
     assert kills > 4
-
-
-def live(out: Path) -> list[str]:
-    rows = Collection.open(out).rows
-    return [id_ for id_ in rows.ids if id_ in rows]
 
 
 def test_resuming_a_finished_build_changes_nothing(tmp_path: Path, corpus: Path) -> None:

@@ -13,7 +13,6 @@ from indexes.lazy import lazy
 if TYPE_CHECKING:
     from linker.cli.commands.aligning import Alignment, align
     from linker.cli.commands.calibrating import calibrate
-    from linker.cli.commands.comparing import compare
     from linker.cli.commands.finding import find
     from linker.cli.commands.grouping import group
     from linker.cli.commands.linking import link
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from linker.cli.commands.watching import Watched, watch
     from linker.crosslingual.inducing import LearnedDictionary, learn_dictionary
     from linker.crosslingual.linking import Links
+    from linker.evaluation.comparison import compare
     from linker.review.options import Question
 
 __all__ = [

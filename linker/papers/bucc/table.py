@@ -207,7 +207,7 @@ def _differences(
     """Return measure, difference, interval and p-value of MRR, S@1 and F1."""
     # By number, because two runs may have the same name.
     runs = [dict(result.run) for result in (first, other)]
-    rows = compare(qrels, runs, MEASURES[:2], resampling=how.tests).rows
+    rows = compare(qrels, runs, MEASURES[:2], samples=how.tests.samples, seed=how.tests.seed).rows
     ranked = [
         (row.measure, row.difference, row.low or 0.0, row.high or 0.0, row.p or 0.0)
         for row in rows

@@ -13,7 +13,6 @@ from starlette.responses import RedirectResponse, Response
 from indexes.errors import reason_of
 from linker.base.errors import InputError, LinkerError
 from linker.evaluation.comparison import compare
-from linker.evaluation.evaluator import Resampling
 from linker.review.agreement import CONSENSUS, Agreement, agreement, decided, resolve
 from linker.review.curve import Point, points, scores
 from linker.review.interface import Verdict
@@ -135,9 +134,7 @@ def compare_runs(
             if len(paths) < 2:
                 raise InputError(translate(request).text(message("Choose two rankings or more.")))
             asked = [m for m in measures.replace(";", " ").split() if m] or MEASURES.split()
-            result = compare(
-                judged[0] if judged else _qrels(opened), paths, asked, resampling=Resampling(10_000)
-            )
+            result = compare(judged[0] if judged else _qrels(opened), paths, asked)
     except LinkerError as e:
         return _page(request, opened, error=reason_of(e), error_at="runs", measures=measures)
     return _page(request, opened, table=result.rows, remarks=result.remarks(), measures=measures)
