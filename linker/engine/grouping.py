@@ -28,7 +28,7 @@ from linker.scoring.groups.judged import Judged, judged_of
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import ScoredStory, Stories, stories_of
 from linker.scoring.probability.promise import Promise, promise
-from linker.scoring.ranking.candidates import document_day
+from linker.scoring.ranking.candidates import day_of, document_day
 
 ALIKE = 0.5  # minimum cosine of near copies
 LOOKED_AT = 1000  # documents examined to find the date field
@@ -126,12 +126,12 @@ def group(
     )
     if precision is not None and not len(known):
         raise InputError("a promised precision is tested on judged pairs: pass them with `train`")
-    rows = collection.rows.locate([d.id for d in documents])
+    rows, texts = collection.rows.locate([d.id for d in documents]), [d.full_text for d in documents]
     with bar(len(documents), "finding pairs", "documents") as meter:
-        found = pairs_of.gather(collection, rows, [d.full_text for d in documents], meter.update)
+        found = pairs_of.gather(collection, rows, texts, stated(texts, dates), meter.update)
     if days is not None:
         found = found.where(_near_in_time(found.pairs, dates, days))
-    leader = leaders(len(documents), found.pairs[found.cosine >= ALIKE], lambda i: documents[i].full_text)
+    leader = leaders(len(documents), found.pairs[found.cosine >= ALIKE], texts.__getitem__)
     probabilities, learned = _probabilities(found, known)
     stories = stories_of(found, probabilities, leader)
     certified, tested = None, 0
@@ -200,6 +200,13 @@ def _days(documents: Sequence[Document]) -> Float64Array:
         if dated.mean() >= DATED:
             return np.array([document_day(document.metadata, name) for document in documents])
     return np.full(len(documents), np.nan)
+
+
+def stated(texts: Sequence[str], dates: Float64Array) -> Float64Array:
+    """Return `dates` [n], those that are not known by the last date that the text states."""
+    return np.array(
+        [day_of(text) if np.isnan(date) else date for text, date in zip(texts, dates, strict=True)]
+    )
 
 
 def _near_in_time(pairs: Int64Array, dates: Float64Array, days: float) -> BoolArray:
