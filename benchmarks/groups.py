@@ -30,9 +30,10 @@ from benchmarks.support.harness import run_parts
 from indexes.dtypes import BoolArray, Int64Array
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.engine.grouping import ALIKE, stated
+from linker.engine.grouping import ALIKE
 from linker.scoring.groups import evidence as pairs_of
 from linker.scoring.groups.copies import leaders
+from linker.scoring.groups.dates import stated
 from linker.scoring.groups.evidence import PairEvidence, PairModel
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import Stories, stories_of

@@ -67,14 +67,21 @@ class SharedWords:
         return SharedWords(self.words, pieces, self.title, passage)
 
 
-def evidence(collection: AnyCollection, seed: str, text: str, title: str = "") -> SharedWords:
+def query_terms(collection: AnyCollection, text: str) -> frozenset[str]:
+    """Return the index terms of a text without stop words."""
+    return frozenset(Analysis(collection.manifest.analysis).query_terms(text))
+
+
+def evidence(collection: AnyCollection, seed: str | Set[str], text: str, title: str = "") -> SharedWords:
     """Return the evidence shared by the texts of a seed and a document, in index terms without stop words.
+
+    For many documents, pass the seed's `query_terms` instead of its text, which is then analysed only once.
 
     A term that occurs f times in the document weighs idf · f / (f + k1), BM25's weight without the document's length,
     which is the same for all terms. If BM25 is on a server, every shared term weighs the same.
     """
     analysis = Analysis(collection.manifest.analysis)
-    wanted = set(analysis.query_terms(seed))
+    wanted = query_terms(collection, seed) if isinstance(seed, str) else seed
     heading, body = (
         [(start, end, terms & wanted) for start, end, terms in words_in(analysis, of)] for of in (title, text)
     )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from indexes.anywhere import AnyCollection
-from indexes.dtypes import BoolArray, Float64Array, Int64Array
+from indexes.dtypes import Float64Array, Int64Array
 from indexes.interface import Document
 from indexes.showing import SHOWN, one_line, table
 from indexes.text.analysis import Analysis
@@ -19,20 +18,21 @@ from indexes.text.vocabulary import term_hash
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
-from linker.engine.evidence import Span, evidence
+from linker.engine.evidence import Span, evidence, query_terms
 from linker.scoring.groups import evidence as pairs_of
 from linker.scoring.groups.asking import Stratum, strata
 from linker.scoring.groups.copies import leaders, without_frame
+from linker.scoring.groups.dates import days_of, iso, near_in_time, stated
 from linker.scoring.groups.evidence import PairEvidence
 from linker.scoring.groups.judged import Judged, judged_of
 from linker.scoring.groups.shipped import SHIPPED
-from linker.scoring.groups.stories import ScoredStory, Stories, stories_of
+from linker.scoring.groups.stories import Stories, stories_of
 from linker.scoring.probability.promise import Promise, promise
-from linker.scoring.ranking.candidates import day_of, document_day
+
+if TYPE_CHECKING:
+    from linker.engine.engine import Engine
 
 ALIKE = 0.5  # minimum cosine of near copies
-LOOKED_AT = 1000  # documents examined to find the date field
-DATED = 0.5  # minimum share of them with a date in it
 TITLE, WORDS = 100, 8  # maximum characters of a title, words of a group
 
 
@@ -40,8 +40,7 @@ TITLE, WORDS = 100, 8  # maximum characters of a title, words of a group
 class Member:
     """A document in its group: P(it belongs to the other members), None if alone; the document it copies; its day.
 
-    `date` is in ISO 8601, None if the document has none. `passage`: where the sentence that is about the story begins
-    and ends in the document's text, by the words that it shares with the group's representative.
+    `date` is in ISO 8601, None if the document has none.
     """
 
     id: str
@@ -49,7 +48,6 @@ class Member:
     probability: float | None = None
     near_copy_of: str | None = None
     date: str | None = None
-    passage: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,7 @@ def group(
     with bar(len(documents), "finding pairs", "documents") as meter:
         found = pairs_of.gather(collection, rows, texts, stated(texts, dates), meter.update)
     if days is not None:
-        found = found.where(_near_in_time(found.pairs, dates, days))
+        found = found.where(near_in_time(found.pairs, dates, days))
     leader = leaders(len(documents), found.pairs[found.cosine >= ALIKE], texts.__getitem__)
     probabilities, learned = _probabilities(found, known)
     stories = stories_of(found, probabilities, leader)
@@ -182,38 +180,10 @@ def _ordered(documents: list[Document]) -> tuple[list[Document], Float64Array]:
 
     The first of near copies is then the earliest.
     """
-    dates = _days(documents)
+    dates = days_of(documents)
     known = np.nan_to_num(dates, nan=np.inf)
     order = sorted(range(len(documents)), key=lambda i: (known[i], len(documents[i].id), documents[i].id))
     return [documents[i] for i in order], dates[order]
-
-
-def _days(documents: Sequence[Document]) -> Float64Array:
-    """Return the date of each document as days since year 1, float64 [n], NaN if it has none.
-
-    The date field is the first metadata field with a date in at least half of the examined documents.
-    """
-    some = documents[:: max(1, len(documents) // LOOKED_AT)]
-    names = dict.fromkeys(name for document in some for name in document.metadata)
-    for name in names:
-        dated = np.isfinite([document_day(document.metadata, name) for document in some])
-        if dated.mean() >= DATED:
-            return np.array([document_day(document.metadata, name) for document in documents])
-    return np.full(len(documents), np.nan)
-
-
-def stated(texts: Sequence[str], dates: Float64Array) -> Float64Array:
-    """Return `dates` [n], those that are not known by the last date that the text states."""
-    return np.array(
-        [day_of(text) if np.isnan(date) else date for text, date in zip(texts, dates, strict=True)]
-    )
-
-
-def _near_in_time(pairs: Int64Array, dates: Float64Array, days: float) -> BoolArray:
-    """Return whether the pairs lie within that many days of each other, bool [m]. Raises InputError without dates."""
-    if not np.isfinite(dates).any():
-        raise InputError("`days` needs dates: no metadata field has an ISO date in half of the documents")
-    return ~(np.abs(dates[pairs[:, 0]] - dates[pairs[:, 1]]) > days)
 
 
 def _named(
@@ -228,7 +198,6 @@ def _named(
     """Return the groups with the documents' ids, in the order in which the index holds them."""
     order = np.argsort(collection.rows.locate([d.id for d in documents]))
     told = list(stories.groups())
-    passages = dict(p for story in told for p in _passages(collection, documents, stories, story))
     place = np.argsort(order)
     number: dict[int, int] = {}
     members = []
@@ -240,8 +209,7 @@ def _named(
                 number.setdefault(label, len(number) + 1),
                 None if np.isnan(belongs) else round(belongs, 4),
                 documents[lead].id if lead != i else None,
-                _iso(dates[i]) if np.isfinite(dates[i]) else None,
-                passages.get(i),
+                iso(dates[i]) if np.isfinite(dates[i]) else None,
             )
         )
     analysis = Analysis(collection.manifest.analysis)
@@ -263,21 +231,27 @@ def _named(
                 names,
                 (documents[weak[0]].id, documents[weak[1]].id, round(weak[2], 4)) if weak else None,
                 tuple(documents[i].id for i in story.leaving.tolist()),
-                (_iso(known.min()), _iso(known.max())) if len(known) else None,
+                (iso(known.min()), iso(known.max())) if len(known) else None,
             )
         )
     return Groups(tuple(members), tuple(sorted(groups, key=lambda g: g.number)), certified, dict(metadata))
 
 
-def _passages(
-    collection: AnyCollection, documents: Sequence[Document], stories: Stories, story: ScoredStory
-) -> Iterator[tuple[int, Span | None]]:
-    """Yield the members of a story, each with its passage by the medoid; the medoid's is by the first other text."""
-    members, medoid = story.members.tolist(), story.medoid
-    other = next((i for i in members if stories.leader[i] == i != medoid), medoid)
-    for i in members:
-        like = documents[other if i == medoid else medoid].full_text
-        yield i, evidence(collection, like, documents[i].text).passage
+def passages(engine: Engine, groups: Groups) -> dict[str, Span | None]:
+    """Return where the sentence of each member of a group that is about the story begins and ends in its text.
+
+    It is found by the words that the member shares with the representative, and for that by the first other text. It
+    takes milliseconds per member.
+    """
+    copies, found = {m.id for m in groups.members if m.near_copy_of}, dict[str, Span | None]()
+    for group in groups.groups:
+        stands = group.representative
+        other = next((id_ for id_ in group.ids if id_ not in copies and id_ != stands), stands)
+        by = {id_: query_terms(engine.collection, engine.document(id_).full_text) for id_ in (stands, other)}
+        for id_ in group.ids:
+            terms = by[other if id_ == stands else stands]
+            found[id_] = evidence(engine.collection, terms, engine.document(id_).text).passage
+    return found
 
 
 def _words(
@@ -296,7 +270,3 @@ def _words(
             written.setdefault(term_hash(term), text[start:end])
     words = tuple(dict.fromkeys(written[h] for h in wanted if h in written))
     return words, tuple(w for w in words if not w.islower() and (w[0].isupper() or any(map(str.isdigit, w))))
-
-
-def _iso(day: float) -> str:
-    return date.fromordinal(int(day)).isoformat()
