@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from indexes.anywhere import AnyCollection
-from indexes.dtypes import Float64Array, Int64Array
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from indexes.interface import Document
 from indexes.showing import SHOWN, one_line, table
 from indexes.text.analysis import Analysis
@@ -20,7 +20,7 @@ from linker.base.logs import logger
 from linker.base.progress import bar
 from linker.engine.evidence import Span, evidence, query_terms
 from linker.scoring.groups import evidence as pairs_of
-from linker.scoring.groups.asking import Stratum, strata
+from linker.scoring.groups.asking import Stratum, recall, strata
 from linker.scoring.groups.copies import leaders, without_frame
 from linker.scoring.groups.dates import days_of, iso, near_in_time, stated
 from linker.scoring.groups.evidence import PairEvidence
@@ -79,7 +79,8 @@ class Groups:
 
     Groups are numbered from 1 in the order of their first documents. `promise`: the guaranteed precision of pairs
     within groups, if requested and certified. `metadata` says how the groups were made. `strata`: pairs whose
-    verdicts estimate how many pairs are missed (`linker.scoring.groups.asking.recall`).
+    verdicts estimate how many pairs are missed. `recall`: the estimated share of right pairs that is within groups, and
+    the ends of its 95 % interval; None unless all pairs of these strata are among the judged ones, and only tested.
     """
 
     members: tuple[Member, ...]
@@ -87,6 +88,7 @@ class Groups:
     promise: Promise | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     strata: tuple[Stratum, ...] = field(default=(), repr=False)
+    recall: tuple[float, float, float] | None = None
 
     def numbered(self, number: Mapping[int, int]) -> Groups:
         """Return the same groups with different numbers."""
@@ -132,19 +134,22 @@ def group(
     leader = leaders(len(documents), found.pairs[found.cosine >= ALIKE], texts.__getitem__)
     probabilities, learned = _probabilities(found, known)
     stories = stories_of(found, probabilities, leader)
-    certified, tested = None, 0
+    drawn = strata(stories, [d.id for d in documents], seed)
+    certified, tested, share = None, 0, None
     if precision is not None:
         scores, right = known.within(stories)
         tested = len(right)
         certified = promise(scores, right, precision)
-        stories = stories.at_least(certified.threshold if certified else np.inf)
+        kept = certified.threshold if certified else np.inf
+        share = _recall(drawn, judged or {}, known, right & (scores >= kept), right & (scores < kept))
+        stories = stories.at_least(kept)
         _report(certified, precision, tested)
     metadata = {
         "documents": len(documents), "pairs": len(found.pairs), "judged_pairs": len(judged or {}),
         "learned_from": learned, "tested_on": tested, "days": days,
     }  # fmt: skip
     named = _named(collection, documents, found, stories, dates, certified, metadata)
-    return replace(named, strata=strata(stories, [d.id for d in documents], seed))
+    return replace(named, strata=strata(stories, [d.id for d in documents], seed), recall=share)
 
 
 def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, int]:
@@ -157,6 +162,27 @@ def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, in
         logger.info("P(same story) also knows %s judged pairs", f"{len(at):,}")
         return model.learned(found.where(chosen), same).probabilities(found), len(at)
     return SHIPPED.probabilities(found), 0
+
+
+def _recall(
+    drawn: Sequence[Stratum],
+    judged: Mapping[tuple[str, str], bool],
+    known: Judged,
+    kept: BoolArray,
+    lost: BoolArray,
+) -> tuple[float, float, float] | None:
+    """Return the recall of groups and its interval; None unless all pairs drawn between groups are judged.
+
+    `kept` and `lost` [t]: which of the tested pairs within groups are right and still within one, or no longer are.
+    """
+    within, *between = drawn
+    if known.complete or not all(pair in judged for stratum in between for pair in stratum.pairs):
+        return None
+    inside = [(within.of, len(kept), int(right.sum())) for right in (kept, lost)]
+    outside = [(s.of, len(s.pairs), sum(judged[pair] for pair in s.pairs)) for s in between]
+    found = recall([*inside, *outside])
+    logger.info("recall of the pairs that were compared: %.2f [%.2f, %.2f]", *found)
+    return found
 
 
 def _report(certified: Promise | None, precision: float, tested: int) -> None:

@@ -105,8 +105,12 @@ def _grouped(options: GroupOptions, files: Sequence[Path], judged_files: Sequenc
             write_atomically(explanations_path(out), b"".join(lines))
     if o.sample:
         pairs = draw(groups, DRAWN, o.seed)
-        write_pairs([_row(side, *pair) for pair in pairs], Path(o.sample))
-        logger.info("%s: %s pairs within groups to judge", o.sample, f"{len(pairs):,}")
+        between = [(*pair, None) for stratum in groups.strata[1:] for pair in stratum.pairs]
+        write_pairs([_row(side, *pair) for pair in (*pairs, *between)], Path(o.sample))
+        logger.info(
+            "%s: %s pairs within groups to judge for a precision, and below them %s between groups for the recall",
+            o.sample, f"{len(pairs):,}", f"{len(between):,}",
+        )  # fmt: skip
     return groups
 
 
@@ -209,8 +213,8 @@ def _cells(groups: Groups, side: Side, about: Mapping[str, Span | None]) -> Iter
         yield [*(record[name] for name in COLUMNS), *(cell(record["metadata"].get(name)) for name in names)]
 
 
-def _row(side: Side, one: str, other: str, probability: float) -> ExportRow:
-    """Return a pair of one group as a review's record, without a verdict."""
+def _row(side: Side, one: str, other: str, probability: float | None) -> ExportRow:
+    """Return a pair to judge as a review's record, without a verdict; `probability` is that of its group."""
     first, second = side.documents[one], side.documents[other]
     seed = Seed(one, first.text, first.title, metadata=dict(first.metadata))
     document = Document(other, second.text, second.title, dict(second.metadata))
