@@ -114,25 +114,37 @@ def _passage(text: str, places: Sequence[Place], idf: Mapping[str, float]) -> Sp
         at = int(np.searchsorted(starts, start, side="right")) - 1
         held[at] |= terms
         length[at] += 1
-    best = heaviest(held, length, idf)
-    return None if best is None else spans[best]
+    # A word says more the fewer documents have it, and the fewer sentences of this one.
+    here = Counter(itertools.chain.from_iterable(held))
+    own = lucene_idf(np.array([*here.values()]), len(spans)).tolist()
+    weights = {term: idf[term] + within for term, within in zip(here, own, strict=True)}
+    return heaviest(text, spans, held, length, weights)
 
 
-def heaviest(held: Sequence[Set[str]], length: Float64Array, weights: Mapping[str, float]) -> int | None:
-    """Return which sentence has most of the weight of the shared terms that it has (`held`); None if none has any.
+def heaviest(
+    text: str,
+    spans: Sequence[Span],
+    held: Sequence[Set[str]],
+    length: Float64Array,
+    weights: Mapping[str, float],
+) -> Span | None:
+    """Return the sentence with most of the weight of the shared terms that it has (`held`); None if none has any.
 
-    Each term counts once, those that only a neighbouring sentence has in part, and a longer sentence needs more.
-    `length` [n]: the sentences' words.
+    Each term counts once, those that only a neighbouring sentence in the same line has in part, and a longer sentence
+    needs more. `spans`: where the n sentences of a text are; `length` [n]: their words.
     """
     if not any(held):
         return None
     long = 1 - BY_LENGTH + BY_LENGTH * length / length.mean()
-    around = [a | b for a, b in zip([set(), *held[:-1]], [*held[1:], set()], strict=True)]
+    joined = ["\n" not in text[a:b] for (_, a), (b, _) in itertools.pairwise(spans)]
+    before = [set(), *(near if same else set() for near, same in zip(held, joined, strict=False))]
+    after = [*(near if same else set() for near, same in zip(held[1:], joined, strict=True)), set()]
+    around = [a | b for a, b in zip(before, after, strict=True)]
     weight = [
         sum(weights[t] for t in here) + AROUND * sum(weights[t] for t in near - here) if here else 0.0
         for here, near in zip(held, around, strict=True)
     ]
-    return int(np.argmax(np.array(weight) / long))
+    return spans[int(np.argmax(np.array(weight) / long))]
 
 
 def quoted(text: str, passage: Span | None) -> dict[str, str | int | None]:
