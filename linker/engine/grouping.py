@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from linker.scoring.groups.judged import Judged, judged_of
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import Stories, stories_of
 from linker.scoring.probability.promise import Promise, promise
-
-if TYPE_CHECKING:
-    from linker.engine.engine import Engine
 
 ALIKE = 0.5  # minimum cosine of near copies
 TITLE, WORDS = 100, 8  # maximum characters of a title, words of a group
@@ -263,7 +260,7 @@ def _named(
     return Groups(tuple(members), tuple(sorted(groups, key=lambda g: g.number)), certified, dict(metadata))
 
 
-def passages(engine: Engine, groups: Groups) -> dict[str, Span | None]:
+def passages(collection: AnyCollection, groups: Groups) -> dict[str, Span | None]:
     """Return where the sentence of each member of a group that is about the story begins and ends in its text.
 
     It is found by the words that the member shares with the representative, and for that by the first other text. It
@@ -273,10 +270,10 @@ def passages(engine: Engine, groups: Groups) -> dict[str, Span | None]:
     for group in groups.groups:
         stands = group.representative
         other = next((id_ for id_ in group.ids if id_ not in copies and id_ != stands), stands)
-        by = {id_: query_terms(engine.collection, engine.document(id_).full_text) for id_ in (stands, other)}
+        by = {id_: query_terms(collection, collection.document(id_).full_text) for id_ in (stands, other)}
         for id_ in group.ids:
             terms = by[other if id_ == stands else stands]
-            found[id_] = evidence(engine.collection, terms, engine.document(id_).text).passage
+            found[id_] = evidence(collection, terms, collection.document(id_).text).passage
     return found
 
 

@@ -95,7 +95,7 @@ def _grouped(options: GroupOptions, files: Sequence[Path], judged_files: Sequenc
         judged = judged_pairs(judged_files, side.documents)
         with indexed(side, side, o.encoder) as engine:
             groups = engine.group(judged, days=o.days, precision=o.precision, seed=o.seed)
-            about = passages(engine, groups) if out else {}
+            about = passages(engine.collection, groups) if out else {}
     if out:
         if before is not None:
             groups = _updated(out, groups, before)
