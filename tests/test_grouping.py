@@ -180,10 +180,9 @@ def test_a_table_holds_every_document_with_its_own_columns(posts: Path, tmp_path
         "id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset"
     ]  # fmt: skip
     for row, member in zip(rows, groups.members, strict=True):
-        assert (row["passage"] or None) == (
-            str(row["text"])[slice(*member.passage)] if member.passage else None
-        )
-        assert bool(member.passage) == (member.probability is not None)
+        assert bool(row["passage"]) == (member.probability is not None)
+        if row["passage"]:
+            assert str(row["text"])[int(str(row["offset"])) :].startswith(str(row["passage"]))
     assert [(row["id"], int(str(row["group"]))) for row in rows] == [(m.id, m.group) for m in groups.members]
     metadata = rows[5]["metadata"] if suffix == ".jsonl" else rows[5]
     assert isinstance(metadata, dict) and metadata["story"] == "1"
@@ -205,6 +204,39 @@ def test_the_command_explains_and_draws_pairs_that_a_promise_takes(posts: Path, 
             writer.writerow({**row, "verdict": verdict})
     done = linker("group", posts, "--out", out, "--train", pairs, "--precision", "0.8")
     assert "keep a precision of 0.8" in done.stderr
+
+
+@pytest.mark.parametrize("precision", [0.5, 0.999])
+def test_judged_pairs_of_a_sample_estimate_the_recall_of_the_groups_that_are_kept(
+    posts: Path, tmp_path: Path, precision: float
+) -> None:
+    """Measured on all pairs of one story; if nothing is certified, no pair of different texts stays together."""
+    out, pairs = tmp_path / "groups.csv", tmp_path / "pairs.csv"
+    drawn = package.group(posts, out, sample=pairs)
+    assert drawn.recall is None
+    rows = [(str(row["seed"]), str(row["id"])) for row in read(pairs)]
+    inside = {m.id: m.group for m in drawn.members}
+    assert len({inside[a] == inside[b] for a, b in rows}) == 2
+
+    def judged(some: Sequence[tuple[str, str]]) -> None:
+        lines = [f"{a},{b},{'relevant' if story(a) == story(b) else 'not'}" for a, b in some]
+        pairs.write_text("\n".join(["seed,id,verdict", *lines]) + "\n")
+
+    judged(rows[:-1])
+    assert package.group(posts, train=pairs, precision=precision).recall is None
+    judged(rows)
+    kept = package.group(posts, train=pairs, precision=precision)
+    assert (kept.promise is None) == (precision == 0.999)
+    group = {m.id: m.group for m in kept.members if m.near_copy_of is None}
+    right = [group[a] == group[b] for a in group for b in group if a < b and story(a) == story(b)]
+    assert kept.recall is not None
+    estimate, low, high = kept.recall
+    assert low <= np.mean(right) <= high and low <= estimate <= high
+    assert abs(estimate - np.mean(right)) < 0.1 and (estimate > 0.8) == (precision == 0.5)
+
+
+def story(id_: str) -> str:
+    return "s00" if id_ == "copy" else id_[:3]
 
 
 def test_several_corpora_are_one(posts: Path, tmp_path: Path) -> None:

@@ -156,15 +156,16 @@ def measured(found: Int64Array, gold: Int64Array) -> dict[str, float]:
 
 
 def lead(found: Int64Array, other: Int64Array, gold: Int64Array, samples: int = 1000) -> list[float]:
-    """Return the lead in B-cubed F1 of one grouping over another, with its 95 % interval over documents."""
+    """Return the lead in B-cubed F1 of one grouping over another, with its 95 % interval, drawn over true groups."""
     numbers = [np.unique(x, return_inverse=True)[1] for x in (found, other, gold)]
     parts = [per_document(labels, numbers[2]) for labels in numbers[:2]]
-    rng, count = np.random.default_rng(0), len(gold)
+    rng, groups = np.random.default_rng(0), int(numbers[2].max()) + 1
 
-    def f1(rows: Any) -> list[float]:
-        means = [(p[rows].mean(), r[rows].mean()) for p, r in parts]
-        return [2 * p * r / (p + r) for p, r in means]
+    def f1(weight: Any) -> list[float]:
+        means = [(weight @ p, weight @ r) for p, r in parts]
+        return [2 * p * r / (p + r) / weight.sum() for p, r in means]
 
-    leads = [one - two for one, two in (f1(rng.integers(0, count, count)) for _ in range(samples))]
-    one, two = f1(np.arange(count))
+    drawn = (np.bincount(rng.integers(0, groups, groups), minlength=groups) for _ in range(samples))
+    leads = [one - two for one, two in (f1(times[numbers[2]]) for times in drawn)]
+    one, two = f1(np.ones(len(gold)))
     return [round(float(x), 4) for x in (one - two, *np.percentile(leads, [2.5, 97.5]))]

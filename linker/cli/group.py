@@ -36,6 +36,7 @@ def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> Non
             "groups": len(found),
             "grouped": inside,
             "near_copies": copies,
+            "recall": found.recall,
         }
         print_json({"out": path_text(Path(options.out or "")), **counts})
     note(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -67,14 +67,21 @@ class SharedWords:
         return SharedWords(self.words, pieces, self.title, passage)
 
 
-def evidence(collection: AnyCollection, seed: str, text: str, title: str = "") -> SharedWords:
+def query_terms(collection: AnyCollection, text: str) -> frozenset[str]:
+    """Return the index terms of a text without stop words."""
+    return frozenset(Analysis(collection.manifest.analysis).query_terms(text))
+
+
+def evidence(collection: AnyCollection, seed: str | Set[str], text: str, title: str = "") -> SharedWords:
     """Return the evidence shared by the texts of a seed and a document, in index terms without stop words.
+
+    For many documents, pass the seed's `query_terms` instead of its text, which is then analysed only once.
 
     A term that occurs f times in the document weighs idf · f / (f + k1), BM25's weight without the document's length,
     which is the same for all terms. If BM25 is on a server, every shared term weighs the same.
     """
     analysis = Analysis(collection.manifest.analysis)
-    wanted = set(analysis.query_terms(seed))
+    wanted = query_terms(collection, seed) if isinstance(seed, str) else seed
     heading, body = (
         [(start, end, terms & wanted) for start, end, terms in words_in(analysis, of)] for of in (title, text)
     )
@@ -107,25 +114,37 @@ def _passage(text: str, places: Sequence[Place], idf: Mapping[str, float]) -> Sp
         at = int(np.searchsorted(starts, start, side="right")) - 1
         held[at] |= terms
         length[at] += 1
-    best = heaviest(held, length, idf)
-    return None if best is None else spans[best]
+    # A word says more the fewer documents have it, and the fewer sentences of this one.
+    here = Counter(itertools.chain.from_iterable(held))
+    own = lucene_idf(np.array([*here.values()]), len(spans)).tolist()
+    weights = {term: idf[term] + within for term, within in zip(here, own, strict=True)}
+    return heaviest(text, spans, held, length, weights)
 
 
-def heaviest(held: Sequence[Set[str]], length: Float64Array, weights: Mapping[str, float]) -> int | None:
-    """Return which sentence has most of the weight of the shared terms that it has (`held`); None if none has any.
+def heaviest(
+    text: str,
+    spans: Sequence[Span],
+    held: Sequence[Set[str]],
+    length: Float64Array,
+    weights: Mapping[str, float],
+) -> Span | None:
+    """Return the sentence with most of the weight of the shared terms that it has (`held`); None if none has any.
 
-    Each term counts once, those that only a neighbouring sentence has in part, and a longer sentence needs more.
-    `length` [n]: the sentences' words.
+    Each term counts once, those that only a neighbouring sentence in the same line has in part, and a longer sentence
+    needs more. `spans`: where the n sentences of a text are; `length` [n]: their words.
     """
     if not any(held):
         return None
     long = 1 - BY_LENGTH + BY_LENGTH * length / length.mean()
-    around = [a | b for a, b in zip([set(), *held[:-1]], [*held[1:], set()], strict=True)]
+    joined = ["\n" not in text[a:b] for (_, a), (b, _) in itertools.pairwise(spans)]
+    before = [set(), *(near if same else set() for near, same in zip(held, joined, strict=False))]
+    after = [*(near if same else set() for near, same in zip(held[1:], joined, strict=True)), set()]
+    around = [a | b for a, b in zip(before, after, strict=True)]
     weight = [
         sum(weights[t] for t in here) + AROUND * sum(weights[t] for t in near - here) if here else 0.0
         for here, near in zip(held, around, strict=True)
     ]
-    return int(np.argmax(np.array(weight) / long))
+    return spans[int(np.argmax(np.array(weight) / long))]
 
 
 def quoted(text: str, passage: Span | None) -> dict[str, str | int | None]:
@@ -133,6 +152,12 @@ def quoted(text: str, passage: Span | None) -> dict[str, str | int | None]:
     if passage is None:
         return {"passage": None, "offset": None}
     return {"passage": text[slice(*passage)], "offset": passage[0]}
+
+
+def quoting(collection: AnyCollection, query: str) -> Callable[[str], dict[str, str | int | None]]:
+    """Return a function that quotes the passage of a text that a query is about."""
+    terms = query_terms(collection, query)
+    return lambda text: quoted(text, evidence(collection, terms, text).passage)
 
 
 def sentences(text: str) -> Iterator[Span]:

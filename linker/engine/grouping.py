@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -19,20 +18,18 @@ from indexes.text.vocabulary import term_hash
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
-from linker.engine.evidence import Span, evidence
+from linker.engine.evidence import Span, evidence, query_terms
 from linker.scoring.groups import evidence as pairs_of
-from linker.scoring.groups.asking import Stratum, strata
+from linker.scoring.groups.asking import Stratum, recall, strata
 from linker.scoring.groups.copies import leaders, without_frame
+from linker.scoring.groups.dates import days_of, iso, near_in_time, stated
 from linker.scoring.groups.evidence import PairEvidence
 from linker.scoring.groups.judged import Judged, judged_of
 from linker.scoring.groups.shipped import SHIPPED
-from linker.scoring.groups.stories import ScoredStory, Stories, stories_of
+from linker.scoring.groups.stories import Stories, stories_of
 from linker.scoring.probability.promise import Promise, promise
-from linker.scoring.ranking.candidates import document_day
 
 ALIKE = 0.5  # minimum cosine of near copies
-LOOKED_AT = 1000  # documents examined to find the date field
-DATED = 0.5  # minimum share of them with a date in it
 TITLE, WORDS = 100, 8  # maximum characters of a title, words of a group
 
 
@@ -40,8 +37,7 @@ TITLE, WORDS = 100, 8  # maximum characters of a title, words of a group
 class Member:
     """A document in its group: P(it belongs to the other members), None if alone; the document it copies; its day.
 
-    `date` is in ISO 8601, None if the document has none. `passage`: where the sentence that is about the story begins
-    and ends in the document's text, by the words that it shares with the group's representative.
+    `date` is in ISO 8601, None if the document has none.
     """
 
     id: str
@@ -49,7 +45,6 @@ class Member:
     probability: float | None = None
     near_copy_of: str | None = None
     date: str | None = None
-    passage: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +76,8 @@ class Groups:
 
     Groups are numbered from 1 in the order of their first documents. `promise`: the guaranteed precision of pairs
     within groups, if requested and certified. `metadata` says how the groups were made. `strata`: pairs whose
-    verdicts estimate how many pairs are missed (`linker.scoring.groups.asking.recall`).
+    verdicts estimate how many pairs are missed. `recall`: the estimated share of right pairs that is within groups, and
+    the ends of its 95 % interval; None unless all pairs of these strata are among the judged ones, and only tested.
     """
 
     members: tuple[Member, ...]
@@ -89,6 +85,7 @@ class Groups:
     promise: Promise | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     strata: tuple[Stratum, ...] = field(default=(), repr=False)
+    recall: tuple[float, float, float] | None = None
 
     def numbered(self, number: Mapping[int, int]) -> Groups:
         """Return the same groups with different numbers."""
@@ -126,27 +123,30 @@ def group(
     )
     if precision is not None and not len(known):
         raise InputError("a promised precision is tested on judged pairs: pass them with `train`")
-    rows = collection.rows.locate([d.id for d in documents])
+    rows, texts = collection.rows.locate([d.id for d in documents]), [d.full_text for d in documents]
     with bar(len(documents), "finding pairs", "documents") as meter:
-        found = pairs_of.gather(collection, rows, [d.full_text for d in documents], meter.update)
+        found = pairs_of.gather(collection, rows, texts, stated(texts, dates), meter.update)
     if days is not None:
-        found = found.where(_near_in_time(found.pairs, dates, days))
-    leader = leaders(len(documents), found.pairs[found.cosine >= ALIKE], lambda i: documents[i].full_text)
+        found = found.where(near_in_time(found.pairs, dates, days))
+    leader = leaders(len(documents), found.pairs[found.cosine >= ALIKE], texts.__getitem__)
     probabilities, learned = _probabilities(found, known)
     stories = stories_of(found, probabilities, leader)
-    certified, tested = None, 0
+    drawn = strata(stories, [d.id for d in documents], seed)
+    certified, tested, share = None, 0, None
     if precision is not None:
         scores, right = known.within(stories)
         tested = len(right)
         certified = promise(scores, right, precision)
-        stories = stories.at_least(certified.threshold if certified else np.inf)
+        kept = certified.threshold if certified else np.inf
+        share = _recall(drawn, judged or {}, known, right & (scores >= kept), right & (scores < kept))
+        stories = stories.at_least(kept)
         _report(certified, precision, tested)
     metadata = {
         "documents": len(documents), "pairs": len(found.pairs), "judged_pairs": len(judged or {}),
         "learned_from": learned, "tested_on": tested, "days": days,
     }  # fmt: skip
     named = _named(collection, documents, found, stories, dates, certified, metadata)
-    return replace(named, strata=strata(stories, [d.id for d in documents], seed))
+    return replace(named, strata=strata(stories, [d.id for d in documents], seed), recall=share)
 
 
 def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, int]:
@@ -159,6 +159,27 @@ def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, in
         logger.info("P(same story) also knows %s judged pairs", f"{len(at):,}")
         return model.learned(found.where(chosen), same).probabilities(found), len(at)
     return SHIPPED.probabilities(found), 0
+
+
+def _recall(
+    drawn: Sequence[Stratum],
+    judged: Mapping[tuple[str, str], bool],
+    known: Judged,
+    kept: BoolArray,
+    lost: BoolArray,
+) -> tuple[float, float, float] | None:
+    """Return the recall of groups and its interval; None unless all pairs drawn between groups are judged.
+
+    `kept` and `lost` [t]: which of the tested pairs within groups are right and still within one, or no longer are.
+    """
+    within, *between = drawn
+    if known.complete or not all(pair in judged for stratum in between for pair in stratum.pairs):
+        return None
+    inside = [(within.of, len(kept), int(right.sum())) for right in (kept, lost)]
+    outside = [(s.of, len(s.pairs), sum(judged[pair] for pair in s.pairs)) for s in between]
+    found = recall([*inside, *outside])
+    logger.info("recall of the pairs that were compared: %.2f [%.2f, %.2f]", *found)
+    return found
 
 
 def _report(certified: Promise | None, precision: float, tested: int) -> None:
@@ -182,31 +203,10 @@ def _ordered(documents: list[Document]) -> tuple[list[Document], Float64Array]:
 
     The first of near copies is then the earliest.
     """
-    dates = _days(documents)
+    dates = days_of(documents)
     known = np.nan_to_num(dates, nan=np.inf)
     order = sorted(range(len(documents)), key=lambda i: (known[i], len(documents[i].id), documents[i].id))
     return [documents[i] for i in order], dates[order]
-
-
-def _days(documents: Sequence[Document]) -> Float64Array:
-    """Return the date of each document as days since year 1, float64 [n], NaN if it has none.
-
-    The date field is the first metadata field with a date in at least half of the examined documents.
-    """
-    some = documents[:: max(1, len(documents) // LOOKED_AT)]
-    names = dict.fromkeys(name for document in some for name in document.metadata)
-    for name in names:
-        dated = np.isfinite([document_day(document.metadata, name) for document in some])
-        if dated.mean() >= DATED:
-            return np.array([document_day(document.metadata, name) for document in documents])
-    return np.full(len(documents), np.nan)
-
-
-def _near_in_time(pairs: Int64Array, dates: Float64Array, days: float) -> BoolArray:
-    """Return whether the pairs lie within that many days of each other, bool [m]. Raises InputError without dates."""
-    if not np.isfinite(dates).any():
-        raise InputError("`days` needs dates: no metadata field has an ISO date in half of the documents")
-    return ~(np.abs(dates[pairs[:, 0]] - dates[pairs[:, 1]]) > days)
 
 
 def _named(
@@ -221,7 +221,6 @@ def _named(
     """Return the groups with the documents' ids, in the order in which the index holds them."""
     order = np.argsort(collection.rows.locate([d.id for d in documents]))
     told = list(stories.groups())
-    passages = dict(p for story in told for p in _passages(collection, documents, stories, story))
     place = np.argsort(order)
     number: dict[int, int] = {}
     members = []
@@ -233,8 +232,7 @@ def _named(
                 number.setdefault(label, len(number) + 1),
                 None if np.isnan(belongs) else round(belongs, 4),
                 documents[lead].id if lead != i else None,
-                _iso(dates[i]) if np.isfinite(dates[i]) else None,
-                passages.get(i),
+                iso(dates[i]) if np.isfinite(dates[i]) else None,
             )
         )
     analysis = Analysis(collection.manifest.analysis)
@@ -256,21 +254,27 @@ def _named(
                 names,
                 (documents[weak[0]].id, documents[weak[1]].id, round(weak[2], 4)) if weak else None,
                 tuple(documents[i].id for i in story.leaving.tolist()),
-                (_iso(known.min()), _iso(known.max())) if len(known) else None,
+                (iso(known.min()), iso(known.max())) if len(known) else None,
             )
         )
     return Groups(tuple(members), tuple(sorted(groups, key=lambda g: g.number)), certified, dict(metadata))
 
 
-def _passages(
-    collection: AnyCollection, documents: Sequence[Document], stories: Stories, story: ScoredStory
-) -> Iterator[tuple[int, Span | None]]:
-    """Yield the members of a story, each with its passage by the medoid; the medoid's is by the first other text."""
-    members, medoid = story.members.tolist(), story.medoid
-    other = next((i for i in members if stories.leader[i] == i != medoid), medoid)
-    for i in members:
-        like = documents[other if i == medoid else medoid].full_text
-        yield i, evidence(collection, like, documents[i].text).passage
+def passages(collection: AnyCollection, groups: Groups) -> dict[str, Span | None]:
+    """Return where the sentence of each member of a group that is about the story begins and ends in its text.
+
+    It is found by the words that the member shares with the representative, and for that by the first other text. It
+    takes milliseconds per member.
+    """
+    copies, found = {m.id for m in groups.members if m.near_copy_of}, dict[str, Span | None]()
+    for group in groups.groups:
+        stands = group.representative
+        other = next((id_ for id_ in group.ids if id_ not in copies and id_ != stands), stands)
+        by = {id_: query_terms(collection, collection.document(id_).full_text) for id_ in (stands, other)}
+        for id_ in group.ids:
+            terms = by[other if id_ == stands else stands]
+            found[id_] = evidence(collection, terms, collection.document(id_).text).passage
+    return found
 
 
 def _words(
@@ -289,7 +293,3 @@ def _words(
             written.setdefault(term_hash(term), text[start:end])
     words = tuple(dict.fromkeys(written[h] for h in wanted if h in written))
     return words, tuple(w for w in words if not w.islower() and (w[0].isupper() or any(map(str.isdigit, w))))
-
-
-def _iso(day: float) -> str:
-    return date.fromordinal(int(day)).isoformat()

@@ -208,7 +208,8 @@ class GroupOptions:
         "Keep groups while the precision of their pairs is certain to be at least this (with --train).", low=0,
         high=1)] = None
     sample: Annotated[str | Path | None, Opt(
-        "Write pairs drawn from the groups here, to be judged: .csv, .xlsx or .jsonl.", metavar="FILE")] = None
+        "Write random pairs within and between groups here, to be judged: .csv, .xlsx or .jsonl.",
+        metavar="FILE")] = None
     update: Annotated[bool, Opt(
         "Keep the numbers in GROUPS, and add what changed to GROUPS.changes.jsonl.")] = False
     follow: Annotated[bool, Opt(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ from indexes.showing import WIDTH, Pieces
 from indexes.text.parameters import Bm25Parameters
 from linker.base.errors import InputError
 from linker.encoders.opened import OwnEncoder
-from linker.engine.evidence import evidence
+from linker.engine.evidence import evidence, query_terms
 from linker.engine.generation import Generation, Stamp
 from linker.engine.lexicons import QueryLexicon, understood
 from linker.engine.options import SearchOptions
@@ -117,15 +117,16 @@ class Snapshot(Generation):
 
     def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
         """Return an answer whose hits read their documents from this generation."""
-        document, mark = self.collection.document, self._marked
+        document, mark = self.collection.document, self._marking
         hits = [
-            Hits(h.ids, h.scores, document, functools.partial(mark, text), h.probabilities, h.no_match)
+            Hits(h.ids, h.scores, document, mark(text), h.probabilities, h.no_match)
             for h, text in zip(answer.hits, texts, strict=True)
         ]
         return dataclasses.replace(answer, hits=hits)
 
-    def _marked(self, query: str, text: str) -> Pieces:
-        return evidence(self.collection, query, text).excerpt(WIDTH).pieces
+    def _marking(self, query: str) -> Callable[[str], Pieces]:
+        terms = functools.cache(lambda: query_terms(self.collection, query))
+        return lambda text: evidence(self.collection, terms(), text).excerpt(WIDTH).pieces
 
     def _answer(self, texts: Sequence[str], options: SearchOptions, where: Filter | None) -> Answer:
         k, reranker = options.k, options.reranker

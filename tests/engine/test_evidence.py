@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -82,19 +83,23 @@ def test_the_passage_is_the_heaviest_sentence_by_a_slow_count(tmp_path: Path) ->
     chosen = set()
     for _ in range(20):
         parts = [sentence(rng, rng.randint(1, 15)).capitalize() + "." for _ in range(rng.randint(1, 6))]
-        seed, text = sentence(rng, 12), "\n".join(parts)
+        lines = [rng.choice(" \n") for _ in parts[1:]]
+        seed, text = sentence(rng, 12), "".join(itertools.chain(*zip(parts, [*lines, ""], strict=True)))
         wanted = set(analysis.query_terms(seed))
         words = [analysis.terms(analysis.prepare(part)) for part in parts]
 
         def idf(term: str) -> float:
             holding = sum(term in t for t in terms)
-            return math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+            here = sum(term in t for t in words)  # noqa: B023
+            own = math.log(1 + (len(words) - here + 0.5) / (here + 0.5))  # noqa: B023
+            return own + math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
 
         def weight(i: int) -> float:
             own = set(words[i]) & wanted  # noqa: B023
             if not own:
                 return 0.0
-            near = {t for j in (i - 1, i + 1) if 0 <= j < len(words) for t in words[j]} & wanted - own  # noqa: B023
+            at = [j for j in (i - 1, i + 1) if 0 <= j < len(words) and lines[min(i, j)] == " "]  # noqa: B023
+            near = {t for j in at for t in words[j]} & wanted - own  # noqa: B023
             mean = sum(map(len, words)) / len(words)  # noqa: B023
             long = 1 - BY_LENGTH + BY_LENGTH * len(words[i]) / mean  # noqa: B023
             return (sum(map(idf, own)) + AROUND * sum(map(idf, near))) / long

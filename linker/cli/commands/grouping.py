@@ -27,8 +27,8 @@ from linker.corpora import Columns
 from linker.crosslingual.runs import explanations_path
 from linker.crosslingual.sides import Side, side_of
 from linker.crosslingual.together import indexed
-from linker.engine.evidence import quoted
-from linker.engine.grouping import Groups
+from linker.engine.evidence import Span, quoted
+from linker.engine.grouping import Groups, passages
 from linker.engine.options import GroupOptions
 from linker.review.exporting.rows import Cell, ExportRow, cell, headed
 from linker.review.exporting.writing import PAIRS, cells_to_csv, cells_to_xlsx, write_pairs
@@ -95,17 +95,22 @@ def _grouped(options: GroupOptions, files: Sequence[Path], judged_files: Sequenc
         judged = judged_pairs(judged_files, side.documents)
         with indexed(side, side, o.encoder) as engine:
             groups = engine.group(judged, days=o.days, precision=o.precision, seed=o.seed)
+            about = passages(engine.collection, groups) if out else {}
     if out:
         if before is not None:
             groups = _updated(out, groups, before)
-        _write(out, groups, side)
+        _write(out, groups, side, about)
         if o.explain:
             lines = (orjson.dumps(group, option=orjson.OPT_APPEND_NEWLINE) for group in groups.groups)
             write_atomically(explanations_path(out), b"".join(lines))
     if o.sample:
         pairs = draw(groups, DRAWN, o.seed)
-        write_pairs([_row(side, *pair) for pair in pairs], Path(o.sample))
-        logger.info("%s: %s pairs within groups to judge", o.sample, f"{len(pairs):,}")
+        between = [(*pair, None) for stratum in groups.strata[1:] for pair in stratum.pairs]
+        write_pairs([_row(side, *pair) for pair in (*pairs, *between)], Path(o.sample))
+        logger.info(
+            "%s: %s pairs within groups to judge for a precision, and below them %s between groups for the recall",
+            o.sample, f"{len(pairs):,}", f"{len(between):,}",
+        )  # fmt: skip
     return groups
 
 
@@ -175,18 +180,18 @@ def _updated(path: Path, groups: Groups, before: Mapping[str, int]) -> Groups:
     return groups
 
 
-def _write(path: Path, groups: Groups, side: Side) -> None:
+def _write(path: Path, groups: Groups, side: Side, about: Mapping[str, Span | None]) -> None:
     with replacing(path) as file:
         if path.suffix.lower() == ".jsonl":
-            for record in _records(groups, side):
+            for record in _records(groups, side, about):
                 file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
         elif path.suffix.lower() == ".xlsx":
-            cells_to_xlsx(_cells(groups, side), file, "groups")
+            cells_to_xlsx(_cells(groups, side, about), file, "groups")
         else:
-            cells_to_csv(_cells(groups, side), file)
+            cells_to_csv(_cells(groups, side, about), file)
 
 
-def _records(groups: Groups, side: Side) -> Iterator[dict[str, Any]]:
+def _records(groups: Groups, side: Side, about: Mapping[str, Span | None]) -> Iterator[dict[str, Any]]:
     for member in groups.members:
         document = side.documents[member.id]
         yield {
@@ -196,20 +201,20 @@ def _records(groups: Groups, side: Side) -> Iterator[dict[str, Any]]:
             "near_copy_of": member.near_copy_of,
             "title": document.title,
             "text": document.text,
-            **quoted(document.text, member.passage),
+            **quoted(document.text, about.get(member.id)),
             "metadata": dict(document.metadata),
         }
 
 
-def _cells(groups: Groups, side: Side) -> Iterable[Sequence[Cell]]:
+def _cells(groups: Groups, side: Side, about: Mapping[str, Span | None]) -> Iterable[Sequence[Cell]]:
     names = list(dict.fromkeys(name for document in side.documents.values() for name in document.metadata))
     yield headed(COLUMNS, names)
-    for record in _records(groups, side):
+    for record in _records(groups, side, about):
         yield [*(record[name] for name in COLUMNS), *(cell(record["metadata"].get(name)) for name in names)]
 
 
-def _row(side: Side, one: str, other: str, probability: float) -> ExportRow:
-    """Return a pair of one group as a review's record, without a verdict."""
+def _row(side: Side, one: str, other: str, probability: float | None) -> ExportRow:
+    """Return a pair to judge as a review's record, without a verdict; `probability` is that of its group."""
     first, second = side.documents[one], side.documents[other]
     seed = Seed(one, first.text, first.title, metadata=dict(first.metadata))
     document = Document(other, second.text, second.title, dict(second.metadata))

@@ -90,10 +90,8 @@ class Explainer:
         text = self.evidence.target.texts[column]
         spans = list(sentences(text))
         words = [self.evidence.target_language.terms(text[start:end]) for start, end in spans]
-        best = heaviest(
-            [{*of} & weights.keys() for of in words], np.array([len(of) for of in words]), weights
-        )
-        return None if best is None else spans[best]
+        length = np.array([len(of) for of in words])
+        return heaviest(text, spans, [{*of} & weights.keys() for of in words], length, weights)
 
     def _matched(self, row: int, column: int) -> tuple[AnyArray, AnyArray, Float32Array]:
         """Return the words of both pages that match, by number, and the weight of each match, [m]."""

@@ -1,7 +1,8 @@
 """The evidence that two documents are about the same story, and P(same story) from it.
 
 Each document's opening is a query to its own index. The features of a pair come from BM25, linker's default ranker
-and the cosine of the whole texts, averaged over the directions in which one document found the other.
+and the cosine of the whole texts, averaged over the directions in which one document found the other, and from the
+days between their dates.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ from linker.scoring.ranking.ranker import BATCH, Ranker
 SETTINGS = PoolSettings(bm25=21, dense=11)  # a document's first candidate is itself
 OPENING = 400  # characters of a document used as its query
 TAKEN = ("likelihood", "coverage", "names", "numbers", "run_weight")  # ranker features used
-NAMES = ("odds", "ahead", "rank", *TAKEN, "cosine", "mutual")  # features of a pair, without an encoder
+# Features of a pair, without an encoder.
+NAMES = ("odds", "ahead", "rank", *TAKEN, "cosine", "mutual", "recent")
+RECENT = NAMES.index("recent")
 BY_VECTORS = ("near",)  # with an encoder, also the cosine of the vectors
 STEEPEST = 10.0  # bound of the log odds
 LONG = 80  # distinct terms from which a text is longer than a post
+FADING, UNDATED = 14.0, 0.2  # days after which `recent` is 1/e; its value if a date is not known
 KINDS = 3  # kinds of pairs: no, one or two long texts
 FEWEST = 40  # judged pairs of a kind, of both classes, needed to learn
 ROWS = 1 << 12  # rows counted at a time
@@ -115,12 +119,14 @@ def gather(
     collection: AnyCollection,
     rows: Int64Array,
     texts: Sequence[str],
+    days: Float64Array,
     advance: Callable[[int], object] = lambda done: None,
 ) -> PairEvidence:
     """Return the evidence of the n documents in different `rows` (int64 [n]) of an index, whose `texts` [n] are given.
 
-    Vectors of the index's encoder are taken from the index. `advance` is called with the number of newly done
-    documents. Raises BackendUnavailableError if a retriever cannot answer.
+    `days` float64 [n]: their dates as days since year 1, NaN if not known. Vectors of the index's encoder are taken
+    from the index. `advance` is called with the number of newly done documents. Raises BackendUnavailableError if a
+    retriever cannot answer.
     """
     ranker, record = pooled.load(), collection.manifest.encoder
     vectors = collection.documents.vectors(record.dim) if record and collection.manifest.embeds else []
@@ -138,10 +144,10 @@ def gather(
         pool = gatherer.gather(openings(texts[start : start + BATCH]))
         directed.append(_directed(pool.without(pool.rows == here[:, None]), ranker, place, start))
         advance(len(here))
-    names = (*NAMES[:-2], *(BY_VECTORS if vectors else ()), *NAMES[-2:])
+    names = (*NAMES[:-3], *(BY_VECTORS if vectors else ()), *NAMES[-3:])
     one, other, values, last = (np.concatenate(parts) for parts in zip(*directed, strict=True))
     terms, hashes = weights(collection.forward)
-    return _joined(one, other, values, last, (terms[rows], hashes), names)
+    return _joined(one, other, values, last, (terms[rows], hashes), days, names)
 
 
 def _directed(
@@ -176,9 +182,10 @@ def _joined(
     values: Float32Array,
     last: BoolArray,
     terms: tuple[csr_array, AnyArray],
+    days: Float64Array,
     names: tuple[str, ...],
 ) -> PairEvidence:
-    """Return the evidence of pairs in which documents `one` [d] found `other` ones, with the `terms` of all."""
+    """Return the evidence of pairs in which documents `one` [d] found `other` ones, with `terms` and `days` of all."""
     texts, hashes = terms
     count = texts.shape[0]
     low, high = np.minimum(one, other), np.maximum(one, other)
@@ -191,9 +198,9 @@ def _joined(
         cosine[start : start + MOST_PAIRS] = texts[some[:, 0]].multiply(texts[some[:, 1]]).sum(axis=1)
     ends = np.zeros((len(pairs), 2), bool)
     ends[pair[last], (one > other)[last].astype(int)] = True
-    return PairEvidence(
-        count, pairs, np.column_stack([*means, cosine, times > 1]), names, ends, texts, hashes
-    )
+    apart = np.exp(-np.abs(days[pairs[:, 0]] - days[pairs[:, 1]]) / FADING)
+    known = [*means, cosine, times > 1, np.where(np.isnan(apart), UNDATED, apart)]
+    return PairEvidence(count, pairs, np.column_stack(known), names, ends, texts, hashes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +250,8 @@ class PairModel:
 def fit(parts: Sequence[tuple[PairEvidence, BoolArray]]) -> PairModel:
     """Return a model from several corpora: the evidence of each, and which pairs are the same story, bool [m].
 
-    Among pairs with the same number of long texts, each corpus has the same weight.
+    Among pairs with the same number of long texts, each corpus has the same weight. Without a corpus
+    in which most of them have dates, their time apart is not used.
     """
     values = [evidence.values[:, [evidence.names.index(name) for name in NAMES]] for evidence, _ in parts]
     centre = np.round(np.stack([v.mean(axis=0) for v in values]).mean(axis=0), 4)
@@ -255,6 +263,8 @@ def fit(parts: Sequence[tuple[PairEvidence, BoolArray]]) -> PairModel:
         most = max((len(y) for _, y in here), default=0)
         of = np.concatenate([np.full(len(y), most / len(y)) for _, y in here])
         x, same = np.concatenate([x for x, _ in here]), np.concatenate([y for _, y in here])
+        if all(np.median(x[:, RECENT]) == UNDATED for x, _ in here):
+            x[:, RECENT] = centre[RECENT]
         found = logistic.fit(np.asarray((x - centre) / scale, np.float64), same, weights=of)
         weights.append(tuple(round(float(w), 4) for w in found))
     return PairModel(NAMES, tuple(float(c) for c in centre), tuple(float(s) for s in scale), tuple(weights))

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from starlette.exceptions import HTTPException
 
 from indexes.interface import Document
-from linker.engine.evidence import evidence
+from linker.engine.evidence import evidence, query_terms
 from linker.review.exporting.rows import Cell
 from linker.review.grouped import Grouped, Item, Story, edited, is_edit, load
 from linker.review.interface import Judgement
@@ -143,12 +143,15 @@ def members(opened: Opened, story: Story, items: Iterable[Item]) -> list[dict[st
     """
     stands = story.representative
     texts = (item.id for item in story.items if item.near_copy_of is None and item.id != stands)
-    like = {id_: _document(opened, id_).full_text for id_ in (stands, next(texts, stands))}
+    index = opened.engine.collection
+    like = {
+        id_: query_terms(index, _document(opened, id_).full_text) for id_ in (stands, next(texts, stands))
+    }
     found = []
     for item in items:
         document = _document(opened, item.id)
         by = [*like.values()][-1] if item.id == stands else like[stands]
-        shown = evidence(opened.engine.collection, by, document.text, document.title)
+        shown = evidence(index, by, document.text, document.title)
         found.append({"item": item, "evidence": shown.excerpt(LEAD)})
     return found
 

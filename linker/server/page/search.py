@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from indexes.errors import reason_of
 from indexes.interface import Document, Filter, IndexesError
 from linker.base.errors import InputError
-from linker.engine.evidence import SharedWords, evidence
+from linker.engine.evidence import SharedWords, evidence, query_terms
 from linker.engine.folding import fold
 from linker.review.fields import MetadataField, fields
 from linker.review.interface import Candidate, Seed, Verdict
@@ -104,14 +104,14 @@ def _answer(
     leaders = [documents[group.leader].id for group in folds]
     found = offers(opened, leaders, reviewer, query.get("seed", ""))
     seeds = {seed.document for seed in opened.ledger.seeds}
-    lines = []
+    lines, terms = [], query_terms(opened.engine.collection, text)
     for group in folds:
         document = documents[group.leader]
         lines.append(
             Line(
                 group.leader + 1,
                 document,
-                evidence(opened.engine.collection, text, document.text, document.title).excerpt(EXCERPT),
+                evidence(opened.engine.collection, terms, document.text, document.title).excerpt(EXCERPT),
                 tuple(documents[i] for i in group.copies),
                 found[document.id],
                 document.id in seeds,
