@@ -5,7 +5,8 @@ test: MRR and S@1 of the texts of `test`, each alone (`--links many-to-one`) and
 interval of the paired difference; next to them, other linking tools (benchmarks/support/rivals.py). `statements`:
 all 17,213 statements at once, by a ranker of the training links, none treated as known; `known`: with the training
 links known, as a command. `tweets`: with the training links known (many tweets share a claim), three seeds.
-`headlines` and `descriptions`: 800 texts and their 800 documents, nothing known, one to one. FOLDER is not deleted.
+`headlines` and `descriptions`: 800 texts and their 800 documents, nothing known, one to one. `orphans`: P(link) if some
+texts have no document. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support import rank_data, rivals
+from benchmarks.support import absent, rank_data, rivals
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import run_parts
 from benchmarks.support.rank_data import Judged
@@ -174,6 +175,11 @@ def descriptions(work: Path) -> dict[str, Any]:
     return _equal(work, "descriptions", list({page.id: (text, page) for text, page in described}.values()))
 
 
+def orphans(work: Path) -> dict[str, Any]:
+    """P(link) if 0, 50 and 90 % of the documents of test are absent, with 1,000 links known and with none."""
+    return {name: absent.linked(work, name, SEEDS[0]) for name in (TWEETS, STATEMENTS)}
+
+
 def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict[str, Any]:
     chosen = np.random.default_rng(0).permutation(len(pairs))[:EQUAL]
     some = [pairs[i] for i in chosen.tolist()]
@@ -265,5 +271,5 @@ def _row(found: Float64Array, before: Float64Array | None = None) -> dict[str, A
 
 
 if __name__ == "__main__":
-    parts = (tweets, headlines, descriptions, statements, known)
+    parts = (tweets, headlines, descriptions, orphans, statements, known)
     run_parts({part.__name__: part for part in parts}, seed=SEEDS[0])

@@ -227,7 +227,7 @@ def side(*lines: str, code: str = "und") -> Side:
     return Side(Path("x"), {str(i): Document(str(i), line) for i, line in enumerate(lines)}, code)
 
 
-def test_languages_are_told_by_codes_or_by_frequent_words() -> None:
+def test_languages_are_told_by_codes_scripts_or_function_words() -> None:
     english = side("the cat sat on the mat and it was the end of the day", "a dog is in the house of the man")
     other = side("it is the day of the dog and a man", "the house was on the end")
     french = side("le chat est sur la table et la maison est dans la ville", "un chien de la rue")
@@ -239,6 +239,42 @@ def test_languages_are_told_by_codes_or_by_frequent_words() -> None:
     assert analysis_of(side("猫がマットの上に座った"), side("犬は家にいる")) == "japanese"
     assert analysis_of(side("qwx zzk"), side("qwx zzk")) == "none"
     assert not same_language(side("привет"), side("hello"))  # a few words only reveal their script
+
+
+SAMPLES = {
+    "ar": ("امرأة تقطع البصل", "الرجل يعزف على الجيتار", "طفل يركض في الحديقة", "القطة تنام على الأريكة"),
+    "de": ("Eine Frau schneidet Zwiebeln.", "Der Mann spielt Gitarre auf der Bühne.", "Ein Kind läuft durch den Park.",
+           "Die Katze ist müde und schläft auf dem Sofa."),
+    "en": ("A woman is slicing onions.", "The man is playing the guitar on stage.", "A child runs through the park.",
+           "The cat is tired and sleeps on the sofa."),
+    "fr": ("Une femme coupe des oignons.", "L'homme joue de la guitare sur la scène.", "Un enfant court dans le parc.",
+           "Le chat est fatigué et dort sur le canapé."),
+    "ru": ("Женщина режет лук.", "Мужчина играет на гитаре.", "Ребёнок бежит по парку.", "Кошка спит на диване."),
+    "tr": ("Bir kadın soğan doğruyor.", "Bu adam sahnede gitar çalıyor.", "Bir çocuk parkta koşuyor ve gülüyor.",
+           "Kedi çok yorgun ve kanepede bir saat uyuyor."),
+    "zh": ("一个女人在切洋葱。", "男人在台上弹吉他。", "一个孩子在公园里跑。", "猫在沙发上睡觉。"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("one", SAMPLES)
+@pytest.mark.parametrize("other", SAMPLES)
+def test_two_texts_a_side_tell_the_shared_languages_apart(
+    one: str, other: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    same = same_language(side(*SAMPLES[one][:2]), side(*SAMPLES[other][2:]))
+    assert same == (one == other) and (not caplog.records or one == other)
+
+
+def test_one_language_is_assumed_with_a_warning_unless_words_differ(caplog: pytest.LogCaptureFixture) -> None:
+    assert same_language(side("kerosene lanthanum"), side("helium argon"))
+    assert "one language is assumed" in caplog.text
+    caplog.clear()
+    invented, others = (
+        side(*[" ".join(name + word for word in line) for line in texts(seed)])
+        for seed, name in enumerate("qz")
+    )
+    assert same_language(invented, invented) and not same_language(invented, others)
+    assert not caplog.records
 
 
 def test_languages_are_guessed_by_script_then_by_common_words() -> None:

@@ -122,6 +122,22 @@ def joint(results: Any) -> Iterator[str]:
     for name in dict.fromkeys(name for row in columns.values() for name in row if not name.isdigit()):
         cells = [_both(row[name]) if name in row else "–" for row in columns.values()]
         yield f"| {LINKER.get(name, name)} | {' | '.join(cells)} |"
+    yield from _orphans(results.get("orphans", {}))
+
+
+def _orphans(sets: Any) -> Iterator[str]:
+    """P(link) if some texts have no document, by what is known."""
+    if not sets:
+        return
+    yield ""
+    yield "| set | known | texts without a document | error of P(link) | links with P ≥ .9 | of these right |"
+    for name, known in sets.items():
+        for how, rows in known.items():
+            title = f"| {name} | {'1,000 links at most' if how == 'links' else how}"
+            for row in (row for row in rows.values() if "orphans" in row):
+                right = f"{row['precision']:.3f}" if row["sure"] else ""
+                yield f"{title} | {row['orphans']:.0%} | {row['error']:.3f} | {row['sure']:,} | {right} |"
+            yield f"{title} | random words: median P(link) | {rows['nonsense']['median']:.3f} | | |"
 
 
 def _joint_row(title: str, known: str, how: str, alone: Any, together: Any) -> str:

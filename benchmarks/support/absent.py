@@ -2,10 +2,12 @@
 
 Their document is removed from the candidates and the next one moves up, so its siblings stay. Nonsense consists of
 words drawn from the queries of a set. P(link) is estimated for each query alone, and for batches of TOGETHER queries.
+`linked` asks `link` about all texts of test at once, over an index that lacks the documents of the orphans.
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,8 @@ import numpy as np
 from benchmarks.support import rank_data
 from benchmarks.support.rank_data import Gathered, Judged
 from indexes.dtypes import BoolArray, Float64Array
+from linker.cli.commands.linking import link
+from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
 from linker.scoring.ranking.learning import gathered
@@ -22,6 +26,7 @@ from linker.scoring.ranking.training import train
 ORPHANS = (0.0, 0.5, 0.9)  # shares of queries without a match
 TOGETHER = 256  # queries per batch
 LINKS = 1000  # training links at most
+SURE = 0.9
 CERTAIN = 0.5  # the minimum P(link) for a watch to accept a link
 
 
@@ -59,6 +64,52 @@ def figures(work: Path, name: str, seed: int) -> dict[str, float]:
     for how, size in (("alone", 1), ("together", TOGETHER)):
         row[f"nonsense_{how}"] = float(np.median(first(ranker, nothing, size)[0]))
     return {key: round(value, 4) for key, value in row.items()}
+
+
+def linked(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the figures of `link` on test, with LINKS training links and with none, by the share of orphans."""
+    links, random = rank_data.links(name), np.random.default_rng(seed)
+    train, test = links["train"], links["test"]
+    some = [train.queries[i] for i in random.permutation(len(train.queries))[:LINKS]]
+    pairs = [(q.id, document) for q in some for document in train.qrels[q.id]]
+    known = work / f"{name}-known.qrels"
+    known.write_text("".join(f"{one} 0 {other} 1\n" for one, other in pairs))
+    asked = {q.id: q.text for q in test.queries}
+    made = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
+    right = sorted({document for id_ in asked for document in test.qrels[id_]})
+    order = random.permutation(len(right)).tolist()
+    rows: dict[str, dict[str, dict[str, float]]] = {"links": {}, "nothing": {}}
+    for share in ORPHANS:
+        directory, gone = work / f"{name}-{share:g}", {right[i] for i in order[: round(share * len(right))]}
+        if not (directory / "manifest.json").exists():
+            create(directory, positions=True)
+            Engine(directory).add([d for d in rank_data.documents_for(name) if d.id not in gone])
+        for how, row in rows.items():
+            files, others = ([known], {q.id: q.text for q in some}) if how == "links" else ([], {})
+            found = _firsts(work, directory, others | asked, files)
+            said = np.array([found.get(id_, ("", 0.0))[1] for id_ in asked])
+            good = np.array([found.get(id_, ("", 0.0))[0] in {*test.qrels[id_]} - gone for id_ in asked])
+            sure = said >= SURE
+            row[f"{share:g}"] = {
+                "orphans": round(float(np.mean([{*test.qrels[id_]} <= gone for id_ in asked])), 4),
+                "error": round(calibration_error(said, good), 4),
+                "sure": int(sure.sum()),
+                "precision": round(float(good[sure].mean()), 4) if sure.any() else 1.0,
+            }
+            if not share:
+                nothing = _firsts(work, directory, others | made, files)
+                row["nonsense"] = {"median": round(float(np.median([nothing[i][1] for i in made])), 4)}
+    return rows
+
+
+def _firsts(
+    work: Path, directory: Path, texts: dict[str, str], known: list[Path]
+) -> dict[str, tuple[str, float]]:
+    """Return the first document of each linked text, and its P(link)."""
+    path = work / "texts.jsonl"
+    path.write_text("".join(json.dumps({"id": id_, "text": text}) + "\n" for id_, text in texts.items()))
+    run = link(path, directory, k=1, train=known, min_probability=0, languages="en-en").run
+    return {id_: next(iter(of.items())) for id_, of in run.items()}
 
 
 def _part(part: Gathered, chosen: BoolArray) -> Gathered:

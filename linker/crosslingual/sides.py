@@ -14,7 +14,7 @@ from indexes.store import manifest as manifests
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.corpora import BadLine, Columns
-from linker.corpora.languages import CODES, guess_language, script_language
+from linker.corpora.languages import CODES, LISTS, guess_language, script_language
 from linker.crosslingual.pages.files import report_skipped
 from linker.crosslingual.pages.pages import Pages, language_of, pages_from, read_documents
 from linker.engine.engine import Engine
@@ -23,9 +23,11 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 UNKNOWN = "und"
 TEXTS, CHARACTERS = 500, 2000  # texts of a side and characters per text that are examined
 FREQUENT, KNOWN = 50, 500  # most frequent words of one side, and of the other
-SHARED = 0.5  # minimum share of frequent-word occurrences that two collections in one language have in common
-# Minimum running words for comparing words, not only scripts, and for judging the other side's words too.
-TOLD_BY_SCRIPT, ONE_WAY = 10, 500
+SHARED = 0.25  # minimum share of frequent words' occurrences that collections in one language have in common
+ENOUGH = 500  # minimum running words for taking a smaller share as evidence of two languages
+# Function words, of the lists of 24 per language: the minimum number, and its share of the words, that reveal one; and
+# the maximum share of a side's that belong to another language.
+CLEAR, CLEAR_SHARE, FOREIGN = 2, 0.05, 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +77,39 @@ def has_encoder(path: Path) -> bool:
 def same_language(source: Side, target: Side) -> bool:
     """Return whether both sides are in one language: by their codes or, if one is unknown, by their words.
 
-    Two collections in one language share most of their frequent words, whatever their subject. With few words, only
-    the script is informative.
+    Scripts decide first, then function words, of which a few suffice, and then frequent words: two collections in one
+    language share them, whatever their subject. If nothing decides, one language is assumed, with a warning.
     """
     if UNKNOWN not in (source.code, target.code):
         return source.code == target.code
-    sides = [_frequencies(side.documents.values()) for side in (source, target)]
-    few, many = sorted(sides, key=Counter.total)
-    if few.total() < TOLD_BY_SCRIPT:
-        return script_language("".join(few.elements())) == script_language("".join(many.elements()))
-    shared = _shared(few, many)
-    return (shared if few.total() < ONE_WAY else min(shared, _shared(many, few))) >= SHARED
+    one, other = (_frequencies(side.documents.values()) for side in (source, target))
+    if len({script_language("".join(side.elements())) for side in (one, other)}) > 1:
+        return False
+    if (decided := _by_function_words(one, other)) is not None:
+        return decided
+    if min(_shared(one, other), _shared(other, one)) >= SHARED:
+        return True
+    if min(one.total(), other.total()) >= ENOUGH:
+        return False
+    logger.warning(
+        "%s and %s are too short to tell whether their languages differ: one language is assumed; if there are two, "
+        "name them in `languages`, such as fr-en",
+        source.path,
+        target.path,
+    )
+    return True
+
+
+def _by_function_words(*sides: Counter[str]) -> bool | None:
+    """Return whether the function words of one language explain both sides; None if they are too few."""
+    found = [{name: sum(side[w] for w in words) for name, words in LISTS.items()} for side in sides]
+    common = max(LISTS, key=lambda name: sum(of[name] for of in found))
+    for of in found:
+        own = max(of.values())
+        if own - of[common] >= CLEAR and of[common] <= FOREIGN * own:
+            return False
+    clear = (max(CLEAR, CLEAR_SHARE * side.total()) for side in sides)
+    return all(of[common] >= least for of, least in zip(found, clear, strict=True)) or None
 
 
 def _frequencies(documents: Iterable[Document]) -> Counter[str]:
