@@ -3,7 +3,8 @@
 `python -m benchmarks.cluster_ranking [--work FOLDER] [--data NAME …] [--servers NAME …] [--queries N]` →
 benchmarks/results/cluster_ranking.json. The same documents are indexed in a directory, next to a directory and only
 on a dedicated node (512 MiB of heap). A top ten is identical if its ids and their order are; `lucene` is the server's
-own ranking, with its lengths of four significant bits, and `rescored` the ranking that a search returns. Milliseconds
+own ranking, with its lengths of four significant bits, and `rescored` the ranking that a search returns; `fields` is
+BM25F over title (weight 2) and text, and `ranker` the order of the ranker that comes with linker. Milliseconds
 are per query, one query at a time after all have been run once: wall-clock time (the median; other work disturbs it),
 and the CPU time of client and server. `batch` runs all at once. The first run also reads the terms' frequencies:
 `cold`.
@@ -11,8 +12,9 @@ and the CPU time of client and server. `batch` runs all at once. The first run a
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +30,15 @@ from indexes.cluster.index import ClusterIndex, new_name
 from indexes.cluster.retrievers import ClusterText, text_query
 from indexes.cluster.rows import ByRow, ByStamp
 from indexes.rows import Rows
-from indexes.text.parameters import Bm25Parameters
+from indexes.text.parameters import Bm25Parameters, Field
 from linker.engine import Engine, building
 from linker.engine.options import BuildOptions
+from linker.scoring.ranking import pooled
 from tests import elastic_server, opensearch_server
 
 K, HEAP = 10, "-Xms512m -Xmx512m"
+RANKED = 100  # queries with a ranker, which reads the candidates' texts
+FIELDS = BuildOptions(bm25=Bm25Parameters(fields=(Field("title", 2.0), Field("text"))))
 SERVERS = {"elastic": elastic_server.ELASTICSEARCH, "opensearch": opensearch_server.OPENSEARCH}
 Ask = Callable[[Sequence[str]], list[tuple[str, ...]]]
 
@@ -82,6 +87,12 @@ def searching(engine: Engine) -> Ask:
     return lambda texts: [tuple(hits.ids) for hits in engine.search(list(texts), K, mode="bm25").hits]
 
 
+def ranked(engine: Engine) -> Ask:
+    """Return the search with the ranker that comes with linker."""
+    ranker = pooled.load()
+    return lambda texts: [tuple(hits.ids) for hits in engine.search(list(texts), K, reranker=ranker).hits]
+
+
 def own(engine: Engine) -> Ask:
     """Return the server's own ranking of an index."""
     collection, address = engine.collection, Address.of(engine.directory)
@@ -93,29 +104,47 @@ def own(engine: Engine) -> Ask:
     return lambda texts: lucene.ask(texts, rows)
 
 
+ASKED = {"lucene": own, "rescored": searching, "ranker": ranked}
+
+
+@contextlib.contextmanager
+def local(corpus: Path, folder: Path, options: BuildOptions) -> Iterator[Engine]:
+    """Build an index in a directory, and open it."""
+    building.build([corpus], folder, options)
+    with Engine.open(folder) as engine:
+        yield engine
+
+
 def compared(name: str, server: str, queries: int, work: Path) -> dict[str, Any]:
     """Return how far the rankings on a server agree with a directory's, and what they cost."""
     corpus = shared_data() / name / "corpus.jsonl.gz"
     texts = [query.text for query in rank_data.links(name)["test"].queries][:queries]
     folder, run = work / f"{name}-{new_name('ranking')}", new_name("ranking")
-    building.build([corpus], folder, BuildOptions())
-    with Engine.open(folder) as engine:
-        expected, directory = costs(searching(engine), texts, None)
-    found: dict[str, Any] = {"data": name, "queries": len(texts), "directory": directory}
+    expected: dict[str, list[tuple[str, ...]]] = {}
+    found: dict[str, Any] = {"data": name, "queries": len(texts)}
+    with local(corpus, folder, BuildOptions()) as engine:
+        expected["rescored"], found["directory"] = costs(searching(engine), texts, None)
+        expected["ranker"], found["directory with a ranker"] = costs(ranked(engine), texts[:RANKED], None)
+    with local(corpus, folder.with_name(f"{folder.name}-fields"), FIELDS) as engine:
+        expected["fields"], found["directory with fields"] = costs(searching(engine), texts, None)
+    expected["lucene"] = expected["rescored"]
     with running(HEAP, SERVERS[server]) as node:
         found["server"] = f"{SERVERS[server].name} {node.get('/')['version']['number']}"
-        places = {"alone": (Path(f"{server}+{node.url}/{run}"), BuildOptions())}
+        places = {"alone": (Path(f"{server}+{node.url}/{run}"), BuildOptions(), ASKED)}
+        places["alone with fields"] = (Path(f"{server}+{node.url}/{run}-f"), FIELDS, {"fields": searching})
         if server == "elastic":  # an index next to a directory cannot be on another server
             settings = ElasticSettings((node.url,), f"{run}-beside")
-            places["beside"] = (folder.with_name(f"{folder.name}-beside"), BuildOptions(elastic=settings))
-        for place, (out, options) in places.items():
+            next_to = folder.with_name(f"{folder.name}-beside")
+            places["beside"] = (next_to, BuildOptions(elastic=settings), ASKED)
+        for place, (out, options, rankings) in places.items():
             building.build([corpus], out, options)
             with Engine.open(out) as engine:
                 found["documents"] = len(engine)
-                for ranking, ask in (("lucene", own(engine)), ("rescored", searching(engine))):
-                    answers, cost = costs(ask, texts, node.pid)
-                    same = sum(a == b for a, b in zip(answers, expected, strict=True))
-                    found[f"{place}, {ranking}"] = {"identical": same, **cost}
+                for ranking, made in rankings.items():
+                    asked = texts[: len(expected[ranking])]
+                    answers, cost = costs(made(engine), asked, node.pid)
+                    same = sum(a == b for a, b in zip(answers, expected[ranking], strict=True))
+                    found[f"{place}, {ranking}"] = {"identical": same, "queries": len(asked), **cost}
                     print(name, place, ranking, found[f"{place}, {ranking}"], flush=True)
     return found
 

@@ -131,7 +131,7 @@ def cluster_ranking(results: Any) -> Iterator[str]:
                 )
                 yield (
                     f"| {row['documents']:,} of {row['data']} | {row['server']}, {place} | {ranking} "
-                    f"| {found['identical']} of {row['queries']} | {batch:.1f} | {single:.1f} "
+                    f"| {found['identical']} of {found.get('queries', row['queries'])} | {batch:.1f} | {single:.1f} "
                     f"| {found['single_p50_ms']:.1f} |"
                 )
 

@@ -23,7 +23,6 @@ class Abilities:
 
 DIRECTORY = "build an index in a directory for it (`out` DIR)"
 REFUSALS = {  # unsupported operations, with the reason and the alternative
-    "`fields`": f"it ranks one text for each document: leave it out, or {DIRECTORY}",
     "`positions`": f"it keeps terms without their order: leave it out, or {DIRECTORY}",
     "`keep`": "a change is visible at once, so that there are no older generations: take snapshots of the "
     "cluster instead",

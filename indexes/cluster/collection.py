@@ -34,6 +34,7 @@ from indexes.interface import BackendUnavailableError, Document, Filter, RowArra
 from indexes.rows import Rows, name_some
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
+from indexes.text.fields import FieldsIndex
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.linear import FULL_TEXT, LinearText
 
@@ -148,6 +149,11 @@ class RemoteCollection:
     def linear(self) -> LinearText:
         """The rows as vectors, from postings built from the stored texts, in memory."""
         analysis, bm25 = self.manifest.analysis, self.manifest.bm25
+        if bm25.fields:
+            by_field = FieldsIndex.empty(analysis, bm25)
+            for documents in self.documents.blocks():
+                by_field.add(documents)
+            return LinearText(by_field.scorers(), analysis, bm25)
         index = Bm25Index.rebuilt(self.documents.texts(), self.rows, analysis)
         return LinearText({FULL_TEXT: index.scorer()}, analysis, bm25)
 

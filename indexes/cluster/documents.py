@@ -51,15 +51,15 @@ class RemoteDocuments:
 
     def metadata(self) -> Iterator[Metadata]:
         """Yield every document's metadata, in the order of the rows."""
-        return (document.metadata for document in self._each())
+        return (document.metadata for block in self.blocks() for document in block)
 
     def texts(self) -> Iterator[str]:
         """Yield every document's indexed text, in the order of the rows."""
-        return (document.full_text for document in self._each())
+        return (document.full_text for block in self.blocks() for document in block)
 
-    def _each(self) -> Iterator[Document]:
-        for start in range(0, self.rows, BATCH):
-            yield from self._at(start, BATCH)
+    def blocks(self) -> Iterator[list[Document]]:
+        """Yield all documents, in the order of the rows, in blocks."""
+        return (self._at(start, BATCH) for start in range(0, self.rows, BATCH))
 
     def _at(self, start: int, count: int) -> list[Document]:
         part = self._ids[start : start + count]

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 from indexes.cluster.bulk import BulkSettings
 from indexes.cluster.client import ElasticSettings, not_the_product
 from indexes.cluster.connection import of_rows
-from indexes.cluster.mapping import EARLIER, FORMAT, mapping
+from indexes.cluster.mapping import EARLIER, FORMAT, field_name, mapping
 from indexes.cluster.reads import IndexReads
 from indexes.interface import BackendUnavailableError, IndexesError, RowArray
 from indexes.kinds import SERVER_TYPES
 from indexes.store import manifest as manifests
 from indexes.store.records import Manifest
+from indexes.text.field_scoring import b_of
 from indexes.text.parameters import Bm25Parameters
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
@@ -100,12 +101,14 @@ class ClusterIndex(IndexReads):
         if kind not in SERVER_TYPES:
             raise IndexesError(f"unknown kind of vectors {kind!r}: choose one of {', '.join(SERVER_TYPES)}")
         alone = self.settings.stateless
+        similarities = [("default", bm25.b)]
+        similarities += [(field_name(n), b_of(bm25, field)) for n, field in enumerate(bm25.fields)]
         settings = {
             "number_of_shards": self.settings.shards,
             "number_of_replicas": self.settings.replicas,
             "refresh_interval": "-1",
             "translog": {"durability": "request"},
-            "similarity": {"default": {"type": "BM25", "k1": bm25.k1, "b": bm25.b}},
+            "similarity": {name: {"type": "BM25", "k1": bm25.k1, "b": b} for name, b in similarities},
             **self.dialect.settings(dim, kind),
             **({"gc_deletes": KEPT_DELETES} if alone else {}),
         }
@@ -113,7 +116,7 @@ class ClusterIndex(IndexReads):
         wait: dict[str, Any] = (
             {"wait_for_active_shards": "all", "timeout": "20s"} if self.settings.replicas else {}
         )
-        fields = mapping(dim, kind, self.dialect.fields, alone)
+        fields = mapping(dim, kind, self.dialect.fields, alone, len(bm25.fields))
         with self.errors():
             self.patient.indices.create(
                 index=name, settings=settings, mappings=fields, aliases=aliases or {}, **wait

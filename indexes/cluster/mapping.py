@@ -26,7 +26,7 @@ from indexes.interface import (
 from indexes.store.document_checks import read_document
 from indexes.text.analysis import encodable
 
-Vectors = Mapping[str, Matrix]  # by field
+Further = Mapping[str, Any]  # values of other fields of the server: vectors, terms of BM25F's fields
 
 FORMAT = 4
 EARLIER = (
@@ -37,6 +37,7 @@ LONGEST_VALUE = 200  # characters of a metadata term; longer terms are replaced 
 # Twice the server's defaults, whose recall fell to .86 with many similar vectors.
 LINKS = {"m": 32, "ef_construction": 200}
 LONGEST_ID = 500  # bytes of an `_id`; Elasticsearch allows 512
+NOTHING = "."  # the analysis makes no such term
 APART = 1e-4  # the length of the noise added to a vector before it enters a graph
 
 
@@ -56,13 +57,18 @@ def dense_vectors(dim: int, kind: str) -> dict[str, Any]:
 
 
 def mapping(
-    dim: int, kind: str, vectors: Callable[[int, str], Mapping[str, Any]] = dense_vectors, alone: bool = False
+    dim: int,
+    kind: str,
+    vectors: Callable[[int, str], Mapping[str, Any]] = dense_vectors,
+    alone: bool = False,
+    fields: int = 0,
 ) -> dict[str, Any]:
     """Return the index mapping, where `vectors` creates the fields for vectors of dimension `dim`; 0 leaves them out.
 
     `terms` are stored, and `length` is their number, so that the top documents can be rescored. Next to a directory,
     a document has the directory's `row`. If the index is `alone`, `document` is the whole document as a line of JSON,
-    so that it is read back unchanged, and `stamp` is its version, by which ties are sorted.
+    so that it is read back unchanged, and `stamp` is its version, by which ties are sorted. `fields`: the number of
+    fields of BM25F, which have terms and lengths of their own.
     """
     unstored = ["vector", "near", "terms", "length"]  # they are not stored again in the JSON
     properties: dict[str, Any] = {
@@ -71,6 +77,11 @@ def mapping(
         "meta": {"type": "keyword"},
         **vectors(dim, kind),
     }
+    for number in range(fields):
+        name, length = field_name(number), length_name(number)
+        ranked = {"analyzer": "whitespace", "store": True, "similarity": name, "index_options": "freqs"}
+        properties |= {name: {"type": "text", **ranked}, length: {"type": "integer", "index": False}}
+        unstored += [name, length]
     if alone:
         unstored += ["meta", "fields"]  # derived from the rest
         properties["stamp"] = {"type": "long"}
@@ -88,18 +99,18 @@ def mapping(
     }
 
 
-def written(document: Document, row: int, terms: Sequence[str], vectors: Vectors) -> Operation:
+def written(document: Document, row: int, terms: Sequence[str], further: Further) -> Operation:
     """Return the idempotent operation that writes a row's document in an index next to a directory.
 
-    `vectors` holds one vector, float32 [dim], for each vector field.
+    `further` holds one vector, float32 [dim], for each vector field, and the result of `field_terms`.
     """
-    source = {"row": row, **_common(document, terms, vectors)}
+    source = {"row": row, **_common(document, terms, further)}
     return Operation(_action("index", _id=str(row)), _json(source))
 
 
-def written_alone(document: Document, stamp: int, terms: Sequence[str], vectors: Vectors) -> Operation:
+def written_alone(document: Document, stamp: int, terms: Sequence[str], further: Further) -> Operation:
     """Return the operation that writes a document to an index alone, like `written`; the later `stamp` wins."""
-    source = {"stamp": stamp, **_common(document, terms, vectors)}
+    source = {"stamp": stamp, **_common(document, terms, further)}
     values = {
         "id": document.id,
         "text": document.text,
@@ -112,8 +123,8 @@ def written_alone(document: Document, stamp: int, terms: Sequence[str], vectors:
     return Operation(_versioned("index", document.id, stamp), _json(source))
 
 
-def _common(document: Document, terms: Sequence[str], vectors: Vectors) -> dict[str, Any]:
-    source: dict[str, Any] = {"id": document.id, "terms": " ".join(terms), "length": len(terms), **vectors}
+def _common(document: Document, terms: Sequence[str], further: Further) -> dict[str, Any]:
+    source: dict[str, Any] = {"id": document.id, "terms": " ".join(terms), "length": len(terms), **further}
     if meta := meta_terms(document.metadata):
         source["meta"] = meta
     return source
@@ -161,10 +172,36 @@ def document_of(source: Mapping[str, Any], index: str) -> Document:
     return read_document(line.encode(errors="surrogatepass"), id_, index)
 
 
-def terms_of(found: Mapping[str, Any]) -> str:
+def field_name(number: int) -> str:
+    """Return the name of the server's field for the terms of a field of BM25F."""
+    return f"f{number}"
+
+
+def length_name(number: int) -> str:
+    """Return the name of the server's field for the number of terms of a field of BM25F."""
+    return f"length{number}"
+
+
+def field_terms(parts: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Return the server's fields for the terms of each field of BM25F.
+
+    An empty field has the term NOTHING: Lucene's idf counts only documents that have the field, and if all do, its
+    score is an upper bound.
+    """
+    terms = {field_name(number): " ".join(part) or NOTHING for number, part in enumerate(parts)}
+    return terms | {length_name(number): len(part) for number, part in enumerate(parts)}
+
+
+def parts_of(found: Mapping[str, Any], name: str) -> list[str]:
+    """Return the stored terms of a field of BM25F."""
+    terms = terms_of(found, name)
+    return [] if terms == NOTHING else terms.split(" ")
+
+
+def terms_of(found: Mapping[str, Any], name: str = "terms") -> str:
     """Return the stored terms of a document. Raises IndexesError if an earlier version stored none."""
     try:
-        return str(found["fields"]["terms"][0])
+        return str(found["fields"][name][0])
     except KeyError:
         raise IndexesError(f"the index on the cluster {EARLIER}") from None
 

@@ -15,8 +15,10 @@ import numpy as np
 
 from indexes.cluster.asking import hits_of
 from indexes.cluster.index import ClusterIndex
-from indexes.cluster.mapping import terms_of
+from indexes.cluster.mapping import field_name, length_name, parts_of, terms_of
+from indexes.dtypes import Float32Array, Float64Array
 from indexes.interface import RowArray, ScoreArray
+from indexes.text.field_scoring import b_of, common
 from indexes.text.parameters import Bm25Parameters
 from indexes.text.postings import LENGTHS, MOST_COUNT
 from indexes.text.scoring import weigh
@@ -31,11 +33,15 @@ Body = Mapping[str, Any]
 
 
 class Total(NamedTuple):
-    """The visible documents: their `number`, their `tokens`, and the `last` row or stamp, None if there is none."""
+    """The visible documents: their `number`, their `tokens`, and the `last` row or stamp, None if there is none.
+
+    `by_field`: the tokens in each field, if BM25 has fields.
+    """
 
     number: int = -1
     tokens: int = 0
     last: float | None = None
+    by_field: tuple[int, ...] = ()
 
     @property
     def average(self) -> float:
@@ -51,26 +57,35 @@ class Statistics(NamedTuple):
 
 
 class StatisticsCache:
-    """Requests statistics together with searches; they are kept until the documents change."""
+    """Requests statistics together with searches; they are kept until the documents change.
 
-    def __init__(self, index: ClusterIndex) -> None:
+    They are those of full texts, or of several `fields`, by number: then a document counts once for each term.
+    """
+
+    def __init__(self, index: ClusterIndex, fields: Sequence[int] = ()) -> None:
         self._index, self._known = index, Statistics(Total(), {})
-        last = "stamp" if index.settings.stateless else "row"
-        aggregations = {"tokens": {"sum": {"field": "length"}}, "last": {"max": {"field": last}}}
-        self._total = {"size": 0, "track_total_hits": True, "aggs": aggregations}
+        self._names = [field_name(number) for number in fields] or ["terms"]
+        self._lengths = [length_name(number) for number in fields]
+        last = {"max": {"field": "stamp" if index.settings.stateless else "row"}}
+        sums = {name: {"sum": {"field": name}} for name in self._lengths or ["length"]}
+        self._total = {"size": 0, "track_total_hits": True, "aggs": {"last": last, **sums}}
 
     def search(self, bodies: Sequence[Body], terms: Sequence[str]) -> tuple[list[list[Hit]], Statistics]:
         """Return the hits of each search, and the statistics of at least `terms`. Raises like `Asking.msearch`."""
         known = self._known
         missing = [term for term in terms if term not in known.frequencies]
-        first, *answers = self._index.msearch([self._total, *map(_holders, missing), *bodies])
+        first, *answers = self._index.msearch([self._total, *map(self._holders, missing), *bodies])
         counts = dict(zip(missing, map(_number, answers), strict=False))
         found = {name: value["value"] for name, value in first["aggregations"].items()}
-        total = Total(_number(first), int(found["tokens"]), found["last"])
+        last = found.pop("last")
+        tokens = tuple(int(found[name]) for name in self._lengths or ["length"])
+        total = Total(_number(first), sum(tokens), last, tokens if self._lengths else ())
         if total != known.total or len(known.frequencies) > MOST_TERMS:
             known = Statistics(total, {})
             others = [term for term in terms if term not in counts]
-            counts |= zip(others, map(_number, self._index.msearch(list(map(_holders, others)))), strict=True)
+            counts |= zip(
+                others, map(_number, self._index.msearch(list(map(self._holders, others)))), strict=True
+            )
         known.frequencies.update(counts)
         self._known = known
         return [hits_of(answer) for answer in answers[len(missing) :]], known
@@ -84,10 +99,14 @@ class StatisticsCache:
             found |= {term: known.frequencies[term] for term in part}
         return Statistics(known.total, found)
 
-
-def _holders(term: str) -> Body:
-    """Return the search that counts the documents that have a term."""
-    return {"size": 0, "track_total_hits": True, "query": {"term": {"terms": term}}}
+    def _holders(self, term: str) -> Body:
+        """Return the search that counts the documents that have a term."""
+        (query, *others) = ({"term": {name: term}} for name in self._names)
+        return {
+            "size": 0,
+            "track_total_hits": True,
+            "query": {"bool": {"should": [query, *others]}} if others else query,
+        }
 
 
 def _number(answer: Mapping[str, Any]) -> int:
@@ -95,10 +114,15 @@ def _number(answer: Mapping[str, Any]) -> int:
 
 
 class Rescoring:
-    """The documents that the server ranks first for a query of `counts`, rescored until the top k are certain."""
+    """The documents that the server ranks first for a query of `counts`, rescored until the top k are certain.
 
-    def __init__(self, counts: Counter[str], k: int, parameters: Bm25Parameters) -> None:
-        self.counts, self._k, self._parameters = counts, k, parameters
+    `fields` are the numbers of the `parameters`' fields, if BM25 has any.
+    """
+
+    def __init__(
+        self, counts: Counter[str], k: int, parameters: Bm25Parameters, fields: Sequence[int] = ()
+    ) -> None:
+        self.counts, self._k, self._parameters, self._fields = counts, k, parameters, fields
         self.after: Sequence[Any] | None = None  # sort values of the last candidate
         self._size = k + k // 2 + 10
         self._most = TIMES * k + SLACK
@@ -114,7 +138,12 @@ class Rescoring:
         self._seen, self._exhausted = self._seen + len(hits), len(hits) < size
         if not hits:
             return
-        scores = scored(self.counts, [terms_of(hit).split(" ") for hit in hits], statistics, self._parameters)
+        if self._fields:
+            parts = [[parts_of(hit, field_name(n)) for hit in hits] for n in self._fields]
+            scores = scored_by_fields(self.counts, parts, statistics, self._parameters)
+        else:
+            texts = [terms_of(hit).split(" ") for hit in hits]
+            scores = scored(self.counts, texts, statistics, self._parameters)
         bounds = np.array([hit["sort"][0] for hit in hits], dtype=np.float32)
         # Some versions leave out the factor k1 + 1, and all count deleted documents in their statistics.
         ratio = float(np.max(scores / bounds))
@@ -148,14 +177,57 @@ def scored(
     parameters: Bm25Parameters,
 ) -> ScoreArray:
     """Return the score of each document, a list of terms, float32 [documents], bit for bit as in `Bm25Scorer`."""
-    total = statistics.total
-    frequency = np.array([statistics.frequencies[term] for term in counts], dtype=np.int64)
-    weights, (scale,) = weigh([counts], frequency, total.number, parameters)
-    places = np.searchsorted(LENGTHS, [len(terms) for terms in documents], side="right") - 1
-    discount = 1 - parameters.b + parameters.b * LENGTHS[places] / total.average
+    discount = _discounts(documents, parameters.b, statistics.total.average)
     norms = (parameters.k1 * discount).astype(np.float32)[:, None]
-    numbers = [[found.get(term, 0) for term in counts] for found in map(Counter, documents)]
-    found = np.array(numbers, dtype=np.float32).clip(max=MOST_COUNT)
+    found = _found(counts, documents)
     factors = np.divide(found, found + norms, out=np.zeros_like(found), where=found > 0)
-    sums = ((weights * factors).astype(np.int64) + (found > 0)).sum(axis=1)
+    return _summed(counts, factors, statistics, parameters)
+
+
+def scored_by_fields(
+    counts: Counter[str],
+    parts: Sequence[Sequence[Sequence[str]]],
+    statistics: Statistics,
+    parameters: Bm25Parameters,
+) -> ScoreArray:
+    """Return the score of each document, float32 [documents], bit for bit as in `FieldScorer`.
+
+    `parts` has, for each field of the parameters, the field's terms in each document.
+    """
+    total = statistics.total
+    averages = [tokens / max(1, total.number) or 1.0 for tokens in total.by_field]
+    fields = parameters.fields
+    if len(fields) == 1 and fields[0].weight == 1:
+        alone = Statistics(total._replace(tokens=total.by_field[0]), statistics.frequencies)
+        return scored(counts, parts[0], alone, common(parameters, fields[0]))
+    summed = np.zeros((len(parts[0]), len(counts)), dtype=np.float32)
+    for field, documents, average in zip(fields, parts, averages, strict=True):
+        discount = _discounts(documents, b_of(parameters, field), average)
+        factors = (field.weight / np.where(discount > 0, discount, 1)).astype(np.float32)
+        summed += _found(counts, documents) * factors[:, None]
+    saturated = summed + np.float32(parameters.k1)
+    np.divide(summed, saturated, out=saturated, where=summed > 0)
+    return _summed(counts, np.where(summed > 0, saturated, np.float32(0)), statistics, parameters)
+
+
+def _discounts(documents: Sequence[Sequence[str]], b: float, average: float) -> Float64Array:
+    """Return the factors [documents] by which lengths discount counts; lengths are rounded as in postings."""
+    places = np.searchsorted(LENGTHS, [len(terms) for terms in documents], side="right") - 1
+    discounts: Float64Array = 1 - b + b * LENGTHS[places] / average
+    return discounts
+
+
+def _found(counts: Counter[str], documents: Sequence[Sequence[str]]) -> Float32Array:
+    """Return how often each term of the query occurs in each document, float32 [documents, terms]."""
+    numbers = [[found.get(term, 0) for term in counts] for found in map(Counter, documents)]
+    return np.array(numbers, dtype=np.float32).clip(max=MOST_COUNT)
+
+
+def _summed(
+    counts: Counter[str], factors: Float32Array, statistics: Statistics, parameters: Bm25Parameters
+) -> ScoreArray:
+    """Return the scores of documents, float32 [documents], from the saturated counts [documents, terms]."""
+    frequency = np.array([statistics.frequencies[term] for term in counts], dtype=np.int64)
+    weights, (scale,) = weigh([counts], frequency, statistics.total.number, parameters)
+    sums = ((weights * factors).astype(np.int64) + (factors > 0)).sum(axis=1)
     return np.asarray(sums.astype(np.float32) / scale, dtype=np.float32)

@@ -7,6 +7,7 @@ plugin.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ import numpy as np
 from indexes.arrays import check_k, normalised, padding
 from indexes.cluster.asking import hits_of
 from indexes.cluster.index import ClusterIndex
+from indexes.cluster.mapping import field_name
 from indexes.cluster.paging import BATCH, WINDOW, PagedSearch, Query
 from indexes.cluster.rescoring import Rescoring, StatisticsCache
 from indexes.cluster.rows import Numbers
@@ -24,6 +26,7 @@ from indexes.cluster.sending import vector_kind
 from indexes.interface import Filter, IndexesError, Matrix, RowArray, ScoreArray, check_vectors
 from indexes.store.records import Manifest
 from indexes.text.analysis import Analysis
+from indexes.text.field_scoring import b_of
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
 # A server limits a query's clauses according to its memory, but always accepts this many.
@@ -47,6 +50,9 @@ class ClusterText(PagedSearch):
         super().__init__(index, numbers)
         self._analysis, self._parameters = Analysis(analysis), parameters
         self.statistics = StatisticsCache(index)
+        self._by_fields: dict[tuple[int, ...], StatisticsCache] = {
+            (): self.statistics
+        }  # by the numbers of the fields that are searched
 
     def search_rows(
         self,
@@ -66,55 +72,79 @@ class ClusterText(PagedSearch):
         counts = [self._analysis.query_terms(text) for text in queries]
         answerable = [q for q, terms in enumerate(counts) if terms]
         if answerable and (width := self._numbers.width(k)):
-            clauses = self.clauses(where)
-            candidates = {q: Rescoring(counts[q], width, parameters) for q in answerable}
-            asked = {q: text_query(counts[q], parameters, clauses) for q in answerable}
+            clauses, fields = self.clauses(where), self._numbered(parameters)
+            candidates = {q: Rescoring(counts[q], width, parameters, fields) for q in answerable}
+            asked = {q: text_query(counts[q], parameters, clauses, fields) for q in answerable}
             while pending := [q for q in answerable if not candidates[q].complete]:
                 step = max(1, min(BATCH, AT_ONCE // max(candidates[q].size(PAGE) for q in pending)))
                 for start in range(0, len(pending), step):
                     part = pending[start : start + step]
-                    self._extend([candidates[q] for q in part], [asked[q] for q in part])
+                    self._extend([candidates[q] for q in part], [asked[q] for q in part], fields)
             for q in answerable:
                 candidates[q].into(rows[q], scores[q])
         return rows, scores
 
-    def _extend(self, candidates: Sequence[Rescoring], queries: Sequence[Query]) -> None:
+    def _extend(
+        self, candidates: Sequence[Rescoring], queries: Sequence[Query], fields: tuple[int, ...]
+    ) -> None:
         """Ask for more candidates of each query, in one request."""
         sizes = [one.size(PAGE) for one in candidates]
+        stored = [field_name(number) for number in fields] or ["terms"]
         bodies = [
-            self._page(query, size, one.after) | {"stored_fields": ["terms"]}
+            self._page(query, size, one.after) | {"stored_fields": stored}
             for query, size, one in zip(queries, sizes, candidates, strict=True)
         ]
         terms = list(dict.fromkeys(term for one in candidates for term in one.counts))
-        answers, statistics = self.statistics.search(bodies, terms)
+        known = self._by_fields.setdefault(fields, StatisticsCache(self.index, fields))
+        answers, statistics = known.search(bodies, terms)
         for one, size, hits in zip(candidates, sizes, answers, strict=True):
             one.add(hits, size, self._numbers.of([hit["sort"] for hit in hits]), statistics)
 
     def _checked(self, parameters: Bm25Parameters) -> Bm25Parameters:
-        """Return the parameters if the server supports them. Raises IndexesError."""
+        """Return the parameters, without fields of weight 0, if the server supports them. Raises IndexesError."""
         own = self._parameters
-        if parameters.fields:
-            raise IndexesError(
-                f"an index on {self.index.settings.product} has no fields: build one in a directory alone"
-            )
         if (parameters.k1, parameters.b) != (own.k1, own.b):
             raise IndexesError(
                 f"the index on {self.index.settings.product} has k1 = {own.k1:g} and b = {own.b:g}, which a query "
                 "cannot change: build it again with `k1` and `b`, or give `k3` alone"
             )
-        return parameters
+        active = tuple(field for field in own.of_query(parameters).fields if field.weight)
+        fixed = {field.name: b_of(own, field) for field in own.fields}
+        if changed := [field.name for field in active if b_of(parameters, field) != fixed[field.name]]:
+            raise IndexesError(
+                f"the index on {self.index.settings.product} has b = {fixed[changed[0]]:g} for {changed[0]}, which a "
+                "query cannot change: build it again with another b, or give weights alone"
+            )
+        return dataclasses.replace(parameters, fields=active)
+
+    def _numbered(self, parameters: Bm25Parameters) -> tuple[int, ...]:
+        """Return the numbers of the fields to search."""
+        names = [field.name for field in self._parameters.fields]
+        return tuple(names.index(field.name) for field in parameters.fields)
 
 
-def text_query(counts: Counter[str], parameters: Bm25Parameters, clauses: list[dict[str, Any]]) -> Query:
-    """Return the query that sums the BM25 scores of the terms, each times its weight in the query."""
+def text_query(
+    counts: Counter[str],
+    parameters: Bm25Parameters,
+    clauses: list[dict[str, Any]],
+    fields: Sequence[int] = (),
+) -> Query:
+    """Return the query that sums the BM25 scores of the terms, each times its weight in the query.
+
+    With `fields`, by number, the scores in all fields are summed, times at least 1. This is an upper bound of BM25F:
+    saturation is concave, so s(x + y) ≤ s(x) + s(y) and s(w x) ≤ max(1, w) s(x), and fewer documents have a term in
+    one field than in any.
+    """
     terms: defaultdict[int, list[str]] = defaultdict(list)
     for term, count in counts.most_common(LONGEST_QUERY):
         terms[count].append(term)
     different = np.array(list(terms), dtype=np.float64)
     weights = parameters.query_weights(different, np.full(len(different), float(counts.total()))).tolist()
+    places = [(field_name(n), max(1.0, f.weight)) for n, f in zip(fields, parameters.fields, strict=True)]
     should = [
-        {"match": {"terms": {"query": " ".join(t), "boost": w}}}
+        {"match": {name: {"query": " ".join(t), "boost": w * factor}}}
         for w, t in zip(weights, terms.values(), strict=True)
+        for name, factor in places or [("terms", 1.0)]
     ]
     if len(should) == 1 and not clauses:
         return should[0]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from indexes.cluster.bulk import Operation
 from indexes.cluster.index import ClusterIndex
-from indexes.cluster.mapping import stored_vectors, written, written_alone
+from indexes.cluster.mapping import field_terms, stored_vectors, written, written_alone
 from indexes.interface import Document, Matrix
 from indexes.kinds import KINDS, on_server
 from indexes.store.records import Manifest
@@ -36,6 +36,7 @@ class DirectSender:
     def __init__(self, index: ClusterIndex, manifest: Manifest) -> None:
         self._index, self._manifest, self._kind = index, manifest, vector_kind(manifest)
         self._analysis = Analysis(manifest.analysis)
+        self._fields = [field.name for field in manifest.bm25.fields]
 
     def put(self, documents: Sequence[Document], vectors: Matrix | None, first: int) -> None:
         """Queue documents, all or nothing. Raises the same errors as `Sender.put`, and BadVectorError."""
@@ -53,10 +54,13 @@ class DirectSender:
         alone, (dim, kind) = self._index.settings.stateless, self._kind
         if alone:  # a directory's writer has already done so
             vectors = own_vectors(self._manifest, vectors, [d.id for d in documents])
-        blocks = {} if vectors is None or not dim else stored_vectors(np.asarray(vectors), kind, first)
+        blocks: dict[str, Any] = (
+            {} if vectors is None or not dim else stored_vectors(np.asarray(vectors), kind, first)
+        )
         operations = []
         for n, document in enumerate(documents):
             terms, own = self.terms(document), {name: block[n] for name, block in blocks.items()}
+            own |= field_terms([self._terms(document.field(name)) for name in self._fields])
             if alone:
                 operations.append(written_alone(document, first + n, terms, own))
             else:
@@ -65,7 +69,10 @@ class DirectSender:
 
     def terms(self, document: Document) -> list[str]:
         """Return the terms of a document, as the server stores them."""
-        return self._analysis.terms(self._analysis.prepare(document.full_text))
+        return self._terms(document.full_text)
+
+    def _terms(self, text: str) -> list[str]:
+        return self._analysis.terms(self._analysis.prepare(text))
 
     def flush(self) -> None:
         """Wait for the servers. Raises the same errors as `Sender.flush`."""

@@ -235,7 +235,6 @@ def _check_text(manifest: Manifest) -> None:
     forward = [name for name in names if name.endswith(".forward")]
     _require(not postings or not manifest.elastic, "it has postings both in the directory and on a server")
     fields = manifest.bm25.fields
-    _require(not fields or not manifest.elastic, "it has fields, but its BM25 is on a server")
     inner = {f"f{n}" for n in range(len(fields))} if fields else {""}
     found = {"/".join(name.split("/")[2:-1]) for name in postings}
     _require(not postings or found == inner, "its postings are not those of its fields")

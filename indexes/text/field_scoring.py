@@ -68,13 +68,13 @@ class FieldScorer(Scorer):
         active = [field for field in parameters.fields if field.weight]
         scorers = [self._fields[field.name] for field in active]
         if len(active) == 1 and active[0].weight == 1:
-            return scorers[0]._best(queries, k, allowed, _common(parameters, active[0]))
+            return scorers[0]._best(queries, k, allowed, common(parameters, active[0]))
         first, hashes = joined(queries)
         places = [[find(segment, hashes) for segment in scorer.segments] for scorer in scorers]
         frequency = self._frequency(tuple(field.name for field in active), hashes, scorers, places)
         weights, scales = weigh(queries, frequency, self._documents, parameters)
         factors = [
-            scorer.factors(f.weight, _b(parameters, f)) for scorer, f in zip(scorers, active, strict=True)
+            scorer.factors(f.weight, b_of(parameters, f)) for scorer, f in zip(scorers, active, strict=True)
         ]
         terms = _Terms(first, weights, factors, np.array([parameters.k1], dtype=np.float32))
         keys = np.zeros((len(queries), k), dtype=np.uint64)
@@ -154,13 +154,14 @@ def offer_by_numpy(part: _Range, terms: _Terms, allowed: Mask | None, keys: AnyA
         offer_sums(heap, sums, part.first, allowed)
 
 
-def _b(parameters: Bm25Parameters, field: Field) -> float:
+def b_of(parameters: Bm25Parameters, field: Field) -> float:
+    """Return the b of a field."""
     return parameters.b if field.b is None else field.b
 
 
-def _common(parameters: Bm25Parameters, field: Field) -> Bm25Parameters:
+def common(parameters: Bm25Parameters, field: Field) -> Bm25Parameters:
     """Return the parameters of BM25 over one field."""
-    return Bm25Parameters(parameters.k1, _b(parameters, field), parameters.k3)
+    return Bm25Parameters(parameters.k1, b_of(parameters, field), parameters.k3)
 
 
 def _ranges(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -10,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from indexes.arrays import check_k
-from indexes.interface import Document, Filter, IndexesError, Metadata, RowArray, ScoreArray
+from indexes.interface import Document, Filter, Metadata, RowArray, ScoreArray
 from indexes.rows import Rows
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
@@ -165,16 +164,6 @@ class FieldsIndex:
         file has become shorter.
         """
         check_k(k)
-        parameters = self._known(bm25 or self._parameters)
+        parameters = self._parameters.of_query(bm25 or self._parameters)
         terms = [self._query_terms.of(query) for query in queries]
         return self._committed().best(terms, k, self._rows.mask(where), parameters)
-
-    def _known(self, parameters: Bm25Parameters) -> Bm25Parameters:
-        self._parameters.weighted({field.name: field.weight for field in parameters.fields})
-        if not any(field.weight for field in parameters.fields or self._parameters.fields):
-            raise IndexesError("every field has the weight 0: give one of them another")
-        return (
-            parameters
-            if parameters.fields
-            else dataclasses.replace(parameters, fields=self._parameters.fields)
-        )

@@ -124,6 +124,19 @@ class Bm25Parameters:
         fields = [Field(f.name, weights.get(f.name, f.weight), b.get(f.name, f.b)) for f in self.fields]
         return dataclasses.replace(self, fields=tuple(fields))
 
+    def of_query(self, asked: Bm25Parameters) -> Bm25Parameters:
+        """Return the parameters `asked` of an index that has these: without fields, with the index's.
+
+        Raises IndexesError if there is no such field, or all have the weight 0.
+        """
+        if asked.fields and not self.fields:
+            raise IndexesError("the index has no fields, which a query could weigh: build it with `fields`")
+        self.weighted({field.name: field.weight for field in asked.fields})
+        fields = asked.fields or self.fields
+        if fields and not any(field.weight for field in fields):
+            raise IndexesError("every field has the weight 0: give one of them another")
+        return dataclasses.replace(asked, fields=fields)
+
     def query_weights(self, counts: Float64Array, lengths: Float64Array) -> Float64Array:
         """Return the weights [n] of terms that occur `counts` [n] times, at least 1, in queries of `lengths` [n] terms.
 

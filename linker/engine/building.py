@@ -34,7 +34,7 @@ from linker.engine.intake import (
     interruptible,
 )
 from linker.engine.options import BuildOptions
-from linker.engine.requested import check_fields, check_same_build, requested_manifest
+from linker.engine.requested import check_same_build, requested_manifest
 
 __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
 
@@ -48,7 +48,6 @@ def build(corpora: Sequence[Path], out: Path, options: BuildOptions, *, resume: 
     address = Address.of(out)
     if options.engine == "ray" and options.encoder == "none" and not address:
         raise InputError("`engine` ray distributes the encoding: name an `encoder`, or leave out `engine`")
-    check_fields(options)
     sources = tuple((path_text(path), identity(path, options.columns, out)) for path in corpora)
     if not resume and not address:
         _check_target(out)
@@ -142,7 +141,6 @@ def create(
         positions=positions,
         elastic=elastic,
     )
-    check_fields(options)
     address = Address.of(out)
     if address is None:
         _check_target(Path(out))

@@ -54,22 +54,12 @@ def requested_manifest(
 def _check_possible(address: Address, options: BuildOptions) -> None:
     """Raise IndexesError if a build on a cluster is asked for what that cannot do."""
     asked = {
-        "`fields`": options.bm25 and options.bm25.fields,
         "`positions`": options.positions,
         "`keep`": options.keep,
     }
     for what, given in asked.items():
         if given:
             raise refused(address, what)
-
-
-def check_fields(options: BuildOptions) -> None:
-    """Raise InputError if a server is to rank several fields."""
-    if options.elastic and options.bm25 and options.bm25.fields:
-        raise InputError(
-            "Elasticsearch ranks one text for each document: leave out `fields`, or build the index "
-            "in a directory alone"
-        )
 
 
 def check_same_build(existing: Manifest, requested: Manifest, out: Path | str) -> None:

@@ -162,9 +162,11 @@ def on_a_server(url: str, shards: int) -> Backend:
     return Backend(make, reopen, on_server=True)
 
 
-def on_a_cluster(url: str, shards: int, server: str = "elastic") -> Backend:
+def on_a_cluster(url: str, shards: int, server: str = "elastic", fields: tuple[Field, ...] = ()) -> Backend:
     return Backend(
-        lambda p: cluster.texts(f"{server}+{url}/{new_name('contract')}", p, shards),
+        lambda p: cluster.texts(
+            f"{server}+{url}/{new_name('contract')}", dataclasses.replace(p, fields=fields), shards
+        ),
         lambda index: cast(cluster.OnCluster, index).reopen(),
         on_server=True,
     )
@@ -176,6 +178,7 @@ MAKE_ON_SERVER = {
     "elastic in shards": functools.partial(on_a_server, shards=3),
     "cluster": functools.partial(on_a_cluster, shards=1),
     "cluster in shards": functools.partial(on_a_cluster, shards=3),
+    "cluster in fields": functools.partial(on_a_cluster, shards=3, fields=(Field("title"), Field("text"))),
     "opensearch": functools.partial(on_a_cluster, shards=1, server="opensearch"),
 }
 SERVERS = tuple(MAKE_ON_SERVER)
