@@ -158,6 +158,27 @@ def audit(results: Any) -> Iterator[str]:
     )
 
 
+@renders("certificates")
+def certificates(results: Any) -> Iterator[str]:
+    """What the two certificates cost, how often they err, and what they notice."""
+    fewest = min(row["reviews"] for row in results["settings"])
+    yield f"Recorded orders of {results['topics']} topics, at least {fewest:,} audits per row:"
+    yield (
+        "| reviews | unread | begun at | target | price: exact | by the order | by the order ÷ exact (most) | "
+        "wrong: exact | by the order | missed target noticed: exact | by the order |"
+    )
+    for row in results["settings"]:
+        exact, order = row["exact"], row["order"]
+        noticed = ["" if way["noticed"] is None else dashed(way["noticed"]) for way in (exact, order)]
+        when = ".5 and .7" if row["when"] == "recall" else "the stop"
+        ratio = f"{dashed(row['price_ratio'])} ({row['price_ratio_most']:.2f})"
+        cells = [
+            row["kind"], row["order_of"], when, f"{row['target']:g}", f"{exact['price_median']:,.0f}",
+            f"{order['price_median']:,.0f}", ratio, dashed(exact["wrong"]), dashed(order["wrong"]), *noticed,
+        ]  # fmt: skip
+        yield f"| {' | '.join(cells)} |"
+
+
 @renders("stopping.noise")
 def noise(results: Any) -> Iterator[str]:
     """The effect of wrong judgements on the rules, on all topics."""

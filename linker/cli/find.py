@@ -83,7 +83,7 @@ def _described(question: Question) -> str:
     candidate = question.candidate
     rank = f" #{candidate.rank}" if candidate.rank else ""
     known = "" if candidate.probability is None else f" P(link) {candidate.probability:.2f}"
-    why = " (drawn at random)" if candidate.phase in ("audit", "control") else ""
+    why = " (drawn at random)" if candidate.phase in ("audit", "front", "control") else ""
     text = one_line(question.document.full_text, 1000)
     return f"[{candidate.id}{rank} {candidate.score:.3f}{known}]{why} {text}"
 

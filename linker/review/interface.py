@@ -10,13 +10,15 @@ from linker.base.errors import InputError
 
 Verdict = Literal["relevant", "not", "maybe", "skip"]
 VERDICTS: tuple[Verdict, ...] = ("relevant", "not", "maybe", "skip")
-# How a document was reached: it was next in the order, drawn at random from the unread for the audit, found by a
-# search outside the queue, drawn at random outside audits (controls, imported random screenings), or judged elsewhere
-# and imported (prior knowledge). Two are not about a document that was read: "row" is about a seed as a whole
-# (without id: no match, or later), and "accepted" is a link that nobody has read, accepted at a promised precision.
-Phase = Literal["queue", "audit", "search", "control", "prior", "row", "accepted"]
+# How a document was reached: it was next in the order, drawn at random for the audit, from all unread ones ("audit") or
+# from the front of them, found by a search outside the queue, drawn at random outside audits (controls, imported random
+# screenings), or judged elsewhere and imported (prior knowledge). Two are not about a document that was read: "row" is
+# about a seed as a whole (without id: no match, or later), and "accepted" is a link that nobody has read, accepted at a
+# promised precision.
+Phase = Literal["queue", "audit", "front", "search", "control", "prior", "row", "accepted"]
 UNREAD: tuple[Phase, ...] = ("row", "accepted")
 RANDOM: tuple[Phase, ...] = ("audit", "control")  # drawn from all unread documents
+AUDITED: tuple[Phase, ...] = ("audit", "front")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,8 @@ class StopState:
     asks for nothing more, since the audit is over as well, or because the rule (a number found, a number read) never
     claims anything. `left`: by the random reads, at most this many relevant documents are left unread, at the rule's
     confidence; None without an audit, of which `audit` says what it found. `due`: the rule asks for no more of the
-    queue, but for an audit.
+    queue, but for an audit. `by_order`: the recall that random reads certify if the order holds what the certificate
+    by the order supposes; None without reads from the front, or if the reads contradict it (`is_contradicted`).
     """
 
     estimated: bool
@@ -131,6 +134,8 @@ class StopState:
     left: int | None = None
     due: bool = False
     audit: str = ""
+    by_order: float | None = None
+    is_contradicted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,8 @@ class Progress:
     """A review's progress: documents read and found, out of how many; the stopping rule's state, and its price.
 
     `curve` holds the number found after each document that was read in this review; the `prior` documents that were
-    imported count as read and found, but are not in it. `audited` were drawn at random. `price` says in a sentence
+    imported count as read and found, but are not in it. `audited` were drawn at random, `front` of them from the
+    front of the unread. `price` says in a sentence
     what certainty would cost. If every seed has links of its own, these count pairs of `seeds` and `documents`; in a
     topic, `seeds` is 0. `ahead`: reads without a find until the rule considers the target reached, None if it cannot
     tell. `total`: the relevant documents in all, as the order that learns lets one estimate.
@@ -168,3 +174,4 @@ class Progress:
     documents: int = 0
     ahead: int | None = None
     total: TotalEstimate | None = None
+    front: int = 0

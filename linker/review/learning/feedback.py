@@ -120,6 +120,16 @@ class FeedbackOrder:
                 text = self._collection.documents[row].full_text
                 return Candidate(self._nearest.of(text), self._rows.ids[row], float(scores[row]))
 
+    def front(self, count: int) -> list[str]:
+        """Return the `count` unjudged documents with the highest scores, best first; train first if that is due."""
+        scores, unjudged = self.prepare(), np.zeros(len(self._taken), dtype=bool)
+        unjudged[self._population.rows] = True
+        unjudged[list(self._labels)] = False
+        left = np.flatnonzero(unjudged)
+        return [
+            self._rows.ids[row] for row in left[np.argsort(-scores[left], kind="stable")][:count].tolist()
+        ]
+
     def _choose(self) -> None:
         """Put the best rows that are left into `_best`; equal scores come in row order."""
         assert self._scores is not None

@@ -6,7 +6,9 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
-from linker.review.interface import Candidate, Judgement, Phase, Read
+import numpy as np
+
+from linker.review.interface import AUDITED, Candidate, Judgement, Phase, Read
 from linker.review.population import Population
 from linker.review.reservations import Key, Reservations
 from linker.review.seeds import Nearest
@@ -94,7 +96,8 @@ class Reading:
     def _is_due(self, held: Candidate) -> bool:
         """Return whether a reader's open document is still to be judged after a refresh."""
         seeds = {"", *(seed.id for seed in self.seeds)}
-        is_ours = held.seed in seeds and self._is_member(held) and held.phase in ("search", self.phase)
+        phase = "audit" if held.phase in AUDITED else held.phase
+        is_ours = held.seed in seeds and self._is_member(held) and phase in ("search", self.phase)
         return is_ours and (self.settings.double or not self._tally.is_read(self._key(held)))
 
     def _restart(self) -> None:
@@ -205,8 +208,19 @@ class Reading:
                 self._tally.rule.update(Read(True, "control", reached=True))
 
     def _drawn(self) -> Candidate | None:
-        """Return a random unread document, the same after a restart: audit i reads in the i-th random order."""
-        phase = self.phase
+        """Return a random unread document, the same after a restart: audit i reads in the i-th random order.
+
+        Half of an audit's documents are drawn from the front, if the order learns.
+        """
+        phase, audit = self.phase, self._tally.rule.audit
+        if phase == "audit" and audit.from_front and isinstance(self._order, FeedbackOrder):
+            front = self._order.front(audit.order_evidence.front(self._tally.rule.counts.unread))
+            free = [id_ for id_ in front if self._free(Candidate("", id_, 0.0))]
+            if free:
+                generator = np.random.default_rng(
+                    [self.settings.seed, self._audit["number"], self._tally.drawn]
+                )
+                return self._shown("", free[int(generator.integers(len(free)))], phase="front")
         drawn = self.population.at_random(
             [self.settings.seed, self._audit["number"] if phase == "audit" else CONTROLS],
             lambda seed, id_: self._free(Candidate(seed, id_, 0.0)),
@@ -245,4 +259,6 @@ def make_order(engine: Engine, seeds: Sequence[Seed], settings: Settings, popula
 def make_rule(settings: Settings, population: int) -> Rule[Any]:
     """Return the stopping rule of a review. Raises InputError if there is none of this name, ConfigError."""
     options = {"audit": settings.audit, **settings.rule_options}
+    if not settings.learns:
+        options["certificate"] = "exact"
     return stopping.make(settings.rule, population, settings.target, options)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from linker.review import stopping
 from linker.review.interface import (
+    AUDITED,
     UNREAD,
     Candidate,
     JudgedMeanwhileError,
@@ -147,7 +148,7 @@ class Review(Reading):
         """Return a candidate as the review handed it out or read it before; otherwise as found by a search."""
         if held := self._open.of(self._key(candidate)):
             # If another reviewer has ended the audit, this document belongs to no sample.
-            is_late = held.phase == "audit" and self.phase != "audit" and before is None
+            is_late = held.phase in AUDITED and self.phase != "audit" and before is None
             return replace(held, seed=candidate.seed, phase="search" if is_late else held.phase)
         if before is not None:
             return replace(
@@ -256,7 +257,7 @@ class Review(Reading):
                 tally.read, tally.found, tally.counts["maybe"], tally.counts["skip"], self.population.size,
                 tally.curve, self.stop, self.phase, stopping.price_of(tally.rule).about(PAIRS if pairs else DOCUMENTS),
                 tally.prior, tally.drawn, len(self.seeds) if pairs else 0, len(self.population.rows),
-                tally.rule.ahead, tally.rule.total if self.settings.learns else None,
+                tally.rule.ahead, tally.rule.total if self.settings.learns else None, tally.rule.audit.front[0],
             )  # fmt: skip
 
     def total(self, seed: str) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
-from linker.review.interface import RANDOM, Judgement, Read, Verdict
+from linker.review.interface import AUDITED, RANDOM, Judgement, Read, Verdict
 from linker.review.population import Population
 from linker.review.reservations import Key
 from linker.review.stopping import Rule
@@ -120,8 +120,8 @@ class Tally:
         self.counts[judgement.verdict] += 1
         if judgement.verdict == "skip":
             return
-        self.audited += judgement.phase == "audit"
-        self.drawn += judgement.phase in RANDOM
+        self.audited += judgement.phase in AUDITED
+        self.drawn += judgement.phase in RANDOM or judgement.phase == "front"
         self.found_by_seed[judgement.seed] += judgement.relevant
         if judgement.phase == "prior":
             self.prior += 1

@@ -1,23 +1,32 @@
-"""The audit: random unread documents, read one after another, and the certificate from all random reads."""
+"""The audit: random unread documents, read one after another, and the two certificates from all random reads."""
 
 from __future__ import annotations
 
-from linker.review.interface import RANDOM, Read
-from linker.review.stopping.evidence import Bets
+import math
+
+from linker.review.interface import AUDITED, RANDOM, Read
+from linker.review.stopping.evidence import BLOCK, FRONT, HALF, Bets
+
+DOUBT = 0.1  # the probability below which the finds contradict what the certificate by the order supposes
 
 
 class Audit:
     """Audits of unread documents, one after another, and the bound from these and all other random reads.
 
     An audit ends with its first find or after `size` documents; with `until_certified`, when its rule says so.
-    Interleaved judgements from the queue do no harm. The bound is updated after every random read, but in an audit
-    with a fixed end only there.
+    Interleaved judgements from the queue do no harm. The bounds are updated after every random read, but in an audit
+    with a fixed end only there. With `by_order`, half of an audit comes from the front of the order, see `Bets`.
     """
 
-    def __init__(self, size: int, alpha: float, target: float, *, until_certified: bool = False) -> None:
+    def __init__(
+        self, size: int, alpha: float, target: float, *, until_certified: bool = False, by_order: bool = False
+    ) -> None:
         """`size`: documents per audit, 0 for none; `alpha`: the error of the bound; `target`: the recall wanted."""
-        self.size, self.until_certified = size, until_certified
+        self.size, self.until_certified, self.by_order = size, until_certified, by_order
         self.evidence = Bets(alpha, target)
+        self.order_evidence = Bets(alpha, target, by_order=True)
+        self.total_by_order: int | None = None  # as `total`, by the order
+        self.front, self.anywhere = [0, 0], [0, 0]  # audited documents, and how many were relevant
         self.count = 0  # audits begun
         self.drawn = 0  # documents in the last one
         self.passed = not size  # whether the last finished audit had no find
@@ -30,19 +39,31 @@ class Audit:
 
     def take(self, read: Read, unread: int, found: int) -> None:
         """Process a judgement; `unread` and `found` are the numbers before it."""
-        if read.phase in RANDOM:
-            self.evidence.take(unread, found, relevant=read.relevant, audit=read.phase == "audit")
-        if read.phase == "audit":
-            self._take_audited(read)
-        if read.phase in RANDOM and (self.until_certified or not self._open):
-            self.total = self.evidence.most(unread - 1, found + read.relevant, top=self.total)
-
-    def _take_audited(self, read: Read) -> None:
-        if not self._open:
+        if read.phase not in RANDOM and read.phase != "front":
+            return
+        if read.phase in AUDITED and not self._open:
             self._open, self.count = True, self.count + 1
             self.drawn = self._hits = 0
+            self.order_evidence.begin_audit()
+        if read.phase in RANDOM:
+            for evidence in (self.evidence, self.order_evidence):
+                evidence.take(unread, found, relevant=read.relevant, audit=read.phase == "audit")
+        else:
+            self.order_evidence.take(unread, found, relevant=read.relevant, front=True)
+        if read.phase in AUDITED:
+            self._take_audited(read)
+        if self.until_certified or not self._open:
+            now = unread - 1, found + read.relevant
+            if self.evidence.is_begun:
+                self.total = self.evidence.most(*now, top=self.total)
+            if self.front[0]:
+                self.total_by_order = self.order_evidence.most(*now, top=self.total_by_order)
+
+    def _take_audited(self, read: Read) -> None:
         self.drawn, self._taken = self.drawn + 1, self._taken + 1
         self._hits += read.relevant
+        counts = self.front if read.phase == "front" else self.anywhere
+        counts[:] = counts[0] + 1, counts[1] + read.relevant
         if not self.until_certified and (read.relevant or self.drawn >= self.size):
             self.close(passed=not read.relevant)
 
@@ -50,6 +71,27 @@ class Audit:
         """End the open audit; `passed`: nothing is left to do."""
         self._open, self.passed, self.ended = False, passed, self._taken
         self.result = self.drawn, self._hits
+
+    @property
+    def from_front(self) -> bool:
+        """Whether the next document of the audit is drawn from the front of the order, if that is not read in full."""
+        return self.by_order and self._open and self.drawn // BLOCK % 2 == 1
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether the finds from anywhere are too many, next to those from the front, for what the order promises.
+
+        A document from the front should be relevant at least HALF / FRONT times as often as one from anywhere: given
+        their sum, the finds from anywhere are then at most binomial.
+        """
+        (front, inside), (anywhere, outside) = self.front, self.anywhere
+        if not front or not outside:
+            return False
+        share, finds = anywhere / (anywhere + front * HALF / FRONT), inside + outside
+        terms = (
+            math.comb(finds, k) * share**k * (1 - share) ** (finds - k) for k in range(outside, finds + 1)
+        )
+        return math.fsum(terms) < DOUBT
 
     @property
     def left(self) -> int:

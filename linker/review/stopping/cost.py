@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linker.review.stopping.bounds import hypergeometric_tail, least, short_of
-from linker.review.stopping.evidence import Bets
+from linker.review.stopping.evidence import Bets, front_reads
 from linker.review.stopping.rule import LEAST_FOUND, Rule, number
 from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
@@ -29,8 +29,8 @@ def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int
     return least(lambda n: hypergeometric_tail(0, unread, short, n) <= below, 0, unread - short + 1)
 
 
-def _priced(prices: Sequence[tuple[float, int]], what: str) -> Sentence:
-    """Return the current cost of certainty, by target; `what` names the documents, in the plural."""
+def _priced(prices: Sequence[tuple[float, int]], what: str, *, by_order: bool) -> Sentence:
+    """Return the current cost of a certificate, by target; `what` names the documents, in the plural."""
     told = [
         say_many(
             "%(num)s more document for a recall ≥ %(target)s",
@@ -40,15 +40,26 @@ def _priced(prices: Sequence[tuple[float, int]], what: str) -> Sentence:
         for target, count in prices
     ]  # fmt: skip
     between = say(" and ")  # defined here, since nested messages are not extracted
+    if by_order:
+        return say(
+            "A certificate by the order would cost %(prices)s, half of them from the first twentieth of the unread, "
+            "which would have to hold at least half of the relevant ones left.",
+            prices=joined(told, between),
+        )
     return say(
         "Certainty would cost %(prices)s, read at random, with none of them relevant.",
         prices=joined(told, between),
     )
 
 
-def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = DOCUMENTS) -> Sentence:
-    """Return the cost of certainty, before reading begins, by the number of relevant documents."""
-    certain = Bets(alpha, target).price
+def outlook(
+    population: int, target: float, *, alpha: float = 0.05, what: str = DOCUMENTS, by_order: bool = False
+) -> Sentence:
+    """Return the cost of certainty, before reading begins, by the number of relevant documents.
+
+    by_order: the cost of the certificate by the order instead.
+    """
+    certain = Bets(alpha, target, by_order=by_order).price
     parts = [
         say(
             "%(count)s (%(share)s of all) if %(found)s are found",
@@ -59,6 +70,12 @@ def outlook(population: int, target: float, *, alpha: float = 0.05, what: str = 
     ]  # fmt: skip
     if not parts:
         return say("With so few documents, read them all.").about(what)
+    if by_order:
+        return say(
+            "To certify it by the order, which supposes that the first twentieth of the unread holds at least half of "
+            "the relevant ones left: %(prices)s.",
+            prices=joined(parts, ", "),
+        ).about(what)
     return say(
         "To certify a recall ≥ %(target)s, read more documents chosen at random: %(prices)s.",
         target=number(target), prices=joined(parts, ", "),
@@ -70,41 +87,60 @@ class AuditOffer:
     """The offer of an audit: read `size` random documents, and the claim that follows if none of them is relevant.
 
     `left`: an upper bound on the relevant ones that are then unread; `recall`: the least share found, None if too few
-    were found for a share. `price`: how many such documents certify the target recall.
+    were found for a share. `price`: how many such documents, all from anywhere, certify the target recall.
+    `by_order`, `order_price`: the same by the order, None without.
     """
 
     size: int
     left: int
     recall: float | None
     price: int
+    by_order: float | None = None
+    order_price: int | None = None
 
 
 def offer_of(rule: Rule[Any]) -> AuditOffer:
     """Return the offer of a rule's next audit."""
     unread, found, audit = rule.counts.unread, rule.counts.found, rule.audit
     needed = _price(rule, rule.target)
-    size = min(needed if audit.until_certified else audit.size, unread)
-    left = audit.evidence.most(unread, found, size, audit.total) - found
-    return AuditOffer(size, left, found / (found + left) if found >= LEAST_FOUND else None, needed)
+    cheap = _price(rule, rule.target, by_order=True) if audit.by_order else None
+    due = needed if cheap is None or audit.is_contradicted else cheap
+    size = min(due if audit.until_certified else audit.size, unread)
+    front = front_reads(size) if audit.by_order else 0
+    left = min(audit.evidence.most(unread, found, size - front, audit.total) - found, unread - size)
+    if found < LEAST_FOUND:
+        return AuditOffer(size, left, None, needed)
+    recall = found / (found + left)
+    if cheap is None or audit.is_contradicted:
+        return AuditOffer(size, left, recall, needed)
+    by_order = found / audit.order_evidence.most(unread, found, size, audit.total_by_order)
+    return AuditOffer(size, left, recall, needed, by_order, cheap)
 
 
-def _price(rule: Rule[Any], target: float) -> int:
+def _price(rule: Rule[Any], target: float, *, by_order: bool = False) -> int:
     """Return how many further random reads without a find certify the target."""
     unread, found = rule.counts.unread, rule.counts.found
-    if rule.left is not None and rule.left < short_of(found, target):
+    evidence, total = rule.audit.evidence, rule.audit.total
+    if by_order:
+        evidence, total = rule.audit.order_evidence, rule.audit.total_by_order
+    if total is not None and min(total - found, unread) < short_of(found, target):
         return 0
-    return rule.audit.evidence.price(unread, found, short_of(found, target))
+    return evidence.price(unread, found, short_of(found, target))
 
 
 def price_of(rule: Rule[Any], what: str = DOCUMENTS) -> Sentence:
     """Return the current cost of certainty in a review: the outlook, until enough was found for a price.
 
-    Every random read so far counts, so an audit begun early costs less at the end.
+    If the order learns, also that of the certificate by the order, unless the reads contradict it. Every random read
+    so far counts, so an audit begun early costs less at the end.
     """
     unread, found = rule.counts.unread, rule.counts.found
     if not unread:
         return say("All documents were read.").about(what)
+    ways = (False, True) if rule.audit.by_order and not rule.audit.is_contradicted else (False,)
     if found < LEAST_FOUND:
-        return outlook(rule.counts.population, rule.target, alpha=rule.options.alpha, what=what)
+        population, alpha = rule.counts.population, rule.options.alpha
+        return joined(outlook(population, rule.target, alpha=alpha, what=what, by_order=way) for way in ways)
     targets = sorted({rule.target, 0.95}) if rule.target < 0.95 else [rule.target]
-    return _priced([(target, _price(rule, target)) for target in targets], what)
+    prices = {way: [(target, _price(rule, target, by_order=way)) for target in targets] for way in ways}
+    return joined(_priced(price, what, by_order=way) for way, price in prices.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import lgamma
 
@@ -11,29 +12,47 @@ from linker.review.stopping.bounds import least
 FIRST = 0.75  # share of the stake bet on no find in any audit
 AGAIN = 1 / 6  # ratio of the stake on no find after one more find
 KEPT = 0.1  # minimum share of a bet kept if a control is relevant
+FRONT, HALF = 0.05, 0.5  # share of the unread in the front; supposed share of the relevant ones left there
+BLOCK = 25  # audited documents from anywhere, then as many from the front
 HEDGE = (0.25, 0.5, 0.75, 0.9)  # shares of a bet that the other bets keep after a find
 SHARE = (1 - FIRST / (1 - AGAIN)) / len(HEDGE)  # share of the stake on each of them
 
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """A run of random reads without a find: how many were unread and found before, and the number of reads."""
+    """A run of random reads without a find: how many were unread and found before, and the number of reads.
+
+    share: 1 if they were drawn from all unread ones. Otherwise, `unread` counts those of the front, which is supposed
+    to hold at least this share of the relevant ones left.
+    """
 
     unread: int
     found: int
     reads: int
     audit: bool = True
+    share: float = 1.0
 
     def bet(self, total: int, kept: float) -> float:
         """Return the logarithm of a bet on no find by now, had `total` documents been relevant in all.
 
         A miss, whose probability is 1 − q at most, multiplies it by (1 − kept q) / (1 − q), a find by `kept`.
         """
-        relevant = max(total - self.found, 0)
+        relevant = math.ceil(self.share * max(total - self.found, 0))
         if relevant > self.unread - self.reads:
             return math.inf
         rest = _log_falling(self.unread - kept * relevant, self.reads)
         return rest - _log_falling(self.unread - relevant, self.reads)
+
+
+def front_of(unread: int) -> int:
+    """Return how many of the unread documents are the front: those that the order puts first."""
+    return math.ceil(FRONT * unread)
+
+
+def front_reads(reads: int) -> int:
+    """Return how many of the first `reads` documents of an audit are drawn from the front."""
+    whole, rest = divmod(reads, 2 * BLOCK)
+    return whole * BLOCK + max(rest - BLOCK, 0)
 
 
 def _log_falling(z: float, n: int) -> float:
@@ -52,34 +71,56 @@ class Bets:
     An audit stakes everything on finding nothing, and does so again after each find: with FIRST, it needs at most a
     tenth more reads than the exact tail of a sample of fixed size. A control, which may come early, bets so as to
     separate `total` best from the share `target` of it, so that expected finds cost little.
+
+    Of the evidence `by_order`, documents drawn from the front are a part: the bound then also supposes, whenever one
+    is drawn while `total` or more are relevant, that the front holds half of the relevant ones left. The front is the
+    first FRONT of the unread in the order, less those read from it in this audit, so that it shrinks as it is read.
     """
 
-    def __init__(self, alpha: float, target: float) -> None:
-        self.alpha, self.target = alpha, target
+    def __init__(self, alpha: float, target: float, *, by_order: bool = False) -> None:
+        self.alpha, self.target, self.by_order = alpha, target, by_order
         self._runs: list[Streak] = []
         self._since = self._finds = 0  # first run after an audit's last find; number of such finds
+        self._front_reads = 0  # in the audit, since the last find
         self._hits: list[int] = []  # numbers found before each relevant control
 
-    def take(self, unread: int, found: int, *, relevant: bool, audit: bool = True) -> None:
-        """Process a random read; `unread` and `found` are the numbers before it."""
+    def take(
+        self, unread: int, found: int, *, relevant: bool, audit: bool = True, front: bool = False
+    ) -> None:
+        """Process a random read; `unread` and `found` are the numbers before it; `front`: it is from the front."""
         if relevant and audit:
-            self._finds, self._since = self._finds + 1, len(self._runs)
+            self._finds, self._since, self._front_reads = self._finds + 1, len(self._runs), 0
             return
         if relevant:
             self._hits.append(found)
             return
         last = self._runs[-1] if len(self._runs) > self._since else None
-        if last and (last.unread - last.reads, last.found, last.audit) == (unread, found, audit):
+        run = Streak(self.front(unread), found, 1, audit, HALF) if front else Streak(unread, found, 1, audit)
+        self._front_reads += front
+        if last and replace(last, unread=last.unread - last.reads, reads=1) == run:
             self._runs[-1] = replace(last, reads=last.reads + 1)
         else:
-            self._runs.append(Streak(unread, found, 1, audit))
+            self._runs.append(run)
+
+    def begin_audit(self) -> None:
+        """Let the front be whole again."""
+        self._front_reads = 0
+
+    def front(self, unread: int) -> int:
+        """Return how many documents are left of the front in this audit."""
+        return max(front_of(unread) - self._front_reads, 0)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there was a random read."""
+        return bool(self._runs or self._hits or self._finds)
 
     def most(self, unread: int, found: int, more: int = 0, top: int | None = None) -> int:
         """Return how many documents may be relevant in all, at the confidence 1 − alpha; `top` if that is less.
 
         `unread` and `found` are the current numbers; `more`: after that many further random reads without a find.
         """
-        then, step, high = Streak(unread, found, more), 1, found + unread - more
+        then, step, high = self._ahead(unread, found, more), 1, found + unread - more
         high = high if top is None else max(min(top, high), found)
         while high - step >= found and self._refuted(high - step + 1, then):  # most reads hardly lower it
             high, step = high - step, 2 * step
@@ -89,14 +130,20 @@ class Bets:
         """Return how many further random reads without a find show that fewer than `short` relevant ones are
         unread."""
         enough = max(unread - short + 1, 0)
-        return least(lambda n: self._refuted(found + short, Streak(unread, found, n)), 0, enough)
+        return least(lambda n: self._refuted(found + short, self._ahead(unread, found, n)), 0, enough)
 
-    def _refuted(self, total: int, then: Streak) -> bool:
+    def _ahead(self, unread: int, found: int, more: int) -> tuple[Streak, ...]:
+        """Return further random reads without a find; by the order, half of them are from the front."""
+        front = min(front_reads(more), self.front(unread)) if self.by_order else 0
+        first = Streak(self.front(unread), found, front, share=HALF)
+        return tuple(run for run in (first, Streak(unread, found, more - front)) if run.reads)
+
+    def _refuted(self, total: int, then: Sequence[Streak]) -> bool:
         return self.log(total, then) >= -math.log(self.alpha) - 1e-9
 
-    def log(self, total: int, then: Streak | None = None) -> float:
+    def log(self, total: int, then: Sequence[Streak] = ()) -> float:
         """Return the logarithm of the stake now, or after the reads `then`; it grows with `total`."""
-        runs = [*self._runs, then] if then and then.reads else self._runs
+        runs = [*self._runs, *then]
         alone = sum(run.bet(total, 0.0) for run in runs[self._since :] if run.audit)
         strewn = sum(run.bet(total, self._kept(total, run.found)) for run in runs if not run.audit)
         if math.isinf(alone) or math.isinf(strewn):

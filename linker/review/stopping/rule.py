@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Generic, Literal, TypeVar
 
-from linker.review.interface import Read, StopState, TotalEstimate
+from linker.review.interface import AUDITED, Read, StopState, TotalEstimate
 from linker.review.stopping.audit import Audit
 from linker.review.stopping.total import FindHistory
 from linker.review.wording import Sentence, joined, say, say_many
@@ -24,13 +24,15 @@ class RuleOptions:
     `alpha` is the error allowed; `audit`, the number of random unread documents that the audit reads (0: no audit);
     `looks`: whether it stops there ("end"), or goes on, looking at "any" time, until the target is certified.
     `every`: one in that many documents of the queue is replaced by a random one (0: none); each counts towards the
-    certificate.
+    certificate. `certificate`: "exact" draws every audited document from all unread ones; "order" draws half of them
+    from the front of an order that learns, and also certifies a recall by the order.
     """
 
     alpha: float = 0.05
     audit: int = 300
     looks: Literal["end", "any"] = "end"
     every: int = 0
+    certificate: Literal["order", "exact"] = "order"
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value outside its range."""
@@ -106,7 +108,10 @@ class Rule(ABC, Generic[O_co]):
         self.target, self.options = target, options
         self.counts = Counts(population)
         self._finds = FindHistory()
-        self.audit = Audit(options.audit, options.alpha, target, until_certified=options.looks == "any")
+        self.audit = Audit(
+            options.audit, options.alpha, target,
+            until_certified=options.looks == "any", by_order=options.certificate == "order",
+        )  # fmt: skip
 
     def update(self, read: Read) -> StopState:
         """Process one more judgement and return the new state."""
@@ -114,7 +119,7 @@ class Rule(ABC, Generic[O_co]):
             self.audit.take(read, self.counts.unread, self.counts.found)
             self._finds.take(read)
         self._take(read)
-        if read.phase == "audit" and self.audit.until_certified and self._audited(may_end=True):
+        if read.phase in AUDITED and self.audit.until_certified and self._audited(may_end=True):
             self.audit.close(passed=True)
         return self.state
 
@@ -134,7 +139,10 @@ class Rule(ABC, Generic[O_co]):
         # With few found, the estimate is not published: reading ends by the bound on those left, or not at all.
         stop = estimate.over or (estimate.reached and audited and not (few and left is None))
         reached = estimate.reached and not few
-        return StopState(reached, certified, joined(reasons), stop, left, due, joined(bounds))
+        return StopState(
+            reached, certified, joined(reasons), stop, left, due, joined(bounds),
+            self.by_order, self.audit.is_contradicted,
+        )  # fmt: skip
 
     @property
     def certified(self) -> float | None:
@@ -148,6 +156,15 @@ class Rule(ABC, Generic[O_co]):
         if self.audit.total is None:
             return None
         return min(max(self.audit.total - self.counts.found, 0), self.counts.unread)
+
+    @property
+    def by_order(self) -> float | None:
+        """The recall that holds with confidence 1 − alpha if the front holds half of those left; None if that is
+        contradicted, or nothing was drawn from the front."""
+        total, found = self.audit.total_by_order, self.counts.found
+        if total is None or found < LEAST_FOUND or self.audit.is_contradicted:
+            return None
+        return found / max(min(total, found + self.counts.unread), found)
 
     @property
     def total(self) -> TotalEstimate | None:
@@ -167,8 +184,6 @@ class Rule(ABC, Generic[O_co]):
 
     def _bounds(self, certified: float | None, left: int | None) -> Iterator[Sentence]:
         """Yield the bounds that the random reads certify."""
-        if left is None:
-            return
         if self.audit.passed and self.audit.count:
             drawn, hits = self.audit.result
             yield say(
@@ -180,7 +195,22 @@ class Rule(ABC, Generic[O_co]):
                 "Certified by random reads: recall is at least %(recall)s.",
                 recall=_floor(certified),
             )
-        yield most_left_sentence(left, self.options.alpha)
+        if left is not None:
+            yield most_left_sentence(left, self.options.alpha)
+        if self.audit.is_contradicted:
+            yield say(
+                "The random reads contradict what the certificate by the order supposes: %(outside)s relevant among "
+                "%(anywhere)s from all that was unread, %(inside)s among %(front)s from the first twentieth of the "
+                "order. Only the certificate without an assumption holds.",
+                outside=self.audit.anywhere[1], anywhere=self.audit.anywhere[0],
+                inside=self.audit.front[1], front=self.audit.front[0],
+            )  # fmt: skip
+        elif (by_order := self.by_order) is not None:
+            yield say(
+                "Certified by the order: recall is at least %(recall)s, if the first twentieth of the unread holds at "
+                "least half of the relevant ones left.",
+                recall=_floor(by_order),
+            )
 
     def _audit_next(self) -> Sentence:
         if self.audit.until_certified:
@@ -193,7 +223,8 @@ class Rule(ABC, Generic[O_co]):
 
     def _audited(self, *, may_end: bool = False) -> bool:
         """Return whether the audit has nothing left to do; `may_end`: whether an open one may end."""
-        if self.audit.until_certified and self.audit.size and (certified := self.certified) is not None:
+        certified = self.by_order if self.audit.by_order and self.audit.front[0] else self.certified
+        if self.audit.until_certified and self.audit.size and certified is not None:
             return certified >= self.target
         return self.audit.is_empty if may_end else self.audit.passed
 

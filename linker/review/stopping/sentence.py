@@ -35,6 +35,13 @@ def method_note(
     documents read and found.
     """
     sentences = [reading or _reading(progress, audited, source).about(what)]
+    if progress.front:
+        sentences.append(
+            say(
+                "%(front)s of them were drawn at random from the first twentieth of the unread in this order.",
+                front=progress.front,
+            )
+        )
     if progress.prior:
         imported = say_many(
             "%(num)s of them had been judged before and was imported.",
@@ -55,6 +62,13 @@ def method_note(
         missed = say(
             "With %(confidence)s confidence, the share missed is at most %(share)s %%.",
             confidence=1 - alpha, share=math.ceil(100 * (1 - certified) - 1e-9),
+        )  # fmt: skip
+        sentences.append(missed)
+    if (by_order := progress.stop.by_order) is not None:
+        missed = say(
+            "By the order of reading, the share missed is at most %(share)s %% with %(confidence)s confidence, if the "
+            "first twentieth of the unread holds at least half of the relevant ones left.",
+            confidence=1 - alpha, share=math.ceil(100 * (1 - by_order) - 1e-9),
         )  # fmt: skip
         sentences.append(missed)
     if progress.stop.left is not None:
@@ -83,6 +97,12 @@ def _reading(progress: Progress, audited: int, source: str) -> Sentence:
 _JUDGED = say("“Relevant” is what the reviewers took for it: no figure here covers wrong judgements.")
 
 
+_BY_ORDER = say(
+    "Do not give the share by the order of reading without its “if”: parts of the topic that resemble nothing found so "
+    "far may lie anywhere in the order."
+)
+
+
 def _cautions(progress: Progress, target: float, what: str) -> tuple[Sentence, ...]:
     unread = say(
         "Do not write that all relevant documents were found: %(unread)s are unread.",
@@ -94,7 +114,8 @@ def _cautions(progress: Progress, target: float, what: str) -> tuple[Sentence, .
             least=LEAST_FOUND,
         )
         return (unread, few, _on_the_limit(progress), _JUDGED)
-    return (unread, _on_the_estimate(progress, target), _on_the_limit(progress), _JUDGED)
+    cautions = (unread, _on_the_estimate(progress, target), _on_the_limit(progress), _JUDGED)
+    return cautions if progress.stop.by_order is None else (*cautions[:2], _BY_ORDER, *cautions[2:])
 
 
 def _on_the_estimate(progress: Progress, target: float) -> Sentence:

@@ -29,7 +29,8 @@ def test_the_price_is_told_before_the_reading_begins() -> None:
     assert "1,292 (12% of all) if 100 are found" in told
     assert outlook(10, 0.8) == "With so few documents, read them all."
     rule = make("urn", 11_100, 0.8)
-    assert price_of(rule, "posts") == told
+    assert price_of(rule, "posts").startswith(f"{told} To certify it by the order, which supposes")
+    assert "236 (2% of all) if 100 are found" in price_of(rule, "posts")
     for _ in range(100):
         rule.update(Read(True))
     assert price_of(rule, "posts").startswith("Certainty would cost 1,292 more posts for a recall ≥ 0.8 and ")
@@ -40,13 +41,13 @@ def test_the_price_is_told_before_the_reading_begins() -> None:
 def test_an_audit_of_the_price_certifies_the_target(before: int) -> None:
     """Random reads before the audit count, which lowers its price."""
     begun = [*[Read(False, "control")] * before, *[Read(True)] * 100]
-    rule = make("urn", 11_100, 0.8)
+    rule = make("urn", 11_100, 0.8, {"certificate": "exact"})
     for read in begun:
         rule.update(read)
     count = offer_of(rule).price
     assert before == 0 or count < 1292 - before // 2
     for size, certifies in ((count, True), (count - 1, False)):
-        audited = make("urn", 11_100, 0.8, {"audit": size})
+        audited = make("urn", 11_100, 0.8, {"audit": size, "certificate": "exact"})
         for read in begun:
             audited.update(read)
         offered = offer_of(audited)
@@ -57,6 +58,57 @@ def test_an_audit_of_the_price_certifies_the_target(before: int) -> None:
         assert audited.state.certified is not None
         assert (audited.state.certified >= 0.8) == certifies
         assert offer_of(audited).price == (0 if certifies else 1)
+
+
+def test_an_audit_of_the_price_by_the_order_certifies_the_target_by_the_order() -> None:
+    """Half of the audit is drawn from the front; the price is less than a fifth of that of the other certificate."""
+    begun = [Read(True)] * 100
+    rule = make("urn", 11_100, 0.8)
+    for read in begun:
+        rule.update(read)
+    offer = offer_of(rule)
+    assert offer.order_price == 236 <= offer.price / 5
+    for size, certifies in ((236, True), (200, False)):
+        audited = make("urn", 11_100, 0.8, {"audit": size})
+        for read in begun:
+            audited.update(read)
+        offered = offer_of(audited)
+        for _ in range(size):
+            audited.update(Read(False, "front" if audited.audit.from_front else "audit"))
+        assert audited.audit.front == [size - 125 if size == 236 else 100, 0]
+        assert audited.state.left is not None
+        assert offered.left - 3 <= audited.state.left <= offered.left
+        assert audited.state.by_order is not None
+        assert offered.by_order is not None
+        assert audited.state.by_order >= offered.by_order
+        assert (audited.state.by_order >= 0.8) == certifies
+        assert "if the first twentieth of the unread holds at least half" in audited.state.audit
+        front = audited.audit.front[0]
+        whole = Progress(
+            100 + size, 100, 0, 0, 11_100, [], audited.state, "queue", "", audited=size, front=front
+        )
+        note = method_note(whole, 0.8, whole.audited)
+        assert f"{front} of them were drawn at random from the first twentieth" in note.text
+        assert "By the order of reading, the share missed is at most 2" in note.text
+        assert any("without its “if”" in caution for caution in note.cautions)
+
+
+def test_finds_outside_the_front_contradict_the_order() -> None:
+    """Of as many reads from either, one from the front should find ten times as often: 1/11 < .1 for one find."""
+    rule = make("urn", 11_100, 0.8, {"audit": 100})
+    for read in [*[Read(True)] * 100, *[Read(False, "audit")] * 50, *[Read(False, "front")] * 50]:
+        rule.update(read)
+    assert not rule.state.is_contradicted
+    known = rule.state.by_order
+    assert known is not None
+    state = rule.update(Read(True, "audit"))
+    assert state.is_contradicted
+    assert state.by_order is None
+    assert "contradict what the certificate by the order supposes: 1 relevant among 51" in state.audit
+    assert "by the order" not in price_of(rule)
+    state = rule.update(Read(True, "front"))  # 1 − (10 / 11)² > .1
+    assert not state.is_contradicted
+    assert offer_of(rule).order_price is not None
 
 
 def progress(read: int, found: int, state: StopState, population: int = 11_665) -> Progress:

@@ -145,7 +145,7 @@ AUDITED = [Read(True)] * 60 + [Read(False)] * 140 + [Read(False, "audit")] * 300
 
 
 def test_a_whole_review_is_told_in_german() -> None:
-    rule = make("urn", 11_665, 0.8)
+    rule = make("urn", 11_665, 0.8, {"certificate": "exact"})
     before = price_of(rule)
     for read in AUDITED:
         rule.update(read)
