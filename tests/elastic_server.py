@@ -40,6 +40,7 @@ CLI_LIBS=lib/tools/server-cli
 source "$(dirname "$0")"/elasticsearch-cli
 """
 HEAP = ("-Xms512m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:-AlwaysPreTouch")
+NODE_MEMORY = 800 << 20  # bytes: the heap, and the rest of the process
 START_SECONDS = 900.0  # 20 on an idle machine
 
 
@@ -96,6 +97,15 @@ ELASTICSEARCH = Product(
     "Elasticsearch", "elasticsearch", "ES", home, fetch, b"org.elasticsearch.bootstrap.Elasticsearch",
     {"xpack.security.enabled": False},
 )  # fmt: skip
+
+
+def available() -> int:
+    """Return the bytes of memory that can be used without swapping; if the system does not say, a terabyte."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 1 << 40
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")), 1 << 40)
 
 
 def free_ports(count: int) -> list[int]:
@@ -302,8 +312,8 @@ def wanted(product: Product = ELASTICSEARCH) -> Path:
     raise NoServerError(f"{product.name} is not here: python -m tests.{module} fetch")
 
 
-def require(product: Product = ELASTICSEARCH) -> None:
-    """Skip the calling test if a server cannot be run; under CI=true, where nothing may be skipped, fail it."""
+def require(product: Product = ELASTICSEARCH, nodes: int = 1) -> None:
+    """Skip the calling test if so many nodes cannot be run; under CI=true, where nothing may be skipped, fail it."""
     import pytest
 
     give_up = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
@@ -311,6 +321,10 @@ def require(product: Product = ELASTICSEARCH) -> None:
         wanted(product)
     except NoServerError as e:
         give_up(str(e))
+    if (free := available()) < nodes * NODE_MEMORY:
+        give_up(
+            f"{nodes} nodes need {nodes * NODE_MEMORY >> 20:,} MiB of memory, and {free >> 20:,} are available"
+        )
     if shutil.which("openssl") is None:
         give_up("there is no openssl to make a server's certificate with")
 

@@ -72,6 +72,9 @@ class StatisticsCache:
 
     def search(self, bodies: Sequence[Body], terms: Sequence[str]) -> tuple[list[list[Hit]], Statistics]:
         """Return the hits of each search, and the statistics of at least `terms`. Raises like `Asking.msearch`."""
+        missing = [term for term in terms if term not in self._known.frequencies]
+        for start in range(COUNTED, len(missing), COUNTED):  # each request has a time limit
+            self.search((), missing[start : start + COUNTED])
         known = self._known
         missing = [term for term in terms if term not in known.frequencies]
         first, *answers = self._index.msearch([self._total, *map(self._holders, missing), *bodies])
@@ -92,12 +95,8 @@ class StatisticsCache:
 
     def of(self, terms: Sequence[str]) -> Statistics:
         """Return the statistics of any number of different terms. Raises like `Asking.msearch`."""
-        found: dict[str, int] = {}
-        for start in range(0, max(1, len(terms)), COUNTED):
-            part = terms[start : start + COUNTED]
-            _, known = self.search((), part)
-            found |= {term: known.frequencies[term] for term in part}
-        return Statistics(known.total, found)
+        _, known = self.search((), terms)
+        return Statistics(known.total, {term: known.frequencies[term] for term in terms})
 
     def _holders(self, term: str) -> Body:
         """Return the search that counts the documents that have a term."""

@@ -30,7 +30,7 @@ COUNT, DIM, GROWING = 3000, 8, 12_000
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[list[Node]]:
-    elastic_server.require()
+    elastic_server.require(nodes=3)
     with elastic_server.folder() as folder:
         names = [f"node{i}" for i in range(3)]
         ports = elastic_server.free_ports(6)
