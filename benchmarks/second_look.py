@@ -98,6 +98,10 @@ def measured(given: Arguments) -> Results:
                 )
     return {
         f"{wrong:g}": {"reviews": len(part)}
-        | {name: clustered([float(r[name]) for r in part], [r["topic"] for r in part]) for name in part[0] if name != "topic"}
+        | {
+            name: clustered([float(r[name]) for r in part], [r["topic"] for r in part])
+            for name in part[0]
+            if name != "topic"
+        }
         for wrong, part in rows.items()
-    }  # fmt: skip
+    }
