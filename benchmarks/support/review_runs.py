@@ -190,7 +190,7 @@ def audited(review: Review, order: Rows, rule: Rule[Any], reads: int) -> dict[st
 
     while not rule.state.stop and rule.audit.count < MOST_AUDITS:
         if rule.state.estimated:
-            audit(review, rule, np.setdiff1d(order, np.fromiter(read, dtype=np.int64)), read)
+            audit(review, rule, [row for row in order.tolist() if row not in read], read)
         else:
             row = next(following())
             read.add(row)
@@ -198,14 +198,16 @@ def audited(review: Review, order: Rows, rule: Rule[Any], reads: int) -> dict[st
     return ending(review, rule, read)
 
 
-def audit(review: Review, rule: Rule[Any], unread: Rows, read: set[int]) -> int | None:
-    """Read random unread documents until one is relevant or the audit is over; return the relevant row."""
-    for row in review.chance.permutation(unread).tolist():
+def audit(review: Review, rule: Rule[Any], unread: list[int], read: set[int]) -> int | None:
+    """Read random documents of the `unread` rows, best first, until one is relevant, which is returned, or the end."""
+    while unread:
+        front = rule.audit.order_evidence.front(len(unread)) if rule.audit.from_front else 0
+        row = unread.pop(int(review.chance.integers(front or len(unread))))
         read.add(row)
-        if rule.update(Read(bool(review.said[row]), "audit")).stop:
+        if rule.update(Read(bool(review.said[row]), "front" if front else "audit")).stop:
             return None
         if review.said[row]:
-            return int(row)
+            return row
     return None
 
 
@@ -230,8 +232,7 @@ def live(review: Review, target: float) -> dict[str, Any]:
         if rule.state.estimated:
             rows = np.fromiter(read, dtype=np.int64)
             record = record or {"reads": len(read), "share": int(review.truth[rows].sum()) / review.relevant}
-            unread = np.setdiff1d(np.arange(len(review.truth)), [*read, *review.seeds])
-            hit = audit(review, rule, unread, read)
+            hit = audit(review, rule, [row for row in review.order.left().tolist() if row not in read], read)
             if hit is not None:
                 review.tell(hit, "audit")
             continue

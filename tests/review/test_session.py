@@ -257,3 +257,29 @@ def test_a_wrong_verdict_or_document_stores_nothing(engine: Engine) -> None:
     with pytest.raises(InputError, match="'none' is not in the index"):
         review.judge(Candidate("s1", "none", 1.0), "not")
     assert not review.ledger.judgements()
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_an_audit_of_an_order_that_learns_also_draws_from_its_front(engine: Engine, learns: bool) -> None:
+    """After 25 documents from anywhere; the same document again after a restart; without learning, never."""
+    pytest.importorskip("sklearn")
+    kept = ledger(order="feedback" if learns else "z", audit=27, mode="bm25")
+    review = Review(engine, kept)
+    read(review, 5)
+    review.begin_audit()
+    phases = []
+    for number in range(27):
+        candidate = review.next()
+        assert candidate is not None
+        assert review.phase == "audit"
+        phases.append(candidate.phase)
+        if number == 25:
+            assert candidate == Review(engine, kept).next()
+            if learns:
+                assert candidate.id in review._order.front(2)  # type: ignore[attr-defined]  # it learns
+        review.judge(candidate, "not")
+    assert phases == ["audit"] * 25 + ["front" if learns else "audit"] * 2
+    assert review.phase == "queue"
+    progress = review.progress()
+    assert (progress.audited, progress.front) == (27, 2 * learns)
+    assert ("by the order" in progress.price.lower()) == learns
