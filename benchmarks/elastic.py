@@ -116,7 +116,7 @@ class Bm25s:
 
 
 class Elastic(OfIndex):
-    """The Elasticsearch side, one msearch per batch."""
+    """Elasticsearch, with one msearch per batch."""
 
     def __init__(self, url: str) -> None:
         self._store = ClusterIndex(ElasticSettings((url,), new_name("benchmark")), timeout=600)

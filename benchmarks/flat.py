@@ -58,7 +58,7 @@ def certified(vectors: Matrix) -> Search:
 
 
 def compare(vectors: Matrix, queries: Matrix) -> dict[str, Any]:
-    """Return both sides' CPU milliseconds for each batch and k."""
+    """Return both systems' CPU milliseconds for each batch and k."""
     start = time.process_time()
     ours = certified(vectors)
     found: dict[str, Any] = {"codes_s": round(time.process_time() - start, 2)}

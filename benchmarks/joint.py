@@ -56,7 +56,7 @@ finally:
 
 
 def statements(work: Path) -> dict[str, Any]:
-    """All statements at once by a stored ranker, no links known."""
+    """All statements at once, by a stored ranker and without known links."""
     links, stored = rank_data.links(STATEMENTS), work / "statements-ranked"
     rank_data.make_index(STATEMENTS, stored)
     engine = Engine(stored)

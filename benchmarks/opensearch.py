@@ -3,7 +3,7 @@
 `python -m benchmarks.opensearch [--work FOLDER] [--sentences N]` → benchmarks/results/opensearch.json. The data,
 queries and figures are the same as in benchmarks/cluster.py: sentences with mean word vectors, HNSW, hybrid searches.
 One server runs at a time, a dedicated node with 512 MiB of heap and its data on disk, in the order that `--turns`
-gives; on a busy machine wall-clock time means little, and the CPU time of server and client together more.
+gives; on a busy machine wall-clock time means little; the CPU time of server and client together is more reliable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Beyond the news similarity task: do two articles report one event, and a language unseen in training.
+"""Beyond the news similarity task: do two articles report one event? And how good is a language unseen in training?
 
 `python -m benchmarks.same_event --work FOLDER` keeps vectors and entities in FOLDER. The steps of the paper itself
 are in `linker reproduce semeval`.

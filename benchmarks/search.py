@@ -82,7 +82,7 @@ def pairs(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[s
 def timed(
     sides: tuple[Search, Search], queries: list[str], vectors: Matrix, k: int, batch: int
 ) -> list[float]:
-    """Return both sides' CPU seconds per query; they take turns batch by batch, so that noise affects both."""
+    """Return both systems' CPU seconds per query; they take turns batch by batch, so that noise affects both."""
     spent = [0.0, 0.0]
     for number, place in enumerate(range(0, len(queries), batch)):
         part = slice(place, place + batch)
@@ -94,7 +94,7 @@ def timed(
 
 
 def compare(sides: tuple[Search, Search], queries: list[str], vectors: Matrix, k: int, batch: int) -> Any:
-    """Return both sides' least cost, and the median of the rounds' ratios: each compares consecutive runs."""
+    """Return both systems' least cost, and the median of the rounds' ratios: each compares consecutive runs."""
     batch = batch or len(queries)
     rounds = [timed(sides, queries, vectors, k, batch) for _ in range(REPEATS)]
     ours, theirs = np.min(rounds, axis=0).tolist()

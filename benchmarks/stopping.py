@@ -34,7 +34,7 @@ from benchmarks.support.review_runs import (
     run,
 )
 
-ROUNDS = 60  # plain reviews per topic, at most; fewer of the other kinds
+ROUNDS = 60  # maximum plain reviews per topic; fewer of the other kinds
 NOISY_ROUNDS, HIDDEN_ROUNDS = 1, 2
 SMALLEST, LARGE = 15, 100
 SCALES = tuple(name for name in QUICK if "scale" in name)

@@ -38,7 +38,7 @@ def check_dim(dim: int) -> None:
 
 
 def distinct(numbers: AnyArray) -> AnyArray:
-    """Return the distinct ones of `numbers` [n], ascending.
+    """Return the distinct values of `numbers` [n], ascending.
 
     From numpy 2.3 on, `np.unique` hashes them, which takes a hundred times as long for a million and keeps the GIL.
     """

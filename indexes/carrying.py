@@ -1,8 +1,9 @@
 """Which segments are merged: small ones by the commit that adds to them, the others in the background.
 
-Sizes are numbers of rows, postings or tokens, one per segment in row order; only neighbours are merged. A commit takes
-in those before it that are at most FACTOR times as large as what it has become, up to `MergeLimits.small`, which takes
-a moment. Segments that no commit takes in any more are merged by merging.py when there are more than SETTLED of them.
+Sizes are numbers of rows, postings or tokens, one per segment in row order; only neighbours are merged. A commit
+absorbs the segments before it that are at most FACTOR times as large as its merged segment so far, up to
+`MergeLimits.small`, which takes a moment. Segments that no commit absorbs any more are merged by merging.py when there
+are more than SETTLED of them.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ CAUSES = {
 
 
 def reason_of(error: BaseException) -> Reason:
-    """Return the text of an error with the cause and facts of the first that has any: it, or one that it came from."""
+    """Return the text of an error, with the cause and facts of the first error in its chain that has any."""
     source: BaseException | None = error
     while source is not None:
         text = source.args[0] if source.args else ""

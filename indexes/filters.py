@@ -203,7 +203,7 @@ def misfit_text(condition: Condition, misfit: Misfit) -> str:
     iso = iso_of(example)
     written = f"write dates as YYYY-MM-DD in the corpus{f' (here {iso})' if iso else ''} and add it again"
     return (
-        f"{misfit.odd:,} of {misfit.values:,} values of {field!r} cannot be compared with {bound!r} and never fit, "
+        f"{misfit.odd:,} of {misfit.values:,} values of {field!r} cannot be compared with {bound!r} and never match, "
         f"such as {example[:LONGEST_NAME]!r}: {written}"
     )
 

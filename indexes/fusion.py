@@ -78,7 +78,7 @@ class Fusion:
         """Return the fusion that `to_json` wrote. Raises BadFusionError on anything else."""
         if not isinstance(values, Mapping) or set(values) != {"method", "weights", "k"}:
             raise BadFusionError(
-                f"cannot read the fusion {values!r}: it needs method, weights and k, and no more"
+                f"cannot read the fusion {values!r}: it needs method, weights and k, and nothing else"
             )
         if not isinstance(values["weights"], list):
             raise BadFusionError(f"fusion weights {values['weights']!r} must be a list of numbers")
@@ -122,7 +122,7 @@ def _check(rankings: Sequence[Ranking], fusion: Fusion, k: int) -> None:
     if len(rankings) != len(fusion.weights):
         raise BadFusionError(f"{len(rankings)} rankings but {len(fusion.weights)} fusion weights")
     if k < 1:
-        raise BadFusionError(f"cannot return the best {k}: ask for 1 or more")
+        raise BadFusionError(f"cannot return the top {k}: ask for 1 or more")
     shapes = [array.shape for ranking in rankings for array in ranking]
     if len({shape[0] for shape in shapes}) != 1 or shapes[::2] != shapes[1::2]:
         raise BadFusionError(f"rankings do not fit together: rows and scores have shapes {shapes}")

@@ -52,7 +52,7 @@ class Merger:
                 logging.getLogger("linker").warning("segments were not merged: %s", e)
 
     def _goes_on(self) -> bool:
-        """Return whether a commit has asked for a merge since the last question; if none has, the thread is over."""
+        """Return whether a commit has asked for a merge since the last call; if none has, the thread ends."""
         with self._lock:
             asked, self._is_asked = self._is_asked, False
             if not asked:

@@ -167,7 +167,7 @@ class DirectVectors:
 def direct_hybrid(
     text: DirectText, dense: DirectVectors, texts: Sequence[str], vectors: Matrix, k: int, ids: list[str]
 ) -> list[list[str]]:
-    """Fuse both sides' top 100 by reciprocal ranks in pure Python."""
+    """Fuse both retrievers' top 100 by reciprocal ranks in pure Python."""
     answers = []
     for (first, _), second in zip(text.rows(texts, 100), dense.rows(vectors, 100).tolist(), strict=True):
         total: dict[int, float] = defaultdict(float)

@@ -105,9 +105,10 @@ def _passed(x: Any, days: Any, order: Any, least: float, decay: float) -> Int64A
 def miranda(corpus: Grouped) -> Groupings:
     """Yield the groupings of a stream by several similarities to clusters (Miranda et al., EMNLP 2018), by threshold.
 
-    As there: TF-IDF of words, of names and of the opening, and how near in time; weights learned from the first half
-    with its true clusters, and the best cluster joined if its probability is high enough. Names are words with a
-    capital or a digit, as no tagger is at hand; one logistic regression stands for the ranking and the joining SVM.
+    As in the paper: TF-IDF of words, of names and of the opening, and the distance in time; weights learned from the
+    first half with its true clusters, and the best cluster joined if its probability is high enough. Names are words
+    with a capital or a digit, since there is no tagger; one logistic regression stands for the ranking and the joining
+    SVM.
     """
     from sklearn.linear_model import LogisticRegression
 

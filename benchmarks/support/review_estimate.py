@@ -35,9 +35,9 @@ def estimates(said: Flags) -> list[tuple[int, int, float]]:
 
 
 def estimate(records: Records) -> dict[str, Any]:
-    """Return how often the estimate of all holds on topics that it was not fitted to, its width, and its constants.
+    """Return how often the estimate's interval holds on topics it was not fitted to, its width, and its constants.
 
-    By the recall so far, each look of each review; topics of more than LARGEST are neither fitted to nor counted.
+    Every look of every review counts, grouped by the recall so far; topics above LARGEST are left out altogether.
     """
     rows = [
         (r["topic"], r["relevant"], *seen)
@@ -70,7 +70,7 @@ def estimate(records: Records) -> dict[str, Any]:
 
 
 def _fitted(topics: Any, known: Numbers, left: Numbers) -> tuple[list[Numbers], dict[str, list[float]]]:
-    """Return what each quantile says, each look by a model of other topics, and the constants of a model of all."""
+    """Return each quantile's prediction per look, by a model of other topics, and the constants fitted to all."""
     from sklearn.linear_model import QuantileRegressor
 
     names = np.random.default_rng(0).permutation(np.unique(topics))

@@ -1,4 +1,4 @@
-"""Stopping rules of others, by what they need: the order of reading alone, or the probabilities of a model."""
+"""Other authors' stopping rules, by what they need: the order of reading alone, or the probabilities of a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linker.review.learning.model import UNCHECKED
 
 CONFIDENCE = 0.95  # of the number left, by a point process
 GROWTH = 1.05  # of the reads from one look to the next
-FIRST_LOOK, LEAST = 20, 5  # reads, and finds, from which on a rival looks
+FIRST_LOOK, LEAST = 20, 5  # the fewest reads, and finds, at which a rival looks
 
 
 def looks(most: int) -> list[int]:
@@ -28,13 +28,13 @@ def looks(most: int) -> list[int]:
 
 
 def power_left(places: Any, read: int, population: int) -> float:
-    """Return the finds that are expected behind `read`, whose rate falls as a power (maximum likelihood)."""
+    """Return the finds expected after `read` if their rate falls as a power (maximum likelihood)."""
     exponent = len(places) / max(float(np.log((read + 0.5) / places).sum()), 1e-9)
     return float(len(places) * ((population / read) ** exponent - 1)) if exponent < 50 else np.inf
 
 
 def exponential_left(places: Any, read: int, population: int) -> float:
-    """Return the finds that are expected behind `read`, whose rate falls exponentially (maximum likelihood)."""
+    """Return the finds expected after `read` if their rate falls exponentially (maximum likelihood)."""
     mean = float(places.mean()) / read  # of the places, as shares
 
     def excess(fall: float) -> float:
@@ -54,7 +54,7 @@ def process_stop(name: str, said: Flags, target: float) -> int:
     """Return after how many reads a point process stops (Stevenson & Bin-Hezam, 2023).
 
     "Stopping methods for technology-assisted reviews based on point processes": the finds so far must be the target's
-    share of those and of the most that are left, at CONFIDENCE.
+    share of these and of the most that may be left, at CONFIDENCE.
     """
     places, found = np.flatnonzero(said) + 1, np.cumsum(said)
     for read in looks(len(said)):
@@ -83,5 +83,5 @@ def quant(order: LearningOrder, read: int) -> tuple[int, float, float]:
 
 
 def quant_stop(seen: list[tuple[int, float, float]], target: float, deviations: float, most: int) -> int:
-    """Return after how many reads the recall less so many deviations reaches the target."""
+    """Return after how many reads the recall minus this many deviations reaches the target."""
     return next((read for read, recall, by in seen if recall - deviations * by >= target), most)

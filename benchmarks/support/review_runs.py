@@ -156,7 +156,7 @@ def run(topics: Topics, case: Case) -> list[dict[str, Any]]:
 def rivals(
     review: Review, order: Rows, looked: list[tuple[int, float, float]], target: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield how the rules of others end."""
+    """Yield where other authors' rules stop."""
     said = review.said[order]
     ends = {name: process_stop(name, said, target) for name in PROCESSES}
     ends |= {name: quant_stop(looked, target, by, len(order)) for name, by in QUANT.items()}

@@ -51,7 +51,9 @@ def abilities_of(address: Address) -> Abilities:
 def refused(address: Address, what: str) -> IndexesError:
     """Return the error for an unsupported operation: what, why and the remedy."""
     by = abilities_of(address)
-    return IndexesError(f"{address} is an index on {by.name}, which does not do {what}: {REFUSALS[what]}")
+    return IndexesError(
+        f"{address} is an index on {by.name}, which does not support {what}: {REFUSALS[what]}"
+    )
 
 
 def vectors_of(address: Address, asked: str) -> str:

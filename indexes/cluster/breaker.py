@@ -88,7 +88,7 @@ class Breaker:
                 self._trial = "running"
                 return True
             self._keep_pinging()  # a fork loses the thread
-            raise BackendUnavailableError(f"{self._reason} (not asked again until it answers a ping)")
+            raise BackendUnavailableError(f"{self._reason} (no further requests until it answers a ping)")
 
     def _failed(self, reason: str, trial: bool) -> None:
         with self._lock:

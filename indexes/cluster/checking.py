@@ -45,13 +45,13 @@ class CheckReport(NamedTuple):
 def check(
     address: Address, sample: int = SAMPLE, seed: int | None = None, documents: int | None = None
 ) -> CheckReport:
-    """CheckReport an index on a cluster; other writers may be at work.
+    """Check an index on a cluster; other writers may be active.
 
-    There must be so many `documents`, if the number is given. All must have an id, a stamp and, with an encoder, a
+    If a number of `documents` is given, it must be exact. All must have an id, a stamp and, with an encoder, a
     vector. Of a random sample (by `seed`), each document must be readable, have its stamp as its version, and be
     found by each of its terms, including its metadata terms. Shards that are missing have RECOVERY seconds to come
     back, as after the start of a node. Raises IndexesError if there is no index, BackendUnavailableError if the
-    server does not answer, or goes on recovering.
+    server does not answer, or keeps recovering.
     """
     state = state_at(address)
     settings = ElasticSettings.of(address, state.shards, state.replicas)

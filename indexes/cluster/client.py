@@ -28,7 +28,7 @@ SEARCH_SECONDS = 10.0
 WRITE_SECONDS = 60.0
 PING_SECONDS = 1.5
 BUSY = (429, 502, 503, 504)  # the server may answer later
-FULL = "a disk of the cluster is full: free space on it, and writing goes on by itself"
+FULL = "a disk of the cluster is full: free space on it, and writes then resume"
 ALONE = "the node that answered is cut off from the others: repair the network between them, or name the others, too"
 # Remedies for the cluster's operator, by the nodes' messages.
 REMEDIES = {
@@ -248,9 +248,9 @@ def not_the_product(settings: ElasticSettings) -> BackendUnavailableError:
     """Return the error for a server that is not the product its address says."""
     others = " or ".join(f"{key}+ for {name}" for key, name in PRODUCTS.items() if key != settings.server)
     return BackendUnavailableError(
-        f"the server at {', '.join(settings.urls)} is no {settings.product}: an address begins with {others}"
+        f"the server at {', '.join(settings.urls)} is not {settings.product}: an address begins with {others}"
         if settings.stateless
-        else f"the server at {', '.join(settings.urls)} is no {settings.product}"
+        else f"the server at {', '.join(settings.urls)} is not {settings.product}"
     )
 
 

@@ -35,8 +35,8 @@ class RemoteDocuments:
         count = self._index.count()
         if count > MOST:
             raise IndexesError(
-                f"{self._named} has {count:,} documents, and this would read the ids of all into memory, for which "
-                f"{MOST:,} is the limit: narrow it down to an index of fewer, or use `linker search`, which reads none"
+                f"{self._named} has {count:,} documents, and this would read all of their ids into memory; the limit "
+                f"is {MOST:,}: use an index with fewer documents, or `linker search`, which reads no ids"
             )
         return [id_ for id_, _ in self._index.scan()]
 

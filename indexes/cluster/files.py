@@ -44,7 +44,9 @@ def get(index: ClusterIndex, files: Mapping[str, FileRecord], place: str, into: 
             continue
         data = b"".join(_pieces(index, name, min(record.bytes, MOST_BYTES)))
         if len(data) != record.bytes or xxhash.xxh3_128_hexdigest(data) != record.xxh3:
-            raise DamagedError(f"{index.settings.index}: {name} is not as it was stored: store it again")
+            raise DamagedError(
+                f"{index.settings.index}: {name} has changed since it was stored: store it again"
+            )
         (into / name.rpartition("/")[2]).write_bytes(data)
 
 

@@ -165,7 +165,7 @@ class ClusterIndex(IndexReads):
             indices = list(self.client.indices.get_mapping(index=self.name).body.values())
         if len(indices) != 1 or not isinstance(indices[0], dict):
             raise BackendUnavailableError(
-                f"what answers for {self.name} is no {self.settings.product}, or has no such index"
+                f"the server of {self.name} is not {self.settings.product}, or has no such index"
             )
         about = indices[0].get("mappings", {}).get("_meta", {}).get("linker", {})
         return "" if int(about.get("format", 1)) >= FORMAT else f"{self.settings.index} {EARLIER}"

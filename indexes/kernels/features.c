@@ -1,14 +1,14 @@
 /* What a learned ranker sees of a query and a candidate: features from the candidate's terms in order and its sentences
-   (indexes/text/features.py lists them, and computes the same slowly where this is not built). */
+   (indexes/text/features.py lists them, and computes the same slowly if this is not built). */
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #define VERSION 2         /* of the functions' arguments, which __init__.py checks */
-#define MOST_TERMS 256    /* different ones of a query; as in features.py, which leaves out the others */
+#define MOST_TERMS 256    /* distinct terms of a query, as in features.py, which drops any further ones */
 #define MOST_WORDS 1024   /* of a query */
-#define MOST_TOKENS 8192  /* that are read of a candidate */
+#define MOST_TOKENS 8192  /* tokens that are read of a candidate */
 #define SLOTS 1024        /* of the table of a query's terms */
 #define NEAR 10           /* tokens within which terms are near each other */
 #define SMOOTHING 500.0   /* tokens of the language model's prior */
@@ -53,7 +53,7 @@ static void enter(Query *query) {
     }
 }
 
-/* Find the query's terms in the candidate, and with which hit each sentence begins. */
+/* Find the query's terms in the candidate, and the first hit of each sentence. */
 static void match(const Query *query, Candidate *c) {
     memset(c->tf, 0, sizeof c->tf);
     c->hits = 0;
@@ -139,7 +139,7 @@ static float *counts(const Query *query, const Candidate *c, double average, flo
     return out;
 }
 
-/* Return the most weight of different terms in any `size` consecutive sentences. */
+/* Return the greatest weight of distinct terms in any `size` consecutive sentences. */
 static int64_t best_of_sentences(const Query *query, const Candidate *c, int64_t size) {
     int32_t inside[MOST_TERMS] = {0};
     int64_t sum = 0, best = 0;
@@ -154,7 +154,7 @@ static int64_t best_of_sentences(const Query *query, const Candidate *c, int64_t
     return best;
 }
 
-/* Return the most weight of different terms in any `size` consecutive tokens from `from` on, before `end`. */
+/* Return the greatest weight of distinct terms in any `size` consecutive tokens from `from` on, before `end`. */
 static int64_t best_of_tokens(const Query *query, const Candidate *c, int64_t size, int64_t from, int64_t end) {
     int32_t inside[MOST_TERMS] = {0};
     int64_t sum = 0, best = 0, tail = 0;

@@ -1,5 +1,5 @@
 /* Adds up a linear model over BM25 rows in the postings of one segment (indexes/text/linear.py gives the formula, and
-   computes the same with numpy where this is not built). */
+   computes the same with numpy if this is not built). */
 
 #include <stdint.h>
 

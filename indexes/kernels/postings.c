@@ -1,5 +1,5 @@
 /* The inner loops of BM25: the best rows of each query in the postings of one segment (indexes/text/scoring.py gives the
-   formula, and computes the same with numpy where this is not built), and the numbers of the pieces of texts
+   formula, and computes the same with numpy if this is not built), and the numbers of the pieces of texts
    (indexes/text/vocabulary.py). */
 
 #include <math.h>
@@ -133,7 +133,7 @@ void copy(int64_t n, const int64_t *numbers, const int64_t *starts, const uint32
 /* Write the rows and scores, best first, of n times k keys, which are sorted; a key of 0 is row -1, score -inf. */
 void decode(int64_t n, int64_t k, uint64_t *heap, const double *scales, int64_t *rows, float *scores) {
     for (int64_t q = 0; q < n; q++, heap += k, rows += k, scores += k) {
-        for (int64_t at = k / 2 - 1; at >= 0; at--) sink(heap, k, at, heap[at]); /* a heap, if it is none yet */
+        for (int64_t at = k / 2 - 1; at >= 0; at--) sink(heap, k, at, heap[at]); /* if it is not a heap yet */
         for (int64_t end = k - 1; end > 0; end--) {
             const uint64_t last = heap[end];
             heap[end] = heap[0];
@@ -236,10 +236,10 @@ static uint64_t mixed(const uint8_t *piece, int64_t bytes, uint64_t seed) {
 
 static int digit(uint8_t c) { return c >= '0' && c <= '9'; }
 
-/* Return the length in bytes of the separator at a place of a UTF-8 text, or 0 if a piece begins or goes on there.
+/* Return the length in bytes of the separator at a place of a UTF-8 text, or 0 if a piece begins or continues there.
    Separators are ASCII characters other than letters and digits, U+2000 to U+206F, and the no-break space; pieces
-   between other separators are analysed as one. A point or comma between digits is none, and in posts there are no
-   others than ASCII's blanks and control characters (indexes/text/analysis.py). */
+   between other separators are analysed as one. A point or comma between digits is not one; in posts, only ASCII's
+   blanks and control characters are (indexes/text/analysis.py). */
 static int64_t separator(const uint8_t *start, int64_t at, int64_t bytes, int64_t posts) {
     const uint8_t *text = start + at, c = *text;
     const int64_t left = bytes - at;
@@ -251,9 +251,9 @@ static int64_t separator(const uint8_t *start, int64_t at, int64_t bytes, int64_
 }
 
 /* Look up the pieces of texts, each of which ends with a byte 255, in a table [slots, a power of two] of hashes and
-   numbers; return how many pieces there are, at most one per two bytes. posts: whether texts are cut as posts are; found: the number of each piece; ends: how many
-   pieces there are up to the end of each text; unknown: position, hash, begin and end of each piece that is not in the
-   table; unknowns: how many there are. */
+   numbers; return how many pieces there are, at most one per two bytes. posts: whether texts are split as posts are;
+   found: the number of each piece; ends: how many pieces there are up to the end of each text; unknown: position, hash,
+   begin and end of each piece that is not in the table; unknowns: how many there are. */
 int64_t number(const uint8_t *text, int64_t bytes, int64_t posts, const uint64_t *hashes, const int32_t *numbers, int64_t slots,
                int64_t seed, int32_t *found, int64_t *ends, int64_t *unknown, int64_t *unknowns) {
     int64_t pieces = 0, listed = 0;

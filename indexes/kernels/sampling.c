@@ -1,5 +1,5 @@
-/* One sweep of Gibbs sampling (linker/crosslingual/scoring/gibbs.py gives the formula, and does the same with numpy
-   where this is not built). */
+/* One sweep of Gibbs sampling (linker/crosslingual/scoring/gibbs.py gives the formula, and does the same with numpy if
+   this is not built). */
 
 #include <stdint.h>
 
@@ -11,7 +11,8 @@ int64_t version(void) { return VERSION; }
 
    pages, words: of each token; topics: of each token, replaced; uniform: one number in [0, 1) per token; alpha, beta,
    mass = beta times the size of the vocabulary; by_page [pages][size], by_word [words][size], totals [size]: how many
-   tokens have each topic; sums [size]: for the cumulative weights. Counts are doubles, which are exact far beyond. */
+   tokens have each topic; sums [size]: for the cumulative weights. Counts are doubles, which are exact far beyond any
+   corpus. */
 void sweep(int64_t tokens, int64_t size, const int32_t *pages, const int32_t *words, int32_t *topics,
            const double *uniform, const double *priors, double *by_page, double *by_word, double *totals,
            double *sums) {

@@ -189,7 +189,7 @@ def _check_search(manifest: Manifest) -> None:
         _require(
             folders == {manifest.search.get(kind)} - {None}, f"its {kind} is not the one among its files"
         )
-    _require(len(manifest.elastic) in (0, 4), "what it says of the server is incomplete")
+    _require(len(manifest.elastic) in (0, 4), "its record of the server is incomplete")
 
 
 def _check_segments(manifest: Manifest) -> None:
@@ -239,7 +239,8 @@ def _check_text(manifest: Manifest) -> None:
     found = {"/".join(name.split("/")[2:-1]) for name in postings}
     _require(not postings or found == inner, "its postings are not those of its fields")
     _require(
-        bool(forward) == (manifest.positions and manifest.rows > 0), "its forward index is not what it says"
+        bool(forward) == (manifest.positions and manifest.rows > 0),
+        "its forward index does not match its record",
     )
     _require(bool(postings or manifest.elastic) >= bool(manifest.rows), "it lists no postings")
     for name in names:

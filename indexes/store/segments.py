@@ -45,7 +45,7 @@ def own_vectors(manifest: Manifest, vectors: Matrix | None, ids: Sequence[str]) 
     """Return the vectors of new documents as they are stored, of length 1. Raises BadVectorError."""
     encoder = manifest.encoder
     if (vectors is None) != (encoder is None):
-        raise BadVectorError("pass vectors if the collection has an encoder, and none if it has not")
+        raise BadVectorError("pass vectors if and only if the collection has an encoder")
     if vectors is None or encoder is None:
         return None
     return normalised(check_vectors(vectors, encoder.dim, ids))

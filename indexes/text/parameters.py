@@ -52,7 +52,7 @@ class Field:
             or set(name) & set(",=")
         ):
             raise IndexesError(
-                f"{name!r} cannot be a field: give the name of a metadata field without , and ="
+                f"{name!r} cannot be a field: give the name of a metadata field without ',' or '='"
             )
         low, high = WEIGHTS
         if not (self.weight == 0 or low <= self.weight <= high):
@@ -84,7 +84,7 @@ class Bm25Parameters:
         for name, value, valid, expected in (
             ("k1", self.k1, 0 <= self.k1 <= MOST_K1, f"a number from 0 to {MOST_K1:g}"),
             ("b", self.b, 0 <= self.b <= 1, "a number from 0 to 1"),
-            ("k3", self.k3, self.k3 >= 0, "a number from 0 on, or inf (every repetition counts)"),
+            ("k3", self.k3, self.k3 >= 0, "a number ≥ 0, or inf (every repetition counts)"),
         ):
             if not valid:  # NaN compares false
                 raise IndexesError(f"BM25's {name} is {value}: it must be {expected}")
@@ -134,7 +134,7 @@ class Bm25Parameters:
         self.weighted({field.name: field.weight for field in asked.fields})
         fields = asked.fields or self.fields
         if fields and not any(field.weight for field in fields):
-            raise IndexesError("every field has the weight 0: give one of them another")
+            raise IndexesError("every field has weight 0: give at least one a positive weight")
         return dataclasses.replace(asked, fields=fields)
 
     def query_weights(self, counts: Float64Array, lengths: Float64Array) -> Float64Array:

@@ -166,7 +166,7 @@ def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
 
     Raises InputError if it is damaged or holds anything but numbers.
     """
-    import numpy as np  # for which the start of a command need not wait
+    import numpy as np  # imported here, so that commands start faster
 
     head = io.BytesIO(content[:MAX_NPY_HEAD])
     try:

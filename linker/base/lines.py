@@ -158,4 +158,4 @@ def _inflate(compressed: Iterable[bytes]) -> Iterator[bytes]:
                 data = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
     if not inflater.eof:
         yield inflater.flush()
-        raise _DamageError("the gzip data break off here: the file was cut")
+        raise _DamageError("the gzip data end here: the file is truncated")

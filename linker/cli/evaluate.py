@@ -116,7 +116,9 @@ def evaluate(
     judgements = load_qrels(qrels, warn)
     if len(runs) > 1 or markdown or latex:
         if ties or interval or no_summary or (per_topic and not as_json):
-            raise typer.BadParameter("a table has neither --ties nor --ci, nor --per-topic without --json")
+            raise typer.BadParameter(
+                "a table cannot have --ties, --ci or -n, and has --per-topic only with --json"
+            )
         from linker.evaluation.run_table import DEFAULT, tabulate
 
         how = Resampling(samples or 10_000, seed=seed)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from linker.scoring.pairs.explaining import Attention, PairExplanation, TextExplanation
 
 WIDTH = 18  # width of the token column
-REMARK = "Attention is no proof: a weight says what was read, the change in the cosine what that did."
+REMARK = "Attention is not proof: a weight shows what was read, the change in the cosine what effect it had."
 
 
 def explain(

@@ -75,7 +75,7 @@ def build(
     )
     describe(corpus, options.columns)
     report = building.build(corpus, out, options, resume=resume)
-    kept = "all that was read is committed; repeat the command with --resume to continue"
+    kept = "everything read so far is committed; repeat the command with --resume to continue"
     _report(report, out, as_json, kept)
 
 
@@ -110,7 +110,7 @@ def add(
     model = open_encoder(directory, record, override) if record and needed else None
     describe(corpus, columns)
     report = building.add(corpus, directory, model, taken, replace=replace, wait=wait)
-    kept = "what is added stays; repeat the command" if Address.of(directory) else "nothing was added"
+    kept = "added documents stay; repeat the command" if Address.of(directory) else "nothing was added"
     _report(report, directory, as_json, kept)
 
 

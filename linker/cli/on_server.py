@@ -51,7 +51,7 @@ def refuse_here(*records: Any, **others: object) -> None:
     ]
     if given:
         names = flagged(", ".join(f"`{name}`" for name in given))
-        raise typer.BadParameter(f"a server does not take {names}: leave them out, or leave out --server")
+        raise typer.BadParameter(f"a server does not accept {names}: leave them out, or leave out --server")
 
 
 def on_server(

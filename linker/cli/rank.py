@@ -49,7 +49,7 @@ def train(
     ] = "",
     date_direction: Annotated[
         Literal["after", "before", "near"],
-        typer.Option(help="When the linked document is dated, seen from the query."),
+        typer.Option(help="When the linked document is dated, relative to the query."),
     ] = "near",
     with_encoder: Annotated[
         bool,
@@ -189,7 +189,7 @@ def explain(
             value = "" if part["value"] is None else f" = {part['value']:.4g}"
             print(f"    {part['contribution']:+8.3f}  {part['feature']}{value}")
         print(f"    {candidate['rest']:+8.3f}  all other features")
-        print(f"    {candidate['start']:+8.3f}  what every candidate starts from")
+        print(f"    {candidate['start']:+8.3f}  the base score of every candidate")
 
 
 def _ranker(engine: Engine, model: Path | None) -> Ranker:
@@ -200,5 +200,5 @@ def _ranker(engine: Engine, model: Path | None) -> Ranker:
     ranker = engine.ranker if model is None else load_reranker(model)
     if isinstance(ranker, Ranker):
         return ranker
-    where = f"{model} is no ranker" if model else f"{engine.directory} has no ranker"
+    where = f"{model} is not a ranker" if model else f"{engine.directory} has no ranker"
     raise InputError(f"{where}: train one with `linker rank train`, and name it with --model")

@@ -104,14 +104,14 @@ def import_(
         ),
     ],
     reviewer: Annotated[
-        str, typer.Option(metavar="NAME", help="Who judged, where the file does not say.", show_default=False)
+        str, typer.Option(metavar="NAME", help="Who judged, if the file does not say.", show_default=False)
     ] = "",
     seed: Annotated[
         str,
         typer.Option(
             "--seed-id",
             metavar="ID",
-            help="The seed, where the file does not say and the ledger has several.",
+            help="The seed, if the file does not say and the ledger has several.",
             show_default=False,
         ),
     ] = "",
@@ -119,7 +119,7 @@ def import_(
         str,
         typer.Option(
             metavar="COLUMN",
-            help="The column of the verdicts, where several columns look like one.",
+            help="The column of the verdicts, if several columns look like one.",
             show_default=False,
         ),
     ] = "",
@@ -153,7 +153,7 @@ def import_(
     if as_json:
         print_json(dataclasses.asdict(report) | {"quarantine": place})
     else:
-        print(f"{ledger}: {report.added} judgements added, {report.present} were there already")
+        print(f"{ledger}: {report.added} judgements added, {report.present} were already there")
     if report.unread:
         note(f"{report.unread} documents have no verdict, and count as unread")
     if report.quarantined:
@@ -202,7 +202,7 @@ def status(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="The review's index, for how far it is. [default with --note: index next to the ledger]",
+            help="The review's index, to report its progress. [default with --note: index next to the ledger]",
             show_default=False,
         ),
     ] = None,
@@ -210,7 +210,7 @@ def status(
 ) -> None:
     """Show a ledger's seeds, judgements and settings.
 
-    With --index, also how far the review is, what is certified, and which verdicts deserve a second look; with --note,
+    With --index, also the review's progress, what is certified, and which verdicts deserve a second look; with --note,
     its method note.
 
     Example: linker review status articles.jsonl.review.sqlite --index posts.index
@@ -265,7 +265,7 @@ def _print_note(ledger: Ledger, index: Path, language: str, as_json: bool) -> No
 
     found = note_of(_review(ledger, index))
     if found is None:
-        raise InputError(f"{ledger.path}: nothing was read yet, so there is nothing to write of it")
+        raise InputError(f"{ledger.path}: nothing has been read yet, so there is nothing to report")
     texts: list[str] = [found.text, *found.cautions]
     if language != "en":
         from linker.review.language import language as chosen

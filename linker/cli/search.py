@@ -40,7 +40,7 @@ def search(
     ] = None,
     texts: Annotated[
         list[str] | None,
-        typer.Option("--text", metavar="TEXT", help="The same as an option.", show_default=False),
+        typer.Option("--text", metavar="TEXT", help="The same text as an option.", show_default=False),
     ] = None,
     queries: Annotated[
         Path | None,
@@ -113,12 +113,12 @@ def search(
     _check(given, queries, query_vectors, query_ids)
     if query_vectors and (least.precision, least.threshold) != (None, None):
         raise typer.BadParameter(
-            "--precision and --threshold hold for the index's own way to search, by texts"
+            "--precision and --threshold apply only to text queries with the index's own search settings"
         )
     if (out or run_format) and (text is not None or as_json):
-        raise typer.BadParameter("--out and --format take the run of --queries, without --json")
+        raise typer.BadParameter("--out and --format need --queries, and cannot be combined with --json")
     if least.precision is not None and (options.mode or rerank or bm25 != Bm25Options()):
-        raise typer.BadParameter("--precision holds for the index's own way to search: leave its options out")
+        raise typer.BadParameter("--precision needs the index's own search settings: leave out other ones")
     columns = tables.columns(None if at.server else [directory, *others])
     vectors, records = query_rows(query_vectors, query_ids), queries_in(queries, columns)
     run, whole = (run_name, out, run_format), (on_failure or ("degrade" if text else "fail")) == "fail"
@@ -157,4 +157,4 @@ def _check(given: list[str], queries: Path | None, vectors: Path | None, ids: Pa
     if (given and queries) or not (given or queries or vectors):
         raise typer.BadParameter("give either a text or --queries, or --query-vectors")
     if ids and (vectors is None or queries or given):
-        raise typer.BadParameter("--query-ids names the rows of --query-vectors, where there is no --queries")
+        raise typer.BadParameter("--query-ids names the rows of --query-vectors, if there is no --queries")

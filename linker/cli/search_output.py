@@ -83,7 +83,7 @@ def _checked(answer: Answer, whole: bool) -> Answer:
         from indexes.interface import BackendUnavailableError
 
         raise BackendUnavailableError(
-            f"{answer.degraded}; to do with what there is, give --on-failure degrade"
+            f"{answer.degraded}; to accept incomplete answers, give --on-failure degrade"
         )
     if answer.degraded:
         note(flagged(f"degraded: {answer.degraded}"))

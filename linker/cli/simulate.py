@@ -30,7 +30,7 @@ def simulate(
     seeds: Annotated[
         int, typer.Option(min=0, help="Relevant documents that are known at the start; 0: a random order.")
     ] = 3,
-    starts: Annotated[int, typer.Option(min=1, help="Reviews per topic, each from other seeds.")] = 1,
+    starts: Annotated[int, typer.Option(min=1, help="Reviews per topic, each from different seeds.")] = 1,
     target: Annotated[float, typer.Option(help="Recall at which the stopping rule stops.")] = 0.9,
     stop: Annotated[str, typer.Option(metavar="RULE", help="Stopping rule (see docs/stopping.md).")] = "urn",
     max_read: Annotated[
@@ -42,14 +42,14 @@ def simulate(
         typer.Option(metavar="FILE.svg", help="Draw the recall after each read.", show_default=False),
     ] = None,
     encoder: EncoderOption = None,
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn at random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Simulate reviews of topics whose relevant documents are known.
 
     For each topic: the reads to 10 documents and to 80, 90, 95 and 100 % of them, WSS@95, NDCG, after how many reads
-    the stopping rule stopped, the recall there, and the number of relevant documents in all that is estimated then.
-    The last line has the means over all reviews that got so far.
+    the stopping rule stopped, the recall there, and the estimate of all relevant documents then.
+    The last line has the means over all reviews that got that far.
 
     Example: linker review simulate news.index qrels.txt --starts 3
     """

@@ -32,7 +32,7 @@ def triangulate(
         ),
     ] = None,
     min_probability: Annotated[
-        float, typer.Option(min=0, max=1, help="Least probability of a link that holds a cluster together.")
+        float, typer.Option(min=0, max=1, help="Minimum probability of a link that holds a cluster together.")
     ] = 0.5,
     k: Annotated[int, typer.Option("-k", min=1, max=100, help="Targets per page.")] = 5,
     run_name: Annotated[str, typer.Option(help="Name of the runs, in their sixth column.")] = "triangles",

@@ -73,7 +73,7 @@ def guess_encoding(path: Path) -> str:
     if wrong < ENOUGH:
         return "utf-8"
     raise UnknownEncodingError(
-        f"{path} is not UTF-8, and its encoding cannot be told: name it with `encoding`"
+        f"{path} is not UTF-8, and its encoding cannot be detected: name it with `encoding`"
     )
 
 

@@ -174,7 +174,7 @@ def csv_rows(
         except StopIteration:
             break
         except csv.Error as e:
-            # The module writes of line ends that it met a "new-line character"; all else is about quotation marks.
+            # For line ends, the module's message names a "new-line character"; all its others concern quotation marks.
             found = reason_of(e)
             told = found.cause or "new-line" in found
             yield *tape.give_back(), found if told else Reason(found, "quotation-mark")

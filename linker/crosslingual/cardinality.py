@@ -32,9 +32,7 @@ def cardinality_of(task: Task, method: str) -> Cardinality:
         if not learns:
             raise InputError(f"`links` {asked} needs probabilities: choose the method auto or cascade")
         if not task.options.min_probability and task.options.precision is None:
-            raise InputError(
-                f"`links` {asked} lists all links that are probable enough: give `min_probability`"
-            )
+            raise InputError(f"`links` {asked} lists all sufficiently probable links: give `min_probability`")
     if asked is None:
         matched = learns or task.one_to_one or method in ("hapax", "pivot")
         return "one-to-one" if matched else "many-to-one"

@@ -55,7 +55,7 @@ def learn_dictionary(
             f"that are spelt alike, {agreement:.0%} were found again, and {AGREEMENT:.0%} are needed; pass more pages, "
             "or use a dictionary"
         )
-    # `link` matches words that are spelt alike by itself.
+    # `link` matches words that are spelt alike without a dictionary.
     new = sorted((foreign, word) for foreign, word in pairs if foreign != word)
     lines = "".join(f"{foreign}\t{word}\n" for foreign, word in new)
     write_atomically(Path(out), lines.encode())

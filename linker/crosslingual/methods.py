@@ -25,7 +25,7 @@ from linker.crosslingual.task import LinkingResult, Method, Task, encoded
 def link(task: Task, method: str) -> LinkingResult:
     """Link a task's pages by one of `METHODS`; the scores of each page's targets are strictly decreasing.
 
-    The result depends neither on ids nor on the order of input. A dictionary that is the wrong way round is turned.
+    The result depends neither on ids nor on the order of input. A dictionary that is the wrong way round is reversed.
     Raises InputError if the method is unknown, lacks an input that it needs, or does not support an option.
     """
     if method not in METHODS:

@@ -76,8 +76,8 @@ class Options:
     seed: Annotated[int, Opt(
         "Random seed of the folds of known links (cascade, auto).", group=KNOWN, low=0)] = 0
     links: Annotated[Cardinality | None, Opt(
-        "How many pages may share a target, and how many targets a page may have. Default in one language: as the "
-        "known links have it; in two: one-to-one for auto, cascade, hapax and pivot, else many-to-one.",
+        "How many pages may share a target, and how many targets a page may have. Default in one language: as in "
+        "the known links; in two: one-to-one for auto, cascade, hapax and pivot, else many-to-one.",
         group=CHOICE)] = None
 
     @property
@@ -105,7 +105,7 @@ class LinkOptions(Options):
     source: Annotated[str | Path, Opt("Texts to link: a file, a folder or an index.", "", metavar="SOURCE")]
     target: Annotated[str | Path, Opt(
         "Documents to link them to: a file, a folder or an index.", "", metavar="TARGET")]
-    method: Annotated[Method, Opt("Linking method; the others than auto are for two languages.")] = "auto"
+    method: Annotated[Method, Opt("Linking method; all but auto are for two languages.")] = "auto"
     out: Annotated[str | Path | None, Opt(
         "Write the run here; .csv, .xlsx and .jsonl hold both texts, too.", metavar="RUN", required=True)] = None
     _: KW_ONLY
@@ -133,7 +133,7 @@ class LinkOptions(Options):
         "Use a saved model: link without training, or start from it with --train (auto, cascade).", group=KNOWN,
         metavar="DIR")] = None
     save_model: Annotated[str | Path | None, Opt(
-        "Save what was learned (auto, cascade); into an index: words by which it is searched in the other language.",
+        "Save what was learned (auto, cascade); saved into an index: words for searching it in the other language.",
         group=OUTPUT, metavar="DIR")] = None
     uncertain: Annotated[str | Path | None, Opt(
         "Write the least certain links here, to be judged: .csv, .xlsx or .jsonl (auto, cascade).", group=OUTPUT,

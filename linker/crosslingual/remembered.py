@@ -55,8 +55,8 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
         languages = (task.source.language, task.target.language)
         ours, theirs = ("-".join(one.code for one in pair) for pair in (languages, model.languages))
         logger.info(
-            f"the model links {theirs}, the pages are {ours}: its ranker and calibration are the start, its words "
-            "and latent space are left out"
+            f"the model links {theirs}, the pages are {ours}: training starts from its ranker and calibration, "
+            "but its words and latent space are left out"
         )
         return solve(task)
     if len(task.source) < FEW:
@@ -74,7 +74,7 @@ def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) 
         return solve(task)
     logger.info(
         f"the model knows {known.sum():,} of the {len(known):,} links in `train`, which teach nothing new, and "
-        f"{len(taken):,} targets of pages that are not here, which get no other page"
+        f"{len(taken):,} targets of pages that are not here, which are linked to no other page"
     )
     part = _without(task, known, taken)
     return part.whole(solve(part.task), len(task.source))

@@ -275,7 +275,7 @@ def _said(decision: Decision) -> str:
     leads = "; ".join(
         f"{kind} {lead:+.4f} [{low:+.4f}, {high:+.4f}]" for kind, (lead, low, high) in choice.leads.items()
     )
-    how = f" (MRR of held-out links beside none: {leads})" if leads else ""
+    how = f" (MRR of held-out links compared with none: {leads})" if leads else ""
     return f"competition for documents: {choice.kind}{how}"
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 RAREST = 24  # words in a query for copies
 MARKED = 12  # maximum terms marked and listed: with all of them, the weightiest would be lost
-# Chosen on development sets by `benchmarks.passages`: of a neighbour's words, this share counts for a sentence, and of
-# its length, this share lowers what it weighs.
+# Chosen on development sets by `benchmarks.passages`: the share of a neighbour's words that counts for a sentence, and
+# the share of its length that lowers its weight.
 AROUND, BY_LENGTH = 0.5, 0.15
 LONGEST = 400  # characters of a passage
 
@@ -40,7 +40,7 @@ class SharedWords:
     """`words`: the weightiest shared words as written in the document, each with its share of the total weight.
 
     `pieces`: the document's text, split into pieces, each marked whether it is one of these words; joined, they are
-    the text. `title`: the same of the title. `passage`: where the sentence that the seed is about most begins and
+    the text. `title`: the same for the title. `passage`: where the sentence that the seed is about most begins and
     ends in the text; None if no word of the text is shared.
     """
 
@@ -128,10 +128,10 @@ def heaviest(
     length: Float64Array,
     weights: Mapping[str, float],
 ) -> Span | None:
-    """Return the sentence with most of the weight of the shared terms that it has (`held`); None if none has any.
+    """Return the sentence whose shared terms (`held`) weigh the most; None if no sentence has any.
 
-    Each term counts once, those that only a neighbouring sentence in the same line has in part, and a longer sentence
-    needs more. `spans`: where the n sentences of a text are; `length` [n]: their words.
+    Each term counts once; terms that only a neighbouring sentence in the same line has count in part; a longer
+    sentence needs more. `spans`: where the n sentences of a text are; `length` [n]: their words.
     """
     if not any(held):
         return None

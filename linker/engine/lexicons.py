@@ -28,7 +28,7 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 FORMAT = "linker-lexicon-1"
 MOST_BYTES, MOST_WORDS = 64 << 20, 1_000_000
-BEGINNING, SHARED = 5, 0.6  # least letters, and share of a term, of which another form must have the same
+BEGINNING, SHARED = 5, 0.6  # minimum letters, and share of a term, that another form must have in common
 SURE = 5.0  # log odds of a language, 150 to 1
 LONGEST_NOTE = 200  # maximum characters of a translation shown in an answer
 VALUES = record(

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 BM25, RERANKING, CUT = "BM25", "Reranking", "What is kept"
 WORDS, VECTORS = "Words", "Vectors"
 WHERE = Opt(
-    "Only documents whose metadata fit: lang=en, lang=en|de, lang!=en, likes>100, date>=2021-01-31. Repeatable: all "
-    "must fit, but of one field= any value.", metavar="CONDITION", complete="conditions", read=list[str])  # fmt: skip
+    "Only documents whose metadata match: lang=en, lang=en|de, lang!=en, likes>100, date>=2021-01-31. Repeatable: all "
+    "must match; of the same field=, any.", metavar="CONDITION", complete="conditions", read=list[str])  # fmt: skip
 ModeOption = Annotated[
     Literal["hybrid", "dense", "bm25"] | None,
     Opt("How to search. Default: the mode that the index was tuned to."),
@@ -66,7 +66,7 @@ class SearchOptions:
         "Weight of a scorer of pairs in the score; below 1, z-scores are mixed.", "--rerank-weight", RERANKING,
         low=0, high=1)] = 1.0
     stored_ranker: Annotated[bool, Opt(
-        "Do without the ranker that is stored in the index.", "--no-rerank", RERANKING, off=True)] = True
+        "Ignore the ranker that is stored in the index.", "--no-rerank", RERANKING, off=True)] = True
     phrases: Annotated[bool, Opt(
         'Only documents that have the words in "quotes" one after the other.')] = False
     probabilities: bool = True
@@ -157,7 +157,7 @@ class BuildOptions(IntakeOptions):
     tokenizer: Annotated[TokenizerName, Opt(
         "words: letters and digits; posts: also reads addresses, @handles, #hashtags and _.", group=WORDS)] = "words"
     stop_words: Annotated[bool, Opt(
-        "Drop stop words from documents too, not from queries alone.", group=WORDS)] = False
+        "Drop stop words from documents too, not only from queries.", group=WORDS)] = False
     min_token: Annotated[int, Opt(
         "Drop terms of fewer characters than this.", group=WORDS, low=1, high=LONGEST)] = 1
     bm25: Bm25Parameters | None = None
@@ -216,9 +216,9 @@ class GroupOptions:
         "Update whenever the corpora change, until Ctrl-C.", "--follow -f")] = False
     explain: Annotated[bool, Opt("Write what holds each group together to GROUPS.explain.jsonl.")] = False
     encoder: Annotated[str | None, Opt(
-        "An encoder that also finds pairs; an index's own is used without it.", metavar="NAME|PATH",
+        "An encoder that also finds pairs [default: the index's own, if it has one].", metavar="NAME|PATH",
         complete="encoders")] = None
-    seed: Annotated[int, Opt("Random seed of what is drawn.", low=0)] = 0
+    seed: Annotated[int, Opt("Random seed of the samples.", low=0)] = 0
     columns: "Columns | None" = None
     progress: "Progress | None" = None
 # fmt: on

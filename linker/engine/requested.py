@@ -67,7 +67,7 @@ def check_same_build(existing: Manifest, requested: Manifest, out: Path | str) -
     if existing.build.sources != requested.build.sources:
         raise IndexesError(
             f"{out} was being built from {[p for p, _ in existing.build.sources]} "
-            "and these files are not the same now: "
+            "and these files have changed since: "
             "give the same corpora in the same order, or build into another directory"
         )
     same_encoder = (existing.encoder and existing.encoder.fingerprint) == (

@@ -89,7 +89,7 @@ MEASURES = {"precision": precision, "recall": recall, "f1": f1}
 def mined_links(
     qrels: Qrels, run: Run, threshold: float | None = None, known: Collection[str] = ()
 ) -> MinedLinks:
-    """Return the counts of the links that a run states: the first target of each page, if it reaches `threshold`.
+    """Return the counts of the links in a run: the first target of each page, if it reaches `threshold`.
 
     A page of the run without a gold link has no counterpart, so its link is wrong; pages in `known` are left out.
     With equal scores, the target with the greatest id is first, as in trec_eval.

@@ -39,7 +39,7 @@ class EmbeddingsEncoder:
     """An encoder over LangChain's `Embeddings`; its vectors are L2-normalised, so that a score is a cosine."""
 
     def __init__(self, embeddings: Embeddings, name: str = "") -> None:
-        """`name` identifies the model: an index refuses a different one. By default, a vector of it does."""
+        """`name` identifies the model: an index refuses a different one. By default, one of its vectors does."""
         self.embeddings = embeddings
         probe = embeddings.embed_query("linker")
         self.dim = len(probe)
@@ -125,7 +125,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         """
         given = list(texts)
         if any(values is not None and len(values) != len(given) for values in (metadatas, ids)):
-            raise InputError(f"{len(given)} texts, but not as many ids or metadata")
+            raise InputError(f"{len(given)} texts, but a different number of ids or metadata")
         named = [id_ or str(uuid.uuid4()) for id_ in ids or [None] * len(given)]
         documents = {
             id_: Document(id_, text, metadata=values or {})

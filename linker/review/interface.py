@@ -117,9 +117,9 @@ class StopState:
     """The state of a stopping rule.
 
     `estimated`: the target recall is reached by the rule's estimate, so the audit may begin. `certified`: a recall
-    that was reached at the rule's confidence whatever the order was, 0 to 1, or None where nothing is certified.
+    that was reached at the rule's confidence whatever the order was, 0 to 1, or None if nothing is certified.
     `reason` says why to the reviewer, in a sentence or two with their numbers; that of our rules is a `Sentence` (see
-    `linker.review.wording`), which can be told in another language, as can the price of `Progress`. `stop`: the rule
+    `linker.review.wording`), which can be shown in another language, as can the price of `Progress`. `stop`: the rule
     asks for nothing more, since the audit is over as well, or because the rule (a number found, a number read) never
     claims anything. `left`: by the random reads, at most this many relevant documents are left unread, at the rule's
     confidence; None without an audit, of which `audit` says what it found. `due`: the rule asks for no more of the

@@ -234,7 +234,7 @@ class Ledger:
             rows: list[Row] = []
             for row in connection.execute(f"SELECT {', '.join(TABLES[name])} FROM {name} ORDER BY 1"):
                 if rows and row[0] <= rows[-1][0]:
-                    raise DamageError(f"a row of its {name} comes twice")
+                    raise DamageError(f"a row of its {name} appears twice")
                 rows.append(row)
             if seal_of(rows) != sealed:
                 raise DamageError(f"its {name} are not what was written")

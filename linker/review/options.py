@@ -50,7 +50,7 @@ class FindOptions:
         "Take judgements from this file instead of asking.", metavar="QRELS", read=Path)] = None
     until: Annotated[int | None, Opt("Stop after this many relevant documents.", group=STOPPING, low=1)] = None
     per_seed: Annotated[bool, Opt(
-        "Count --until for each seed by itself.", "--per-seed/--no-per-seed", STATIC)] = False
+        "Count --until separately for each seed.", "--per-seed/--no-per-seed", STATIC)] = False
     static: Annotated[bool, Opt(
         "Every seed has links of its own: merge their rankings, without feedback.", "--static/--no-static",
         STATIC)] = False
@@ -62,7 +62,7 @@ class FindOptions:
     stop: Annotated[str | None, Opt(
         "Stopping rule: urn, row, … (see docs/stopping.md).", group=STOPPING, metavar="RULE")] = None
     audit: Annotated[bool, Opt(
-        "When the rule asks for no more, draw unread documents at random to bound what is left.",
+        "Once the rule is met, draw unread documents at random to bound how many are missed.",
         "--audit/--no-audit", STOPPING)] = False
     max_read: Annotated[int | None, Opt("Stop after this many judgements.", group=STOPPING, low=1)] = None
     threshold: Annotated[float | None, Opt(
@@ -106,7 +106,7 @@ class CalibrateOptions:
         "Learn from the judgements of this review instead.", metavar="FILE")] = None
     dev_share: Annotated[float, Opt(
         "Share of the queries held out, for measures and promised precision.", low=0, high=0.9)] = 0.5
-    seed: Annotated[int, Opt("Random seed that deals the queries.", low=0)] = 0
+    seed: Annotated[int, Opt("Random seed of the split of the queries.", low=0)] = 0
     out: Annotated[str | Path | None, Opt(
         "Write the calibration here instead of into the index.", metavar="FOLDER")] = None
     encoder: EncoderOption = None
@@ -125,12 +125,12 @@ class MatchOptions:
     threshold: Annotated[float | None, Opt(
         "Links of at least this P(link).", low=0, high=1, default="0.5")] = None
     precision: Annotated[float | None, Opt(
-        "Best links where P(link) promises this precision.", low=0, high=1)] = None
+        "Keep the best links while P(link) promises this precision.", low=0, high=1)] = None
     score: Annotated[float | None, Opt("Keep documents of at least this score.")] = None
-    k: Annotated[int, Opt("Seeds that are looked at per post.", "-k", low=1)] = 10
+    k: Annotated[int, Opt("Seeds examined per post.", "-k", low=1)] = 10
     mode: ModeOption = None
     where: Annotated[str | Sequence[str] | None, WHERE] = None
-    follow: Annotated[bool, Opt("Read on as the file grows, until Ctrl-C.", "--follow -f", POSTS)] = False
+    follow: Annotated[bool, Opt("Keep reading as the file grows, until Ctrl-C.", "--follow -f", POSTS)] = False
     out: Annotated[str | Path | None, Opt(
         "Append the links here, as JSON lines, instead of to stdout.", group=OUTPUT, metavar="FILE")] = None
     resume: Annotated[bool, Opt("Continue after the last post whose links are in --out.", group=OUTPUT)] = False
@@ -145,7 +145,7 @@ class MatchOptions:
         """Raise InputError for mutually exclusive options."""
         if self.precision is not None and (self.threshold is not None or self.mode is not None):
             raise InputError(
-                "`precision` sets its own threshold, for the index's own way to search: leave the others out"
+                "`precision` sets its own threshold, for the index's own search mode: leave the other options out"
             )
 
 

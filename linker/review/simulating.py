@@ -52,7 +52,7 @@ class Simulated:
     """One review: `found` is the number found after each document read; seeds are neither read nor among `relevant`.
 
     `stop`: the reads after which the stopping rule estimated that the target was reached; None if it never did.
-    `total`: by the estimate of then, the relevant documents in all.
+    `total`: the estimate at that point of all relevant documents.
     """
 
     topic: str

@@ -87,7 +87,7 @@ def joined(parts: Iterable[Sentence], between: str = " ") -> Sentence:
 
 
 def renamed(message: str, what: str) -> str:
-    """Return a message about documents reworded for something else; for pairs, the catalogues have it too."""
+    """Return a message about documents, reworded for other units; the catalogues also contain it for pairs."""
     text = message.replace(DOCUMENTS, what.replace("%", "%%"))
     return text.replace("document", "pair") if what == PAIRS else text
 

@@ -53,7 +53,7 @@ def problem_of(error: Exception) -> ProblemError:
     if isinstance(error, HTTPException):
         status = error.status_code
         code = http.HTTPStatus(status).phrase.lower().replace(" ", "-")
-        said = {404: "there is no such address", 405: "this address takes another method"}
+        said = {404: "there is no such address", 405: "this address does not accept this method"}
         problem = ProblemError(status, said.get(status, str(error.detail)), code, text=TEXTS.get(status, ""))
         problem.headers = error.headers
         return problem

@@ -92,7 +92,7 @@ class OnCluster:
         else:
             if not len(ids) == len(content) == len(metadata):
                 raise IndexesError("of different lengths")
-            # A document with half a character is refused before it reaches an index.
+            # A document with half a surrogate pair is refused before it reaches an index.
             texts, vectors = [text.encode("utf-8", "replace").decode() for text in content], None
         metadata = [{k: _whole(v) for k, v in values.items()} for values in metadata]
         documents = [Document(i, t, "", m) for i, t, m in zip(ids, texts, metadata, strict=True)]

@@ -220,7 +220,7 @@ def test_a_cut_gzip_keeps_every_line_before_the_cut(tmp_path: Path) -> None:
     assert 2000 < len(documents) < 3000
     assert [d.id for d in documents if isinstance(d, Document)] == [str(i) for i in range(len(documents))]
     assert isinstance(last, BadLine)
-    assert (last.line, last.reason) == (len(documents) + 1, "the gzip data break off here: the file was cut")
+    assert (last.line, last.reason) == (len(documents) + 1, "the gzip data end here: the file is truncated")
     assert content.splitlines()[len(documents)].startswith(last.raw)
 
 
@@ -530,7 +530,7 @@ def test_a_bad_query_is_an_error(write: Write, name: str, content: bytes, messag
 def test_queries_of_a_cut_gzip(tmp_path: Path) -> None:
     path = tmp_path / "q.tsv.gz"
     path.write_bytes(gzip.compress(b"1\ta\n2\tb\n")[:-4])
-    with pytest.raises(InputError, match=r"q.tsv.gz:3: the gzip data break off"):
+    with pytest.raises(InputError, match=r"q.tsv.gz:3: the gzip data end here"):
         read_queries(path)
     with pytest.raises(InputError, match="no such file"):
         read_queries(tmp_path / "none")

@@ -91,7 +91,7 @@ def test_utf8_with_some_damage_stays_utf8_and_is_quarantined(write: Write) -> No
 def test_an_encoding_that_cannot_be_told_is_an_error_until_it_is_named(write: Write) -> None:
     text = "Наводнение в старом городе"
     path = write("c.csv", "\n".join(["id,text", *(f"{n},{text}" for n in range(50))]).encode("cp1251"))
-    with pytest.raises(InputError, match="its encoding cannot be told: name it with `encoding`"):
+    with pytest.raises(InputError, match="its encoding cannot be detected: name it with `encoding`"):
         list(read_corpus(path))
     assert {d.text for d in good(path, Columns(encoding="cp1251"))} == {text}
     assert len(bad(path, Columns(encoding="utf-8"))) == 50

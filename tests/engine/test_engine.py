@@ -185,7 +185,7 @@ def test_both_sides_are_asked_at_once_if_one_waits_for_a_server() -> None:
             return vectors.search_rows(HashEncoder().encode(["three"]), 2)
 
     def embed(texts: Sequence[str]) -> Any:
-        both.wait()  # in sequence, this would not run while the text side waits
+        both.wait()  # in sequence, this would not run while the text retriever waits
         return HashEncoder().encode(texts)
 
     index = HybridIndex(rows, vectors, Waiting(), SearchSettings("hybrid"), at_once=True)
@@ -253,10 +253,16 @@ def test_vectors_that_are_no_numbers_are_refused_and_nothing_is_written(engine: 
 
 
 def test_vectors_come_with_an_encoder_and_only_then(engine: Engine, tmp_path: Path) -> None:
-    with Writer.open(engine.directory) as writer, pytest.raises(BadVectorError, match="pass vectors if"):
+    with (
+        Writer.open(engine.directory) as writer,
+        pytest.raises(BadVectorError, match="pass vectors if and only if"),
+    ):
         writer.add([Document("n1", "x")], None)
     building.build([write_corpus(tmp_path / "c.jsonl", 2)], tmp_path / "bm25", building.BuildOptions())
-    with Writer.open(tmp_path / "bm25") as writer, pytest.raises(BadVectorError, match="none if it has not"):
+    with (
+        Writer.open(tmp_path / "bm25") as writer,
+        pytest.raises(BadVectorError, match="pass vectors if and only if"),
+    ):
         writer.add([Document("n1", "x")], np.ones((1, 4), np.float32))
     assert (len(Engine(engine.directory)), len(Engine(tmp_path / "bm25"))) == (4, 2)
 
@@ -278,7 +284,7 @@ def test_tune_stores_its_choice(engine: Engine) -> None:
     qrels = {d.id: {d.id: 1} for d in DOCUMENTS} | {"lost": {"not in the index": 1}}
     tuning = engine.tune(queries, qrels)
     assert tuning.queries == 5
-    assert tuning.chosen == tuning.default  # both sides are perfect: nothing beats the untuned hybrid
+    assert tuning.chosen == tuning.default  # both retrievers are perfect: nothing beats the untuned hybrid
     assert tuning.chosen.means["mrr"] == pytest.approx(4 / 5)
     stored = engine.collection.manifest.search
     assert (stored["mode"], stored["fusion"]) == ("hybrid", Fusion().to_json())

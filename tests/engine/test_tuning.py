@@ -76,7 +76,7 @@ def test_a_weak_bm25_side_is_left_out() -> None:
 
 
 def test_sides_that_complete_each_other_become_a_hybrid() -> None:
-    # Both have every relevant row at rank 2, below noise that the other side does not share.
+    # Both have every relevant row at rank 2, below noise that the other retriever does not share.
     bm25 = ranking([at_rank(q, 2) for q in range(QUERIES)])
     dense = ranking([at_rank(q, 2, noise=1) for q in range(QUERIES)])
     result = tune(bm25, dense, WANTED)
@@ -187,7 +187,7 @@ SINGLES = [Setting("bm25"), Setting("dense")]
 
 
 def oracle_choice(table: dict[Setting, list[float]], folds: list[int]) -> Setting:
-    """The rule in plain Python: out-of-fold values of the best hybrid and of the better side, then the thresholds."""
+    """The rule in plain Python: out-of-fold values of the best hybrid and the better retriever, then the thresholds."""
 
     def best(group: list[Setting], queries: list[int]) -> Setting:
         sums = [round(sum(table[s][q] for q in queries) / len(queries), 9) if queries else 0 for s in group]

@@ -117,7 +117,7 @@ def test_resume_refuses_another_corpus_and_other_options(
     with pytest.raises(IndexesError, match="another `encoder`"):
         building.build([corpus], out, building.BuildOptions(), resume=True)
     corpus.write_text('{"id": "a", "text": "Another one."}\n', encoding="utf-8")
-    with pytest.raises(IndexesError, match="not the same now"):
+    with pytest.raises(IndexesError, match="have changed since"):
         building.build([corpus], out, building.BuildOptions(), resume=True)
 
 

@@ -1,4 +1,4 @@
-"""The distinct ones of numbers, against a set of them."""
+"""Distinct numbers in arrays, against a set of them."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def test_values_that_no_range_can_fit_are_named() -> None:
     rows = rows_of("31.12.2025", "2 March 2022", "31.12.2025", "2021-01-01")
     (said,) = misfits(rows, "date>=2021")
     assert said.startswith(
-        "3 of 4 values of 'date' cannot be compared with '2021' and never fit, such as '31.12.2025'"
+        "3 of 4 values of 'date' cannot be compared with '2021' and never match, such as '31.12.2025'"
     )
     assert "YYYY-MM-DD" in said and "2025-12-31" in said
     assert misfits(rows, "date=31.12.2025") == ()

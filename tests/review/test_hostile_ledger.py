@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def change(path: Path, *statements: str) -> None:
-    """Make a change that any program can make that opens the file."""
+    """Make a change that any program that opens the file can make."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         for statement in statements:
             other.execute(statement)

@@ -96,7 +96,7 @@ def test_what_was_exported_can_be_imported(folder: Path) -> None:
         linker("review", "export", folder / "review.sqlite", folder / f"x.{suffix}")
         new = folder / f"new-{suffix}.sqlite"
         done = linker("review", "import", new, folder / f"x.{suffix}")
-        assert done.stdout == f"{new}: 5 judgements added, 0 were there already\n"
+        assert done.stdout == f"{new}: 5 judgements added, 0 were already there\n"
         again = json.loads(linker("review", "import", new, folder / f"x.{suffix}", "--json").stdout)
         assert (again["added"], again["present"]) == (0, 5)
         given = Ledger(folder / "review.sqlite").judgements()

@@ -36,7 +36,7 @@ def calibrate(options: CalibrateOptions) -> Calibration:
         calibration = store(engine, fitted, None if options.out is None else Path(options.out))
         if engine.collection.manifest.search.get("ranker"):
             logger.info(
-                "the index has a ranker, whose own P(link) searches show; with --no-rerank they show this one's"
+                "the index has a ranker, and searches show its P(link); with --no-rerank they show this calibration's"
             )
     return calibration
 

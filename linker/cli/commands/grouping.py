@@ -169,7 +169,7 @@ def _updated(path: Path, groups: Groups, before: Mapping[str, int]) -> Groups:
     try:
         kept = [line for line in earlier if orjson.loads(line)["since"] != start]
     except (orjson.JSONDecodeError, KeyError, TypeError) as e:
-        raise InputError(f"{log} is not a log of changes: move it away") from e
+        raise InputError(f"{log} is not a log of changes: move it elsewhere") from e
     changed = list(changes(before, {m.id: m.group for m in groups.members}))
     new = [orjson.dumps({"since": start, **dataclasses.asdict(change)}) for change in changed]
     write_atomically(log, b"".join(line + b"\n" for line in (*kept, *new)))

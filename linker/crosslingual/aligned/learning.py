@@ -10,7 +10,7 @@ from linker.crosslingual.aligned.units import Unit
 from linker.crosslingual.aligned.vectors import ByWords, present
 from linker.crosslingual.lexicon.induction import induce
 
-ROUNDS = 2  # rounds of aligning and learning from the alignment; further rounds brought nothing
+ROUNDS = 2  # rounds of aligning and learning from the alignment; further rounds did not help
 MOST = 2000  # pairs of pages to learn from, evenly spaced
 
 

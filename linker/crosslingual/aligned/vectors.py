@@ -80,7 +80,7 @@ class ByWords:
 
     @property
     def length(self) -> float:
-        """Share by which agreeing lengths reduce a link's cost: more without a dictionary, as little else is."""
+        """Share by which agreeing lengths reduce a link's cost: more without a dictionary, since little else helps."""
         return 0.25 if self._translates else 0.5
 
     @cached_property

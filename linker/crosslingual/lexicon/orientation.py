@@ -43,9 +43,9 @@ class OrientationCounts:
 
 
 def oriented(dictionary: Dictionary, source: Pages, target: Pages) -> Dictionary:
-    """Return the dictionary with the words of the source's language first, turned round if necessary.
+    """Return the dictionary with the words of the source's language first, reversed if necessary.
 
-    The log reports it if the dictionary is turned round, or if none of its words is on the pages. Raises InputError
+    The log reports it if the dictionary is reversed, or if none of its words is on the pages. Raises InputError
     for a dictionary whose lines lead in both directions.
     """
     found = matches(dictionary, source, target)
@@ -58,7 +58,7 @@ def oriented(dictionary: Dictionary, source: Pages, target: Pages) -> Dictionary
         )
     if found.wrong_way_round:
         logger.warning(
-            "%s: leads from %s to %s, so it is turned round: of %s pairs, %s match the pages like this and %s as given",
+            "%s: leads from %s to %s, so it is reversed: of %s pairs, %s match the pages like this and %s as given",
             dictionary.path, *reversed(codes), f"{found.tried:,}", f"{found.turned:,}", f"{found.as_given:,}",
         )  # fmt: skip
         return replace(dictionary, pairs=tuple((b, a) for a, b in dictionary.pairs), turned=True)

@@ -102,7 +102,7 @@ def once_per_target(lists: Described, without: Described, links: Int64Array) -> 
 def list_size(evidence: Evidence, links: Int64Array, folds: int = FOLDS, seed: int = 0) -> int:
     """Return the number of candidates per list: the evidence's size, or the number of unlinked targets, if smaller.
 
-    `links`: int64 [l, 2]; where pages may share targets, only those of one of the `folds` count as linked. Raises
+    `links`: int64 [l, 2]; if pages may share targets, only those of one of the `folds` count as linked. Raises
     InputError if every target is linked.
     """
     linked = [links[:, 1]]

@@ -28,7 +28,7 @@ def imported() -> Any:
         import ray
         import ray.data
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", module="ray.data")  # about fewer batches than workers
+    warnings.filterwarnings("ignore", module="ray.data")  # it warns of fewer batches than workers
     return ray
 
 
@@ -73,7 +73,7 @@ def workers(ray: Any, gpus: float = 0) -> int:
         most = max((machine.get("GPU", 0) for machine in machines), default=0)
         raise LinkerError(
             f"`worker_gpus` {gpus:g}: Ray has no machine with a CPU and that many GPUs (the most on one: {most:g}); "
-            "start it on one (`ray start … --num-gpus N` where Ray does not find them), or leave the option out"
+            "start it on one (`ray start … --num-gpus N` if Ray does not find them), or leave the option out"
         )
     return count
 

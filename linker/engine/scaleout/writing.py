@@ -26,7 +26,7 @@ from linker.engine.scaleout.cluster import check_gpus, failure, imported, joined
 
 PATIENCE = 60.0  # seconds without a finished batch after which the machines are counted again
 AHEAD = 2  # batches in flight per worker
-RETRIES = 20  # of a batch after its worker or machine has died
+RETRIES = 20  # attempts at a batch after its worker or machine has died
 
 
 @dataclass(frozen=True, slots=True)

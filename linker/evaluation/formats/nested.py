@@ -73,6 +73,8 @@ def _of_lines(text: str) -> Nested:
         if not (isinstance(query, str) and isinstance(ids, list) and isinstance(scores, list)):
             raise InputError(f"line {number}: no object with query, ids and scores")
         if query in nested or len(ids) != len(scores) or len(set(map(str, ids))) != len(ids):
-            raise InputError(f"line {number}: query {query!r} repeats, or its ids do, or they lack scores")
+            raise InputError(
+                f"line {number}: query {query!r} or one of its ids repeats, or the scores are missing"
+            )
         nested[query] = dict(zip(ids, scores, strict=True))
     return _checked(nested)

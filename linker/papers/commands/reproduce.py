@@ -44,7 +44,9 @@ def reproduce(
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each system that depends on chance.")] = 3,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A small part of the data, once: shows that it runs, measures nothing."),
+        typer.Option(
+            "--quick", help="Use a small part of the data, once: shows that it runs, but measures nothing."
+        ),
     ] = False,
     out: Annotated[
         Path | None,
@@ -65,7 +67,7 @@ def reproduce(
 
     if out is not None and out.suffix not in FORMATS:
         known = ", ".join(FORMATS)
-        raise typer.BadParameter(f"{out}: the suffix says the format, one of {known}", param_hint="--out")
+        raise typer.BadParameter(f"{out}: the suffix must name a format, one of {known}", param_hint="--out")
     folder = data or (Path(os.environ[DATA]) if os.environ.get(DATA) else None)
     if folder is None:
         raise typer.BadParameter(f"name the folder of the data, or set {DATA}", param_hint="--data")

@@ -65,7 +65,7 @@ EntitiesOption = Annotated[
     bool,
     typer.Option(
         "--no-entities",
-        help="Look for no entities: needs no spaCy and is fast. A model that knows them then does without.",
+        help="Leave entities out: fast, and needs no spaCy. A model trained with entities then ignores them.",
     ),
 ]
 

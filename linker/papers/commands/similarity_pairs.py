@@ -1,4 +1,4 @@
-"""Training data of `linker similarity` besides graded pairs: sampled and translated pairs; and its translators."""
+"""Training data of `linker similarity` other than graded pairs: sampled and translated pairs; and its translators."""
 
 from __future__ import annotations
 

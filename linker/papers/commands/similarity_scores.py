@@ -111,7 +111,7 @@ def evaluate(
             min=0,
             max=3,
             metavar="POINTS",
-            help="List the pairs whose score in the first file is at least so far from people's, worst first.",
+            help="List the pairs whose score in the first file is this far or farther from people's, worst first.",
             show_default=False,
         ),
     ] = None,
@@ -165,7 +165,7 @@ def calibrate(
         typer.Option(
             min=0,
             max=1,
-            help="Also say at what score at least this share of the accepted pairs match.",
+            help="Also report the score threshold for this precision.",
             show_default=False,
         ),
     ] = None,

@@ -16,7 +16,9 @@ Files = Annotated[
     list[Path],
     typer.Argument(metavar="PAIRS...", help="JSONL or TSV: text1, text2, score.", show_default=False),
 ]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder by `sts train`.", show_default=False)]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A folder that `sts train` wrote.", show_default=False)
+]
 Top = Annotated[float, typer.Option(help="Highest possible score in the files; 1 for binary labels.")]
 Batch = Annotated[int, typer.Option(min=1, help="Pairs scored per batch.")]
 

@@ -20,7 +20,7 @@ from linker.scoring.pairs.data import Pair, groups
 def stratified_split(
     pairs: Sequence[NewsPair], share: float, seed: int
 ) -> tuple[list[NewsPair], list[NewsPair]]:
-    """Hold out about `share` of the pairs of each language pair; return the rest and the held-out, in order.
+    """Hold out about `share` of the pairs of each language pair; return the rest and the held-out pairs, in order.
 
     Pairs that share an article, directly or via other pairs, are on the same side. Raises InputError if nothing is
     left on either.

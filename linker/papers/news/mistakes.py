@@ -1,4 +1,4 @@
-"""Mistakes of predicted news similarities: the pairs farthest from the human score, and which kinds of pairs are."""
+"""Mistakes of predicted news similarities: the pairs farthest from the human score, and their kinds."""
 
 from __future__ import annotations
 

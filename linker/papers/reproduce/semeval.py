@@ -55,7 +55,7 @@ OVERALL = ("overall", "score")
 
 
 def studies(data: Path, work: Path, quick: bool) -> list[Study]:
-    """Return the task's study, and one of which pairs are worst. Raises InputError if there is neither form of data."""
+    """Return the task's study, and one of the worst kinds of pairs. Raises InputError if the data are missing."""
     found = {split: _pairs(data, split) for split in ("train", "test")}
     (learn, files), (test, more) = found["train"], found["test"]
     most = QUICK if quick else None

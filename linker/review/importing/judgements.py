@@ -154,7 +154,7 @@ def _tags(value: Any) -> tuple[str, ...]:
         return tuple(value)
     if value is None or isinstance(value, str):
         return tags_of(value or "")
-    raise _BadRecordError("the tags are no list of texts")
+    raise _BadRecordError("the tags are not a list of texts")
 
 
 def _set_tags(fields: Fields) -> list[str]:

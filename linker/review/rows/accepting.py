@@ -125,7 +125,7 @@ def _checked(rows: Sequence[Row], level: float, check: Check) -> Offer:
 
 
 def most_wrong(count: int, precision: float, alpha: float) -> int:
-    """Return an upper bound, up to error `alpha`, on the wrong ones of `count` links with this precision."""
+    """Return an upper bound, up to error `alpha`, on the number of wrong links among `count` with this precision."""
     from scipy.special import bdtr
 
     return least(lambda wrong: float(bdtr(wrong, count, 1 - precision)) >= 1 - alpha, 0, count)

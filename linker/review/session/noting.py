@@ -35,7 +35,7 @@ def facts_of(review: Review) -> dict[str, Any]:
     `left` of them are unread; `certified`: the recall that this makes. `by_order`: the recall by the certificate that
     supposes something of the order, None also if the reads contradict it (`contradicted`). `total`: how many are
     relevant in all by the estimate, between `total_low` and `total_high`. `ahead`: reads without a find until the rule
-    takes the target for reached. Each is None if it is not known. `price` says what certainty would cost. `doubts`:
+    considers the target reached. Each is None if it is not known. `price` says what certainty would cost. `doubts`:
     the verdicts that deserve a second look, the most improbable first.
     """
     progress = review.progress()

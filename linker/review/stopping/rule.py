@@ -168,7 +168,7 @@ class Rule(ABC, Generic[O_co]):
 
     @property
     def total(self) -> TotalEstimate | None:
-        """How many documents are relevant in all, if the order learns; None where little was found, or imported."""
+        """How many documents are relevant in all, if the order learns; None if little was found, or imported."""
         return self._finds.total(self.counts.unread)
 
     @property

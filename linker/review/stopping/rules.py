@@ -18,11 +18,11 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-SCALE, LEAST_WEIGHT, MOST_WEIGHT = 600, 20.0, 160.0  # the more cautious choice of two halves of topics
+SCALE, LEAST_WEIGHT, MOST_WEIGHT = 600, 20.0, 160.0  # the more cautious of two halves' choices
 
 
 def weight(target: float, scale: float = SCALE) -> float:
-    """Return w of the urn for a target recall: what a higher one lacks resembles the documents found the less."""
+    """Return the urn's w for a target recall: the higher it is, the less the missing documents resemble those found."""
     return min(max(round(scale * (1 - target), 6), LEAST_WEIGHT), MOST_WEIGHT)
 
 

@@ -1,4 +1,4 @@
-"""How many documents are relevant in all: an estimate, with an interval, from how the finds grow rare.
+"""How many documents are relevant in all: an estimate, with an interval, from how finds become rarer.
 
 It is what reviews of other topics had left when their finds were as frequent as here: quantiles of the logarithm of
 (left + 1) / (found + 1), linear in the log odds of a find now and in the logarithm of the number found (Koenker &
@@ -35,7 +35,7 @@ class FindHistory:
 
     @property
     def odds(self) -> float:
-        """The log odds that a read of now is a find, by the reads so far and one that is half of a find."""
+        """The current log odds that a read is a find, from the reads so far and one pseudo-read that is half a find."""
         n = self.reads
         whole = (n * (n + 1)) ** 2 / (
             4 * n**POWER

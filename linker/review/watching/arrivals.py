@@ -79,7 +79,7 @@ class Arrivals:
                 yield records, self._reach(offset, lines.number)
             else:
                 logger.warning(
-                    "the last line of %s (%d) has no end yet: it is left to a watch with `resume` or `follow`",
+                    "the last line of %s (%d) is incomplete: a watch with `resume` or `follow` will read it",
                     self._path,
                     lines.number,
                 )
@@ -122,8 +122,8 @@ class Arrivals:
         if path := find(self._path, start):
             return path, start
         logger.warning(
-            "%s is another file than before: it is read from its beginning. What came after line %d of the one "
-            "before is not matched: if that was compressed or moved, watch it by itself (`-` reads a pipe)",
+            "%s has been replaced by another file: it is read from its beginning. Lines after line %d of the earlier "
+            "file are not matched: if that was compressed or moved, watch it separately (`-` reads a pipe)",
             self._path,
             start.lines,
         )

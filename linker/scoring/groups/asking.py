@@ -6,7 +6,8 @@ probably passes, according to P(same story), with at most MOST pairs. It is chos
 promise holds however wrong these probabilities are. Each further sample spends half of the remaining error.
 
 How many right pairs lie between groups is estimated from strata: pairs within groups, and those between groups that
-were compared, by P(same story). Of each, some are drawn at random, so that their probability to be asked is known.
+were compared, by P(same story). Of each, some are drawn at random, so that each pair's probability of being drawn is
+known.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Pairs to judge, drawn at random from `of` ones."""
+    """Pairs to judge, drawn at random from `of` pairs."""
 
     of: int
     pairs: tuple[tuple[str, str], ...]

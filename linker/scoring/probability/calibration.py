@@ -93,7 +93,7 @@ class Calibration:
         now = Source.of(manifest, encoder=bool(self.source.encoder))
         for name, before, after in (
             ("another encoder", self.source.encoder, now.encoder),
-            ("another analysis, BM25 or way to search", self.source.settings, now.settings),
+            ("another analysis, BM25 or search mode", self.source.settings, now.settings),
         ):
             if before != after:
                 raise InputError(

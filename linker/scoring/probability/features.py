@@ -59,7 +59,7 @@ class Describer:
         self, hybrid: HybridIndex, texts: Sequence[str], rows: Int64Array, where: Filter | None
     ) -> Float64Array:
         if hybrid.text is None:
-            raise BackendUnavailableError("probabilities need BM25, which this index has not")
+            raise BackendUnavailableError("probabilities need BM25, which this index does not have")
         depth = max(DEPTH, rows.shape[1])
         words = hybrid.text.search_rows(texts, depth, where)
         length = np.log1p([len(text) for text in texts])

@@ -69,8 +69,8 @@ class ListCalibration:
     def together(self, none: Float64Array, share: float | None = None) -> Float64Array:
         """Return P(none) [n] of queries that are asked together, for the `share` of them that has a match.
 
-        If it is not known, fewer than FEWEST tell too little of it: they keep theirs, and so does a query without
-        candidates.
+        If the share is not known, fewer than FEWEST queries are too few to estimate it, and keep their P(none); so
+        does a query without candidates.
         """
         if self.linked is None or (share is None and len(none) < FEWEST):
             return none

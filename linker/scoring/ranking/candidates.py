@@ -149,7 +149,9 @@ class Gatherer:
         """Return the candidates of each text. Raises BackendUnavailableError if a retriever cannot answer."""
         hybrid, settings = self.ranking, self._settings
         if hybrid.text is None:
-            raise BackendUnavailableError("the ranker's candidates come from BM25, which this index has not")
+            raise BackendUnavailableError(
+                "the ranker's candidates come from BM25, which this index does not have"
+            )
         depth = max(DEEP, settings.bm25) if settings.date_field else settings.bm25
         found, _ = hybrid.text.search_rows(texts, depth, where)
         query_days = np.array([day_of(text) for text in texts])

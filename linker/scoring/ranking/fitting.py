@@ -199,7 +199,7 @@ def _quality(linked: Sequence[_Scored], parts: Sequence[Fold]) -> float:
 
 
 def adapted(start: Calibrated, lists: Described) -> Calibrated:
-    """Return `start` with the standardisation of the `lists` to link, if it was learned elsewhere."""
+    """Return `start`, restandardised on the `lists` to link if it was learned elsewhere."""
     if not start.elsewhere:
         return start
     features = aligned(lists, start.ranker.names, start.ranker.centre)

@@ -73,7 +73,7 @@ class Forest:
         )
         _require(
             all(NAME.fullmatch(name) for name in names),
-            "a feature's name has other characters than a-z, 0-9, _, .",
+            "a feature's name has characters other than a-z, 0-9, _, .",
         )
         for key, expected in (
             ("num_class", "1"),

@@ -45,7 +45,7 @@ def learn(
     found = int(relevant.any(axis=1).sum())
     if 0 < found < FEWEST and record is None and not settings.date_field:
         advance(
-            f"{found} queries are too few to learn from ({FEWEST}): the ranker that comes with linker is taken"
+            f"{found} queries are too few to learn from ({FEWEST}): the ranker that comes with linker is used"
         )
         return pooled.measured(pool, relevant, found)
     about = {"language": collection.manifest.analysis.language, "documents": len(collection)}

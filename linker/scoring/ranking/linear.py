@@ -42,7 +42,7 @@ class LinearRanker:
         return np.asarray(np.clip(out, -CLIP, CLIP), np.float32)
 
     def restandardised(self, features: Features) -> LinearRanker:
-        """Return the ranker with the centre and scale of the lists `features` [n, c, f]; its own count as 20 lists.
+        """Return the ranker restandardised on the lists `features` [n, c, f]; its own scale counts as 20 lists.
 
         Scores are generally larger with one dictionary or language than with another, wherever a page has its
         counterpart. Nearly all candidates are wrong, so the share of pages with a counterpart hardly matters.

@@ -44,7 +44,7 @@ class EvaluateRequest(BaseModel):
     measures: list[Annotated[str, Field(max_length=100)]] = Field(
         ["official"],
         max_length=100,
-        description="As of `linker evaluate -m`.",
+        description="As for `linker evaluate -m`.",
         examples=[["map", "nDCG@10", "MRR"]],
     )
     complete: bool = Field(

@@ -99,7 +99,7 @@ class _Asked:
 
     def refusal(self, error: BaseException) -> Response:
         if not isinstance(error, Exception):  # the server shuts down before this request ends
-            problem = ProblemError(503, "the server is ending: ask again", "ending", retry=1)
+            problem = ProblemError(503, "the server is shutting down: try again", "ending", retry=1)
         else:
             problem = problem_of(error)
             if problem.status_code == 500:

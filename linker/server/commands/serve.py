@@ -23,7 +23,7 @@ def serve(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on; one that others reach needs --token-file or --proxy-header."
+            help="Address to listen on; one that others can reach needs --token-file or --proxy-header."
         ),
     ] = "127.0.0.1",
     port: Annotated[
@@ -54,7 +54,7 @@ def serve(
     rate_limit: Annotated[
         float,
         typer.Option(
-            min=0, metavar="NUMBER", help="Requests per second of one client to the API; 0: any number."
+            min=0, metavar="NUMBER", help="Requests per second of one client to the API; 0: unlimited."
         ),
     ] = 0,
     log_format: Annotated[

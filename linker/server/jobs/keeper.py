@@ -57,7 +57,7 @@ class Standing:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it no longer runs, and never will."""
+        """Whether it has ended for good."""
         return self.state not in ("waiting", "running")
 
 

@@ -86,7 +86,7 @@ def _searched(engine: Engine, seeds: Sequence[Seed], tell: Progress) -> Found:
         answer = engine.search([seed.full_text for seed in part], KEPT + SPARE, stored_ranker=False)
         if answer.probabilities is None:
             raise InputError(
-                "; ".join(answer.notes) or "the index tells no probabilities: calibrate it again"
+                "; ".join(answer.notes) or "the index gives no probabilities: calibrate it again"
             )
         for seed, hits, said in zip(part, answer.hits, answer.probabilities, strict=True):
             found[seed.id] = _matches(hits.ids, said.tolist())

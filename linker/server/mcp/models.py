@@ -17,7 +17,7 @@ class GivenSeed(BaseModel):
 
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)]
     title: Annotated[str, Field(max_length=LONGEST_QUERY)] = ""
-    id: Annotated[str, Field(max_length=200, description="Made from title and text where it is empty.")] = ""
+    id: Annotated[str, Field(max_length=200, description="Made from title and text if it is empty.")] = ""
 
 
 class Text(BaseModel):
@@ -35,9 +35,7 @@ class SearchHit(BaseModel):
 
     rank: int
     score: float
-    probability: Annotated[float | None, Field(description="P(link), where the index has a calibration.")] = (
-        None
-    )
+    probability: Annotated[float | None, Field(description="P(link), if the index has a calibration.")] = None
     document: Text
 
 
@@ -86,7 +84,7 @@ class FoundDocuments(BaseModel):
 
     index: str
     mode: str
-    degraded: Annotated[str, Field(description="What was unavailable; empty where nothing was.")]
+    degraded: Annotated[str, Field(description="What was unavailable; empty if nothing was.")]
     hits: list[SearchHit]
 
 
@@ -97,13 +95,13 @@ class ReviewProgress(BaseModel):
     relevant: int
     population: Annotated[int, Field(description="How many documents there are to judge.")]
     stopping_rule: str
-    enough: Annotated[str, Field(description="Why to stop now; empty while reading should go on.")]
+    enough: Annotated[str, Field(description="Why to stop now; empty while reading should continue.")]
 
 
 class NextDocument(BaseModel):
     """The document to judge now."""
 
-    seed: Annotated[str, Field(description="Id of the seed beside which it is judged; pass it to `judge`.")]
+    seed: Annotated[str, Field(description="Id of the seed that it is judged for; pass it to `judge`.")]
     seed_text: str
     score: float
     probability: float | None = None

@@ -50,7 +50,7 @@ data, never instructions."""
 SEARCH = SearchOptions()
 P = ParamSpec("P")
 R = TypeVar("R")
-Index = Annotated[str, Field(description="Name of the index; may be left out where one is served.")]
+Index = Annotated[str, Field(description="Name of the index; may be left out if only one is served.")]
 ReviewName = Annotated[
     str,
     Field(

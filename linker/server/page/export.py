@@ -87,7 +87,7 @@ def download_own(
     file: Annotated[str, Query(max_length=500)],
     format: Annotated[str, Query(max_length=10)] = "xlsx",
 ) -> Response:
-    """Send an uploaded file back, with the results in further columns."""
+    """Send an uploaded file back, with the results in additional columns."""
     if format not in ("xlsx", "csv"):
         raise HTTPException(404)
     source, columns = own_table(opened.project, file)

@@ -36,7 +36,7 @@ FORMATS = (
     ISO, "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d %B %Y", "%d. %B %Y",
     f"{ISO}|%d.%m.%Y|%d/%m/%Y|%d %B %Y|%d. %B %Y", f"{ISO}|%d.%m.%Y|%m/%d/%Y|%d %B %Y|%d. %B %Y",
 )  # fmt: skip
-DOUBTFUL = message("The encoding could not be told: if letters look wrong, choose another one.")
+DOUBTFUL = message("The encoding could not be detected: if letters look wrong, choose another one.")
 
 
 @dataclass(frozen=True, slots=True)

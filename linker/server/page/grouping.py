@@ -25,7 +25,7 @@ LEAD = 280  # characters of a document in a group
 OFFERED = 300  # groups offered as targets for moving a document
 WIDTH = 1000  # of a timeline, in its own units
 LEVELS = (0.8, 0.9, 0.95)
-SAMPLE, RECALL = "sample", "missed"  # settings: the pairs to judge, and of which groups the recall is asked
+SAMPLE, RECALL = "sample", "missed"  # settings: pairs to judge for precision and for recall
 COLUMNS = {
     "group": message("group"),
     "title": message("title of the group"),
@@ -139,7 +139,7 @@ def as_row(opened: Opened, story: Story) -> dict[str, Any]:
 def members(opened: Opened, story: Story, items: Iterable[Item]) -> list[dict[str, Any]]:
     """Return what the page of a group shows of some of its documents: the passage that is about the story.
 
-    It is found by what stands for the group, and for that by the first of the other texts.
+    It is found by the group's representative, and in the representative by the first of the other texts.
     """
     stands = story.representative
     texts = (item.id for item in story.items if item.near_copy_of is None and item.id != stands)

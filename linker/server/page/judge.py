@@ -149,7 +149,7 @@ def _follow(
     undone: Judgement | None = None,
     nothing: bool = False,
 ) -> Response:
-    """Return the next page to our script, and send a browser without it there."""
+    """Return the next page to our script, and redirect a browser without scripts to it."""
     if is_swap(request):
         notice = translate(request).text(message("There is nothing to undo.")) if nothing else ""
         return _show(request, opened, undone=undone, notice=notice)

@@ -51,7 +51,7 @@ REASONS = {
     "small-map": message("A map needs at least %(least)s documents; there are %(count)s."),
     "no-map": message("The documents have too few words in common for a map."),
     "killed": message(
-        "The machine that runs linker ended this, perhaps for want of memory. Try again with fewer texts."
+        "The machine that runs linker ended this, perhaps because memory ran out. Try again with fewer texts."
     ),
     "ended": message("This ended before it was done, and left nothing behind. Try again."),
     "being-done": message("This is being done already: wait for its end, or cancel it."),

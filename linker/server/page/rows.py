@@ -236,7 +236,7 @@ def _next(opened: Opened, reviewer: str, holder: str, view: RowsView, after: str
 
 
 def _follow(request: Request, opened: Opened, view: RowsView, row: str, notice: str = "") -> Response:
-    """Show the next row to our script, and send a browser without it there."""
+    """Show the next row to our script, and redirect a browser without scripts to it."""
     if is_swap(request):
         return _page(request, opened, view, row, notice=notice)
     path = address(request, "rows", project=opened.project.key)

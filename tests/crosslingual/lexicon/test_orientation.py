@@ -49,7 +49,7 @@ def test_a_turned_dictionary_is_turned_back_with_a_note(caplog: pytest.LogCaptur
         found = oriented(turned(right), FRENCH, ENGLISH)
     assert found.pairs == right.pairs and found.turned
     (message,) = caplog.messages
-    assert "fr-en.tsv: leads from en to fr, so it is turned round" in message
+    assert "fr-en.tsv: leads from en to fr, so it is reversed" in message
     assert "of 5 pairs, 3 match the pages like this and 0 as given" in message
 
 

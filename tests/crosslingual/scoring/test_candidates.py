@@ -89,7 +89,7 @@ def test_all_zero_scores_give_no_candidates_and_ties_are_at_chance() -> None:
     assert (run(np.zeros((50, 50))).candidates.targets == -1).all()
     tied = run(np.ones((400, 400), np.float32), depth=1).candidates
     assert (tied.targets[:, 0] == np.arange(400)).sum() < 8  # by chance, the diagonal is right in 1 of 400
-    assert len(set(tied.targets[:, 0].tolist())) > 200  # and no target is everyone's
+    assert len(set(tied.targets[:, 0].tolist())) > 200  # and no target attracts all sources
 
 
 def test_sums_in_another_order_are_ties() -> None:

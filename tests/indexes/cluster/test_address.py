@@ -78,7 +78,7 @@ def test_an_address_counts_as_an_index_that_is_searched_alone() -> None:
 @pytest.mark.parametrize("what", REFUSALS)
 def test_each_refusal_names_what_why_and_the_remedy(what: str) -> None:
     message = str(refused(NEWS, what))
-    assert message.startswith(f"{NEWS} is an index on Elasticsearch, which does not do {what}: ")
+    assert message.startswith(f"{NEWS} is an index on Elasticsearch, which does not support {what}: ")
     assert ", or " in message or ": " in message.partition(f"{what}: ")[2]
 
 

@@ -433,7 +433,7 @@ def test_credentials_go_to_the_named_address_but_not_in_the_clear(monkeypatch: p
     with pytest.raises(UntrustedHostError, match="credentials are not sent over plain http"):
         open_remote(Address(("http://example.org:9200",), "news"))
     with recording() as (url, handler):
-        with pytest.raises(BackendUnavailableError, match="is no Elasticsearch") as raised:
+        with pytest.raises(BackendUnavailableError, match="is not Elasticsearch") as raised:
             open_remote(Address((url,), "news"))
         assert set(handler.shown) == {"ApiKey c2VjcmV0"}
     assert "c2VjcmV0" not in str(raised.value)

@@ -1,4 +1,4 @@
-"""An index with its BM25 side, and optionally vectors, on a real server: the same results, changes, faults."""
+"""An index whose BM25, and optionally vectors, are on a real server: the same results, changes, faults."""
 
 from __future__ import annotations
 

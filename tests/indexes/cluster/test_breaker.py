@@ -1,4 +1,4 @@
-"""The circuit breaker, in front of a side that the test makes fail, hang and respond."""
+"""The circuit breaker, in front of a backend that the test makes fail, hang and respond."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECONDS = 60.0  # no test waits this long unless it fails
 
 
 class Side:
-    """Fails as told and counts its calls; a ping waits until the test allows it."""
+    """Fails on request and counts its calls; a ping waits until the test allows it."""
 
     def __init__(self) -> None:
         self.error: Exception | None = None
@@ -52,12 +52,12 @@ class Bench:
         self.breaker = Breaker(self.side, BreakerSettings(2, pause=0.001))
 
     def ask(self) -> bool:
-        """Search once; return whether the side was called, and fail unless errors come through."""
+        """Search once; return whether the backend was called, and fail unless errors come through."""
         before = self.side.asked
         try:
             self.breaker.search_rows(["q"], 1)
         except BackendUnavailableError as e:
-            assert self.side.error or "not asked again" in str(e)
+            assert self.side.error or "no further requests" in str(e)
         return self.side.asked > before
 
     def open(self) -> bool:
@@ -73,7 +73,7 @@ class Bench:
             assert self.side.pinged.acquire(timeout=SECONDS)
 
     def until_trial(self) -> None:
-        """Let the thread ping a side that is up, and wait for the trial that follows."""
+        """Let the thread ping a backend that is up, and wait for the trial that follows."""
         self.let_ping()
         join_pingers()
 
@@ -109,7 +109,7 @@ def test_it_opens_after_failures_in_a_row_and_names_the_reason(bench: Bench) -> 
     assert bench.ask()
     assert bench.open()
     with pytest.raises(
-        BackendUnavailableError, match=r"it is down \(not asked again until it answers a ping"
+        BackendUnavailableError, match=r"it is down \(no further requests until it answers a ping"
     ):
         bench.breaker.search_rows(["q"], 1)
 
@@ -181,7 +181,7 @@ def test_one_thread_tries_while_the_others_are_told_at_once(bench: Bench) -> Non
     with ThreadPoolExecutor(1) as pool:
         trial = pool.submit(bench.breaker.search_rows, ["q"], 1)
         assert entered.wait(SECONDS)
-        with pytest.raises(BackendUnavailableError, match="not asked again"):
+        with pytest.raises(BackendUnavailableError, match="no further requests"):
             bench.breaker.search_rows(["q"], 1)
         assert not pingers()  # the trial will tell
         leave.set()

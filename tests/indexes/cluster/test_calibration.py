@@ -136,10 +136,10 @@ def test_a_calibration_that_is_damaged_or_lost_is_named(make: Make, tmp_path: Pa
     for source in (b'{"data": "YQ=="}', b'{"data": 1}', b"{}"):
         key = orjson.dumps({"index": {"_id": f"{place}/calibration.json#0"}})
         remote_files.write(store, FILES, [Operation(key, source)])
-        with pytest.raises(DamagedError, match="is not as it was stored: store it again"):
+        with pytest.raises(DamagedError, match="has changed since it was stored: store it again"):
             _ = Engine(engine.directory).calibration
     store.client.indices.delete(index=f"{store.settings.index}{FILES}")
-    with pytest.raises(DamagedError, match="is not as it was stored"):
+    with pytest.raises(DamagedError, match="has changed since it was stored"):
         _ = Engine(engine.directory).calibration
     engine.store_calibration(tmp_path / "calibration")
     assert Engine(engine.directory).calibration is not None

@@ -98,7 +98,7 @@ def test_answers_become_our_errors(
 def test_another_product_is_refused(recorder: tuple[str, type[Recorder]]) -> None:
     url, handler = recorder
     handler.product = "Other"
-    with pytest.raises(BackendUnavailableError, match="is no Elasticsearch"):
+    with pytest.raises(BackendUnavailableError, match="is not Elasticsearch"):
         count(url)
 
 

@@ -79,7 +79,7 @@ def test_fields_rank_as_in_a_directory(make: Make, tmp_path: Path) -> None:
     assert_same(mine, Engine(theirs.directory))
     for wrong, message in (
         (Bm25Parameters(fields=(Field("place"),)), "no field 'place'"),
-        (FIELDS.weighted({"title": 0.0, "text": 0.0, "tags": 0.0}), "every field has the weight 0"),
+        (FIELDS.weighted({"title": 0.0, "text": 0.0, "tags": 0.0}), "every field has weight 0"),
         (Bm25Parameters(k1=2.0), "which a query cannot change"),
         (FIELDS.weighted(b={"text": 0.2}), "has b = 0.75 for text, which a query cannot change"),
     ):

@@ -1,4 +1,4 @@
-"""An index with a shard without a copy, on a real server: nothing is taken for absent, counted, or half found."""
+"""An index with a shard without a copy, on a real server: no document is reported absent, or half found."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def health(primaries: int, recovering: int) -> bytes:
 
 
 def test_verification_waits_for_shards_that_recover(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after the start of a node, when shards are first nowhere, then read from its disk, then there."""
+    """As after the start of a node, when shards are first unassigned, then read from its disk, then available."""
     with recording() as (url, server):
         server.body = health(SHARDS - 1, 0)
         states = iter([health(SHARDS - 1, 1), health(SHARDS, 0)])

@@ -115,7 +115,7 @@ def test_settings_that_cannot_be_are_errors(tmp_path: Path, monkeypatch: pytest.
             IndexesError,
             r"rejected a request \(400: x: no\)",
         ),
-        (200, b"<html>", BackendUnavailableError, r"is no OpenSearch: an address begins with elastic\+ for"),
+        (200, b"<html>", BackendUnavailableError, r"is not OpenSearch: an address begins with elastic\+ for"),
     ],
 )
 def test_answers_become_our_errors(status: int, body: bytes, error: type[Exception], match: str) -> None:
@@ -162,7 +162,9 @@ def test_the_node_knows_its_manager(opensearch: str) -> None:
 
 
 def test_an_address_of_the_other_server_is_refused(opensearch: str) -> None:
-    with pytest.raises(BackendUnavailableError, match=r"is no Elasticsearch: .* opensearch\+ for OpenSearch"):
+    with pytest.raises(
+        BackendUnavailableError, match=r"is not Elasticsearch: .* opensearch\+ for OpenSearch"
+    ):
         open_remote(Address((opensearch,), "news"))
 
 

@@ -63,5 +63,5 @@ def test_a_restored_snapshot_is_the_index(elastic: str, tmp_path: Path) -> None:
 )
 def test_what_a_cluster_does_instead_is_said(command: tuple[str, ...], remedy: str) -> None:
     done = linker("index", command[0], "elastic+http://127.0.0.1:1/stories", *command[1:], check=1)
-    assert "is an index on Elasticsearch, which does not do" in done.stderr
+    assert "is an index on Elasticsearch, which does not support" in done.stderr
     assert remedy in done.stderr

@@ -1,4 +1,4 @@
-"""Backups: one generation, whole, while writers go on; restored from folders and archives, and nothing else."""
+"""Backups: one generation, whole, while writers continue; restored from folders and archives, and nothing else."""
 
 import errno
 import io

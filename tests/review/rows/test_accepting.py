@@ -62,7 +62,7 @@ def test_the_promise_of_a_calibration_bounds_what_nobody_has_read() -> None:
     rows = rows_of([0.99] * 40)
     found = offer(rows, matches, 0.95)
     assert (len(found.links), found.most, found.held) == (40, most_wrong(40, 0.95, 0.025), 400)
-    # Two rows read and found wrong are among the most wrong, so fewer are left.
+    # Two rows that were read and found wrong are part of the bound, so fewer can be left.
     read = offer(
         rows_of([0.99] * 40, said(0, "not"), said(1, "not", "", "row"), said(2, "relevant")), matches, 0.95
     )

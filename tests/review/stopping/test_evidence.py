@@ -42,7 +42,7 @@ def slow(history: History, total: int, fronts: Fronts | None = None) -> float:
 
     stakes = sum(SHARE * bet(kept) for kept in HEDGE)
     finds = [0, *(place for place, read in enumerate(history, start=1) if read[2] and read[3])]
-    for number in range(60):  # the bet on no find after this many finds waits until there are that many
+    for number in range(60):  # a bet after this many finds is only placed once they are there
         alive = number == len(finds) - 1
         waits = number >= len(finds)
         if alive or waits:

@@ -276,7 +276,7 @@ def test_controls_are_drawn_and_then_reached() -> None:
     reached = Read(True, "control", reached=True)
     tell(rule, [other, control] * 13 + [other])
     assert "(13 so far)" in rule.state.reason
-    rule.update(control)  # the 14th, and the target of .8 takes all 14 of them
+    rule.update(control)  # the 14th; for the target of .8, all 14 must be reached
     state = tell(rule, [HIT, MISS, reached] * 13)
     assert not state.estimated
     assert "13 of 14" in state.reason

@@ -25,7 +25,7 @@ def told(flags: Sequence[bool]) -> FindHistory:
 
 
 def from_scratch(flags: Sequence[bool], unread: int) -> list[float]:
-    """The three numbers of all, unrounded, by sums over the whole history."""
+    """The estimate and its bounds, unrounded, by sums over the whole history."""
     weights = (np.arange(1, len(flags) + 1) / len(flags)) ** POWER
     rate = (weights @ np.array(flags) + 0.5) / (weights.sum() + 1)
     found = sum(flags)

@@ -121,8 +121,8 @@ def test_another_file_of_the_same_name_is_read_from_its_beginning(
     other.write_text(line(1) + line(2), encoding="utf-8")
     other.replace(path)
     assert ids(iter(Arrivals(path, start=position))) == ["p1", "p2"]
-    assert "is another file than before" in caplog.text
-    assert "What came after line 1" in caplog.text
+    assert "has been replaced by another file" in caplog.text
+    assert "Lines after line 1 of" in caplog.text
 
 
 def append(path: Path, text: str) -> None:
@@ -213,7 +213,7 @@ def test_a_file_that_shrank_or_was_begun_again_is_another(
         assert path.stat().st_ino == position.inode
         caplog.clear()
         assert read(path, position)[0] == [f"p{n}" for n in content]
-        assert "is another file than before" in caplog.text
+        assert "has been replaced by another file" in caplog.text
 
 
 def test_a_file_that_was_copied_and_cut_is_read_to_the_end_of_its_copy(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_all_samples_together_spend_five_per_cent() -> None:
 
 @pytest.mark.parametrize("bias", [0.0, -0.05, -0.12])
 def test_a_promise_is_kept_however_wrong_the_probabilities_are(bias: float) -> None:
-    """In 400 corpora whose pairs are right less often than their probability says, by `bias`."""
+    """In 400 corpora, pairs are right less often than their probability says: the difference is `bias`."""
     rng, broken, certified = np.random.default_rng(7), 0, 0
     for trial in range(400):
         found = groups([8] * 40, rng.uniform(0.86, 1, 40).round(2).tolist())
@@ -108,7 +108,7 @@ def test_no_pairs_are_no_error() -> None:
 
 @pytest.mark.parametrize("bias", [0.5, 1.0, 3.0])
 def test_the_interval_of_the_recall_is_valid_however_wrong_the_probabilities_are(bias: float) -> None:
-    """In 400 corpora, whose pairs between groups are right `bias` times as often as their probability says."""
+    """In 400 corpora, pairs between groups are right `bias` times as often as their probability says."""
     rng, covered, widths = np.random.default_rng(5), 0, []
     for trial in range(400):
         stories = stories_of(rng)

@@ -85,7 +85,7 @@ def test_separate_corpora_are_grouped_as_if_alone(one: Problem, other: Problem) 
 
 
 def test_lists_that_were_too_short_do_not_split_a_large_group() -> None:
-    """60 documents of one story, each with P only for its next 5, all probable or all improbable."""
+    """60 documents of one story, each compared only with its next 5, all probable or all improbable."""
     pairs = np.array([(i, (i + d) % 60) for i in range(60) for d in range(1, 6)])
     pairs = np.sort(pairs, axis=1)
     probabilities = np.full(len(pairs), 0.9)

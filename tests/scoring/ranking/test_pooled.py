@@ -110,7 +110,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_too_few_links_take_it_and_say_so(few: Path) -> None:
     links = ("--queries", few / "queries.jsonl", "--qrels", few / "qrels")
     done = linker("rank", "train", few / "index", *links, "--out", few / "model", "--json")
-    assert "the ranker that comes with linker is taken" in done.stderr
+    assert "the ranker that comes with linker is used" in done.stderr
     figures = json.loads(done.stdout)
     assert figures["ranker"] == pooled.load().fingerprint and figures["queries"] == 40
     assert figures["mrr"] > 0

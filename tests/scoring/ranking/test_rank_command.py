@@ -151,7 +151,7 @@ def test_a_query_without_candidates_is_answered_without_a_warning(made: Path, mo
 def test_many_queries_tell_how_many_have_a_match(
     made: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nonsense gets no match if much of it is asked at once; the order and shares of P(link) stay."""
+    """Nonsense queries get no match if there are many at once; the order and shares of P(link) stay."""
     monkeypatch.setattr(searching, "BATCH", 16)
     engine, ranker = Engine(made / "index"), folder.load(model)
     random = np.random.default_rng(0)

@@ -151,7 +151,7 @@ def test_one_index_of_several_must_be_named(url: str) -> None:
 )
 def test_options_that_a_server_does_not_take_are_named(url: str, options: list[str]) -> None:
     done = linker("search", "plain", "banel", *options, "--server", url, check=2)
-    assert f"a server does not take {options[0]}" in done.stderr
+    assert f"a server does not accept {options[0]}" in done.stderr
 
 
 def test_a_token_file_needs_a_server(root: Path) -> None:

@@ -75,7 +75,7 @@ def messages() -> set[str | tuple[str, ...]]:
 
 
 def of_pairs(m: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    """Return a sentence of the stopping rules as a review of pairs words it; it names other units for reads."""
+    """Return a sentence of the stopping rules as shown in a review of pairs, which counts pairs, not texts."""
     if isinstance(m, str):
         return m if "%(origin)s" in m else renamed(m, PAIRS)
     return tuple(renamed(form, PAIRS) for form in m)

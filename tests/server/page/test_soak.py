@@ -176,7 +176,7 @@ def _patiently(
 
 
 def _stall(address: str, log: Log, ended: threading.Event) -> None:
-    """Keep half-sent requests open from another address; the server must still answer them: too slow."""
+    """Keep half-sent requests open from another address; the server must still answer that they are too slow."""
     host, port = urlsplit(address).hostname, urlsplit(address).port
     headers = (
         f"Host: {host}:{port}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 2000"

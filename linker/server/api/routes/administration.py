@@ -60,7 +60,7 @@ class IndexSettings(Model):
     tokenizer: TokenizerName = Field(
         "words", description="posts also reads addresses, @handles and #hashtags."
     )
-    stop_words: bool = Field(False, description="Drop stop words from documents, not from queries alone.")
+    stop_words: bool = Field(False, description="Drop stop words from documents, not only from queries.")
 
 
 EXAMPLES = examples(german={"language": "german"}, posts={"tokenizer": "posts"}, semantic={"encoder": "star"})
@@ -174,7 +174,7 @@ async def snapshot(name: AnyIndexPath, service: InService) -> Response:
     "/v1/indexes/{name}/snapshot",
     status_code=201,
     response_model=IndexDescription,
-    responses={201: answered({}, "The index is there.") | {"model": IndexDescription}, **problems(409)},
+    responses={201: answered({}, "The index exists.") | {"model": IndexDescription}, **problems(409)},
     summary="Restore a snapshot",
     dependencies=[require("admin")],
     openapi_extra={

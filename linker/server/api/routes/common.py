@@ -22,7 +22,7 @@ IndexName = Annotated[
     str | None,
     Field(
         max_length=255,
-        description="Name of the index; it may be left out where one is served.",
+        description="Name of the index; it may be left out if only one is served.",
         examples=["news"],
     ),
 ]
@@ -30,7 +30,7 @@ IndexQuery = Annotated[
     str | None,
     Query(
         max_length=255,
-        description="Name of the index; it may be left out where one is served.",
+        description="Name of the index; it may be left out if only one is served.",
         examples=["news"],
     ),
 ]
@@ -66,7 +66,7 @@ class ProblemDetails(BaseModel):
     title: str = Field(description="Name of the status.", examples=["Bad Request"])
     status: int = Field(examples=[400])
     detail: str = Field(
-        description="What is wrong, and how to mend it: the text that the command line prints."
+        description="What is wrong, and how to fix it: the text that the command line prints."
     )
     code: str = Field(description="Kind of the error, for programs.", examples=["bad-filter"])
     request_id: str = Field(description="Names the request in the server's log.")
@@ -81,13 +81,13 @@ DETAILS = {
     403: "The token lacks the scope, or a page of another site sent the request.",
     404: "There is no such index or document.",
     408: "The body came too slowly.",
-    409: "The document or index is there already, or the server cannot make or delete this index: `code` says which.",
+    409: "The document or index already exists, or the server cannot make or delete this index: `code` says which.",
     413: "The body is too large.",
     415: "The body has another content type than this route takes.",
     421: "The server does not answer to this host name.",
     422: "The request does not fit this description; `errors` names each field.",
     429: "Too many requests; Retry-After says when to ask again.",
-    500: "The fault is the server's; its log names it under the request id.",
+    500: "The fault is the server's; its log describes it under the request id.",
     501: "The server lacks an optional package.",
     503: "A retriever is unavailable, another process is writing, or too many requests wait; try again later.",
     504: "There was no answer in time.",

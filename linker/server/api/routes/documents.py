@@ -32,10 +32,12 @@ class DocumentBody(Model):
     """A document without its id."""
 
     text: str = Field(
-        "", description="What is searched; the title may stand in its place.", examples=["Heavy rain …"]
+        "", description="The text that is searched; a title alone is enough.", examples=["Heavy rain …"]
     )
     title: str = Field("", examples=["Floods in Valencia"])
-    metadata: Mapping = Field({}, description="What `where` can ask for.", examples=[{"lang": "en"}])
+    metadata: Mapping = Field(
+        {}, description="Metadata that `where` can filter by.", examples=[{"lang": "en"}]
+    )
 
 
 class StoredDocument(Model):
@@ -51,7 +53,7 @@ class PutResult(Model):
     """The outcome for a document."""
 
     id: str
-    created: bool = Field(description="False where it replaced a document.")
+    created: bool = Field(description="False if it replaced a document.")
     generation: int = Field(description="Number of a commit that has it.")
 
 
@@ -154,16 +156,18 @@ async def delete(id: DocumentId, served: InIndex) -> Response:
     },
     description="Take JSON lines as they come, and commit after "
     f"{BATCH_DOCUMENTS:,} documents or {BATCH_BYTES >> 20} MiB: memory holds one such batch, and "
-    " one line of at most 16 MiB. Lines that cannot be used are named in the answer "
-    f"and the others are taken; after {MOST_BAD:,} of them the rest is refused. An error has the member `report` with "
-    "what has become of the lines before it: what was committed stays.",
+    "one line of at most 16 MiB. Lines that cannot be used are listed in the answer, and the others are added; "
+    f"after {MOST_BAD:,} unusable ones the rest is refused. An error has the member `report`, which says what has "
+    "become of the lines before it: committed documents stay.",
 )
 async def bulk(
     request: Request,
     served: InIndex,
     replace: Annotated[
         bool,
-        Query(description="Whether a document replaces that of the same id; without, it goes to quarantine."),
+        Query(
+            description="Whether a document replaces the one with its id; otherwise it goes to quarantine."
+        ),
     ] = False,
 ) -> Response:
     """Add the documents of the body."""

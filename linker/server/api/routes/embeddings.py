@@ -41,7 +41,9 @@ class EmbeddingRequest(Model):
     encoding_format: Literal["float", "base64"] = Field(
         "float", description="Numbers, or base64 of their bytes (float32, little endian)."
     )
-    dimensions: int | None = Field(None, ge=1, description="The encoder's own dimension, if it is given.")
+    dimensions: int | None = Field(
+        None, ge=1, description="If it is given, it must be the encoder's own dimension."
+    )
     user: str | None = Field(None, max_length=1000, description="Ignored.")
 
     @field_validator("input", mode="before")

@@ -21,7 +21,7 @@ class IndexDescription(Model):
     documents: int
     generation: int = Field(description="Number of the last commit that is open.")
     mode: str = Field(description="How texts are searched unless a request says otherwise.")
-    encoder: str | None = Field(description="Name of the encoder; null where there is none.")
+    encoder: str | None = Field(description="Name of the encoder; null if there is none.")
     dimension: int | None = Field(description="Dimension of its vectors.")
     language: str
     backend: str = Field(description="Where BM25 runs: embedded, elastic or opensearch.")

@@ -22,9 +22,7 @@ class DocumentPage(Model):
     """Documents in the order in which they were added."""
 
     documents: list[StoredDocument]
-    next: str | None = Field(
-        description="What `after` is for the next page; null where this is the last one."
-    )
+    next: str | None = Field(description="Value of `after` for the next page; null on the last one.")
 
 
 class DeleteRequest(Model):
@@ -59,7 +57,8 @@ async def documents(
     after: Annotated[
         str,
         Query(
-            max_length=2000, description="Id of the document after which the page begins: `next` of the last."
+            max_length=2000,
+            description="Id of the document after which the page begins: `next` of the previous page.",
         ),
     ] = "",
     limit: Annotated[int, Query(ge=1, le=MOST_LISTED, description="How many documents to return.")] = 100,

@@ -39,7 +39,7 @@ class CohereRequest(Model):
     query: Query
     documents: list[Text | TextDocument] = Field(min_length=1, max_length=MOST_TEXTS)
     model: ModelName | None = None
-    top_n: int | None = Field(None, ge=1, description="How many results; without it, all.")
+    top_n: int | None = Field(None, ge=1, description="How many results; default: all.")
     return_documents: bool = Field(False, description="Whether results have the documents' texts.")
     max_tokens_per_doc: int | None = Field(None, ge=1, description="Ignored: the encoder cuts long texts.")
     max_chunks_per_doc: int | None = Field(None, ge=1, description="Ignored.")
@@ -96,7 +96,7 @@ ANSWER = {
     "/v1/rerank",
     response_model=CohereAnswer | list[TeiRank],
     responses={
-        200: answered(ANSWER, "The order; as a list of ranks where `texts` were sent."),
+        200: answered(ANSWER, "The order; as a list of ranks if `texts` were sent."),
         **problems(501),
     },
     summary="Order texts for a query (Cohere's and TEI's shapes)",

@@ -53,12 +53,12 @@ class SearchRequest(Model):
     mode: Mode | None = option(SearchOptions, "mode")
     where: Where | None = Field(
         None,
-        description="Only documents whose metadata fit: conditions as a string with one a line, a list, or a mapping.",
+        description="Only documents whose metadata match: conditions as lines of a string, a list, or a mapping.",
         examples=["lang=en|de", ["lang=en", "date>=2021-01-31"], {"lang": ["en", "de"], "likes": {">": 100}}],
     )
     rerank: bool | Literal["pooled"] = Field(
         True,
-        description="Whether the ranker stored in the index orders the documents; `pooled`: linker's own does.",
+        description="Whether the ranker stored in the index orders the documents; `pooled`: linker's own ranker does.",
     )
     phrases: bool = option(SearchOptions, "phrases")
     explain: bool = Field(
@@ -111,7 +111,7 @@ class Explanation(Model):
     """Why a document was found, if `explain` is set."""
 
     bm25: float | None = Field(
-        None, description="Its score by BM25; missing where it shares no term with the text."
+        None, description="Its score by BM25; missing if it shares no term with the text."
     )
     dense: float | None = Field(None, description="The cosine of its vector and the text's.")
     ranker: Contributions | None = Field(
@@ -125,7 +125,7 @@ class FoundDocument(Model):
     id: str
     score: float
     probability: float | None = Field(
-        None, description="P(link), where the index has a calibration or a ranker."
+        None, description="P(link), if the index has a calibration or a ranker."
     )
     title: str | None = None
     text: str | None = None
@@ -145,7 +145,7 @@ class SearchAnswer(Model):
 
     index: str
     mode: Mode = Field(description="How was searched.")
-    degraded: str = Field(description="Which retriever or directory was unavailable; empty where none was.")
+    degraded: str = Field(description="Which retriever or directory was unavailable; empty if none was.")
     reranked: bool
     ranker: str = Field(description="Fingerprint of the ranker that ordered the documents, if one did.")
     calibration: str = Field(description="Name of the calibration that probabilities come from.")

@@ -41,7 +41,7 @@ class KnownJudgement(Model):
 
     id: Id
     verdict: Verdict
-    seed: str = Field("", max_length=2000, description="Id of the seed; needed where each has its own links.")
+    seed: str = Field("", max_length=2000, description="Id of the seed; needed if each has its own links.")
 
 
 class FindRequest(Model):
@@ -63,7 +63,7 @@ class FindRequest(Model):
     where: list[Condition] = Field([], max_length=50, examples=[["lang=en", "date>=2021-01-31"]])
     target: float = Field(0.9, gt=0, le=1, description="Recall at which the stopping rule stops.")
     rule: str = Field("urn", max_length=100, description="Stopping rule.")
-    seed: int = Field(0, ge=0, le=2**31, description="Of everything that is drawn at random.")
+    seed: int = Field(0, ge=0, le=2**31, description="Random seed.")
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of a review. Raises InputError if they cannot be used together."""
@@ -124,7 +124,7 @@ class LinkRequest(Model):
     min_probability: float = option(LinkOptions, "min_probability")
     precision: float | None = option(
         LinkOptions, "precision", ge=None, le=None, gt=0, lt=1,
-        description="Link only where this share of the links is right, with 95 % confidence; needs 20 known links.",
+        description="Keep links while this share of them is right, with 95 % confidence; needs 20 known links.",
     )  # fmt: skip
     self_train: bool | None = option(LinkOptions, "self_train")
 

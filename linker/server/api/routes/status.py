@@ -32,7 +32,7 @@ async def health() -> Response:
 async def ready(service: InService) -> Response:
     """Answer 200 once every index is open and its encoder loaded, until the server ends; no token is needed."""
     if service.draining:
-        raise ProblemError(503, "draining: the server is ending", "draining", retry=1)
+        raise ProblemError(503, "draining: the server is shutting down", "draining", retry=1)
     if service.waiting_for:
         raise ProblemError(503, f"not ready: {service.waiting_for}", "not-ready", retry=1)
     return json({"status": "ready"})

@@ -1,7 +1,7 @@
 // Groups and their documents: j and k step through them, x chooses one, and a key for each change.
 const KEYS = { m: "key-m", s: "key-s", a: "key-a", v: "key-v", u: "key-u" };
 
-/** Stand at the next entry of the list, or the one before. */
+/** Move to the next entry of the list, or the previous one. */
 function step(forward) {
   const rows = [...document.querySelectorAll("[data-step]")];
   const at = rows.findIndex((row) => row.classList.contains("here"));

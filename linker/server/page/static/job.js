@@ -1,4 +1,4 @@
-// How far a job is, asked once a second; at its end the page is loaded again, and leads on.
+// Polls a job's progress once a second; when the job ends, the page is reloaded, and leads on to the next one.
 const bar = document.getElementById("job");
 const told = document.getElementById("told");
 let tenth = 0;
@@ -10,12 +10,12 @@ async function ask() {
     told.textContent = text;
     if (share === null) bar.removeAttribute("value");
     else bar.value = share;
-    if (Math.floor((share ?? 0) * 4) > tenth) { // a screen reader hears of every quarter
+    if (Math.floor((share ?? 0) * 4) > tenth) { // screen readers announce every quarter
       tenth = Math.floor(share * 4);
       document.getElementById("announce").textContent = text;
     }
   } catch {
-    // The server is away for a moment; the next question may reach it.
+    // The server is unavailable for a moment; the next request may reach it.
   }
   setTimeout(ask, 1000);
 }

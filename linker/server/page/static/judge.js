@@ -6,11 +6,11 @@ const drafts = () => ["note", "tags"].map(byId).filter(Boolean);
 const draftOf = (field) => `linker-${field.id}-${byId("verdict").dataset.document}`;
 let openSeed = ""; // the seed that the reviewer has unfolded stays so, document after document
 
-/** Make a fresh page ready: it came from the server as everybody gets it. */
+/** Prepare a new page, which the server sends to everybody in the same form. */
 function prepare() {
   if (byId("help")) byId("help").hidden = false;
   if (byId("keys-on")) byId("keys-on").checked = keysOn();
-  const sought = document.querySelector(".find [name=seed]"); // a search beside a pair judges for its seed
+  const sought = document.querySelector(".find [name=seed]"); // a search next to a pair judges for its seed
   if (sought && byId("verdict")) sought.value = byId("verdict").elements.seed.value;
   for (const field of drafts()) field.value ||= sessionStorage.getItem(draftOf(field)) ?? "";
   if (drafts().some((field) => field.value)) document.querySelector(".notes").open = true;

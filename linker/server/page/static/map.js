@@ -90,7 +90,7 @@ async function show(point) {
   shown = point;
   redraw();
   const mine = ++asked;
-  await new Promise((done) => setTimeout(done, 60)); // a passing pointer asks for nothing
+  await new Promise((done) => setTimeout(done, 60)); // a pointer that merely passes requests nothing
   if (mine !== asked) return;
   const answer = await fetch(`${canvas.dataset.text}?id=${encodeURIComponent(ids[point])}`);
   const { title, text } = await answer.json();

@@ -6,7 +6,7 @@ function announce(text) {
   document.getElementById("announce").textContent = text;
 }
 
-/** Fetch a page, put its <main> here, and tell whoever listens ("linker:swapped" on document). Network errors are shown. */
+/** Fetch a page, put its <main> here, and notify listeners ("linker:swapped" on document). Network errors are shown. */
 async function swap(url, options = {}) {
   const main = document.getElementById("main");
   main.setAttribute("aria-busy", "true");
@@ -47,7 +47,7 @@ document.addEventListener("submit", async (event) => {
   if (done && form.dataset.swap === "top") window.scrollTo(0, 0);
 });
 
-// A menu closes by Escape, or when one goes on elsewhere.
+// A menu closes on Escape, or when the focus moves elsewhere.
 const menu = document.querySelector(".account");
 document.addEventListener("click", (event) => {
   if (menu?.open && !menu.contains(event.target)) menu.open = false;
@@ -58,7 +58,7 @@ menu?.addEventListener("keydown", (event) => {
   menu.querySelector("summary").focus();
 });
 
-// "/" leads to the search of the header, and Escape back; times stand in the reader's own zone.
+// "/" moves the focus to the search in the header, and Escape back; times are shown in the reader's time zone.
 document.addEventListener("keydown", (event) => {
   const find = document.getElementById("find");
   if (event.key === "Escape" && event.target === find) document.getElementById("main").focus();

@@ -2,7 +2,7 @@
 const KEYS = { y: "key-y", n: "key-n", 0: "key-0", s: "key-s" };
 
 function prepare() {
-  const here = document.querySelector(".rows .here"); // the list alone is moved, never the page
+  const here = document.querySelector(".rows .here"); // only the list scrolls, never the page
   if (here) here.parentElement.scrollTop = here.offsetTop - here.parentElement.offsetTop - here.parentElement.clientHeight / 3;
 }
 document.addEventListener("linker:swapped", prepare);

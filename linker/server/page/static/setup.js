@@ -1,4 +1,5 @@
-// The set-up: what is changed about a file is read again at once; the button for it is for readers without scripts.
+// The set-up: after any change of its settings, a file is read again; the button for this is for readers without
+// scripts.
 const hide = () => document.querySelectorAll(".again").forEach((p) => (p.hidden = true));
 
 document.addEventListener("change", (event) => {
@@ -6,7 +7,7 @@ document.addEventListener("change", (event) => {
   if (form?.id !== "setup" || !event.target.closest(".file")) return;
   const again = event.target.closest(".file").querySelector("[name=again]");
   if (!again || !form.reportValidity()) return;
-  form.dataset.swap = ""; // page.js puts the answer in place of this page; a start goes on to another page
+  form.dataset.swap = ""; // page.js replaces this page with the answer; starting leads to another page
   form.requestSubmit(again);
   delete form.dataset.swap;
 });
