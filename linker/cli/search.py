@@ -127,7 +127,6 @@ def search(
         show(on_server(at, directory, options, rerank, least), text, records, run, as_json, whole)
         return
     from linker.engine.engine import Engine
-    from linker.engine.evidence import quoting
     from linker.scoring.reranking import load_reranker
 
     engine = Engine.open(
@@ -147,7 +146,7 @@ def search(
         answer = engine.search(texts, vectors=None if vectors is None else vectors[0], **values(options))
         return cut(engine, answer, least)
 
-    show(ask, text, records, run, as_json, whole, quoting(engine.collection, text or ""))
+    show(ask, text, records, run, as_json, whole)
 
 
 def _check(given: list[str], queries: Path | None, vectors: Path | None, ids: Path | None) -> None:

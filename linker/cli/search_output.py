@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from linker.corpora import Columns
     from linker.evaluation.formats import RunFormat
 
-Quote = Callable[[str], Mapping[str, str | int | None]]
 Record = tuple[str, str | None]  # a query's id and its text; vectors may have none
 
 
@@ -29,18 +28,15 @@ def show(
     run: tuple[str, Path | None, RunFormat | None],
     as_json: bool,
     whole: bool,
-    quote: Quote = lambda _: {},
 ) -> None:
     """Search for one text and print its documents, or for records and write their run: name, file and format.
-
-    JSON has what `quote` returns for the text of a document.
 
     Raises BackendUnavailableError if the answer must be `whole` but is degraded, as a server's can be.
     """
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8
         answer = _checked(ask([text]), whole)
-        _print_hits(text, answer, quote if as_json else None)
+        _print_hits(text, answer, as_json)
     elif records is not None:
         answer = _checked(ask([text for _, text in records if text is not None]), whole)
         _write_run([id_ for id_, _ in records], answer, run, as_json)
@@ -112,16 +108,15 @@ def _no_match(hits: Hits) -> dict[str, float]:
     return {} if hits.no_match is None else {"no_match": hits.no_match}
 
 
-def _print_hits(text: str, answer: Answer, quote: Quote | None) -> None:
-    """Print documents for a reader or, with `quote`, as JSON."""
+def _print_hits(text: str, answer: Answer, as_json: bool) -> None:
     (hits,) = answer.hits
     results = [(hit.document, hit.score) for hit in hits if hit.document]
     said = _said(hits)
-    if quote:
+    if as_json:
         listed = [
             {"id": d.id, "score": score}
             | ({"probability": p} if answer.calibration else {})
-            | {"title": d.title, "text": d.text, **quote(d.text), "metadata": d.metadata}
+            | {"title": d.title, "text": d.text, "metadata": d.metadata}
             for (d, score), p in zip(results, said, strict=True)
         ]
         print_json({"query": text, **_how(answer), **_no_match(hits), "hits": listed})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -152,12 +152,6 @@ def quoted(text: str, passage: Span | None) -> dict[str, str | int | None]:
     if passage is None:
         return {"passage": None, "offset": None}
     return {"passage": text[slice(*passage)], "offset": passage[0]}
-
-
-def quoting(collection: AnyCollection, query: str) -> Callable[[str], dict[str, str | int | None]]:
-    """Return a function that quotes the passage of a text that a query is about."""
-    terms = query_terms(collection, query)
-    return lambda text: quoted(text, evidence(collection, terms, text).passage)
 
 
 def sentences(text: str) -> Iterator[Span]:
