@@ -329,7 +329,7 @@ def test_settings_survive_json() -> None:
         ({"weights": 0.5}, "must be a list"),
         ({"k": -1}, "integer"),
         ({"k": 1.5}, "integer"),
-        ({"alpha": 1}, "no more"),
+        ({"alpha": 1}, "nothing else"),
     ],
 )
 def test_bad_settings_are_refused(change: dict[str, object], message: str) -> None:
