@@ -27,12 +27,14 @@ class Audit:
         self.order_evidence = Bets(alpha, target, by_order=True)
         self.total_by_order: int | None = None  # as `total`, by the order
         self.front, self.anywhere = [0, 0], [0, 0]  # audited documents, and how many were relevant
+        self._front_before = 0  # audited documents from the front before the last audit
         self.count = 0  # audits begun
         self.drawn = 0  # documents in the last one
         self.passed = not size  # whether the last finished audit had no find
         self.total: int | None = None  # upper bound on relevant documents, read and unread
         self.ended = 0  # documents of all audits up to the last finished one
-        self.result = (0, 0)  # documents in the last finished audit, and how many were relevant
+        # Documents in the last finished audit, how many were relevant, and how many came from the front.
+        self.result = (0, 0, 0)
         self._open = False
         self._taken = 0  # documents of all audits
         self._hits = 0
@@ -44,6 +46,7 @@ class Audit:
         if read.phase in AUDITED and not self._open:
             self._open, self.count = True, self.count + 1
             self.drawn = self._hits = 0
+            self._front_before = self.front[0]
             self.order_evidence.begin_audit()
         if read.phase in RANDOM:
             for evidence in (self.evidence, self.order_evidence):
@@ -70,7 +73,7 @@ class Audit:
     def close(self, *, passed: bool) -> None:
         """End the open audit; `passed`: nothing is left to do."""
         self._open, self.passed, self.ended = False, passed, self._taken
-        self.result = self.drawn, self._hits
+        self.result = self.drawn, self._hits, self.front[0] - self._front_before
 
     @property
     def from_front(self) -> bool:

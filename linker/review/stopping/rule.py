@@ -185,11 +185,13 @@ class Rule(ABC, Generic[O_co]):
     def _bounds(self, certified: float | None, left: int | None) -> Iterator[Sentence]:
         """Yield the bounds that the random reads certify."""
         if self.audit.passed and self.audit.count:
-            drawn, hits = self.audit.result
+            drawn, hits, front = self.audit.result
             yield say(
                 "The audit is complete: %(found)s relevant among %(drawn)s drawn at random from the unread.",
                 found=hits, drawn=drawn,
             )  # fmt: skip
+            if front:
+                yield from_the_front(front)
         if certified is not None:
             yield say(
                 "Certified by random reads: recall is at least %(recall)s.",
@@ -255,6 +257,14 @@ def most_left_sentence(left: int, alpha: float) -> Sentence:
         "With %(confidence)s confidence, at most %(left)s relevant ones are left unread, if all verdicts are right.",
         confidence=1 - alpha, left=left,
     )  # fmt: skip
+
+
+def from_the_front(count: int) -> Sentence:
+    """Return how many of the audited documents came from the front."""
+    return say(
+        "%(front)s of them were drawn at random from the first twentieth of the unread in this order.",
+        front=count,
+    )
 
 
 def number(value: float) -> Decimal:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from linker.review.interface import Progress
-from linker.review.stopping.rule import LEAST_FOUND, most_left_sentence
+from linker.review.stopping.rule import LEAST_FOUND, from_the_front, most_left_sentence
 from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
 
@@ -36,12 +36,7 @@ def method_note(
     """
     sentences = [reading or _reading(progress, audited, source).about(what)]
     if progress.front:
-        sentences.append(
-            say(
-                "%(front)s of them were drawn at random from the first twentieth of the unread in this order.",
-                front=progress.front,
-            )
-        )
+        sentences.append(from_the_front(progress.front))
     if progress.prior:
         imported = say_many(
             "%(num)s of them had been judged before and was imported.",
