@@ -262,7 +262,7 @@ def most_left_sentence(left: int, alpha: float) -> Sentence:
 def from_the_front(count: int) -> Sentence:
     """Return how many of the audited documents came from the front."""
     return say(
-        "%(front)s of them were drawn at random from the first twentieth of the unread in this order.",
+        "%(front)s of those drawn at random came from the first twentieth of the unread in this order.",
         front=count,
     )
 

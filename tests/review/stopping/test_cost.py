@@ -88,7 +88,7 @@ def test_an_audit_of_the_price_by_the_order_certifies_the_target_by_the_order() 
             100 + size, 100, 0, 0, 11_100, [], audited.state, "queue", "", audited=size, front=front
         )
         note = method_note(whole, 0.8, whole.audited)
-        assert f"{front} of them were drawn at random from the first twentieth" in note.text
+        assert f"{front} of those drawn at random came from the first twentieth" in note.text
         assert "By the order of reading, the share missed is at most 2" in note.text
         assert any("without its “if”" in caution for caution in note.cautions)
 
