@@ -127,7 +127,7 @@ def prices(moment: Moment) -> dict[str, int]:
 
 
 def silent(moment: Moment, price: int, front: int, draws: int, chance: np.random.Generator) -> Flags:
-    """Return for each of so many audits whether it finds nothing: `front` of `price` documents are from the front."""
+    """Return, for each audit, whether it finds nothing: `front` of `price` documents are from the front."""
     ahead = front_of(len(moment.unread))
     inside = int(moment.unread[:ahead].sum())
     anywhere = chance.hypergeometric(moment.left, len(moment.unread) - moment.left, price - front, draws)

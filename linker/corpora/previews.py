@@ -196,15 +196,17 @@ def _of_references(path: Path, rows: int) -> Preview:
 
 def describe(path: Path, columns: Columns) -> str:
     """Return what was guessed about a table, for a note: the format of CSV or TSV, unless plain, and the columns."""
-    kind, found = _kind_of(path), list[str]()
+    kind, found, known = _kind_of(path), list[str](), columns
     if kind in ("csv", "tsv"):
-        encoding = columns.encoding or guess_encoding(path)
+        encoding = columns.encoding or guess_encoding(path)  # reads the whole file
         found += [] if columns.encoding or encoding == "utf-8" else [f"encoding {encoding}"]
+        known = replace(known, encoding=encoding)
     if kind == "csv":
         delimiter = columns.delimiter or guess_delimiter(head(path, encoding), columns.header_row)
         if not columns.delimiter and delimiter != ",":
             found.append(f"columns separated by {DELIMITERS.get(delimiter, repr(delimiter))}")
-    named = in_header(path, columns)
+        known = replace(known, delimiter=delimiter)
+    named = in_header(path, known)
     pairs = ((role, getattr(named, role)) for role in ("id", "title", "text"))
     found += [f"{role} from {name!r}" for role, name in pairs if name != getattr(columns, role)]
     return f"{path}: {', '.join(found)}" if found else ""
