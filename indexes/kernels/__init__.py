@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["KERNELS", "call", "load", "pointers", "status"]
+__all__ = ["KERNELS", "call", "load", "status"]
 
 SWITCH = "LINKER_NATIVE"  # 0 turns all kernels off
 NEEDS = "AVX-512 VNNI"  # for the scan
@@ -40,18 +40,22 @@ KERNELS = {
         {"encode": ctypes.c_double, "scan": ctypes.c_int64},
         f"8-bit codes by {NEEDS}",
     ),
-    "postings": Kernel(7, "numpy is used instead", {"number": ctypes.c_int64}),
+    "postings": Kernel(8, "numpy is used instead", {"number": ctypes.c_int64}),
     "features": Kernel(2, "Python is used instead, far slower"),
-    "linear": Kernel(1, "numpy is used instead"),
+    "linear": Kernel(2, "numpy is used instead"),
     "products": Kernel(1, "scipy is used instead"),
     "sampling": Kernel(1, "numpy is used instead, far slower"),
 }
 
 
 @functools.cache
-def load(name: str) -> Any:
-    """Return the library of one of `KERNELS`, or None if it cannot be used; `status` says why."""
-    return _load(name)[0]
+def load(name: str, brief: bool = False) -> Any:
+    """Return the library of one of `KERNELS`, or None if it cannot be used; `status` says why.
+
+    Its functions run without the GIL, or if they are `brief`, with it: a thread that releases it for microseconds waits
+    for its return until another thread's turn is over.
+    """
+    return _load(name, ctypes.PyDLL if brief else ctypes.CDLL)[0]
 
 
 def status(name: str) -> str:
@@ -59,7 +63,7 @@ def status(name: str) -> str:
     return _load(name)[1]
 
 
-def _load(name: str) -> tuple[Any, str]:
+def _load(name: str, loader: type[ctypes.CDLL] = ctypes.CDLL) -> tuple[Any, str]:
     kernel = KERNELS[name]
     if os.environ.get(SWITCH) == "0":
         return None, f"off ({SWITCH}=0): {kernel.instead}"
@@ -68,7 +72,7 @@ def _load(name: str) -> tuple[Any, str]:
     if path is None:
         return None, f"not built (no C compiler at installation?): {kernel.instead}"
     try:
-        library = ctypes.CDLL(str(path))
+        library = loader(str(path))
         if library.version() != kernel.version:
             return None, f"{path.name} was built from another version: install again; {kernel.instead}"
         if name == "scan" and not library.supported():
@@ -84,13 +88,8 @@ _Place = ctypes.c_char * 0  # is passed as a pointer
 
 
 def call(function: Any, *arguments: Any) -> Any:
-    """Call a compiled function without the GIL: arrays become pointers, None a null pointer, integers int64."""
+    """Call a compiled function: arrays become pointers, None a null pointer, integers int64."""
     return function(*map(_argument, arguments))
-
-
-def pointers(*arguments: Any) -> list[Any]:
-    """Return the arguments as `call` converts them, for repeated calls; the caller must keep the arrays alive."""
-    return list(map(_argument, arguments))
 
 
 def _argument(value: Any) -> Any:

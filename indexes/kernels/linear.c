@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#define VERSION 1  /* of the functions' arguments, which __init__.py checks */
+#define VERSION 2  /* of the functions' arguments, which __init__.py checks */
 #define TABLED 8   /* the factors of smaller counts are in the table, as in postings.c */
 
 int64_t version(void) { return VERSION; }
@@ -13,10 +13,9 @@ int64_t version(void) { return VERSION; }
    rows, counts: of all postings; lengths: one code per row, below `codes`; norm [codes] and factor [TABLED][codes]: by
    length; begin, end: the places of each term's postings; sums [documents]: by row. Rows beyond `documents`, which only
    a damaged file has, are left out. */
-void add(const uint32_t *rows, const uint16_t *counts, const uint16_t *lengths, int64_t documents, int64_t first,
+void add(const uint32_t *rows, const uint16_t *counts, const uint16_t *lengths, int64_t documents,
          const float *norm, const float *factor, int64_t codes, int64_t terms, const int64_t *begin, const int64_t *end,
          const float *weight, int64_t squared, float *sums) {
-    (void)first;
     for (int64_t t = 0; t < terms; t++) {
         const float w = weight[t];
         for (int64_t p = begin[t]; p < end[t]; p++) {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 7    /* of the functions' arguments, which __init__.py checks */
+#define VERSION 8    /* of the functions' arguments, which __init__.py checks */
 #define BLOCK 4096   /* rows whose sums are held at a time: they fit the L1 cache */
 #define TABLED 8     /* the factors of smaller counts are in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -16,6 +16,18 @@
 #endif
 
 int64_t version(void) { return VERSION; }
+
+/* A segment, as Python writes it, eight bytes per entry: the hashes of its `count` terms, ascending, and where the
+   postings of each one start; the rows and counts of all postings; a code per row for its length, padded to whole
+   blocks; the number of rows and of the first one. */
+typedef struct {
+    const uint64_t *terms;
+    const int64_t *starts;
+    int64_t count;
+    const uint32_t *rows;
+    const uint16_t *counts, *lengths;
+    int64_t documents, first;
+} Segment;
 
 /* Put a key at a place of a heap of k keys, the least of which is the root, or below it, where it belongs. */
 static void sink(uint64_t *heap, int64_t k, int64_t at, uint64_t key) {
@@ -59,15 +71,12 @@ BEST_OF static void collect(const int64_t *sums, int64_t rows, int64_t first, co
     }
 }
 
-/* For each query, add up the factors of its terms by row, and keep the k best rows in its heap.
-
-   rows, counts: of all postings; lengths: one code per row, below `codes`, padded to whole blocks; first: the segment's
-   first row; allowed: one byte per row of the segment, or NULL; norm [codes] and factor [TABLED][codes]: by length. Query q has the
-   terms first_term[q] to first_term[q + 1] - 1, each with a weight; places [3][width]: where a term's postings begin
-   and end, and working space for how far they have been read. */
-void search(const uint32_t *rows, const uint16_t *counts, const uint16_t *lengths, int64_t documents, int64_t first,
-            const float *norm, const float *factor, int64_t codes, const uint8_t *allowed, int64_t queries, const int64_t *first_term,
-            int64_t *places, int64_t width, const float *weight, int64_t k, uint64_t *heap) {
+/* For each query, add up the factors of its terms by row of one segment, and keep the k best rows in its heap. */
+static void search_one(const Segment *segment, const float *norm, const float *factor, int64_t codes, const uint8_t *allowed,
+                       int64_t queries, const int64_t *first_term, int64_t *places, int64_t width, const float *weight,
+                       int64_t k, uint64_t *heap) {
+    const uint32_t *rows = segment->rows;
+    const int64_t documents = segment->documents;
     int64_t sums[BLOCK];
     for (int64_t q = 0; q < queries; q++, heap += k) {
         const int64_t terms = first_term[q + 1] - first_term[q];
@@ -80,42 +89,53 @@ void search(const uint32_t *rows, const uint16_t *counts, const uint16_t *length
                 if (at[t] < end[t] && rows[at[t]] < next) next = rows[at[t]];
             if (next >= documents) break;
             const int64_t base = next / BLOCK * BLOCK, limit = base + BLOCK;
-            const uint16_t *length = lengths + base;
+            const uint16_t *length = segment->lengths + base;
             memset(sums, 0, sizeof sums);
             for (int64_t t = 0; t < terms; t++) {
                 const float w = weight[first_term[q] + t];
                 int64_t p = at[t];
                 for (; p < end[t] && rows[p] < limit; p++) {
                     const uint32_t row = rows[p] & (BLOCK - 1); /* stays inside sums even if the file is damaged */
-                    const uint16_t n = counts[p];
+                    const uint16_t n = segment->counts[p];
                     const float f = n < TABLED ? factor[n * codes + length[row]] : n / (n + norm[length[row]]);
                     sums[row] += (int64_t)(w * f) + 1;
                 }
                 at[t] = p;
             }
-            collect(sums, documents - base < BLOCK ? documents - base : BLOCK, first + base,
+            collect(sums, documents - base < BLOCK ? documents - base : BLOCK, segment->first + base,
                     allowed ? allowed + base : 0, k, heap);
         }
     }
 }
 
-/* Write where the postings of each of n terms begin and end (equal if it has none) to places [3][n], given the hashes
-   of the segment's `count` terms, ascending, and where each one's postings start. */
-void find(const uint64_t *terms, const int64_t *starts, int64_t count, const uint64_t *hashes, int64_t n,
-          int64_t *places) {
-    for (int64_t t = 0; t < n; t++) {
-        int64_t low = 0, high = count;
-        while (low < high) {
-            const int64_t middle = low + (high - low) / 2;
-            if (terms[middle] < hashes[t])
-                low = middle + 1;
-            else
-                high = middle;
+/* Do so for each of n segments. norm [codes] and factor [TABLED][codes]: by the code of a length; allowed: one byte per
+   row of all, or NULL. Query q has the terms first_term[q] to first_term[q + 1] - 1, each with a weight; places [n][3][width]:
+   where a term's postings in a segment begin and end, and working space for how far they have been read. */
+void search(int64_t n, const Segment *segments, const float *norm, const float *factor, int64_t codes,
+            const uint8_t *allowed, int64_t queries, const int64_t *first_term, int64_t *places, int64_t width,
+            const float *weight, int64_t k, uint64_t *heap) {
+    for (int64_t s = 0; s < n; s++, places += 3 * width)
+        search_one(segments + s, norm, factor, codes, allowed ? allowed + segments[s].first : 0, queries, first_term, places,
+                   width, weight, k, heap);
+}
+
+/* Write where the postings of each of `width` hashes' terms begin and end (equal if it has none) in each of n segments, to
+   places [n][3][width]. */
+void find(int64_t n, const Segment *segments, const uint64_t *hashes, int64_t width, int64_t *places) {
+    for (const Segment *segment = segments; segment < segments + n; segment++, places += 3 * width)
+        for (int64_t t = 0; t < width; t++) {
+            int64_t low = 0, high = segment->count;
+            while (low < high) {
+                const int64_t middle = low + (high - low) / 2;
+                if (segment->terms[middle] < hashes[t])
+                    low = middle + 1;
+                else
+                    high = middle;
+            }
+            const int there = low < segment->count && segment->terms[low] == hashes[t];
+            places[t] = there ? segment->starts[low] : 0;
+            places[width + t] = there ? segment->starts[low + 1] : 0;
         }
-        const int there = low < count && terms[low] == hashes[t];
-        places[t] = there ? starts[low] : 0;
-        places[n + t] = there ? starts[low + 1] : 0;
-    }
 }
 
 /* Copy the postings of each of n terms of a segment, with rows shifted, to where the merged segment has room for the

@@ -74,22 +74,22 @@ class ShardedScorer(Bm25Scorer):
         """`shards`: the segments of each shard, whose rows are concatenated."""
         super().__init__([segment for segments in shards for segment in segments])
         ends = np.cumsum([0, *map(len, shards)]).tolist()
-        self._groups = [range(a, b) for a, b in itertools.pairwise(ends) if b > a]
+        self._groups = [slice(a, b) for a, b in itertools.pairwise(ends) if b > a]
         self._lanes = lanes
 
-    def _offer_all(
+    def _offer(
         self,
-        numbers: Iterable[int],
+        part: slice,
         tables: ScoringTables,
         first: AnyArray,
-        places: Sequence[AnyArray],
+        places: AnyArray,
         weights: AnyArray,
         allowed: Mask | None,
         keys: AnyArray,
     ) -> None:
-        def ask(group: range) -> AnyArray:
+        def ask(group: slice) -> AnyArray:
             own = np.zeros_like(keys)
-            super(ShardedScorer, self)._offer_all(group, tables, first, places, weights, allowed, own)
+            super(ShardedScorer, self)._offer(group, tables, first, places, weights, allowed, own)
             return own
 
         # A key encodes the score and the row, so the greatest keys are the best overall, ties in row order.

@@ -70,7 +70,7 @@ class FieldScorer(Scorer):
         if len(active) == 1 and active[0].weight == 1:
             return scorers[0]._best(queries, k, allowed, common(parameters, active[0]))
         first, hashes = joined(queries)
-        places = [[find(segment, hashes) for segment in scorer.segments] for scorer in scorers]
+        places = [find(scorer.segments, hashes) for scorer in scorers]
         frequency = self._frequency(tuple(field.name for field in active), hashes, scorers, places)
         weights, scales = weigh(queries, frequency, self._documents, parameters)
         factors = [
@@ -99,7 +99,7 @@ class FieldScorer(Scorer):
         names: tuple[str, ...],
         hashes: AnyArray,
         scorers: Sequence[Bm25Scorer],
-        places: Sequence[Sequence[AnyArray]],
+        places: Sequence[AnyArray],
     ) -> AnyArray:
         """Return how many rows have each term in any of the fields, int64 [terms]; counts are kept."""
         known = self._frequencies.setdefault(names, {})
@@ -164,9 +164,7 @@ def common(parameters: Bm25Parameters, field: Field) -> Bm25Parameters:
     return Bm25Parameters(parameters.k1, b_of(parameters, field), parameters.k3)
 
 
-def _ranges(
-    scorers: Sequence[Bm25Scorer], places: Sequence[Sequence[AnyArray]], documents: int
-) -> Iterator[_Range]:
+def _ranges(scorers: Sequence[Bm25Scorer], places: Sequence[AnyArray], documents: int) -> Iterator[_Range]:
     """Yield the longest ranges of rows without a segment boundary inside."""
     firsts = [np.array([s.first for s in scorer.segments], dtype=np.int64) for scorer in scorers]
     edges = [*distinct(np.concatenate(firsts)).tolist(), documents]

@@ -112,13 +112,13 @@ class LinearText:
         return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
     @staticmethod
-    def _places(field: _Field, hashes: AnyArray) -> list[AnyArray]:
+    def _places(field: _Field, hashes: AnyArray) -> AnyArray:
         """Return the position of each term's postings in each of a field's segments; see `find`."""
-        return [find(segment, hashes) for segment in field.scorer.segments]
+        return find(field.scorer.segments, hashes)
 
-    def _weights(self, field: _Field, places: Sequence[AnyArray]) -> AnyArray:
+    def _weights(self, field: _Field, places: AnyArray) -> AnyArray:
         """Return the weight of each of a field's terms, float64 [n]; 0 if no row has the term."""
-        frequency: AnyArray = np.sum([end - begin for begin, end, _ in places], axis=0)
+        frequency: AnyArray = (places[:, 1] - places[:, 0]).sum(axis=0)
         idf = lucene_idf(frequency, self.rows)
         weights: AnyArray = field.weight * (field.parameters.k1 + 1) * idf * (frequency > 0)
         return weights
@@ -138,19 +138,13 @@ class LinearText:
         segment, tables = field.scorer.segments[number], field.scorer.tables(field.parameters)
         here = sums[segment.first : segment.first + segment.documents]
         begin, end = (np.ascontiguousarray(place, dtype=np.int64) for place in places)
+        codes = field.scorer.codes[number]
         if self._library is not None:
             kernels.call(
-                self._library.add,
-                *tables.pointers[number],
-                len(weights),
-                begin,
-                end,
-                weights,
-                int(squared),
-                here,
-            )
+                self._library.add, segment.rows, segment.counts, codes, segment.documents, tables.norms, tables.factors,
+                len(tables.norms), len(weights), begin, end, weights, int(squared), here,
+            )  # fmt: skip
             return
-        codes = field.scorer.codes[number]
         for low, high, weight in zip(begin.tolist(), end.tolist(), weights, strict=True):
             rows, counts = segment.rows[low:high], segment.counts[low:high].astype(np.float32)
             value = weight * (counts / (counts + tables.norms[codes[rows]]))

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,6 +30,7 @@ MAGIC = b"postngs2"
 MOST_COUNT = 65_535
 MOST_TOKENS = 1 << 48  # maximum tokens of a segment whose counts were capped
 CHUNK = 1 << 22  # postings copied at a time by a merge
+BRIEF = 1 << 12  # lookups, or keys, up to which a compiled function keeps the GIL: tens of microseconds
 # The lengths that codes represent.
 LENGTHS = np.concatenate(
     (np.arange(1 << 15), np.concatenate([np.arange(1024, 2048, dtype=np.int64) << e for e in range(5, 37)]))
@@ -62,9 +62,14 @@ class PostingsSegment:
         return len(self.rows)
 
     @functools.cached_property
-    def pointers(self) -> list[Any]:
-        """Terms, starts and the number of terms, as compiled loops take them."""
-        return kernels.pointers(self.terms, self.starts, len(self.terms))
+    def layout(self) -> AnyArray:
+        """Its arrays' addresses and sizes, as postings.c takes them (Segment), int64 [8]."""
+        terms, starts, rows, counts, lengths = (
+            array.__array_interface__["data"][0]
+            for array in (self.terms, self.starts, self.rows, self.counts, self.lengths)
+        )
+        entries = (terms, starts, len(self.terms), rows, counts, lengths, self.documents, self.first)
+        return np.array(entries, dtype=np.int64)
 
 
 def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArray) -> PostingsSegment:
@@ -241,13 +246,19 @@ def read_folder(folder: Path, known: Mapping[str, PostingsSegment] | None = None
     return segment_files.read_folder(folder, NAME, read, "the postings of row {row}", known)
 
 
-def find(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
-    """Return int64 [3, terms]: where each term's postings begin and end (equal if it has none), and working space."""
-    library = kernels.load("postings")
-    if library is None:
-        return _find_by_numpy(segment, hashes)
-    places = np.zeros((3, len(hashes)), dtype=np.int64)
-    kernels.call(library.find, *segment.pointers, hashes, len(hashes), places)
+def find(segments: Sequence[PostingsSegment], hashes: AnyArray, layouts: AnyArray | None = None) -> AnyArray:
+    """Return where each term's postings begin and end (equal if it has none), and working space, int64 [n, 3, terms].
+
+    `layouts` int64 [n, 8]: those of the n segments, if they are known.
+    """
+    library = kernels.load("postings", len(segments) * len(hashes) <= BRIEF)
+    places = np.zeros((len(segments), 3, len(hashes)), dtype=np.int64)
+    if library is None or not len(segments):
+        for number, segment in enumerate(segments):
+            places[number] = _find_by_numpy(segment, hashes)
+        return places
+    laid = np.stack([segment.layout for segment in segments]) if layouts is None else layouts
+    kernels.call(library.find, len(segments), laid, hashes, len(hashes), places)
     return places
 
 

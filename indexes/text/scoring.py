@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import abc
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from indexes.arrays import padding
 from indexes.dtypes import AnyArray, Float64Array
 from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
 from indexes.text.parameters import Bm25Parameters
-from indexes.text.postings import LENGTHS, PostingsSegment, check_lengths, find
+from indexes.text.postings import BRIEF, LENGTHS, PostingsSegment, check_lengths, find
 
 TABLED = 8  # factors of smaller counts are in a table; as in postings.c
 ONE = float(1 << 52)  # upper bound of the sum of a query's weights
@@ -40,7 +40,6 @@ class ScoringTables(NamedTuple):
 
     norms: AnyArray
     factors: AnyArray
-    pointers: list[list[Any]]  # the arguments of the compiled loop, by segment
 
 
 class Scorer(abc.ABC):
@@ -98,6 +97,8 @@ class Bm25Scorer(Scorer):
             )
         # A copy, so that no change to a mapped file can lead out of bounds of the tables.
         self._codes = [np.array(s.lengths, dtype=np.uint16) for s in segments]
+        self._layouts = np.array([s.layout for s in segments], dtype=np.int64).reshape(-1, 8)
+        self._layouts[:, 5] = [codes.__array_interface__["data"][0] for codes in self._codes]
         most = max((int(codes.max()) for codes in self._codes if len(codes)), default=0)
         self._lengths = LENGTHS[: most + 1]
         self._average = sum(s.tokens for s in segments) / max(1, self._documents) or 1.0
@@ -144,11 +145,7 @@ class Bm25Scorer(Scorer):
         counts = np.arange(TABLED, dtype=np.float32)[:, None]
         factors = np.zeros((TABLED, len(norms)), dtype=np.float32)
         np.divide(counts, counts + norms, out=factors, where=counts > 0)
-        pointers = [
-            kernels.pointers(s.rows, s.counts, codes, s.documents, s.first, norms, factors, len(norms))
-            for s, codes in zip(self._segments, self._codes, strict=True)
-        ]
-        return ScoringTables(norms, factors, pointers)
+        return ScoringTables(norms, factors)
 
     def holding(self, terms: Sequence[int]) -> RowArray:
         """Return the rows that have all of `terms` (hashes), int64 [n], ascending. Raises DamagedError."""
@@ -161,34 +158,18 @@ class Bm25Scorer(Scorer):
         self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
     ) -> tuple[RowArray, ScoreArray]:
         first, hashes = joined(queries)
-        places = [find(segment, hashes) for segment in self._segments]
-        frequency = sum(stop - start for start, stop, _ in places)
+        places = find(self._segments, hashes, self._layouts)
+        frequency = (places[:, 1] - places[:, 0]).sum(axis=0)
         weights, scales = weigh(queries, frequency, self._documents, parameters)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
-        self._offer_all(
-            range(len(self._segments)), self.tables(parameters), first, places, weights, allowed, keys
+        self._offer(
+            slice(0, len(self._segments)), self.tables(parameters), first, places, weights, allowed, keys
         )
         return decoded(keys, scales)
 
-    def _offer_all(
-        self,
-        numbers: Iterable[int],
-        tables: ScoringTables,
-        first: AnyArray,
-        places: Sequence[AnyArray],
-        weights: AnyArray,
-        allowed: Mask | None,
-        keys: AnyArray,
-    ) -> None:
-        """Offer the rows of these segments to `keys`, one segment after the other."""
-        for number in numbers:
-            segment = self._segments[number]
-            here = None if allowed is None else allowed[segment.first : segment.first + segment.documents]
-            self._offer(number, tables, first, places[number], weights, here, keys)
-
     def _offer(
         self,
-        number: int,
+        part: slice,
         tables: ScoringTables,
         first: AnyArray,
         places: AnyArray,
@@ -196,35 +177,38 @@ class Bm25Scorer(Scorer):
         allowed: Mask | None,
         keys: AnyArray,
     ) -> None:
-        """Offer a segment's rows to `keys` (uint64 [n, k]), in which each query keeps its best so far, in a heap."""
+        """Offer the rows of some segments to `keys` (uint64 [n, k]), where each query keeps its best in a heap."""
+        here, layouts = places[part], self._layouts[part]
         if self._library is None:
-            self._offer_by_numpy(number, tables, first, places, weights, allowed, keys)
+            for segment, codes, of in zip(self._segments[part], self._codes[part], here, strict=True):
+                rows = slice(segment.first, segment.first + segment.documents)
+                mask = None if allowed is None else allowed[rows]
+                _offer_by_numpy(segment, tables.norms[codes], first, of, weights, mask, keys)
         else:
             kernels.call(
-                self._library.search, *tables.pointers[number], allowed, len(keys), first, places, places.shape[1],
-                weights, keys.shape[1], keys,
+                self._library.search, len(layouts), layouts, tables.norms, tables.factors, len(tables.norms), allowed,
+                len(keys), first, here, here.shape[2], weights, keys.shape[1], keys,
             )  # fmt: skip
 
-    def _offer_by_numpy(
-        self,
-        number: int,
-        tables: ScoringTables,
-        first: AnyArray,
-        places: AnyArray,
-        weights: AnyArray,
-        allowed: Mask | None,
-        keys: AnyArray,
-    ) -> None:
-        """Do the same as the compiled loop, with identical results."""
-        segment = self._segments[number]
-        for q, heap in enumerate(keys):
-            sums = np.zeros(segment.documents, dtype=np.int64)
-            for term in range(first[q], first[q + 1]):
-                here = slice(*places[:2, term])
-                rows, counts = segment.rows[here], segment.counts[here].astype(np.float32)
-                factors = counts / (counts + tables.norms[self._codes[number][rows]])
-                sums[rows] += (weights[term] * factors).astype(np.int64) + 1
-            offer_sums(heap, sums, segment.first, allowed)
+
+def _offer_by_numpy(
+    segment: PostingsSegment,
+    norms: AnyArray,
+    first: AnyArray,
+    places: AnyArray,
+    weights: AnyArray,
+    allowed: Mask | None,
+    keys: AnyArray,
+) -> None:
+    """Do the same as the compiled loop for one segment, whose rows have these `norms`, with identical results."""
+    for q, heap in enumerate(keys):
+        sums = np.zeros(segment.documents, dtype=np.int64)
+        for term in range(first[q], first[q + 1]):
+            here = slice(*places[:2, term])
+            rows, counts = segment.rows[here], segment.counts[here].astype(np.float32)
+            factors = counts / (counts + norms[rows])
+            sums[rows] += (weights[term] * factors).astype(np.int64) + 1
+        offer_sums(heap, sums, segment.first, allowed)
 
 
 def joined(queries: Sequence[Query]) -> tuple[AnyArray, AnyArray]:
@@ -270,7 +254,7 @@ def offer_sums(heap: AnyArray, sums: AnyArray, first: int, allowed: Mask | None)
 
 def _holding(segment: PostingsSegment, hashes: AnyArray) -> RowArray:
     """Return the rows of a segment, counted from its first, that have all of the terms (at least one)."""
-    begins, ends, _ = find(segment, hashes)
+    begins, ends, _ = find([segment], hashes)[0]
     rarest, *others = np.argsort(ends - begins).tolist()
     rows = segment.rows[begins[rarest] : ends[rarest]]
     for term in others if len(rows) else ():
@@ -281,7 +265,7 @@ def _holding(segment: PostingsSegment, hashes: AnyArray) -> RowArray:
 
 def decoded(keys: AnyArray, scales: AnyArray) -> tuple[RowArray, ScoreArray]:
     """Return the rows and scores, both [n, k], that `keys` (uint64 [n, k]) encode, best first; `keys` are sorted."""
-    library = kernels.load("postings")
+    library = kernels.load("postings", keys.size <= BRIEF)
     if library is None:
         return _decoded_by_numpy(keys, scales)
     rows, scores = np.empty(keys.shape, dtype=np.int64), np.empty(keys.shape, dtype=np.float32)

@@ -193,9 +193,8 @@ def _idf(collection: AnyCollection, terms: list[str]) -> dict[str, float]:
         return dict.fromkeys(terms, 1.0)
     hashes = [term_hash(term) for term in terms]
     if isinstance(index, Bm25Index):
-        segments = index.scorer().segments
-        places = [find(segment, np.array(hashes, dtype=np.uint64)) for segment in segments]
-        frequency = np.sum([stop - start for start, stop, _ in places], axis=0)
+        places = find(index.scorer().segments, np.array(hashes, dtype=np.uint64))
+        frequency = (places[:, 1] - places[:, 0]).sum(axis=0)
     else:
         frequency = np.array([len(index.holding([h])) for h in hashes])
     # Removed documents count towards document frequencies until the index is compacted: never below 0.

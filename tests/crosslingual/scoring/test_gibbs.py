@@ -19,7 +19,7 @@ PAGES = (sp.csr_array([[2, 0, 1], [0, 1, 1], [0, 0, 0]]), sp.csr_array([[1, 1], 
 @pytest.fixture(params=[True, False], ids=["compiled", "numpy"])
 def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if not request.param:
-        monkeypatch.setattr(kernels, "load", lambda name: None)
+        monkeypatch.setattr(kernels, "load", lambda *_: None)
     elif kernels.load("sampling") is None:
         pytest.skip("not built")
 

@@ -141,7 +141,7 @@ def test_the_plain_loop_answers_alike(
 ) -> None:
     one, shards = indexes
     compiled = one.search(queries(), 20, mode="bm25")
-    monkeypatch.setattr(kernels, "load", lambda name: None)
+    monkeypatch.setattr(kernels, "load", lambda *_: None)
     assert_same(compiled, opened(*shards.directories).search(queries(), 20, mode="bm25"))
 
 

@@ -72,7 +72,7 @@ def test_the_compiled_loop_is_plain_python(texts: list[str], query: str) -> None
     rows, words = np.arange(len(texts)), index.words(query)
     fast = index.describe(words, rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "load", lambda name: None)
+        patch.setattr(kernels, "load", lambda *_: None)
         slow = index.describe(words, rows)
     np.testing.assert_allclose(fast, slow, rtol=1e-6, atol=1e-6)
 
@@ -85,7 +85,7 @@ def test_long_texts_and_queries_are_cut_alike(monkeypatch: pytest.MonkeyPatch) -
     words = index.words(" ".join(f"w{n}" for n in rng.integers(0, 600, 1500)))
     assert len(words.hashes) == features.MOST_TERMS and len(words.word) <= features.MOST_WORDS
     fast = index.describe(words, np.arange(3))
-    monkeypatch.setattr(kernels, "load", lambda name: None)
+    monkeypatch.setattr(kernels, "load", lambda *_: None)
     np.testing.assert_allclose(fast, index.describe(words, np.arange(3)), rtol=1e-5, atol=1e-6)
 
 

@@ -115,7 +115,7 @@ def test_scores_are_bm25fs(documents: list[Document], query: str, p: Bm25Paramet
     with (
         pytest.MonkeyPatch.context() as patch
     ):  # one segment or several, compiled or not: the same to the last bit
-        patch.setattr(kernels, "load", lambda name: None)
+        patch.setattr(kernels, "load", lambda *_: None)
         slow = index_of(documents).search_rows([query], len(documents), None, p)
     assert slow[0].tobytes() == rows.tobytes()
     assert slow[1].tobytes() == scores.tobytes()
@@ -138,7 +138,7 @@ def test_compiled_and_numpy_agree_over_blocks_and_segments() -> None:
     allowed = Filter.parse(["tags=w3", "tags=w1", "tags="])
     index = index_of(documents, step=1700)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "load", lambda name: None)
+        patch.setattr(kernels, "load", lambda *_: None)
         plain = index_of(documents)
         for k, where in itertools.product((1, 10, 5000), (None, allowed)):
             for part in (queries, queries[:1]):
@@ -167,7 +167,7 @@ def test_fields_may_be_cut_into_segments_at_different_rows(way: str, monkeypatch
     documents, queries = far_apart(400), ["w1 w2 w3 w3", "w4", "w5 w29 w0"]
     whole = index_of(documents).search_rows(queries, 300)
     if way == "numpy":
-        monkeypatch.setattr(kernels, "load", lambda name: None)
+        monkeypatch.setattr(kernels, "load", lambda *_: None)
     assert [a.tobytes() for a in cut_differently(documents).search_rows(queries, 300)] == [
         b.tobytes() for b in whole
     ]

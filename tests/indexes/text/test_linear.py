@@ -71,7 +71,7 @@ def test_vectors_are_the_formula() -> None:
 @pytest.mark.parametrize("compiled_loop", [pytest.param(True, marks=compiled), False])
 def test_scores_are_the_formula(compiled_loop: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiled_loop:
-        monkeypatch.setattr(kernels, "load", lambda name: None)
+        monkeypatch.setattr(kernels, "load", lambda *_: None)
     corpus, rng = texts(), random.Random(3)
     weights = {word: rng.uniform(-1, 1) for word in [*WORDS[:30], "common", "unknown"]}
     hashes = np.array([term_hash(word) for word in weights], dtype=np.uint64)
@@ -88,7 +88,7 @@ def test_the_compiled_loop_and_numpy_agree_exactly(monkeypatch: pytest.MonkeyPat
     hashes = np.array([term_hash(word) for word in WORDS], dtype=np.uint64)
     weights = np.random.default_rng(0).standard_normal(len(WORDS))
     fast = linear_of(corpus).scores(hashes, weights)
-    monkeypatch.setattr(kernels, "load", lambda name: None)
+    monkeypatch.setattr(kernels, "load", lambda *_: None)
     np.testing.assert_array_equal(fast, linear_of(corpus).scores(hashes, weights))
 
 

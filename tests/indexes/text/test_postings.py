@@ -84,7 +84,7 @@ def test_postings_are_the_counts_of_each_row(texts: list[list[int]]) -> None:
 def test_terms_are_found_where_their_postings_are(texts: list[list[int]], wanted: list[int]) -> None:
     segment = segment_of(texts)
     asked = np.array([term_hash(f"t{n}") for n in wanted], np.uint64)
-    for places in (postings.find(segment, asked), postings._find_by_numpy(segment, asked)):
+    for places in (postings.find([segment], asked)[0], postings._find_by_numpy(segment, asked)):
         for n, begin, end in zip(wanted, *places[:2].tolist(), strict=True):
             holding = [row for row, text in enumerate(texts) if n in text]
             assert segment.rows[begin:end].tolist() == holding
@@ -165,7 +165,7 @@ def test_wrong_rows_in_a_file_do_not_leave_the_arrays(tmp_path: Path) -> None:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Score with the compiled loop or with numpy."""
     if request.param == "numpy":
-        monkeypatch.setattr(kernels, "load", lambda name: None)
+        monkeypatch.setattr(kernels, "load", lambda *_: None)
     elif kernels.load("postings") is None:
         pytest.skip(kernels.status("postings"))
     yield request.param
@@ -233,7 +233,7 @@ def test_compiled_and_numpy_agree_to_the_last_bit(data: st.DataObject) -> None:
     parameters = data.draw(PARAMETERS)
     fast = scoring.Bm25Scorer(segments).best(queries, k, allowed, parameters)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "load", lambda name: None)
+        patch.setattr(kernels, "load", lambda *_: None)
         slow = scoring.Bm25Scorer(segments).best(queries, k, allowed, parameters)
     assert [a.tobytes() for a in fast] == [b.tobytes() for b in slow]
 
@@ -270,7 +270,7 @@ def test_a_text_has_the_terms_that_its_analysis_finds(
     analysis = Analysis(AnalysisSettings(language, tokenizer, min_token=shortest))
     with pytest.MonkeyPatch.context() as patch:
         if slow:
-            patch.setattr(kernels, "load", lambda name: None)
+            patch.setattr(kernels, "load", lambda *_: None)
         vocabulary = TermVocabulary(analysis)
     tokens, lengths = vocabulary.numbers([text, "", text])
     assert lengths.tolist() == [lengths[0], 0, len(tokens) - lengths[0]]

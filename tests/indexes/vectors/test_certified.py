@@ -215,7 +215,7 @@ def test_scores_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, queries = cluster(300, 33, 1.0), cluster(5, 33, 1.0, seed=1)
     named = np.random.default_rng(0).integers(-1, 300, (5, 70))
     mine = scores(rows, queries, named)
-    monkeypatch.setattr(kernels, "load", lambda name: None)
+    monkeypatch.setattr(kernels, "load", lambda *_: None)
     monkeypatch.setattr(certified, "BUFFER_BYTES", 8 * 33 * 70 * 2)
     np.testing.assert_array_max_ulp(mine[named >= 0], scores(rows, queries, named)[named >= 0], maxulp=1)
     assert np.isneginf(scores(rows, queries, named)[named < 0]).all()
@@ -225,7 +225,7 @@ def test_scores_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_the_library_faiss_scans(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "load", lambda name: None)
+    monkeypatch.setattr(kernels, "load", lambda *_: None)
     rows, queries = cluster(20_000, 16, 1.0), cluster(200, 16, 1.0, seed=1)
     index = FaissIndex(16)
     index.add([f"d{n}" for n in range(len(rows))], rows)
