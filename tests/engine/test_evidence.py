@@ -20,6 +20,7 @@ from linker.engine.evidence import (
     BY_LENGTH,
     LONGEST,
     MARKED,
+    RAREST,
     evidence,
     quoted,
     rarest_words,
@@ -113,6 +114,12 @@ def test_the_passage_is_the_heaviest_sentence_by_a_slow_count(tmp_path: Path) ->
     assert len(chosen) > 2
 
 
+def test_a_word_says_more_the_fewer_sentences_of_the_text_have_it(tmp_path: Path) -> None:
+    engine = engine_of(tmp_path, ["alpha beta", "a vote"])
+    text = "Alpha one.\nAlpha two.\nBeta six.\nAlpha ten."
+    assert quoted(text, evidence(engine.collection, "alpha beta", text).passage)["passage"] == "Beta six."
+
+
 def test_a_passage_is_quoted_with_its_offset_and_shown_in_an_excerpt(tmp_path: Path) -> None:
     engine = engine_of(tmp_path, ["Floods in Valencia", "a vote", "The town's flooded street"])
     text = "A vote was held. " * 30 + "Floods hit Valencia! " + "Nothing else. " * 30
@@ -151,4 +158,8 @@ def test_copies_by_the_rarest_words_are_those_by_the_whole_text(tmp_path: Path) 
         document = engine.document(id_)
         query = rarest_words(engine.collection, document.full_text)
         assert set(copies(engine, document, query=query)) == set(copies(engine, document))
+        if id_ in ("d3", "d4", "d5"):  # without addresses, and not alone
+            others = {word for i, text in enumerate(texts) if f"d{i}" != id_ for word in text.split()}
+            assert len(query.split()) == RAREST
+            assert set(query.split()) <= set(document.text.split()) & others
     assert set(copies(engine, engine.document("d3"))) == {"d60", "d61"}
