@@ -48,7 +48,7 @@ TranslateOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[LANG=]TRANSLATOR",
-        help="Compare entities and words in English, into which this translates articles in all languages, or in one "
+        help="Compare entities and words in English; this translates articles from all languages, or from one "
         "(repeatable): m2m100, a transformers model, FILE.tsv, command:… or dictionary:…. For predict: the model's.",
         show_default=False,
     ),
