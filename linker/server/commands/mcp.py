@@ -17,7 +17,7 @@ def mcp(
 ) -> None:
     """Serve indexes to a language model via MCP (stdin, stdout).
 
-    Its tools are search, find (the next document to judge) and judge. The client starts this command and ends it.
+    Its tools are search, link, group, find (the next document to judge) and judge. The client starts and ends it.
 
     Example: linker mcp news.index
     """
