@@ -13,7 +13,9 @@ def mcp(
         list[Path],
         typer.Argument(metavar="DIR...", help="Indexes, or folders of reviews.", show_default=False),
     ],
-    reviewer: Annotated[str, typer.Option(metavar="NAME", help="Who judges, in the ledger.")] = "mcp",
+    reviewer: Annotated[
+        str, typer.Option(metavar="NAME", help="Name under which judgements are stored.")
+    ] = "mcp",
 ) -> None:
     """Serve indexes to a language model via MCP (stdin, stdout).
 
