@@ -1,4 +1,4 @@
-"""How do approximate indexes do? Build, memory, recall and latency of ours, hnswlib and usearch.
+"""How good are approximate indexes? Build, memory, recall and latency of ours, hnswlib and usearch.
 
 `python -m benchmarks.ann --work FOLDER [--rows N] [--only NAME,…] [--data real]` → benchmarks/results/ann.json. Real
 vectors (real_vectors.py: the first N of a million), 500 test statements as queries, top ten; one thread; each kind

@@ -36,7 +36,7 @@ from linker.scoring.probability.measures import auc, brier_gain, calibration_err
 from linker.scoring.probability.promise import promise
 
 SPLITS, PRECISION = 300, 0.9
-SIZE = 1000  # queries to fit a model and a threshold; for larger sets, also a third of all
+SIZE = 1000  # queries each for fitting and for the threshold; larger sets are also split into thirds
 BATCH, BATCHES = 100, 1000
 DRAWS = 1000
 NO_SOURCE = Source("", "0" * 16, "0" * 16, 0, 0)

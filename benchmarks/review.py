@@ -145,7 +145,7 @@ def _geometric(values: Any) -> Any:
 def compared(
     ours: dict[str, list[bool]], theirs: dict[str, list[bool]], chosen: Sequence[Topic]
 ) -> dict[str, Any]:
-    """Return ratios of reads, ours by theirs, and the difference in NDCG of the readings up to .95."""
+    """Return the ratios of our reads to theirs, and the differences in NDCG of the orders up to a recall of .95."""
     out: dict[str, Any] = {}
     both = [t for t in chosen if t.name in theirs and t.name in ours]
     needs: dict[str, Callable[[Topic], int]] = {"10": lambda t: 10 if t.others >= 10 else 0}

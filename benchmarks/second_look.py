@@ -1,4 +1,4 @@
-"""A second look at improbable verdicts: how right the documents found are before and after it, with wrong verdicts.
+"""A second look at improbable verdicts: the share of found documents that are relevant, before it and after it.
 
     python -m benchmarks.second_look [--cpu-minutes M]
 

@@ -38,8 +38,8 @@ ENCODER = "minilm@256"  # for the index of claims
 DEEPEST = 10
 DEPTHS, WEIGHTS = (3, 5, 10), tuple(round(0.1 * step, 1) for step in range(1, 11))
 NEGATIVES = (
-    # from the hybrid's top ten; the claim itself is there twice: one epoch equals two with three negatives
-    # each
+    # From the hybrid's top ten. Each claim occurs twice, so one epoch equals two epochs with three negatives
+    # each.
     6
 )
 SETTINGS = replace(CONFIG, loss="soft", epochs=1)

@@ -82,10 +82,10 @@ class Writer(Committing):
     ) -> Iterator[Self]:
         """Open the last committed generation for changes; `wait` is how many seconds to wait for another writer.
 
-        Parts shared with the open generation, which `before` returns when nobody else writes, are not read or checked
-        again. `keep` is how many older generations are kept next to the last one from now on; None leaves the number
-        unchanged. Only with `resume` may documents be added to, or removed from, an index whose build was
-        interrupted. Raises IndexesError if there is no index, LockedError if another writer is still writing to it,
+        `before` is called once nobody else writes, and returns the open generation; parts shared with it are not read
+        or checked again. `keep` is how many older generations are kept from now on; None leaves the number unchanged.
+        An index whose build was interrupted can be changed only with `resume`.
+        Raises IndexesError if there is no index, LockedError if another writer is still writing to it,
         DamagedError.
         """
         manifest = manifests.load(directory)

@@ -89,7 +89,7 @@ def opening(results: Any) -> Iterator[str]:
 @renders("watch")
 def watch(results: Any) -> Iterator[str]:
     """Posts matched per CPU-second, and behind a pipe: posts per wall-clock second, and their delay."""
-    yield "| search | seeds | posts per CPU-second | linked | posts a second behind a pipe | late by p50 / p99, ms |"
+    yield "| search | seeds | posts per CPU-second | linked | posts per second behind a pipe | late by p50 / p99, ms |"
     for row in results["rows"]:
         behind = "not tried | –"
         if pipe := row.get("firehose"):
@@ -200,7 +200,7 @@ def built(results: Any) -> Iterator[str]:
         f"{len(shards)} shards of {size:,} documents ({results['real']:,} of all have real texts), "
         f"{results['dimensions']} dimensions, built one after the other by processes of one thread: "
         f"{min(rates):,.0f} to {max(rates):,.0f} documents per CPU-second, and {min(wall):,.0f} to {max(wall):,.0f} "
-        f"per second by the clock of a busy machine; {sum(parts.values()):,.0f} bytes a document ({listed}). "
+        f"per second by the clock of a busy machine; {sum(parts.values()):,.0f} bytes per document ({listed}). "
         f"A builder's memory peaks at {max(s['peak_anonymous_mib'] for s in shards):,.0f} MiB, and at "
         f"{max(s['peak_rss_mib'] for s in shards):,.0f} MiB with the pages of mapped files."
     )
@@ -208,7 +208,7 @@ def built(results: Any) -> Iterator[str]:
         seconds = [shard["cpu_s"] for shard in recoded]
         yield (
             "These builds made codes without cells, as `auto` then did at this size; the cells were made after them, "
-            f"in {min(seconds):.0f} to {max(seconds):.0f} CPU-seconds a shard."
+            f"in {min(seconds):.0f} to {max(seconds):.0f} CPU-seconds per shard."
         )
 
 

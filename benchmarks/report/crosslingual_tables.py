@@ -117,7 +117,7 @@ def aligned_sentences(results: Any) -> Iterator[str]:
 @renders("link_scale")
 def link_scale(results: Any) -> Iterator[str]:
     """Costs of whole runs, and how their CPU time grows with the number of pairs."""
-    yield "| method | pages | CPU | wall | load | ns a pair | peak GiB | S@1 | candidates' recall |"
+    yield "| method | pages | CPU | wall | load | ns per pair | peak GiB | S@1 | candidates' recall |"
     for r in sorted(results["rows"], key=lambda r: (r["method"], r["source_pages"])):
         n, m, recall = r["source_pages"], r["target_pages"], r.get("candidate_recall")
         times = f"{_duration(r['cpu_s'])} | {_duration(r['wall_s'])} | {r['load']:.0f}"

@@ -34,7 +34,7 @@ def reads(results: Any) -> Iterator[str]:
         yield f"| {name} | {_ratio(figures)} | {figures['topics']} | {'' if cost is None else f'{cost:.1f}'} |"
     beside = results["ASReview"]["feedback beside it"]
     yield ""
-    yield f"| beside ASReview {results['ASReview']['version']}: times its reads [95 %] | | topics |"
+    yield f"| reads ÷ those of ASReview {results['ASReview']['version']} [95 %] | | topics |"
     for key in RATIOS:
         if key in beside:
             yield f"| {key.removesuffix(', ratio')} | {_ratio(beside[key])} | {beside[key]['topics']} |"

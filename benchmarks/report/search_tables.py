@@ -68,7 +68,7 @@ COMPARED = "batch="
 @renders("flat")
 def flat(results: Any) -> Iterator[str]:
     yield (
-        f"**Exact search** of {results['rows']:,} × {results['dim']} on one core, CPU ms a batch: certified / "
+        f"**Exact search** of {results['rows']:,} × {results['dim']} on one core, CPU ms per batch: certified / "
         "tuned FAISS (times as fast). Real passages, and random vectors:"
     )
     yield "| batch | k | passages | random |"

@@ -61,8 +61,8 @@ def mix(results: Any) -> Iterator[str]:
     p99 = results["beside"]["p99_ms"]
     met = "met" if p99 <= 1000 else "missed"
     yield (
-        f"Target: p99 ≤ 1,000 ms, which is {met} ({p99:,.0f} ms). What the second server needs is the machine's load "
-        f"(average {results['load_average']})."
+        f"Target: p99 ≤ 1,000 ms, which is {met} ({p99:,.0f} ms). The times of the second server show the effect of "
+        f"the machine's load (average {results['load_average']})."
     )
 
 

@@ -62,7 +62,7 @@ def main() -> None:
             features, labels, ActiveLearningCycle.from_meta(model), stopper=Enough(len(seeds), need, task["most"]),
             skip_transform=True, print_progress=False,
         )  # fmt: skip
-        # What its querier TopDown does, which does not take a sparse matrix.
+        # ASReview's querier TopDown does the same, but does not accept a sparse matrix.
         simulation.label([*seeds, *top_down(labels, seeds)])
         start = time.process_time()
         simulation.review()

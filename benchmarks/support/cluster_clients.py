@@ -126,7 +126,7 @@ class Clients:
         self.call(name, "search", ask, query=query)
 
     def _batch(self, rng: random.Random) -> str:
-        """Return the word of a batch, usually a recent one."""
+        """Return the word that marks a batch, usually a recent batch."""
         turns = {file.name[5:]: int(file.read_text() or 0) for file in self.folder.glob("turn-*")}
         if not turns:
             return "kind0"

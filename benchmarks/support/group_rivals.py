@@ -16,7 +16,10 @@ Groupings = Iterator[tuple[Any, Int64Array]]
 DISTANCES = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
 SMALLEST = (2, 5, 20)  # minimum cluster sizes of HDBSCAN
 DIMENSIONS = 100  # singular vectors of TF-IDF, for HDBSCAN
-OPENING, NEAR = 200, 3.0  # characters that stand for a title; days of the Gaussian of Miranda et al.
+OPENING, NEAR = (
+    200,
+    3.0,
+)  # characters used as the title; standard deviation in days of Miranda et al.'s Gaussian
 SIMILARITIES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 DECAYS = (float("inf"), 90.0, 14.0)  # days until a cluster's weight is 1/e
 

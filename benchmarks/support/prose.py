@@ -17,9 +17,9 @@ OTHER_SCRIPTS = frozenset({"ru", "zh"})
 def prose(source: Pages, target: Pages, known: Iterable[str]) -> tuple[Pages, Pages]:
     """Return both collections reduced to their words.
 
-    Tokens with digits, symbols or inner capitals are removed, and so are Latin words in other scripts and words on
-    pages of both languages that are not among the `known` words of the source language: these are names and
-    identifiers. Line breaks and punctuation other than full stops are removed too.
+    Tokens with digits, symbols or inner capitals are removed, and so are names and identifiers: Latin words in texts
+    of another script, and words that occur in both languages but are not among the `known` words of the source
+    language. Line breaks and punctuation other than full stops are removed too.
     """
     words = [[_words(text) for text in pages.texts] for pages in (source, target)]
     ours, theirs = ({w.casefold() for page in pages for w in page} for pages in words)

@@ -17,9 +17,9 @@ Records = Sequence[dict[str, Any]]
 Numbers = NDArray[np.float64]
 ESTIMATE = "all"  # the "rule" of the records
 FIRST_LOOK, APART = 8, 1.25  # reads, and their growth from one look to the next
-LARGEST = 0.1  # of the documents, relevant: what the estimate of all supposes
+LARGEST = 0.1  # largest share of relevant documents that the estimate allows for
 FOLDS = 8  # of topics, for the estimate of all
-PHASES = (0.0, 0.25, 0.4, 0.6, 0.75, 0.9, 1.0)  # of a review, by the recall
+PHASES = (0.0, 0.25, 0.4, 0.6, 0.75, 0.9, 1.0)  # recalls that divide a review into phases
 
 
 def estimates(said: Flags) -> list[tuple[int, int, float]]:

@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.support.review_order import Flags, LearningOrder
 from linker.review.learning.model import UNCHECKED
 
-CONFIDENCE = 0.95  # of the number left, by a point process
+CONFIDENCE = 0.95  # of a point process's bound on the number left
 GROWTH = 1.05  # of the reads from one look to the next
-FIRST_LOOK, LEAST = 20, 5  # the fewest reads, and finds, at which a rival looks
+FIRST_LOOK, LEAST = 20, 5  # the fewest reads, and finds, at which a rival may stop
 
 
 def looks(most: int) -> list[int]:
@@ -53,8 +53,8 @@ PROCESSES = {"point process, power": power_left, "point process, exponential": e
 def process_stop(name: str, said: Flags, target: float) -> int:
     """Return after how many reads a point process stops (Stevenson & Bin-Hezam, 2023).
 
-    "Stopping methods for technology-assisted reviews based on point processes": the finds so far must be the target's
-    share of these and of the most that may be left, at CONFIDENCE.
+    "Stopping methods for technology-assisted reviews based on point processes": it stops when the finds so far are the
+    target's share of all relevant documents, if as many are left as the process allows at CONFIDENCE.
     """
     places, found = np.flatnonzero(said) + 1, np.cumsum(said)
     for read in looks(len(said)):

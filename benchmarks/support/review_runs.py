@@ -19,7 +19,8 @@ from linker.review.stopping.rules import Controls, weight
 TARGETS = (0.8, 0.9, 0.95)
 SEEDS = 3
 DEFAULT = "urn"
-# Rules that only look at the order; the slow ones run only on the first few reviews of a topic. "scale": of w.
+# Rules that only look at the order; the slow ones run only on the first few reviews of a topic.
+# w is "scale" times (1 − target).
 QUICK: dict[str, tuple[str, dict[str, Any]]] = {
     "urn": ("urn", {}),
     "urn, w = 20": ("urn", {"w": 20}),

@@ -122,7 +122,7 @@ class Asking:
         if preference:
             header["preference"] = preference
         ranked = header | ({"search_type": "dfs_query_then_fetch"} if self._settings.shards > 1 else {})
-        # A search for counts only ranks nothing, and the server caches it if it has the default search type.
+        # A search that asks only for counts ranks nothing; the server caches it if it has the default search type.
         headers = (ranked if body.get("size") != 0 else header for body in bodies)
         lines = [line for pair in zip(headers, bodies, strict=True) for line in map(_json, pair)]
         answer = client.msearch(

@@ -87,7 +87,7 @@ class Breaker:
             if self._trial == "due":
                 self._trial = "running"
                 return True
-            self._keep_pinging()  # a fork loses the thread
+            self._keep_pinging()  # after a fork, the child has no such thread
             raise BackendUnavailableError(f"{self._reason} (no further requests until it answers a ping)")
 
     def _failed(self, reason: str, trial: bool) -> None:

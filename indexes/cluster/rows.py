@@ -1,4 +1,4 @@
-"""How hits become rows: a directory's rows, or numbers for documents only on a cluster, found or all read."""
+"""Rows of hits: a directory's own rows, or, for an index only on a cluster, numbers given to its documents."""
 
 from __future__ import annotations
 

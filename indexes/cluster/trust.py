@@ -131,7 +131,7 @@ def check(urls: Sequence[str], *, named: bool) -> None:
         return
     if confirm is None or not confirm(", ".join(unknown)):
         raise UntrustedHostError(
-            f"the index names {', '.join(unknown)}, but you have not: no credentials are sent there. "
+            f"the index names {', '.join(unknown)}, which you have not named: no credentials are sent there. "
             f"If you trust it, set {URLS}={','.join(unknown)}, or add it as a line to {path()}"
         )
     remember(unknown)

@@ -241,7 +241,7 @@ class RemoteWriter(AnyWriter):
     def _store(self, kind: str, name: str, folder: Path) -> Manifest:
         """Store a folder on the cluster, where readers adopt it; an earlier one stays until the index is dropped.
 
-        Of two writers that change settings at once, the later one's stay.
+        If two writers change settings at once, the later change wins.
         """
         old, place = self.manifest, f"{kind}/{name}"
         kept = {name: record for name, record in old.files.items() if not name.startswith(f"{kind}/")}

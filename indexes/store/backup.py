@@ -91,7 +91,7 @@ def restore_archive(source: IO[bytes], directory: Path, name: str) -> Manifest:
 def _opened(directory: Path) -> Iterator[tuple[Manifest, Mapping[str, IO[bytes]]]]:
     """Open all files of the last committed generation: open files stay readable even if a writer deletes them."""
     manifest = manifests.load(directory)
-    generations.refuse_server(manifest, f"{directory} cannot be backed up by its files")
+    generations.refuse_server(manifest, f"{directory} cannot be backed up by copying its files")
     ownership.refuse_links(directory)
     with contextlib.ExitStack() as stack:
         while (files := _open_all(directory, manifest, stack)) is None:

@@ -46,7 +46,7 @@ def conditions(context: typer.Context, incomplete: str) -> Iterator[str]:
     from indexes.errors import IndexesError
     from linker.engine.engine import Engine
 
-    # Without its value, the option being typed keeps the arguments before it from being assigned.
+    # While an option still lacks its value, click does not assign the arguments before it.
     first = context.params.get("directory") or ()
     for directory in map(Path, (*(first if isinstance(first, (list, tuple)) else (first,)), *context.args)):
         with contextlib.suppress(IndexesError, OSError):

@@ -127,7 +127,7 @@ def import_(
         bool,
         typer.Option(
             "--random",
-            help="The documents were drawn at random from all and each of them judged: they count for the certificate.",
+            help="Drawn at random from all documents, and each of them judged: these count for the certificate.",
         ),
     ] = False,
     as_json: AsJson = False,

@@ -34,7 +34,7 @@ def search(
         list[str] | None,
         typer.Argument(
             metavar="[DIR]... [TEXT]",
-            help="More directories, which are searched as one index with the first; search for this text.",
+            help="More directories, searched together with the first as one index; then the text to search for.",
             show_default=False,
         ),
     ] = None,

@@ -23,7 +23,7 @@ def simulate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Start each topic from its text in this file of queries, by its id, instead of from documents.",
+            help="Start each topic from a text instead of from documents: the query in this file with the topic's id.",
             show_default=False,
         ),
     ] = None,

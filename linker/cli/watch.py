@@ -25,7 +25,7 @@ def watch(
         list[Path],
         typer.Argument(
             metavar="SEEDS... POSTS",
-            help="Index of the seed texts, or several; then the posts: a file of JSON lines, a pipe, or - for stdin.",
+            help="One or more indexes of the seed texts, then the posts: a file of JSON lines, a pipe, or - for stdin.",
             show_default=False,
         ),
     ],

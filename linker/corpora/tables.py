@@ -163,7 +163,7 @@ def csv_rows(
     delimiter = delimiter or guess_delimiter(first, header_row)
     if first and SEPARATOR.fullmatch(first[0]):
         next(lines)
-    # The setting is process-wide: it only ever grows, and the tape enforces the limit.
+    # The setting is process-wide, so it is only ever raised; `_Tape` enforces this file's limit.
     csv.field_size_limit(max(csv.field_size_limit(), limit))
     tape = _Tape(lines, limit)
     reader = csv.reader(tape, strict=True, delimiter=delimiter)

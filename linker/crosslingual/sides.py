@@ -24,7 +24,7 @@ UNKNOWN = "und"
 TEXTS, CHARACTERS = 500, 2000  # texts of a side and characters per text that are examined
 FREQUENT, KNOWN = 50, 500  # most frequent words of one side, and of the other
 SHARED = 0.25  # minimum share of frequent words' occurrences that collections in one language have in common
-ENOUGH = 500  # minimum running words for taking a smaller share as evidence of two languages
+ENOUGH = 500  # minimum length in words at which a smaller share shows that there are two languages
 # Function words, of the lists of 24 per language: the minimum number, and its share of the words, that reveal one; and
 # the maximum share of a side's that belong to another language.
 CLEAR, CLEAR_SHARE, FOREIGN = 2, 0.05, 1 / 3
@@ -162,7 +162,5 @@ def judged_between(
         pair: together for pair, together in judged.items() if pair[0] in documents and pair[1] in documents
     }
     if not here:
-        raise InputError(
-            f"{where}: none of its pairs is judged and between these documents; do the ids agree?"
-        )
+        raise InputError(f"{where}: none of its judged pairs is between these documents; do the ids agree?")
     return here

@@ -24,7 +24,7 @@ BM25, RERANKING, CUT = "BM25", "Reranking", "What is kept"
 WORDS, VECTORS = "Words", "Vectors"
 WHERE = Opt(
     "Only documents whose metadata match: lang=en, lang=en|de, lang!=en, likes>100, date>=2021-01-31. Repeatable: all "
-    "must match; of the same field=, any.", metavar="CONDITION", complete="conditions", read=list[str])  # fmt: skip
+    "must match; values of one field=, any.", metavar="CONDITION", complete="conditions", read=list[str])  # fmt: skip
 ModeOption = Annotated[
     Literal["hybrid", "dense", "bm25"] | None,
     Opt("How to search. Default: the mode that the index was tuned to."),

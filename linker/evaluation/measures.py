@@ -66,7 +66,7 @@ class Definition:
 
 
 def _no_value(*_: Any) -> Float64Array:
-    raise AssertionError("the run's name has no value by topic")
+    raise AssertionError("the run's name is one value, not one per topic")
 
 
 # In the order of trec_eval's own table.

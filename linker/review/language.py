@@ -131,7 +131,7 @@ def choose(wanted: str, accepted: str) -> ReaderLanguage:
     if wanted in LANGUAGES:
         return language(wanted)
     preferred = [tag.replace("-", "_") for tag in _by_quality(accepted)]
-    # A wildcard or an unknown language is no reason to try the next: English is the source language.
+    # A wildcard or an unknown language does not make us try the next one: English is the source language.
     return language(negotiate_locale(preferred, list(LANGUAGES)) or SOURCE)
 
 

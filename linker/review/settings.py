@@ -62,11 +62,11 @@ class Settings:
             raise InputError(f"unknown mode {self.mode!r} of a review: choose one of {', '.join(MODES)}")
         if self.order == "feedback" and self.unit == "pairs":
             raise InputError(
-                "an order that learns needs one topic: seeds with links of their own take another order"
+                "an order that learns needs one topic: choose another order for seeds with links of their own"
             )
         if self.per_seed and self.unit == "topic":
             raise InputError(
-                "a topic is found once, for all its seeds: a number per seed needs the unit pairs"
+                "all seeds of a topic share their documents: to stop per seed, choose the unit pairs"
             )
         if self.learns and not (self.threshold is None and self.score is None):
             raise InputError(

@@ -54,7 +54,7 @@ class Sentence(str):
         return _filled(self.one, self.template, self.values, messages, show)
 
     def about(self, what: str) -> Sentence:
-        """Return the sentence about things other than documents: PAIRS, or "posts", which exists only in English.
+        """Return the sentence with another noun for documents: PAIRS, or, in English only, a caller's, such as "posts".
 
         A noun from the caller cannot be declined, so other languages have no placeholder for it.
         """

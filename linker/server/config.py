@@ -22,10 +22,10 @@ class Limits:
 
     body: int = 16 << 20
     bulk: int = 4 << 30  # a body of `documents:bulk`, which is never held as a whole
-    form: int = 1 << 20  # of a form of the page
+    form: int = 1 << 20  # of a submitted form
     upload: int = 2 << 30  # of files for a review
     seconds: float = 60.0  # until the answer, unless the body is streamed
-    idle: float = 20.0  # between two chunks of a body, or of an answer that is not fetched
+    idle: float = 20.0  # between two chunks of a body, or of an answer that the client is slow to read
     rate: float = 0.0  # requests per second per token or address; 0: unlimited
     threads: int = max(4, 2 * cores())  # searches at the same time
     waiting: int = 256  # searches that wait for a thread

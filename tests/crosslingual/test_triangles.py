@@ -183,7 +183,7 @@ def test_mistakes_are_named_with_their_remedy(tmp_path: Path) -> None:
     for wrong, why in (
         ([good], "name several runs"),
         ([good, bare], "such as de-en="),
-        ([good, same], "names no two languages"),
+        ([good, same], "does not name two languages"),
         ([good, high], "is not a probability"),
         ([good, tmp_path / "none"], "cannot tell the languages"),
     ):

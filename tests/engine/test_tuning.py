@@ -226,7 +226,7 @@ def test_the_choice_equals_the_rule(queries: int, seed: int, shift: float) -> No
 
 
 def test_a_single_retriever_has_to_lead_by_two_standard_errors() -> None:
-    # BM25 is right where the default is not on n of 40 queries: lead n/40, error sqrt(n/40 (1 − n/40) / 39).
+    # On n of 40 queries, BM25 is right and the default wrong: lead n/40, error sqrt(n/40 (1 − n/40) / 39).
     def table(n: int) -> dict[Setting, list[float]]:
         wins = [1.0] * n + [0.0] * (40 - n)
         return {**{h: [0.0] * 40 for h in HYBRIDS}, SINGLES[0]: wins, SINGLES[1]: [0.0] * 40}

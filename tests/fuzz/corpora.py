@@ -54,7 +54,7 @@ def check_storable(document: Document) -> None:
 
 
 def consume_jsonl(path: Path) -> None:
-    """Like any corpus, and no line is lost."""
+    """Consume JSON lines like any corpus, and check that no line is lost."""
     consume(path)
     lines = [
         line

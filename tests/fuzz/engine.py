@@ -162,7 +162,7 @@ def _in_child(work: Path, do: Callable[[], None]) -> int:
 
 def _cases(target: Target, seed: int, most: int, until: float, shared: _Shared, work: Path) -> None:
     warnings.simplefilter("ignore")
-    faulthandler.disable()  # a death is reported by the parent
+    faulthandler.disable()  # the parent reports how the child died
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     mock.patch("os.fsync").start()  # fsync is tested elsewhere, and takes most of the time
     seeds, run = target.prepare(work)

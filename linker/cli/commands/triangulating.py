@@ -123,7 +123,7 @@ def _languages(path: Path) -> Pair:
             f"cannot tell the languages of {path}, as {beside} cannot be read ({e}): {remedy}"
         ) from None
     if not isinstance(languages, list) or len(languages) != 2 or len(set(map(str, languages))) < 2:
-        raise InputError(f"{beside} names no two languages: {remedy}")
+        raise InputError(f"{beside} does not name two languages: {remedy}")
     return str(languages[0]), str(languages[1])
 
 

@@ -25,9 +25,7 @@ from linker.engine.engine import Engine
 from linker.engine.lexicons import QueryLexicon
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
-DICTIONARY = (
-    1e6  # weight of a dictionary's pairs of words: links choose among them, and teach words that it lacks
-)
+DICTIONARY = 1e6  # weight of a dictionary's word pairs; links choose among them, and add words that it lacks
 WORDS = 200_000  # maximum words that identify the language
 LEAST = 0.5  # minimum change in a language's log odds for a word to be stored
 ASKED = 100  # linked texts on which the index's encoder is tested

@@ -33,7 +33,7 @@ class Language:
     known: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def knowing(self, texts: Iterable[str]) -> Language:
-        """Return the language with a dictionary's words, `texts`, if it is written without spaces.
+        """Return the language, extended by a dictionary's words (`texts`) if it is written without spaces.
 
         Raises as `fold` does.
         """

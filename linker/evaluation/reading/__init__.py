@@ -1,3 +1,3 @@
-"""Reading of judgements and runs in TREC's formats, exactly as trec_eval does and fast."""
+"""Fast reading of judgements and runs in TREC's formats, with exactly trec_eval's results."""
 
 __all__: list[str] = []

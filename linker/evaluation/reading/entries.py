@@ -161,7 +161,8 @@ class Entries(Mapping[str, dict[str, Value]]):
         """Return the rows in `rows` that repeat the document and value of an earlier one, each with the first such
         row.
 
-        Raises InputError if only the values differ and, unless `identical` rows are allowed, for the first of these.
+        Raises InputError for a row that repeats the document with another value and, unless `identical` rows are
+        allowed, for the first that repeats the value, too.
         """
         seen: dict[tuple[int, str], int] = {}
         repeats = []

@@ -37,7 +37,7 @@ def reproduce(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Keeps models and figures; an interrupted run continues. Default: reproduce-PAPER.",
+            help="Folder for models and figures; an interrupted run continues from it. Default: reproduce-PAPER.",
             show_default=False,
         ),
     ] = None,

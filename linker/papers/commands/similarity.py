@@ -48,7 +48,7 @@ TranslateOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[LANG=]TRANSLATOR",
-        help="Compare entities and words in English, into which this translates articles in all languages, or in one "
+        help="Compare entities and words in English; this translates articles from all languages, or from one "
         "(repeatable): m2m100, a transformers model, FILE.tsv, command:… or dictionary:…. For predict: the model's.",
         show_default=False,
     ),
@@ -211,7 +211,9 @@ def train(
              "epochs": epochs}  # fmt: skip
     config = _config(preset, asked, folds, ner, seed, entities=not no_entities, translate=translate)
     if not config.siamese.frozen:
-        check_backbone(config.siamese.backbone)  # before minutes spent looking for entities
+        check_backbone(
+            config.siamese.backbone
+        )  # fail before the entities are recognised, which takes minutes
     scored = _kept(read_news(pairs))
     recogniser = recogniser_of(dict(config.pipelines), cache, processes)
     encoder = remembering(config.siamese.backbone) if config.siamese.frozen else None

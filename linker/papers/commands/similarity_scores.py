@@ -158,7 +158,7 @@ def calibrate(
         typer.Argument(metavar="PREDICTIONS.tsv", help="A file that `predict` wrote.", show_default=False),
     ],
     same: Annotated[
-        float, typer.Option(min=1, max=4, help="Pairs that people scored at most this are matches.")
+        float, typer.Option(min=1, max=4, help="Pairs that people gave at most this score count as matches.")
     ] = 2.0,
     precision: Annotated[
         float | None,

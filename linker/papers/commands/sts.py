@@ -32,7 +32,7 @@ def train(
         str,
         typer.Option(
             metavar="NAME|PATH",
-            help="A transformers model; for the presets frozen and mixed an encoder, for mixed also several: A,B.",
+            help="A transformers model; for the preset frozen, an encoder; for mixed, one encoder or several (A,B).",
         ),
     ] = "minilm",
     preset: Annotated[

@@ -33,7 +33,7 @@ def event_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> 
     if not 0 < same < len(judged):
         raise InputError(
             f"{same} of {len(judged)} pairs have a score of at most {SAME_EVENT:g}: to learn what reports of one event "
-            "have in common, there must be such pairs and others"
+            "have in common, give pairs below this score and pairs above it"
         )
     return [*judged, *(replace(pair, score=UNRELATED) for pair in nearest_pairs(pairs, encoder, top))]
 

@@ -123,7 +123,7 @@ def read_task(path: Path, data: Path) -> list[NewsPair]:
                 raise InputError(f"{path}:{number}: the score {line[grade]!r} is not a number") from None
             pairs.append(NewsPair("_".join(ids), first, second, score))
     if not pairs:
-        raise InputError(f"{path}: of no pair are both articles in a folder NN/ID.json below {data}")
+        raise InputError(f"{path}: no pair has both of its articles, NN/ID.json, below {data}")
     return pairs
 
 

@@ -105,7 +105,7 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
         return None
     if verdict not in WORDS:
         known = ", ".join(VERDICTS)
-        raise _BadRecordError(f"no verdict: {verdict!r} is none of {known}" if verdict else "no verdict")
+        raise _BadRecordError(f"unknown verdict {verdict!r}: use one of {known}" if verdict else "no verdict")
     seed_id, id_ = _text(fields, columns["seed"]) or seed, _text(fields, columns["id"])
     if not id_ or not seed_id:
         raise _BadRecordError("no id of a document" if not id_ else "no seed: name it with `seed`")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
 FIRST = 32  # reads after which it is first tested whether the vectors help
-SPARE = 32  # documents chosen beyond those read until the next training run
+SPARE = 32  # spare documents chosen at each training run, besides those read until the next one
 
 Label = bool | None  # relevant or not; None: read, but neither
 

@@ -31,12 +31,12 @@ def note_of(review: Review) -> MethodNote | None:
 def facts_of(review: Review) -> dict[str, Any]:
     """Return a review's progress, as JSON values.
 
-    `most`: by the random reads, no more documents are relevant in all, at the rule's confidence, and no more than
-    `left` of them are unread; `certified`: the recall that this makes. `by_order`: the recall by the certificate that
-    supposes something of the order, None also if the reads contradict it (`contradicted`). `total`: how many are
-    relevant in all by the estimate, between `total_low` and `total_high`. `ahead`: reads without a find until the rule
-    considers the target reached. Each is None if it is not known. `price` says what certainty would cost. `doubts`:
-    the verdicts that deserve a second look, the most improbable first.
+    `most`: the upper bound, at the rule's confidence, on how many documents are relevant in all, from the random
+    reads; `left`: how many of them are unread; `certified`: the recall that follows. `by_order`: the recall by the
+    certificate that makes an assumption about the order, also None if the reads contradict it (`contradicted`).
+    `total`: an estimate of all relevant documents, between `total_low` and `total_high`. `ahead`: reads without a
+    find until the rule considers the target reached. Each is None if it is not known. `price` says what certainty
+    would cost. `doubts`: the verdicts that deserve a second look, the most improbable first.
     """
     progress = review.progress()
     stop = progress.stop
@@ -112,6 +112,6 @@ def note_of_rows(rows: Iterable[Row], documents: int) -> MethodNote | None:
             )
         )
     cautions.append(
-        say("A match is what the reviewers took for one: no figure here covers wrong judgements.")
+        say("A match is what the reviewers judged to be one: no figure here covers wrong judgements.")
     )
     return MethodNote(joined(sentences), tuple(cautions))

@@ -89,7 +89,7 @@ def _reading(progress: Progress, audited: int, source: str) -> Sentence:
     )  # fmt: skip
 
 
-_JUDGED = say("“Relevant” is what the reviewers took for it: no figure here covers wrong judgements.")
+_JUDGED = say("“Relevant” means judged relevant by the reviewers: no figure here covers wrong judgements.")
 
 
 _BY_ORDER = say(

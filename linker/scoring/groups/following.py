@@ -27,8 +27,8 @@ class Change:
 def followed(before: Mapping[str, int], after: Mapping[str, int]) -> dict[int, int]:
     """Return, for each group of `after` (document → group), the number of the group of `before` that it continues.
 
-    That is the group with which it shares most documents, each only once, largest overlaps first; a group that shares
-    none with a free one gets the next unused number.
+    That is the group with which it shares the most documents. The largest overlaps choose first, and each number is
+    given once; a group that shares documents only with groups already continued, or with none, gets a new number.
     """
     shared = Counter((group, before[id_]) for id_, group in after.items() if id_ in before)
     number: dict[int, int] = {}

@@ -30,7 +30,9 @@ def by_language(values: Sequence[str], what: str) -> dict[str, str]:
         language, equals, name = value.partition("=")
         language, name = (language, name) if equals and language.isalpha() else ("", value)
         if language in found:
-            raise InputError(f"{what} for {language or 'all languages'}: {value!r} is the second")
+            raise InputError(
+                f"{what} for {language or 'all languages'}: {value!r} is one too many; leave it out"
+            )
         found[language] = name
     return found
 

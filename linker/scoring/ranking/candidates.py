@@ -27,7 +27,7 @@ WINDOWS = {
     "before": (-14, 3),
     "near": (-14, 14),
 }  # ranges of days in which a document is a candidate
-DEEP = 200  # BM25 documents among which those with the right date are candidates
+DEEP = 200  # top BM25 documents from which those dated in the range become candidates
 DEPTHS = (30, 50, 80)  # numbers of BM25 documents that a ranker for linking may read
 MISSED = 0.01  # share of known links that a smaller depth may miss, compared with the largest
 SAMPLE = 1000  # queries used to choose the depth

@@ -148,8 +148,8 @@ class Forest:
         """Return float64 [n, features + 1]: how much each feature moved each row's score, and the base value last.
 
         These are Shapley values (`linker.scoring.ranking.shapley`), like LightGBM's `pred_contrib`; a row sums to its
-        score. Trees without the counts these need are followed along each row's path, where a split moves the score
-        from its own mean to its child's (Saabas, 2014).
+        score. They need the counts of each tree's nodes. In a tree without counts, each split on a row's path
+        contributes the difference between its child's mean and its own (Saabas, 2014).
         """
         if self._paths is not None:
             return shapley.contributions(self._paths, x, len(self.names))

@@ -13,7 +13,7 @@ from indexes.interface import Document
 from linker.server.api.pool import OWNER, BusyError
 
 MOST = 256  # changes in a commit
-WINDOW = 0.01  # seconds that a commit waits for the last commit's clients, a fraction of its duration
+WINDOW = 0.01  # seconds for which a commit waits for the last commit's clients; much less than it takes
 
 Change = Document | str  # a document to put, or the id of one to delete
 Apply = Callable[[Sequence[Change]], list[bool]]

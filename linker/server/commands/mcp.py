@@ -13,11 +13,13 @@ def mcp(
         list[Path],
         typer.Argument(metavar="DIR...", help="Indexes, or folders of reviews.", show_default=False),
     ],
-    reviewer: Annotated[str, typer.Option(metavar="NAME", help="Who judges, in the ledger.")] = "mcp",
+    reviewer: Annotated[
+        str, typer.Option(metavar="NAME", help="Name under which judgements are stored.")
+    ] = "mcp",
 ) -> None:
     """Serve indexes to a language model via MCP (stdin, stdout).
 
-    Its tools are search, find (the next document to judge) and judge. The client starts this command and ends it.
+    Its tools are search, link, group, find (the next document to judge) and judge. The client starts and ends it.
 
     Example: linker mcp news.index
     """

@@ -33,7 +33,7 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Ask for a token in this file; it is made, with a new token, if there is none. "
+            help="Require a token from this file, which is created with a new token if it does not exist. "
             "With --api, a line is TOKEN, or TOKEN SCOPES NAME.",
             show_default=False,
         ),

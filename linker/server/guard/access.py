@@ -116,7 +116,9 @@ class Access:
             self._ended[id_] = int(time.time()) + LIFETIME
             if self._file is not None:
                 with contextlib.suppress(OSError), self._file.open("a", encoding="ascii") as file:
-                    file.write(f"{id_} {self._ended[id_]}\n")  # on a full disk, ended only until a restart
+                    file.write(
+                        f"{id_} {self._ended[id_]}\n"
+                    )  # if the disk is full, it ends only until a restart
                     file.flush()
                     os.fsync(file.fileno())
 

@@ -17,7 +17,7 @@ from linker.review.wording import message
 from linker.server.errors import ProblemError
 from linker.server.guard.hosts import Hosts, without_port
 
-IDLE = 20.0  # seconds between two chunks of a body, or of an answer that is not fetched
+IDLE = 20.0  # seconds between two chunks of a body, or of an answer that the client is slow to read
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # The status and the message of each refusal.
 UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Whoever runs linker can allow it.")

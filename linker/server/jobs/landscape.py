@@ -64,7 +64,7 @@ def features(engine: Engine, rows: RowArray) -> Matrix:
         return np.asarray(PCA(components, random_state=0).fit_transform(vectors[rows]), np.float32)
     texts = [documents[int(row)].full_text for row in rows]
     few = InputError(
-        Reason("the documents share no words, or one alone: no map can be drawn of them", "no-map")
+        Reason("the documents have at most one word in common: no map can be drawn of them", "no-map")
     )
     try:
         terms = TfidfVectorizer(sublinear_tf=True, min_df=2, max_df=0.5, dtype=np.float32).fit_transform(

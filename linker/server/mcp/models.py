@@ -62,9 +62,9 @@ class DocumentGroup(BaseModel):
     title: str
     ids: list[str]
     near_copies: Annotated[
-        dict[str, str], Field(description="Members by id that are near copies of another one, and of which.")
+        dict[str, str], Field(description="Id of each member that is a near copy → id of the original.")
     ]
-    representative: Annotated[str, Field(description="The member that belongs to the others most.")]
+    representative: Annotated[str, Field(description="The member closest to the others.")]
     probability: Annotated[float, Field(description="Expected share of right pairs.")]
     words: Annotated[list[str], Field(description="What most members share.")]
     dates: Annotated[tuple[str, str] | None, Field(description="The first and the last day.")]
@@ -74,7 +74,7 @@ class GroupAnswer(BaseModel):
     """The largest groups of two documents or more."""
 
     index: str
-    documents: Annotated[int, Field(description="How many documents were grouped; most are alone.")]
+    documents: Annotated[int, Field(description="How many documents were grouped; most are groups of one.")]
     count: Annotated[int, Field(description="How many groups there are altogether.")]
     groups: list[DocumentGroup]
 

@@ -201,7 +201,7 @@ class Tools:
             list[GivenSeed] | None,
             Field(
                 max_length=1000,
-                description="The texts whose links are sought. Needed at first; left out, the review continues.",
+                description="The texts to find links for. Required to begin a review; omit them to continue it.",
             ),
         ] = None,
         index: Index = "",
@@ -233,7 +233,7 @@ class Tools:
         id: Annotated[str, Field(min_length=1, max_length=2000, description="Id of the document.")],
         verdict: Annotated[
             Verdict,
-            Field(description="relevant, not, maybe, or skip: it comes back last, and counts as unread."),
+            Field(description="relevant, not, maybe or skip. A skipped document comes back last."),
         ],
         seed: Annotated[
             str,
@@ -243,7 +243,7 @@ class Tools:
             ),
         ] = "",
         note: Annotated[
-            str, Field(max_length=LONGEST_QUERY, description="Why, for those who read it later.")
+            str, Field(max_length=LONGEST_QUERY, description="The reason, for later readers.")
         ] = "",
         tags: Annotated[list[str] | None, Field(max_length=50)] = None,
         index: Index = "",

@@ -76,7 +76,7 @@ def test_new_pages_are_linked_without_training(corpus: Twin, full: LinkingResult
 
 
 def test_few_pages_are_linked_too(corpus: Twin, model: LinkModel, caplog: pytest.LogCaptureFixture) -> None:
-    """By itself, a page's words would have idf ln(2/2) = 0: the frequencies come from the model. A note warns."""
+    """Counted in one page alone, every word would have idf ln(2/2) = 0, so the model's frequencies are used."""
     hits = []
     for row in range(KNOWN, KNOWN + 8):
         task = Task(only(corpus.source, [row]), corpus.target, model=model)

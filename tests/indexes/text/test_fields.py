@@ -182,7 +182,7 @@ def test_one_field_of_weight_1_is_plain_bm25() -> None:
         index = index_of(documents, Bm25Parameters(1.5, 0.3, 2, fields))
         same = plain.search_rows(queries, 50, None, Bm25Parameters(1.5, 0.3, 2))
         assert [a.tobytes() for a in index.search_rows(queries, 50)] == [b.tobytes() for b in same]
-    # If all fields but one are empty, texts are ranked the same, by another formula.
+    # If all fields but one are empty, the other formula ranks texts in the same order.
     alone = [Document(d.id, d.text) for d in documents]
     rows, scores = index_of(alone, Bm25Parameters(fields=(Field("title"), Field("text")))).search_rows(
         queries, 50

@@ -1,4 +1,4 @@
-"""The estimate of all relevant documents: from scratch, at its ends, and on reviews whose truth is known."""
+"""The estimate of all relevant documents: against a slow version, at its limits, and on reviews with known truth."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ class ProblemDetails(BaseModel):
     code: str = Field(description="Kind of the error, for programs.", examples=["bad-filter"])
     request_id: str = Field(description="Names the request in the server's log.")
     errors: list[dict[str, str]] | None = Field(
-        None, description="With status 422: JSON pointers into the request, each with what is wrong there."
+        None,
+        description="With status 422: JSON pointers into the request, each with the mistake found there.",
     )
 
 

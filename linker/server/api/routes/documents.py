@@ -54,7 +54,7 @@ class PutResult(Model):
 
     id: str
     created: bool = Field(description="False if it replaced a document.")
-    generation: int = Field(description="Number of a commit that has it.")
+    generation: int = Field(description="Number of a commit that contains it.")
 
 
 class UnusedLine(Model):

@@ -25,7 +25,7 @@ ModelName = Annotated[
     Field(
         min_length=1,
         max_length=1000,
-        description="Name of an index, whose encoder is meant, or of an encoder that an index has.",
+        description="Name of an index, to use its encoder, or name of an encoder that an index has.",
         examples=["news"],
     ),
 ]

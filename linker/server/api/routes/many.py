@@ -36,7 +36,7 @@ class DeleteResult(Model):
 
     deleted: int
     missing: list[str] = Field(description="Ids that were not in the index.")
-    generation: int = Field(description="Number of a commit without them.")
+    generation: int = Field(description="Number of a commit that no longer contains them.")
 
 
 @router.get(

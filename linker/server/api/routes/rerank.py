@@ -40,7 +40,7 @@ class CohereRequest(Model):
     documents: list[Text | TextDocument] = Field(min_length=1, max_length=MOST_TEXTS)
     model: ModelName | None = None
     top_n: int | None = Field(None, ge=1, description="How many results; default: all.")
-    return_documents: bool = Field(False, description="Whether results have the documents' texts.")
+    return_documents: bool = Field(False, description="Whether each result includes its document's text.")
     max_tokens_per_doc: int | None = Field(None, ge=1, description="Ignored: the encoder cuts long texts.")
     max_chunks_per_doc: int | None = Field(None, ge=1, description="Ignored.")
 
@@ -52,7 +52,7 @@ class TeiRequest(Model):
     texts: list[Text] = Field(min_length=1, max_length=MOST_TEXTS)
     model: ModelName | None = None
     raw_scores: bool = Field(False, description="Cosines as they are; otherwise those below 0 become 0.")
-    return_text: bool = Field(False, description="Whether ranks have the texts.")
+    return_text: bool = Field(False, description="Whether each result includes its text.")
     truncate: bool | None = Field(None, description="Ignored: the encoder cuts long texts.")
     truncation_direction: str | None = Field(None, max_length=20, description="Ignored.")
 

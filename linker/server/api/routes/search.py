@@ -63,10 +63,10 @@ class SearchRequest(Model):
     phrases: bool = option(SearchOptions, "phrases")
     explain: bool = Field(
         False,
-        description=f"Whether hits have the scores of each retriever; for at most {explaining.MOST_TEXTS} texts "
-        f"and k {explaining.MOST_K}.",
+        description="Whether each hit includes the scores of each retriever; for up to "
+        f"{explaining.MOST_TEXTS} texts and k up to {explaining.MOST_K}.",
     )
-    documents: bool = Field(True, description="Whether hits have title, text and metadata.")
+    documents: bool = Field(True, description="Whether each hit includes title, text and metadata.")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:

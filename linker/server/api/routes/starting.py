@@ -124,7 +124,7 @@ class LinkRequest(Model):
     min_probability: float = option(LinkOptions, "min_probability")
     precision: float | None = option(
         LinkOptions, "precision", ge=None, le=None, gt=0, lt=1,
-        description="Keep links while this share of them is right, with 95 % confidence; needs 20 known links.",
+        description="Keep links of which at least this share is right, with 95 % confidence; needs 20 known links.",
     )  # fmt: skip
     self_train: bool | None = option(LinkOptions, "self_train")
 
@@ -148,14 +148,14 @@ class GroupRequest(Model):
     )
     different: list[tuple[str, str]] = Field(
         [], max_length=1_000_000,
-        description="Pairs that are not. Without any, documents that no chain of `same` joins count as different.",
+        description="Pairs that are not. If empty, documents that no chain of `same` connects count as different.",
     )  # fmt: skip
     days: float | None = option(GroupOptions, "days")
     precision: float | None = Field(
         None,
         gt=0,
         lt=1,
-        description="Keep groups while this share of their pairs is right, with 95 % confidence.",
+        description="Keep groups in which at least this share of the pairs is right, with 95 % confidence.",
     )
 
     def spec(self) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def test_a_backbone_that_cannot_be_had_is_an_error_that_says_what_to_do() -> Non
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_pseudo_labelled_pairs_come_first_or_among_the_graded(tiny: Path, frozen: bool) -> None:
-    """In stages: graded pairs start from the result of pseudo-labelled pairs. The same in two calls."""
+    """In stages, the graded pairs start from the model that the pseudo-labelled pairs left, as in two calls."""
     gold, pseudo = PAIRS[:8], PAIRS[8:16]
     asked = {"backbone": str(tiny), "max_length": 16, "lr": 1e-3, "epochs": 1, "frozen": frozen}
     config = configure("recommended", asked)
