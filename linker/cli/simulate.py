@@ -28,7 +28,10 @@ def simulate(
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(min=0, help="Relevant documents that are known at the start; 0: a random order.")
+        int,
+        typer.Option(
+            "--prior", min=0, help="Relevant documents that are known at the start; 0: a random order."
+        ),
     ] = 3,
     starts: Annotated[int, typer.Option(min=1, help="Reviews per topic, each from different seeds.")] = 1,
     target: Annotated[float, typer.Option(help="Recall at which the stopping rule stops.")] = 0.9,

@@ -58,6 +58,7 @@ def prepare(
     links: Annotated[
         Path | None,
         typer.Option(
+            "--forward-links",
             metavar="FILE",
             help="Links: lines `source page TAB target page` (id or title). Default: the pages' langlinks field.",
             show_default=False,
@@ -173,6 +174,7 @@ def evaluate(
     known: Annotated[
         list[Path] | None,
         typer.Option(
+            "--leave-out",
             metavar="QRELS",
             help="Leave the pages of these links out, such as training links (repeatable).",
             show_default=False,

@@ -41,7 +41,7 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each system that depends on chance.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each system that depends on chance.")] = 3,
     quick: Annotated[
         bool,
         typer.Option(
@@ -73,7 +73,7 @@ def reproduce(
         raise typer.BadParameter(f"name the folder of the data, or set {DATA}", param_hint="--data")
     kept = work or Path(f"reproduce-{paper}")
     note(f"{kept}: keeps every finished cell")
-    found = run(paper, folder, kept, 1 if quick else seeds, quick=quick, log=note)
+    found = run(paper, folder, kept, 1 if quick else repeats, quick=quick, log=note)
     if out is not None:
         write_atomically(out, FORMATS[out.suffix](found).encode())
         note(f"{out}: written")
