@@ -50,7 +50,9 @@ class Servers:
         shape = self.shards or 1, self.replicas or 0
         if address := Address.of(out):
             if self.url or self.index or self.backend != "embedded":
-                raise typer.BadParameter(f"--out {address} is enough: leave out --backend, --url and --prefix")
+                raise typer.BadParameter(
+                    f"--out {address} is enough: leave out --backend, --url and --prefix"
+                )
             from indexes.cluster.client import ElasticSettings
 
             return ElasticSettings.of(address, *shape)

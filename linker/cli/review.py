@@ -197,7 +197,9 @@ def status(
     method: Annotated[
         bool, typer.Option("--note", help="Print the method note to publish, and what may not be claimed.")
     ] = False,
-    language: Annotated[Literal["en", "de", "es", "fr"], typer.Option("--locale", help="Language of the note.")] = "en",
+    language: Annotated[
+        Literal["en", "de", "es", "fr"], typer.Option("--locale", help="Language of the note.")
+    ] = "en",
     index: Annotated[
         Path | None,
         typer.Option(

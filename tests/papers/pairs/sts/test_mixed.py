@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
@@ -16,9 +15,7 @@ from linker.base.errors import InputError
 from linker.scoring.pairs.data import Pair
 from linker.scoring.pairs.sts import recipe as sts
 from linker.scoring.pairs.sts.cross_config import PRESETS
-from linker.scoring.pairs.sts.cross_training import figures
 from linker.scoring.pairs.sts.evidence import Remembered, alignment, evidence, names, products, surface, words
-from linker.scoring.pairs.sts.frozen import FrozenScorer
 from linker.scoring.pairs.sts.mixed import MixedScorer, Regression, positive_ridge, ridge
 from linker.scoring.pairs.sts.scorer_folder import load
 from tests.helpers import HashEncoder
