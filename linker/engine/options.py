@@ -139,9 +139,9 @@ class IntakeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexOptions:
-    """What an index is made of. `bm25`: None stands for the defaults; `elastic`: where BM25 runs, if not in the directory.
+    """What an index is made of. `bm25`: None stands for the defaults.
 
-    `positions` stores a forward index, which a learned ranker reads.
+    `positions` stores a forward index, which a learned ranker reads; `elastic`: where BM25 runs, if not in the directory.
     """
 
     encoder: Annotated[str | Path, Opt(
