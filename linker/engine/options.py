@@ -141,7 +141,7 @@ class IntakeOptions:
 class IndexOptions:
     """What an index is made of. `bm25`: None stands for the defaults.
 
-    `positions` stores a forward index, which a learned ranker reads; `elastic`: where BM25 runs, if not in the directory.
+    `positions` stores a forward index, which a learned ranker reads; `elastic` says where BM25 runs otherwise.
     """
 
     encoder: Annotated[str | Path, Opt(
