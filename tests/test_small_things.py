@@ -55,7 +55,7 @@ def test_the_target_is_checked_before_an_encoder_is_loaded(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(building, "load_encoder", None)
-    options = building.BuildOptions("minilm")
+    options = building.BuildOptions(encoder="minilm")
     with pytest.raises(IndexesError, match="already holds an index"):
         building.build([tmp_path / "c.jsonl"], index, options)
     with pytest.raises(IndexesError, match="already holds an index"):

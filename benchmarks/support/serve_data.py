@@ -40,5 +40,5 @@ def make_index(work: Path, sentences: int) -> Path:
         if not star.exists():
             make_star(star)
         data = prepare(work, sentences)
-        building.build([data.sentences], out, building.BuildOptions(str(star), "flat"))
+        building.build([data.sentences], out, building.BuildOptions(encoder=str(star), vectors="flat"))
     return out

@@ -63,7 +63,7 @@ def build(corpus: Path, out: Path, kind: str) -> dict[str, Any]:
     from linker.engine import building
 
     with mock.patch.object(building, "load_encoder", lambda _name, **_: StandIn()):
-        report = building.build([corpus], out, building.BuildOptions("stand-in", kind))
+        report = building.build([corpus], out, building.BuildOptions(encoder="stand-in", vectors=kind))
     return {"documents": report.documents}
 
 

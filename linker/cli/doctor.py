@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, print_result
 
 
 def doctor(
     elasticsearch: Annotated[
         str | None,
-        typer.Option(
+        Opt(
+            "Elasticsearch server to check [default: the first of $LINKER_ELASTIC_URL, or http://127.0.0.1:9200]",
             metavar="URL",
-            help="Elasticsearch server to check [default: the first of $LINKER_ELASTIC_URL, or http://127.0.0.1:9200]",
         ),
     ] = None,
     as_json: AsJson = False,

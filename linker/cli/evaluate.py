@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from linker.base.files import STDIO
+from linker.base.options import Opt
 from linker.base.printable import print_for_programs
 from linker.base.terminal import AsJson, note, print_json, warn
 
@@ -16,82 +17,66 @@ if TYPE_CHECKING:
 
 Qrels = Annotated[
     Path,
-    typer.Argument(
+    Opt(
+        "Judgements: TREC, BEIR's TSV or folder, JSON, Parquet, ir_datasets:ID; - is stdin.",
+        "",
         metavar="QRELS",
-        help="Judgements: TREC, BEIR's TSV or folder, JSON, Parquet, ir_datasets:ID; - is stdin.",
-        show_default=False,
     ),
 ]
 Measures = Annotated[
     list[str] | None,
-    typer.Option(
-        "-m",
-        "--measure",
-        help="Measure to print (repeatable): map, P@5, nDCG@10, MRR, ERR@20, RBP(p=0.8), infAP, auc, official, …",
-        show_default=False,
+    Opt(
+        "Measure to print (repeatable): map, P@5, nDCG@10, MRR, ERR@20, RBP(p=0.8), infAP, auc, official, …",
+        "-m --measure",
     ),
 ]
 Complete = Annotated[
     bool,
-    typer.Option(
-        "-c/",
-        "--complete/--answered-only",
-        help="Average over all judged topics (trec_eval's -c; the default), or over those in the run.",
-        show_default=False,
+    Opt(
+        "Average over all judged topics (trec_eval's -c; the default), or over those in the run.",
+        "-c/ --complete/--answered-only",
+        default=False,
     ),
 ]
-Level = Annotated[int, typer.Option("-l", "--level", min=1, help="Lowest grade that counts as relevant.")]
-JudgedOnly = Annotated[bool, typer.Option("-J", "--judged-only", help="Ignore unjudged documents.")]
-Most = Annotated[
-    int | None,
-    typer.Option(
-        "-M", "--max-docs", min=1, help="Evaluate at most this many documents per topic.", show_default=False
-    ),
-]
+Level = Annotated[int, Opt("Lowest grade that counts as relevant.", "-l --level", low=1)]
+JudgedOnly = Annotated[bool, Opt("Ignore unjudged documents.", "-J --judged-only")]
+Most = Annotated[int | None, Opt("Evaluate at most this many documents per topic.", "-M --max-docs", low=1)]
 Version = Annotated[
     Literal["trec_eval-9", "trec_eval-10"],
-    typer.Option(help="trec_eval to agree with: 9 compares scores as float32, 10 as float64."),
+    Opt("trec_eval to agree with: 9 compares scores as float32, 10 as float64."),
 ]
-Samples = Annotated[int, typer.Option(min=100, help="Number of resamples.")]
-Seed = Annotated[int, typer.Option(help="Random seed of the resampling.")]
+Samples = Annotated[int, Opt("Number of resamples.", low=100)]
+Seed = Annotated[int, Opt("Random seed of the resampling.")]
 
 
 def evaluate(
     qrels: Qrels,
     runs: Annotated[
         list[Path],
-        typer.Argument(
+        Opt(
+            "Runs: TREC's six columns, JSON (ranx, pytrec_eval), JSON lines or Parquet; - is stdin.",
+            "",
             metavar="RUN...",
-            help="Runs: TREC's six columns, JSON (ranx, pytrec_eval), JSON lines or Parquet; - is stdin.",
-            show_default=False,
         ),
     ],
     measure: Measures = None,
-    per_topic: Annotated[
-        bool, typer.Option("-q", "--per-topic", help="Also print the values of each topic.")
-    ] = False,
-    no_summary: Annotated[bool, typer.Option("-n", "--no-summary", help="Omit the averages.")] = False,
+    per_topic: Annotated[bool, Opt("Also print the values of each topic.", "-q --per-topic")] = False,
+    no_summary: Annotated[bool, Opt("Omit the averages.", "-n --no-summary")] = False,
     complete: Complete = True,
     level: Level = 1,
     judged_only: JudgedOnly = False,
     most: Most = None,
     compat: Version = "trec_eval-9",
     ties: Annotated[
-        bool,
-        typer.Option("--ties", help="Count ties, and bound each measure over all orders of tied scores."),
+        bool, Opt("Count ties, and bound each measure over all orders of tied scores.", "--ties")
     ] = False,
-    interval: Annotated[bool, typer.Option("--ci", help="Add 95% bootstrap confidence intervals.")] = False,
+    interval: Annotated[bool, Opt("Add 95% bootstrap confidence intervals.", "--ci")] = False,
     samples: Annotated[
-        int | None,
-        typer.Option(
-            min=100,
-            help="Resamples [default: 1,000 for --ci, 10,000 for the tests of a table].",
-            show_default=False,
-        ),
+        int | None, Opt("Resamples [default: 1,000 for --ci, 10,000 for the tests of a table].", low=100)
     ] = None,
     seed: Seed = 0,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
+    markdown: Annotated[bool, Opt("Print a Markdown table.", "--markdown")] = False,
+    latex: Annotated[bool, Opt("Print a LaTeX table (booktabs).", "--latex")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate one run as trec_eval does, or several in a table.
@@ -143,31 +128,25 @@ def evaluate(
 
 def compare(
     qrels: Qrels,
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Two or more runs.", show_default=False)
-    ],
-    baseline: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Run to compare with. Default: the first.", show_default=False),
-    ] = None,
+    runs: Annotated[list[Path], Opt("Two or more runs.", "", metavar="RUN...")],
+    baseline: Annotated[Path | None, Opt("Run to compare with. Default: the first.", metavar="RUN")] = None,
     measure: Measures = None,
     test: Annotated[
-        Literal["randomisation", "t"], typer.Option(help="Paired test that gives the p-values.")
+        Literal["randomisation", "t"], Opt("Paired test that gives the p-values.")
     ] = "randomisation",
     complete: Complete = True,
     level: Level = 1,
     compat: Version = "trec_eval-9",
     samples: Samples = 10_000,
     seed: Seed = 0,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
+    markdown: Annotated[bool, Opt("Print a Markdown table.", "--markdown")] = False,
+    latex: Annotated[bool, Opt("Print a LaTeX table (booktabs).", "--latex")] = False,
     as_json: AsJson = False,
     plot: Annotated[
         Path | None,
-        typer.Option(
+        Opt(
+            "Plot the first measure's differences per topic (PNG or SVG; needs the extra 'plot').",
             metavar="FILE",
-            help="Plot the first measure's differences per topic (PNG or SVG; needs the extra 'plot').",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from indexes.showing import one_line
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, note, print_json
 
 if TYPE_CHECKING:
@@ -18,22 +19,11 @@ REMARK = "Attention is not proof: a weight shows what was read, the change in th
 
 
 def explain(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Name or path of an encoder.", show_default=False)
-    ],
-    text: Annotated[
-        list[str],
-        typer.Option("--text", metavar="TEXT", help="Give it twice, for A and B.", show_default=False),
-    ],
-    head: Annotated[
-        int | None,
-        typer.Option(min=1, help="Also print this head's ring attention per token.", show_default=False),
-    ] = None,
+    model: Annotated[str, Opt("Name or path of an encoder.", "", metavar="MODEL")],
+    text: Annotated[list[str], Opt("Give it twice, for A and B.", "--text", metavar="TEXT")],
+    head: Annotated[int | None, Opt("Also print this head's ring attention per token.", low=1)] = None,
     most: Annotated[
-        int,
-        typer.Option(
-            "-n", "--tokens", min=0, help="Print this many tokens per text, the most influential; 0: all."
-        ),
+        int, Opt("Print this many tokens per text, the most influential; 0: all.", "-n --tokens", low=0)
     ] = 40,
     as_json: AsJson = False,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linker.base.files import path_text
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, Index, print_json
 
 if TYPE_CHECKING:
@@ -16,17 +17,9 @@ if TYPE_CHECKING:
 
 def export(
     directory: Index,
-    npy: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT", help="Write an array, float32 [n, dim].", show_default=False),
-    ] = None,
-    faiss: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Write a flat FAISS index.", show_default=False)
-    ] = None,
-    hnswlib: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT", help="Write an hnswlib index by cosine.", show_default=False),
-    ] = None,
+    npy: Annotated[Path | None, Opt("Write an array, float32 [n, dim].", metavar="OUT")] = None,
+    faiss: Annotated[Path | None, Opt("Write a flat FAISS index.", metavar="OUT")] = None,
+    hnswlib: Annotated[Path | None, Opt("Write an hnswlib index by cosine.", metavar="OUT")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Export an index's normalised vectors for NumPy or FAISS.

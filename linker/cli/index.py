@@ -22,15 +22,13 @@ if TYPE_CHECKING:
 
 Corpora = Annotated[
     list[Path],
-    typer.Argument(
+    Opt(
+        "JSONL, CSV, TSV (also .gz), XLSX, a BEIR folder, a folder of text files, or ir_datasets:ID.",
+        "",
         metavar="CORPUS...",
-        help="JSONL, CSV, TSV (also .gz), XLSX, a BEIR folder, a folder of text files, or ir_datasets:ID.",
-        show_default=False,
     ),
 ]
-Wait = Annotated[
-    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another writer to end.")
-]
+Wait = Annotated[float, Opt("How long to wait for another writer to end.", low=0, metavar="SECONDS")]
 WAIT = 30.0  # the same as Engine's
 
 
@@ -38,10 +36,9 @@ def build(
     corpus: Corpora,
     out: Annotated[
         Path,
-        typer.Option(
+        Opt(
+            "Directory of the new index, or elastic+https://HOST:PORT/NAME (opensearch+…) on a cluster.",
             metavar="DIR",
-            help="Directory of the new index, or elastic+https://HOST:PORT/NAME (opensearch+…) on a cluster.",
-            show_default=False,
         ),
     ],
     options: BuildOptions,
@@ -56,7 +53,7 @@ def build(
             metavar="NAME,NAME…",
         ),
     ] = "",
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted build.")] = False,
+    resume: Annotated[bool, Opt("Continue an interrupted build.", "--resume")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Build an index from one or more corpora.
@@ -84,9 +81,7 @@ def add(
     corpus: Corpora,
     options: IntakeOptions,
     tables: Tables,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace documents whose id is already in the index.")
-    ] = False,
+    replace: Annotated[bool, Opt("Replace documents whose id is already in the index.", "--replace")] = False,
     encoder: EncoderOption = None,
     wait: Wait = WAIT,
     as_json: AsJson = False,
@@ -131,11 +126,8 @@ def _report(report: BuildReport, directory: Path, as_json: bool, kept: str) -> N
 
 def delete(
     directory: Index,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", show_default=False)] = None,
-    ids_file: Annotated[
-        Path | None,
-        typer.Option("--ids", metavar="FILE", help="A file with one id per line.", show_default=False),
-    ] = None,
+    ids: Annotated[list[str] | None, Opt("", "", metavar="ID...")] = None,
+    ids_file: Annotated[Path | None, Opt("A file with one id per line.", "--ids", metavar="FILE")] = None,
     keep: Keep = None,
     wait: Wait = WAIT,
     as_json: AsJson = False,
@@ -188,7 +180,7 @@ def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> Non
 
 def drop(
     directory: Index,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, Opt("Do not ask for confirmation.", "--yes -y")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete an index permanently.
@@ -267,12 +259,7 @@ def verify(
     directory: Index,
     expect: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="The expected number of documents: any other number counts as damage.",
-            show_default=False,
-        ),
+        Opt("The expected number of documents: any other number counts as damage.", low=0, metavar="N"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from linker.base.files import path_text
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, print_json
 
 
@@ -21,16 +20,8 @@ def leading_indexes(words: Sequence[str]) -> tuple[list[Path], list[str]]:
 
 
 def join(
-    out: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUT", help="A new directory, or one that `join` wrote before.", show_default=False
-        ),
-    ],
-    directories: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR...", help="Directories of the indexes, in order.", show_default=False),
-    ],
+    out: Annotated[Path, Opt("A new directory, or one that `join` wrote before.", "", metavar="OUT")],
+    directories: Annotated[list[Path], Opt("Directories of the indexes, in order.", "", metavar="DIR...")],
     as_json: AsJson = False,
 ) -> None:
     """Let one directory stand for several indexes.

@@ -9,17 +9,17 @@ import typer
 
 from indexes.errors import importing
 from linker.base.files import path_text
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, note, print_json, print_result
-from linker.cli import completion
 from linker.engine.options import EncoderCompiled, EncoderPrecision
 
 Config = Annotated[
     Path | None,
-    typer.Argument(
+    Opt(
+        "Training configuration: a file, or a ready one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
+        "",
         metavar="CONFIG.toml|NAME",
-        help="Training configuration: a file, or a ready one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
-        show_default=False,
-        autocompletion=completion.configurations,
+        complete="configurations",
     ),
 ]
 
@@ -27,29 +27,15 @@ Config = Annotated[
 def train(
     config: Config = None,
     overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Override a key, e.g. training.lr=0.001.", show_default=False
-        ),
+        list[str] | None, Opt("Override a key, e.g. training.lr=0.001.", "--set", metavar="KEY=VALUE")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Override output.path.", show_default=False)
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint.")] = False,
+    out: Annotated[Path | None, Opt("Override output.path.", metavar="MODEL")] = None,
+    resume: Annotated[bool, Opt("Continue from the last checkpoint.", "--resume")] = False,
     plots: Annotated[
-        bool,
-        typer.Option(
-            "--plots/--no-plots", help="Plot the training into MODEL/training, as `linker plot` does."
-        ),
+        bool, Opt("Plot the training into MODEL/training, as `linker plot` does.", "--plots/--no-plots")
     ] = True,
     show: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Print this ready configuration and exit.",
-            show_default=False,
-            autocompletion=completion.configurations,
-        ),
+        str | None, Opt("Print this ready configuration and exit.", metavar="NAME", complete="configurations")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -74,32 +60,15 @@ def train(
 
 
 def plot(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL", help="A folder that `linker train` wrote.", show_default=False),
-    ],
-    documents: Annotated[
-        Path | None,
-        typer.Option(metavar="CORPUS", help="Also plot a map of these documents.", show_default=False),
-    ] = None,
+    model: Annotated[Path, Opt("A folder that `linker train` wrote.", "", metavar="MODEL")],
+    documents: Annotated[Path | None, Opt("Also plot a map of these documents.", metavar="CORPUS")] = None,
     queries: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="POSTS", help="Also plot a map of these posts (with --qrels).", show_default=False
-        ),
+        Path | None, Opt("Also plot a map of these posts (with --qrels).", metavar="POSTS")
     ] = None,
     qrels: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="QRELS", help="Links that colour the map of posts by article.", show_default=False
-        ),
+        Path | None, Opt("Links that colour the map of posts by article.", metavar="QRELS")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder for the plots. Default: MODEL/training.", show_default=False
-        ),
-    ] = None,
+    out: Annotated[Path | None, Opt("Folder for the plots. Default: MODEL/training.", metavar="DIR")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Plot a training run as SVG.
@@ -119,21 +88,10 @@ def plot(
 
 
 def encode(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="Name or path of an encoder.",
-            show_default=False,
-            autocompletion=completion.encoders,
-        ),
-    ],
-    texts: Annotated[Path, typer.Argument(metavar="TEXTS", help="Corpus to encode.", show_default=False)],
-    out: Annotated[
-        Path,
-        typer.Option(metavar="FILE.npy", help="Write the float32 matrix [n, dim] here.", show_default=False),
-    ],
-    batch_size: Annotated[int, typer.Option(min=1, help="Texts encoded per batch.")] = 64,
+    model: Annotated[str, Opt("Name or path of an encoder.", "", metavar="MODEL", complete="encoders")],
+    texts: Annotated[Path, Opt("Corpus to encode.", "", metavar="TEXTS")],
+    out: Annotated[Path, Opt("Write the float32 matrix [n, dim] here.", metavar="FILE.npy")],
+    batch_size: Annotated[int, Opt("Texts encoded per batch.", low=1)] = 64,
     precision: EncoderPrecision = "float32",
     compiled: EncoderCompiled = False,
     as_json: AsJson = False,
@@ -173,12 +131,7 @@ def encode(
 
 
 def export(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL|DIR", help="A folder that `linker train` wrote, or an index.", show_default=False
-        ),
-    ],
+    model: Annotated[Path, Opt("A folder that `linker train` wrote, or an index.", "", metavar="MODEL|DIR")],
     as_json: AsJson = False,
 ) -> None:
     """Export an encoder, to encode queries without PyTorch.

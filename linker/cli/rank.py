@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from indexes.showing import one_line
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, Index, note, print_json, warn
 from linker.engine.options import EncoderOption
 
@@ -20,48 +21,34 @@ if TYPE_CHECKING:
 
 def train(
     directory: Index,
-    queries: Annotated[
-        Path, typer.Option(metavar="FILE", help="Queries: JSONL, BEIR or TSV.", show_default=False)
-    ],
-    qrels: Annotated[
-        Path, typer.Option(metavar="FILE", help="Judgements of the queries.", show_default=False)
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", help="Write the ranker to this folder.", show_default=False),
-    ] = None,
+    queries: Annotated[Path, Opt("Queries: JSONL, BEIR or TSV.", metavar="FILE")],
+    qrels: Annotated[Path, Opt("Judgements of the queries.", metavar="FILE")],
+    out: Annotated[Path | None, Opt("Write the ranker to this folder.", metavar="MODEL")] = None,
     into: Annotated[
-        bool, typer.Option("--into", help="Store the ranker in the index, which then searches with it.")
+        bool, Opt("Store the ranker in the index, which then searches with it.", "--into")
     ] = False,
     force: Annotated[
-        bool,
-        typer.Option("--force", help="Store the ranker with --into even if it is behind the first stage."),
+        bool, Opt("Store the ranker with --into even if it is behind the first stage.", "--force")
     ] = False,
-    dev_queries: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Measure on these queries too.", show_default=False)
-    ] = None,
-    dev_qrels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Judgements of --dev-queries.", show_default=False)
-    ] = None,
+    dev_queries: Annotated[Path | None, Opt("Measure on these queries too.", metavar="FILE")] = None,
+    dev_qrels: Annotated[Path | None, Opt("Judgements of --dev-queries.", metavar="FILE")] = None,
     date_field: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Metadata field of a document's date, compared with the query's."),
+        str, Opt("Metadata field of a document's date, compared with the query's.", metavar="NAME")
     ] = "",
     date_direction: Annotated[
-        Literal["after", "before", "near"],
-        typer.Option(help="When the linked document is dated, relative to the query."),
+        Literal["after", "before", "near"], Opt("When the linked document is dated, relative to the query.")
     ] = "near",
     with_encoder: Annotated[
         bool,
-        typer.Option(
+        Opt(
+            "Use the index's encoder, which must not have learned from the same links.",
             "--with-encoder/--without-encoder",
-            help="Use the index's encoder, which must not have learned from the same links.",
         ),
     ] = True,
     candidates: Annotated[
-        int, typer.Option(min=1, max=1000, help="Candidates from BM25; the encoder adds half as many.")
+        int, Opt("Candidates from BM25; the encoder adds half as many.", low=1, high=1000)
     ] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and the trees.")] = 0,
+    seed: Annotated[int, Opt("Seed of the folds and the trees.", low=0)] = 0,
     encoder: EncoderOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -142,13 +129,10 @@ def _print_figures(name: str, figures: dict[str, Any]) -> None:
 
 def explain(
     directory: Index,
-    query: Annotated[str, typer.Option(metavar="TEXT", help="The query.", show_default=False)],
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", help="A ranker; by default the index's own.", show_default=False),
-    ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Candidates to show.")] = 3,
-    features: Annotated[int, typer.Option(min=1, help="Features to show per candidate.")] = 8,
+    query: Annotated[str, Opt("The query.", metavar="TEXT")],
+    model: Annotated[Path | None, Opt("A ranker; by default the index's own.", metavar="MODEL")] = None,
+    k: Annotated[int, Opt("Candidates to show.", "-k", low=1)] = 3,
+    features: Annotated[int, Opt("Features to show per candidate.", low=1)] = 8,
     encoder: EncoderOption = None,
     as_json: AsJson = False,
 ) -> None:

@@ -7,9 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from linker.base.files import path_text
+from linker.base.options import Opt
 from linker.base.printable import on_one_line
 from linker.base.terminal import AsJson, note, print_json
 
@@ -17,45 +16,32 @@ if TYPE_CHECKING:
     from linker.review.ledger import Ledger
     from linker.review.session import Review
 
-LedgerFile = Annotated[
-    Path, typer.Argument(metavar="LEDGER", help="The review's ledger (review.sqlite).", show_default=False)
-]
-Reviewer = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Only this reviewer's judgements.", show_default=False)
-]
+LedgerFile = Annotated[Path, Opt("The review's ledger (review.sqlite).", "", metavar="LEDGER")]
+Reviewer = Annotated[str | None, Opt("Only this reviewer's judgements.", metavar="NAME")]
 
 
 def export(
     ledger: LedgerFile,
     out: Annotated[
         Path,
-        typer.Argument(
-            metavar="OUT",
-            help="The file to write; its suffix names the format: .csv, .xlsx, .jsonl, .qrels, .run, .ris, .asreview, "
+        Opt(
+            "The file to write; its suffix names the format: .csv, .xlsx, .jsonl, .qrels, .run, .ris, .asreview, "
             "or .svg and .txt for the PRISMA flow diagram.",
-            show_default=False,
+            "",
+            metavar="OUT",
         ),
     ],
     index: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="The index, for the documents' texts and metadata.", show_default=False
-        ),
+        Path | None, Opt("The index, for the documents' texts and metadata.", metavar="DIR")
     ] = None,
     reviewer: Reviewer = None,
     verdict: Annotated[
-        Literal["relevant", "not", "maybe", "skip"] | None,
-        typer.Option(help="Only judgements with this verdict.", show_default=False),
+        Literal["relevant", "not", "maybe", "skip"] | None, Opt("Only judgements with this verdict.")
     ] = None,
-    bom: Annotated[
-        bool, typer.Option("--bom/--no-bom", help="Begin CSV with the mark by which Excel knows UTF-8.")
-    ] = True,
+    bom: Annotated[bool, Opt("Begin CSV with the mark by which Excel knows UTF-8.", "--bom/--no-bom")] = True,
     for_asreview: Annotated[
         bool,
-        typer.Option(
-            "--asreview",
-            help="Write every document of the index, the unread ones too, as ASReview reads them.",
-        ),
+        Opt("Write every document of the index, the unread ones too, as ASReview reads them.", "--asreview"),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -97,37 +83,29 @@ def import_(
     ledger: LedgerFile,
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Judgements: .csv, .tsv, .xlsx, .jsonl, .qrels, .ris, .nbib or .asreview.",
-            show_default=False,
-        ),
+        Opt("Judgements: .csv, .tsv, .xlsx, .jsonl, .qrels, .ris, .nbib or .asreview.", "", metavar="FILE"),
     ],
     reviewer: Annotated[
-        str, typer.Option(metavar="NAME", help="Who judged, if the file does not say.", show_default=False)
+        str, Opt("Who judged, if the file does not say.", metavar="NAME", default=False)
     ] = "",
     seed: Annotated[
         str,
-        typer.Option(
+        Opt(
+            "The seed, if the file does not say and the ledger has several.",
             "--seed-id",
             metavar="ID",
-            help="The seed, if the file does not say and the ledger has several.",
-            show_default=False,
+            default=False,
         ),
     ] = "",
     label: Annotated[
         str,
-        typer.Option(
-            metavar="COLUMN",
-            help="The column of the verdicts, if several columns look like one.",
-            show_default=False,
-        ),
+        Opt("The column of the verdicts, if several columns look like one.", metavar="COLUMN", default=False),
     ] = "",
     random: Annotated[
         bool,
-        typer.Option(
+        Opt(
+            "Drawn at random from all documents, and each of them judged: these count for the certificate.",
             "--random",
-            help="Drawn at random from all documents, and each of them judged: these count for the certificate.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -162,10 +140,8 @@ def import_(
 
 def agreement(
     ledger: LedgerFile,
-    first: Annotated[
-        str, typer.Argument(metavar="[FIRST]", help="A reviewer; needed if there are more than two.")
-    ] = "",
-    second: Annotated[str, typer.Argument(metavar="[SECOND]", help="Another reviewer.")] = "",
+    first: Annotated[str, Opt("A reviewer; needed if there are more than two.", "", metavar="[FIRST]")] = "",
+    second: Annotated[str, Opt("Another reviewer.", "", metavar="[SECOND]")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Compare two reviewers: Cohen's kappa, and where they differ.
@@ -195,15 +171,14 @@ def agreement(
 def status(
     ledger: LedgerFile,
     method: Annotated[
-        bool, typer.Option("--note", help="Print the method note to publish, and what may not be claimed.")
+        bool, Opt("Print the method note to publish, and what may not be claimed.", "--note")
     ] = False,
-    language: Annotated[Literal["en", "de", "es", "fr"], typer.Option(help="Language of the note.")] = "en",
+    language: Annotated[Literal["en", "de", "es", "fr"], Opt("Language of the note.", "--locale")] = "en",
     index: Annotated[
         Path | None,
-        typer.Option(
+        Opt(
+            "The review's index, to report its progress. [default with --note: index next to the ledger]",
             metavar="DIR",
-            help="The review's index, to report its progress. [default with --note: index next to the ledger]",
-            show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,

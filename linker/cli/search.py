@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from linker.base.options import values
+from linker.base.options import Opt, values
 from linker.base.terminal import AsJson, Index
-from linker.cli import completion
 from linker.cli.columns import Tables
 from linker.cli.join import leading_indexes
 from linker.cli.on_server import At, on_server, refuse_here
@@ -32,69 +31,51 @@ def search(
     at: At,
     words: Annotated[
         list[str] | None,
-        typer.Argument(
+        Opt(
+            "More directories, searched together with the first as one index; then the text to search for.",
+            "",
             metavar="[DIR]... [TEXT]",
-            help="More directories, searched together with the first as one index; then the text to search for.",
-            show_default=False,
         ),
     ] = None,
-    texts: Annotated[
-        list[str] | None,
-        typer.Option("--text", metavar="TEXT", help="The same text as an option.", show_default=False),
-    ] = None,
+    texts: Annotated[list[str] | None, Opt("The same text as an option.", "--text", metavar="TEXT")] = None,
     queries: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Search for all of these: JSONL, BEIR, TSV, CSV or XLSX; - is stdin.",
-            show_default=False,
-        ),
+        Opt("Search for all of these: JSONL, BEIR, TSV, CSV or XLSX; - is stdin.", metavar="FILE"),
     ] = None,
     query_vectors: Annotated[
         Path | None,
-        typer.Option(
+        Opt(
+            "Query vectors (.npy or FAISS), one row per query; without texts, rank by cosine only.",
             metavar="FILE",
-            help="Query vectors (.npy or FAISS), one row per query; without texts, rank by cosine only.",
-            show_default=False,
         ),
     ] = None,
     query_ids: Annotated[
         Path | None,
-        typer.Option(
+        Opt(
+            "Ids of the rows of --query-vectors, one per line [default: those of --queries, else 0, 1, …].",
             metavar="FILE",
-            help="Ids of the rows of --query-vectors, one per line [default: those of --queries, else 0, 1, …].",
-            show_default=False,
         ),
     ] = None,
-    run_name: Annotated[str, typer.Option(help="Name of the run, in its sixth column.")] = "linker",
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Write the run here instead of to stdout.", show_default=False),
-    ] = None,
+    run_name: Annotated[str, Opt("Name of the run, in its sixth column.")] = "linker",
+    out: Annotated[Path | None, Opt("Write the run here instead of to stdout.", metavar="RUN")] = None,
     run_format: Annotated[
         Literal["trec", "ranx", "pytrec_eval", "parquet", "jsonl"] | None,
-        typer.Option(
-            "--format",
-            help="Format of the run [default: by the name of --out, else trec].",
-            show_default=False,
-        ),
+        Opt("Format of the run [default: by the name of --out, else trec].", "--format"),
     ] = None,
     encoder: EncoderOption = None,
     rerank: Annotated[
         Path | None,
-        typer.Option(
+        Opt(
+            "Rerank with this model by `linker rank train` or `linker sts train`, or with linker's own: pooled.",
             metavar="MODEL",
-            help="Rerank with this model by `linker rank train` or `linker sts train`, or with linker's own: pooled.",
-            show_default=False,
-            autocompletion=completion.rerankers,
+            complete="rerankers",
         ),
     ] = None,
     on_failure: Annotated[
         Literal["degrade", "fail"] | None,
-        typer.Option(
-            help="If a retriever of a hybrid search is unavailable: answer with the other one and say so, or fail "
-            "[default: fail for a run, degrade for a text].",
-            show_default=False,
+        Opt(
+            "If a retriever of a hybrid search is unavailable: answer with the other one and say so, or fail "
+            "[default: fail for a run, degrade for a text]."
         ),
     ] = None,
     as_json: AsJson = False,

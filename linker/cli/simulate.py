@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, Index, note, print_json
 from linker.cli.evaluate import Qrels
 from linker.engine.options import EncoderOption
@@ -21,28 +20,21 @@ def simulate(
     qrels: Qrels,
     descriptions: Annotated[
         Path | None,
-        typer.Option(
+        Opt(
+            "Start each topic from a text instead of from documents: the query in this file with the topic's id.",
             metavar="FILE",
-            help="Start each topic from a text instead of from documents: the query in this file with the topic's id.",
-            show_default=False,
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(min=0, help="Relevant documents that are known at the start; 0: a random order.")
+        int, Opt("Relevant documents that are known at the start; 0: a random order.", "--prior", low=0)
     ] = 3,
-    starts: Annotated[int, typer.Option(min=1, help="Reviews per topic, each from different seeds.")] = 1,
-    target: Annotated[float, typer.Option(help="Recall at which the stopping rule stops.")] = 0.9,
-    stop: Annotated[str, typer.Option(metavar="RULE", help="Stopping rule (see docs/stopping.md).")] = "urn",
-    max_read: Annotated[
-        int | None,
-        typer.Option(min=1, help="Read at most this many documents per review.", show_default=False),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.svg", help="Draw the recall after each read.", show_default=False),
-    ] = None,
+    starts: Annotated[int, Opt("Reviews per topic, each from different seeds.", low=1)] = 1,
+    target: Annotated[float, Opt("Recall at which the stopping rule stops.")] = 0.9,
+    stop: Annotated[str, Opt("Stopping rule (see docs/stopping.md).", metavar="RULE")] = "urn",
+    max_read: Annotated[int | None, Opt("Read at most this many documents per review.", low=1)] = None,
+    plot: Annotated[Path | None, Opt("Draw the recall after each read.", metavar="FILE.svg")] = None,
     encoder: EncoderOption = None,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Annotated[int, Opt("Random seed.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Simulate reviews of topics whose relevant documents are known.

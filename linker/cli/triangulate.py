@@ -5,37 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from linker.base.files import path_text
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, note, print_json
 
 
 def triangulate(
     runs: Annotated[
         list[str],
-        typer.Argument(
+        Opt(
+            "Runs of auto or cascade. Languages: from RUN.json, or written before it, such as de-en=RUN.",
+            "",
             metavar="RUN...",
-            help="Runs of auto or cascade. Languages: from RUN.json, or written before it, such as de-en=RUN.",
-            show_default=False,
         ),
     ],
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Write runs and clusters here.", show_default=False)
-    ],
+    out: Annotated[Path, Opt("Write runs and clusters here.", metavar="DIR")],
     known: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DE-EN=QRELS",
-            help="Links that are certain, such as those of --train. Repeatable.",
-            show_default=False,
-        ),
+        Opt("Links that are certain, such as those of --train. Repeatable.", metavar="DE-EN=QRELS"),
     ] = None,
     min_probability: Annotated[
-        float, typer.Option(min=0, max=1, help="Minimum probability of a link that holds a cluster together.")
+        float, Opt("Minimum probability of a link that holds a cluster together.", low=0, high=1)
     ] = 0.5,
-    k: Annotated[int, typer.Option("-k", min=1, max=100, help="Targets per page.")] = 5,
-    run_name: Annotated[str, typer.Option(help="Name of the runs, in their sixth column.")] = "triangles",
+    k: Annotated[int, Opt("Targets per page.", "-k", low=1, high=100)] = 5,
+    run_name: Annotated[str, Opt("Name of the runs, in their sixth column.")] = "triangles",
     as_json: AsJson = False,
 ) -> None:
     """Join links through a third language (de-en, fr-en: de-fr).

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, Index, note, print_json, warn
 from linker.cli.options import flagged
 from linker.engine.options import EncoderOption
@@ -20,43 +21,29 @@ SHOWN = 10  # settings
 def tune(
     directory: Index,
     queries: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Judged queries; with --recall, any queries. May be repeated.",
-            show_default=False,
-        ),
+        list[Path] | None, Opt("Judged queries; with --recall, any queries. May be repeated.", metavar="FILE")
     ] = None,
     qrels: Annotated[
         list[Path] | None,
-        typer.Option(
+        Opt(
+            "Relevance judgements of the queries. May be repeated, for example with those of dev and train.",
             metavar="FILE",
-            help="Relevance judgements of the queries. May be repeated, for example with those of dev and train.",
-            show_default=False,
         ),
     ] = None,
-    measure: Annotated[str, typer.Option("-m", "--measure", help="Measure to maximise.")] = "mrr",
+    measure: Annotated[str, Opt("Measure to maximise.", "-m --measure")] = "mrr",
     recall: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Instead, make approximate vector search find this share of the exact top k.",
-            show_default=False,
-        ),
+        Opt("Instead, make approximate vector search find this share of the exact top k.", low=0, high=1),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="With --recall: the k of the top k.")] = 10,
+    k: Annotated[int, Opt("With --recall: the k of the top k.", "-k", low=1)] = 10,
     sample: Annotated[
-        int,
-        typer.Option(min=1, help="With --recall, without --queries: documents held out as queries."),
+        int, Opt("With --recall, without --queries: documents held out as queries.", low=1)
     ] = 500,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the cross-validation's folds.")] = 0,
+    seed: Annotated[int, Opt("Random seed of the cross-validation's folds.", low=0)] = 0,
     curve: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="With --recall: write the curve here, as JSON and PNG [default: DIR.recall.json]",
-            show_default=False,
+        Opt(
+            "With --recall: write the curve here, as JSON and PNG [default: DIR.recall.json]", metavar="FILE"
         ),
     ] = None,
     encoder: EncoderOption = None,

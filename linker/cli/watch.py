@@ -11,7 +11,7 @@ import typer
 
 from indexes.showing import one_line
 from linker.base.files import path_text
-from linker.base.options import values
+from linker.base.options import Opt, values
 from linker.base.terminal import AsJson, note, print_json
 from linker.cli.columns import Names
 from linker.review.options import MatchOptions
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def watch(
     seeds: Annotated[
         list[Path],
-        typer.Argument(
+        Opt(
+            "One or more indexes of the seed texts, then the posts: a file of JSON lines, a pipe, or - for stdin.",
+            "",
             metavar="SEEDS... POSTS",
-            help="One or more indexes of the seed texts, then the posts: a file of JSON lines, a pipe, or - for stdin.",
-            show_default=False,
         ),
     ],
     options: MatchOptions,

@@ -15,10 +15,10 @@ from indexes.cluster.client import ElasticSettings, remember
 from indexes.store import manifest as manifests
 from indexes.store.ownership import check_vacant
 from indexes.store.records import BuildRecord, Manifest
-from indexes.text.parameters import Bm25Parameters, TokenizerName
 from indexes.writer import Writer, writer_of
 from linker.base.errors import InputError
 from linker.base.files import path_text
+from linker.base.options import takes, values
 from linker.corpora import Columns
 from linker.corpora.identity import identity
 from linker.corpora.previews import in_header
@@ -33,7 +33,7 @@ from linker.engine.intake import (
     check_given,
     interruptible,
 )
-from linker.engine.options import BuildOptions
+from linker.engine.options import BuildOptions, CreateOptions
 from linker.engine.requested import check_same_build, requested_manifest
 
 __all__ = ["BuildOptions", "BuildReport", "add", "build", "create"]
@@ -116,43 +116,24 @@ def _build_by_many(
         return Intake(writer, None, options, load).run(corpora, interrupted)
 
 
-def create(
-    out: str | Path,
-    *,
-    encoder: str | Path = "none",
-    vectors: str = "auto",
-    language: str = "english",
-    tokenizer: TokenizerName = "words",
-    stop_words: bool = False,
-    min_token: int = 1,
-    bm25: Bm25Parameters | None = None,
-    positions: bool = False,
-    elastic: ElasticSettings | None = None,
-) -> None:
+@takes(CreateOptions)
+def create(options: CreateOptions) -> None:
     """Create an empty index in a new directory, to be filled by `Engine.add`. Raises IndexesError if one exists."""
-    options = BuildOptions(
-        str(encoder),
-        vectors,
-        language=language,
-        tokenizer=tokenizer,
-        stop_words=stop_words,
-        min_token=min_token,
-        bm25=bm25,
-        positions=positions,
-        elastic=elastic,
-    )
-    address = Address.of(out)
+    given = values(options)
+    address, out = Address.of(given["out"]), Path(given.pop("out"))
+    wanted = BuildOptions(**given)
+    servers = wanted.elastic
     if address is None:
-        _check_target(Path(out))
-        _reach(elastic)
-    model = _encoder(options)
-    manifest = requested_manifest(options, Path(out), model, BuildRecord())
+        _check_target(out)
+        _reach(servers)
+    model = _encoder(wanted)
+    manifest = requested_manifest(wanted, out, model, BuildRecord())
     if address:
-        shape = (elastic.shards, elastic.replicas) if elastic else ()
+        shape = (servers.shards, servers.replicas) if servers else ()
         with RemoteWriter.begin(address, manifest, *shape) as remote:
             remote.commit()
         return
-    with Writer.create(Path(out), manifest, _own_model(Path(options.encoder))):
+    with Writer.create(out, manifest, _own_model(Path(wanted.encoder))):
         pass
 
 

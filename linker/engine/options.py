@@ -40,7 +40,7 @@ Keep = Annotated[int | None, Opt(
     high=999_999)]  # fmt: skip
 EncoderPrecision = Annotated[Literal["float32", "bfloat16"], Opt(
     "bfloat16 is faster on processors that support it; its vectors have a cosine > .999 with float32's.",
-    group=VECTORS)]  # fmt: skip
+    "--encoder-precision", VECTORS)]  # fmt: skip
 EncoderCompiled = Annotated[bool, Opt(
     "Compile the encoder first (needs a C++ compiler and a minute); pays off for long texts.", "--compile",
     VECTORS)]  # fmt: skip
@@ -123,7 +123,7 @@ class Least:
         return answer if self.threshold is None else cutting.by_probability(answer, self.threshold)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class IntakeOptions:
     """How documents get into an index. `columns` says how tables are read; None: as in the build."""
 
@@ -137,22 +137,19 @@ class IntakeOptions:
         "Ids of --vectors-file's rows, one per line.", "--ids", VECTORS, metavar="FILE")] = None
 
 
-@shown
-@dataclass(frozen=True, slots=True)
-class BuildOptions(IntakeOptions):
-    """Options of a build, which commits after `commit_every` documents (0: by volume) or a minute.
+@dataclass(frozen=True, kw_only=True)
+class IndexOptions:
+    """What an index is made of. `bm25`: None stands for the defaults.
 
-    `bm25`: None stands for the defaults; `positions` stores a forward index, which a learned ranker reads; `elastic`:
-    where BM25 runs, if not in the directory.
+    `positions` stores a forward index, which a learned ranker reads; `elastic` says where BM25 runs otherwise.
     """
 
-    encoder: Annotated[str, Opt(
+    encoder: Annotated[str | Path, Opt(
         "Encoder for dense retrieval; none: BM25 only.", group=VECTORS, metavar="NAME|PATH|none",
-        complete="encoders")] = "none"
+        complete="encoders", read=str)] = "none"
     vectors: Annotated[str, Opt(
         "; ".join(f"{kind.name}: {kind.summary}" for kind in KINDS.values()) + ".", group=VECTORS,
         read=VectorKindName)] = "auto"
-    _: KW_ONLY
     language: Annotated[str, Opt("Language of the stemmer and the stop words.", group=WORDS)] = "english"
     tokenizer: Annotated[TokenizerName, Opt(
         "words: letters and digits; posts: also reads addresses, @handles, #hashtags and _.", group=WORDS)] = "words"
@@ -163,11 +160,30 @@ class BuildOptions(IntakeOptions):
     bm25: Bm25Parameters | None = None
     positions: Annotated[bool, Opt(
         "Store terms in order too, for a learned ranker.", group=BM25)] = False
+    elastic: "ElasticSettings | None" = None
+
+    @property
+    def analysis(self) -> AnalysisSettings:
+        """How texts become terms. Raises IndexesError if a setting is unknown."""
+        return AnalysisSettings(self.language, self.tokenizer, self.stop_words, self.min_token)
+
+
+@dataclass(frozen=True)
+class CreateOptions(IndexOptions):
+    """All options of `create`: an index that is filled later, in the directory or at the address `out`."""
+
+    out: str | Path
+
+
+@shown
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions(IndexOptions, IntakeOptions):
+    """Options of a build, which commits after `commit_every` documents (0: by volume) or a minute."""
+
     commit_every: Annotated[int, Opt(
         "Documents per commit; 0: commit by volume, at least once a minute.", low=0)] = 0
     precision: EncoderPrecision = "float32"
     compiled: EncoderCompiled = False
-    elastic: "ElasticSettings | None" = None
     engine: Annotated[Literal["local", "ray"], Opt(
         "Encode on this machine, or with Ray on all machines of the cluster at RAY_ADDRESS.",
         group=VECTORS)] = "local"
@@ -184,11 +200,6 @@ class BuildOptions(IntakeOptions):
             )
         if not 0 <= gpus < math.inf or (gpus > 1 and gpus != int(gpus)):
             raise InputError(f"`worker_gpus` {gpus:g}: a part of one GPU, as 0.5, or a whole number of them")
-
-    @property
-    def analysis(self) -> AnalysisSettings:
-        """How texts become terms. Raises IndexesError if a setting is unknown."""
-        return AnalysisSettings(self.language, self.tokenizer, self.stop_words, self.min_token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +219,7 @@ class GroupOptions:
         "Keep groups while the precision of their pairs is certain to be at least this (with --train).", low=0,
         high=1)] = None
     sample: Annotated[str | Path | None, Opt(
-        "Write random pairs within and between groups here, to be judged: .csv, .xlsx or .jsonl.",
+        "Write random pairs within and between groups here, to be judged: .csv, .xlsx or .jsonl.", "--to-judge",
         metavar="FILE")] = None
     update: Annotated[bool, Opt(
         "Keep the numbers in GROUPS, and add what changed to GROUPS.changes.jsonl.")] = False

@@ -25,7 +25,7 @@ def requested_manifest(
     given: GivenVectors | None = None,
 ) -> Manifest:
     """Return the manifest of an index to be built. Raises InputError or IndexesError for contradicting options."""
-    name = name_for(out, options.encoder)
+    name = name_for(out, str(options.encoder))
     record = EncoderRecord(name, encoder.fingerprint, encoder.dim) if encoder else None
     if given and record is None:
         record = EncoderRecord(name, "", given.dim)

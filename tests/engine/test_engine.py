@@ -64,9 +64,9 @@ def test_a_build_here_encodes_on_the_gpu_if_there_is_one(
 
     monkeypatch.setattr(building, "load_encoder", load)
     (tmp_path / "corpus.jsonl").write_text('{"id": "a", "text": "rain"}\n', encoding="utf-8")
-    building.build([tmp_path / "corpus.jsonl"], tmp_path / "i", BuildOptions("hash"))
+    building.build([tmp_path / "corpus.jsonl"], tmp_path / "i", BuildOptions(encoder="hash"))
     assert asked == [True]
-    building._encoder(BuildOptions("hash", engine="ray", worker_gpus=1))
+    building._encoder(BuildOptions(encoder="hash", engine="ray", worker_gpus=1))
     assert asked == [True, False]
 
 
@@ -361,7 +361,7 @@ def test_a_read_only_folder_can_be_searched_and_moved(engine: Engine, tmp_path: 
 def test_graphs_are_stored_and_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
     corpus = write_corpus(tmp_path / "c.jsonl", 10_200, length=5)
-    options = building.BuildOptions("hash", kind, batch_size=5000)
+    options = building.BuildOptions(encoder="hash", vectors=kind, batch_size=5000)
     building.build([corpus], tmp_path / "i", options)
     engine = Engine(tmp_path / "i", encoder=HashEncoder())
     graph = engine.collection.manifest.only_file("graph")

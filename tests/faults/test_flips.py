@@ -25,7 +25,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
         building.build(
-            [corpus], folder / "i", building.BuildOptions("hash", "hnsw", batch_size=2000, commit_every=6000)
+            [corpus],
+            folder / "i",
+            building.BuildOptions(encoder="hash", vectors="hnsw", batch_size=2000, commit_every=6000),
         )
     engine = Engine(folder / "i", encoder=HashEncoder())
     engine.add([Document("new", "a later document")])

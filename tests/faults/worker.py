@@ -34,7 +34,7 @@ setattr(stored_vectors, "FaissIndex", functools.partial(FaissIndex, exact_below=
 setattr(carrying, "ROWS", carrying.MergeLimits(16, 1 << 16, 1 << 40))  # noqa: B010
 setattr(carrying, "POSTINGS", carrying.MergeLimits(16, 1 << 26, 1 << 26))  # noqa: B010
 setattr(carrying, "TOKENS", carrying.MergeLimits(16, 1 << 26, 1 << 26))  # noqa: B010
-OPTIONS = building.BuildOptions("hash", "hnsw", batch_size=32, commit_every=64)
+OPTIONS = building.BuildOptions(encoder="hash", vectors="hnsw", batch_size=32, commit_every=64)
 
 
 def build(corpus: Path, out: Path) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from linker.papers.news.similarity import NewsSimilarity
     from linker.scoring.pairs.sts.cross_encoder import CrossEncoder
 
-OPTIONS = building.BuildOptions("hash", "hnsw", batch_size=8, commit_every=24)
+OPTIONS = building.BuildOptions(encoder="hash", vectors="hnsw", batch_size=8, commit_every=24)
 JUDGEMENTS = [
     Judgement("seed", f"d{n}", "relevant" if n % 2 else "not", time=f"2026-01-0{n + 1}T00:00:00+00:00")
     for n in range(4)

@@ -5,54 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, print_json
 
 
 def evaluate_pairs(
-    articles: Annotated[
-        Path, typer.Argument(metavar="ARTICLES.npy", help="Article vectors [n, d].", show_default=False)
-    ],
-    tweets: Annotated[
-        Path, typer.Argument(metavar="TWEETS.npy", help="Tweet vectors [m, d].", show_default=False)
-    ],
-    links: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LINKS.tsv", help="Links, one per line: article TAB tweet.", show_default=False
-        ),
-    ],
+    articles: Annotated[Path, Opt("Article vectors [n, d].", "", metavar="ARTICLES.npy")],
+    tweets: Annotated[Path, Opt("Tweet vectors [m, d].", "", metavar="TWEETS.npy")],
+    links: Annotated[Path, Opt("Links, one per line: article TAB tweet.", "", metavar="LINKS.tsv")],
     article_ids: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Ids of the articles, one per line, if the links hold ids.",
-            show_default=False,
-        ),
+        Path | None, Opt("Ids of the articles, one per line, if the links hold ids.", metavar="FILE")
     ] = None,
-    tweet_ids: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Ids of the tweets, one per line.", show_default=False),
-    ] = None,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Use inner products, without normalising the vectors.")
-    ] = False,
+    tweet_ids: Annotated[Path | None, Opt("Ids of the tweets, one per line.", metavar="FILE")] = None,
+    raw: Annotated[bool, Opt("Use inner products, without normalising the vectors.", "--raw")] = False,
     threshold: Annotated[
-        list[float] | None,
-        typer.Option(
-            "-t", "--threshold", help="Count confusions at score ≥ T (repeatable).", show_default=False
-        ),
+        list[float] | None, Opt("Count confusions at score ≥ T (repeatable).", "-t --threshold")
     ] = None,
     until: Annotated[
         list[int] | None,
-        typer.Option(
-            "-u",
-            "--until",
-            min=1,
-            help="Count the pairs read until N links are found (repeatable).",
-            show_default=False,
-        ),
+        Opt("Count the pairs read until N links are found (repeatable).", "-u --until", low=1),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -6,83 +6,59 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from indexes.cores import cores
 from linker.base.files import path_text
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, note, print_json
 from linker.crosslingual.options import Languages
 
 
 def prepare(
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for the prepared data.", show_default=False)
-    ],
+    out: Annotated[Path, Opt("Folder for the prepared data.", metavar="DIR")],
     source: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[SOURCE]",
-            help="Raw pages: JSON from wikiextractor, JSONL, or MediaWiki's XML dump.",
-            show_default=False,
-        ),
+        Opt("Raw pages: JSON from wikiextractor, JSONL, or MediaWiki's XML dump.", "", metavar="[SOURCE]"),
     ] = None,
-    target: Annotated[
-        Path | None,
-        typer.Argument(metavar="[TARGET]", help="Raw pages in the other language.", show_default=False),
-    ] = None,
+    target: Annotated[Path | None, Opt("Raw pages in the other language.", "", metavar="[TARGET]")] = None,
     languages: Annotated[
         str | None,
-        typer.Option(
-            metavar="FR-EN",
-            help="Codes of the two languages. Default: those of --dump, in their order.",
-            show_default=False,
-        ),
+        Opt("Codes of the two languages. Default: those of --dump, in their order.", metavar="FR-EN"),
     ] = None,
     dump: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="CODE=FILE",
-            help="A wiki's dump, in place of SOURCE and TARGET: WIKI-pages-articles.xml.bz2, .gz, .xz or .xml. "
+        Opt(
+            "A wiki's dump, in place of SOURCE and TARGET: WIKI-pages-articles.xml.bz2, .gz, .xz or .xml. "
             "Once per language, or once per part.",
-            show_default=False,
+            metavar="CODE=FILE",
         ),
     ] = None,
     langlinks: Annotated[
         list[str] | None,
-        typer.Option(
+        Opt(
+            "A dump's interlanguage links: WIKI-langlinks.sql.gz. Default: [[en:Title]] in the pages.",
             metavar="CODE=FILE",
-            help="A dump's interlanguage links: WIKI-langlinks.sql.gz. Default: [[en:Title]] in the pages.",
-            show_default=False,
         ),
     ] = None,
     links: Annotated[
         Path | None,
-        typer.Option(
+        Opt(
+            "Links: lines `source page TAB target page` (id or title). Default: the pages' langlinks field.",
+            "--forward-links",
             metavar="FILE",
-            help="Links: lines `source page TAB target page` (id or title). Default: the pages' langlinks field.",
-            show_default=False,
         ),
     ] = None,
     back_links: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Reverse links: lines `target page TAB source page`.", show_default=False
-        ),
+        Path | None, Opt("Reverse links: lines `target page TAB source page`.", metavar="FILE")
     ] = None,
     first_stop: Annotated[
         bool,
-        typer.Option(
+        Opt(
+            "Texts begin after their first full stop, as in the paper, not after their first sentence.",
             "--first-stop",
-            help="Texts begin after their first full stop, as in the paper, not after their first sentence.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Random seed of the split and the ids.")] = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Processes that parse the pages. Default: one per core.", show_default=False
-        ),
-    ] = None,
+    seed: Annotated[int, Opt("Random seed of the split and the ids.")] = 0,
+    jobs: Annotated[int | None, Opt("Processes that parse the pages. Default: one per core.", low=1)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Prepare raw pages or two wikis' dumps for the task.
@@ -108,20 +84,11 @@ def prepare(
 
 
 def dictionary(
-    source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="Pages: a file or folder.", show_default=False)
-    ],
-    target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="Pages in the other language.", show_default=False)
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE", help="Write the dictionary as lines `word TAB word`.", show_default=False
-        ),
-    ],
+    source: Annotated[Path, Opt("Pages: a file or folder.", "", metavar="SOURCE")],
+    target: Annotated[Path, Opt("Pages in the other language.", "", metavar="TARGET")],
+    out: Annotated[Path, Opt("Write the dictionary as lines `word TAB word`.", metavar="FILE")],
     languages: Languages = None,
-    seed: Annotated[int, typer.Option(help="Random seed of the mapping.")] = 0,
+    seed: Annotated[int, Opt("Random seed of the mapping.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Learn a dictionary from pages in two languages, without links.
@@ -144,41 +111,26 @@ def dictionary(
 
 def evaluate(
     qrels: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="QRELS...", help="Gold links, one file per language (fr.test.txt).", show_default=False
-        ),
+        list[Path], Opt("Gold links, one file per language (fr.test.txt).", "", metavar="QRELS...")
     ],
-    run: Annotated[
-        list[Path],
-        typer.Option(
-            "--run", metavar="RUN", help="A run of one or more languages (repeatable).", show_default=False
-        ),
-    ],
+    run: Annotated[list[Path], Opt("A run of one or more languages (repeatable).", "--run", metavar="RUN")],
     threshold: Annotated[
         float | None,
-        typer.Option(
-            metavar="SCORE",
-            help="Count only links with at least this score. Default: every line of rank 1.",
-            show_default=False,
-        ),
+        Opt("Count only links with at least this score. Default: every line of rank 1.", metavar="SCORE"),
     ] = None,
     best_threshold: Annotated[
         bool,
-        typer.Option(
-            "--best-threshold",
-            help="Use each run's best threshold on the gold links: an oracle, not a result.",
-        ),
+        Opt("Use each run's best threshold on the gold links: an oracle, not a result.", "--best-threshold"),
     ] = False,
     known: Annotated[
         list[Path] | None,
-        typer.Option(
+        Opt(
+            "Leave the pages of these links out, such as training links (repeatable).",
+            "--leave-out",
             metavar="QRELS",
-            help="Leave the pages of these links out, such as training links (repeatable).",
-            show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed of the intervals and tests.")] = 0,
+    seed: Annotated[int, Opt("Random seed of the intervals and tests.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate runs of the task.

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from linker.base.files import write_atomically
+from linker.base.options import Opt
 from linker.base.printable import print_for_programs
 from linker.base.terminal import AsJson, note, print_json
 
@@ -18,41 +19,30 @@ DATA = "LINKER_SHARED_DATA"
 def reproduce(
     paper: Annotated[
         Literal["ast", "semeval", "bucc", "cbg"],
-        typer.Argument(
-            metavar="PAPER",
-            help="ast: posts to articles by a star transformer; semeval: similar news; bucc: pages across languages; "
+        Opt(
+            "ast: posts to articles by a star transformer; semeval: similar news; bucc: pages across languages; "
             "cbg: similar sentences.",
-            show_default=False,
+            "",
+            metavar="PAPER",
         ),
     ],
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help=f"The paper's own data, or a set in its place. Default: the folder in {DATA}.",
-            show_default=False,
-        ),
+        Opt(f"The paper's own data, or a set in its place. Default: the folder in {DATA}.", metavar="DIR"),
     ] = None,
     work: Annotated[
         Path | None,
-        typer.Option(
+        Opt(
+            "Folder for models and figures; an interrupted run continues from it. Default: reproduce-PAPER.",
             metavar="DIR",
-            help="Folder for models and figures; an interrupted run continues from it. Default: reproduce-PAPER.",
-            show_default=False,
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each system that depends on chance.")] = 3,
+    repeats: Annotated[int, Opt("Runs of each system that depends on chance.", low=1)] = 3,
     quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick", help="Use a small part of the data, once: shows that it runs, but measures nothing."
-        ),
+        bool, Opt("Use a small part of the data, once: shows that it runs, but measures nothing.", "--quick")
     ] = False,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Also write the tables: .md, .tex (booktabs) or .json.", show_default=False
-        ),
+        Path | None, Opt("Also write the tables: .md, .tex (booktabs) or .json.", metavar="FILE")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -73,7 +63,7 @@ def reproduce(
         raise typer.BadParameter(f"name the folder of the data, or set {DATA}", param_hint="--data")
     kept = work or Path(f"reproduce-{paper}")
     note(f"{kept}: keeps every finished cell")
-    found = run(paper, folder, kept, 1 if quick else seeds, quick=quick, log=note)
+    found = run(paper, folder, kept, 1 if quick else repeats, quick=quick, log=note)
     if out is not None:
         write_atomically(out, FORMATS[out.suffix](found).encode())
         note(f"{out}: written")

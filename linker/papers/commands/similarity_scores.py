@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from linker.base.options import Opt
 from linker.base.printable import print_for_programs
 from linker.base.terminal import AsJson, note, print_json
 from linker.papers.commands.similarity import (
@@ -31,20 +30,14 @@ STEP = 0.25  # step between the thresholds of the table
 
 
 def predict(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A folder that `train` wrote.", show_default=False)
-    ],
+    model: Annotated[Path, Opt("A folder that `train` wrote.", "", metavar="MODEL")],
     pairs: PairFiles,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.tsv",
-            help="Write id, score (1 (the same) to 4) and features here. Default: stdout.",
-            show_default=False,
-        ),
+        Opt("Write id, score (1 (the same) to 4) and features here. Default: stdout.", metavar="FILE.tsv"),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Add the entities and the words that both articles share.")
+        bool, Opt("Add the entities and the words that both articles share.", "--explain")
     ] = False,
     ner: NerOption = None,
     cache: CacheOption = None,
@@ -95,24 +88,17 @@ def predict(
 
 def evaluate(
     pairs: PairFiles,
-    predictions: Annotated[
-        list[Path],
-        typer.Argument(metavar="PREDICTIONS.tsv...", help="Files that `predict` wrote.", show_default=False),
-    ],
+    predictions: Annotated[list[Path], Opt("Files that `predict` wrote.", "", metavar="PREDICTIONS.tsv...")],
     every: Annotated[
-        bool,
-        typer.Option(
-            "--all-tests", help="Test every pair of systems, not only the first against the others."
-        ),
+        bool, Opt("Test every pair of systems, not only the first against the others.", "--all-tests")
     ] = False,
     mistakes: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            max=3,
+        Opt(
+            "List the pairs whose score in the first file is this far or farther from people's, worst first.",
+            low=0,
+            high=3,
             metavar="POINTS",
-            help="List the pairs whose score in the first file is this far or farther from people's, worst first.",
-            show_default=False,
         ),
     ] = None,
     ner: NerOption = None,
@@ -153,21 +139,12 @@ def evaluate(
 
 def calibrate(
     pairs: PairFiles,
-    predictions: Annotated[
-        Path,
-        typer.Argument(metavar="PREDICTIONS.tsv", help="A file that `predict` wrote.", show_default=False),
-    ],
+    predictions: Annotated[Path, Opt("A file that `predict` wrote.", "", metavar="PREDICTIONS.tsv")],
     same: Annotated[
-        float, typer.Option(min=1, max=4, help="Pairs that people gave at most this score count as matches.")
+        float, Opt("Pairs that people gave at most this score count as matches.", low=1, high=4)
     ] = 2.0,
     precision: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Also report the score threshold for this precision.",
-            show_default=False,
-        ),
+        float | None, Opt("Also report the score threshold for this precision.", low=0, high=1)
     ] = None,
     as_json: AsJson = False,
 ) -> None:

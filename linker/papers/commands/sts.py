@@ -8,70 +8,51 @@ from typing import Annotated, Any, Literal
 import typer
 
 from linker.base.files import check_outputs, path_text
+from linker.base.options import Opt
 from linker.base.printable import print_for_programs
 from linker.base.terminal import AsJson, note, print_json
 
 MEASURES = ("spearman", "pearson", "mse", "spearman_argmax", "pearson_argmax", "mse_argmax", "accuracy")
-Files = Annotated[
-    list[Path],
-    typer.Argument(metavar="PAIRS...", help="JSONL or TSV: text1, text2, score.", show_default=False),
-]
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A folder that `sts train` wrote.", show_default=False)
-]
-Top = Annotated[float, typer.Option(help="Highest possible score in the files; 1 for binary labels.")]
-Batch = Annotated[int, typer.Option(min=1, help="Pairs scored per batch.")]
+Files = Annotated[list[Path], Opt("JSONL or TSV: text1, text2, score.", "", metavar="PAIRS...")]
+Model = Annotated[Path, Opt("A folder that `sts train` wrote.", "", metavar="MODEL")]
+Top = Annotated[float, Opt("Highest possible score in the files; 1 for binary labels.")]
+Batch = Annotated[int, Opt("Pairs scored per batch.", low=1)]
 
 
 def train(
     files: Files,
-    out: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Folder of the new model.", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, Opt("Folder of the new model.", metavar="MODEL")] = None,
     backbone: Annotated[
         str,
-        typer.Option(
+        Opt(
+            "A transformers model; for the preset frozen, an encoder; for mixed, one encoder or several (A,B).",
             metavar="NAME|PATH",
-            help="A transformers model; for the preset frozen, an encoder; for mixed, one encoder or several (A,B).",
         ),
     ] = "minilm",
     preset: Annotated[
-        Literal["recommended", "paper", "frozen", "mixed"], typer.Option(help="Settings to start from.")
+        Literal["recommended", "paper", "frozen", "mixed"], Opt("Settings to start from.")
     ] = "recommended",
     overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Override a setting, e.g. epochs=3.", show_default=False
-        ),
+        list[str] | None, Opt("Override a setting, e.g. epochs=3.", "--set", metavar="KEY=VALUE")
     ] = None,
-    dev: Annotated[
-        Path | None,
-        typer.Option(metavar="PAIRS", help="Keep the epoch that is best on these pairs.", show_default=False),
-    ] = None,
+    dev: Annotated[Path | None, Opt("Keep the epoch that is best on these pairs.", metavar="PAIRS")] = None,
     dev_share: Annotated[
-        float,
-        typer.Option(min=0, max=0.5, help="Without --dev: share of the pairs held out for it, by item."),
+        float, Opt("Without --dev: share of the pairs held out for it, by item.", low=0, high=0.5)
     ] = 0.1,
     init: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="MODEL", help="Start from this model instead of the backbone.", show_default=False
-        ),
+        Path | None, Opt("Start from this model instead of the backbone.", metavar="MODEL")
     ] = None,
-    folds: Annotated[
-        int, typer.Option(min=0, help="Cross-validate each file separately, in this many folds.")
-    ] = 0,
+    folds: Annotated[int, Opt("Cross-validate each file separately, in this many folds.", low=0)] = 0,
     augment: Annotated[
         str | None,
-        typer.Option(
-            metavar="TRANSLATOR",
-            help="Add back-translations: m2m100, a model, FILE.jsonl or FILE.tsv of translations, or "
+        Opt(
+            "Add back-translations: m2m100, a model, FILE.jsonl or FILE.tsv of translations, or "
             "'command:apertium -u {source}-{target}'.",
-            show_default=False,
+            metavar="TRANSLATOR",
         ),
     ] = None,
-    language: Annotated[str, typer.Option(help="Language of the pairs, as the translator names it.")] = "en",
-    via: Annotated[str, typer.Option(help="The language to translate to and back from.")] = "fr",
+    language: Annotated[str, Opt("Language of the pairs, as the translator names it.")] = "en",
+    via: Annotated[str, Opt("The language to translate to and back from.")] = "fr",
     top: Top = 5.0,
     as_json: AsJson = False,
 ) -> None:
@@ -111,9 +92,7 @@ def train(
 def predict(
     model: Model,
     files: Files,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write here instead of to stdout.", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, Opt("Write here instead of to stdout.", metavar="FILE")] = None,
     batch_size: Batch = 32,
     as_json: AsJson = False,
 ) -> None:

@@ -126,7 +126,7 @@ def fit(
     return ListCalibration(wanted, slope, a, b, c, float(linked))
 
 
-def slope_of(scores: Float64Array, relevant: BoolArray) -> float:
+def slope_of(scores: Float64Array, relevant: BoolArray, steepest: float = STEEPEST) -> float:
     """Return the factor of `scores` [n, c] (−∞: none) that makes the relevant candidates most likely; 1 without any."""
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
@@ -138,4 +138,4 @@ def slope_of(scores: Float64Array, relevant: BoolArray) -> float:
         scaled = slope * logits
         return float((logsumexp(scaled, axis=1) - logsumexp(np.where(right, scaled, -np.inf), axis=1)).sum())
 
-    return float(minimize_scalar(surprise, bounds=(1e-3, STEEPEST), method="bounded").x) if has.any() else 1.0
+    return float(minimize_scalar(surprise, bounds=(1e-3, steepest), method="bounded").x) if has.any() else 1.0

@@ -11,14 +11,16 @@ from scipy.special import logsumexp
 
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from linker.base.errors import InputError
-from linker.scoring.probability.competition import ANY, ONE, compete, softmax, spread
+from linker.scoring.probability.competition import ANY, ONE, compete, spread
 from linker.scoring.probability.promise import best_f1, least_probability
 from linker.scoring.probability.verification import first_candidates, fit_calibrated, names_of
 from linker.scoring.ranking.calibrated import Calibrated
+from linker.scoring.ranking.calibration import slope_of
 from linker.scoring.ranking.described import Described, Fold, aligned
 from linker.scoring.ranking.linear import PENALTY, LinearRanker, fit_ranker
 
 FEWEST = 20  # links; with fewer, no ranker is learned
+SHARPEST = np.exp(2)  # steepest slope of the logits: links that are all found would allow any
 # A link is contradicted if another candidate has at least this log odds against all others, and the linked target has
 # at most this log odds against it. Such links are left out of the fit if they are more than this share of all: up to
 # one in a hundred correct links are like that, and a fit without these would be overconfident.
@@ -208,12 +210,5 @@ def adapted(start: Calibrated, lists: Described) -> Calibrated:
 
 def temperature(logits: Float64Array, right: Int64Array) -> float:
     """Return the divisor of `logits` [n, c + 1] that makes the `right` columns [n] most likely; −1 is the last."""
-    from scipy.optimize import minimize_scalar
-
-    choice = np.where(right >= 0, right, logits.shape[1] - 1)
-    rows = np.arange(len(logits))
-
-    def loss(log_t: float) -> float:
-        return -float(np.log(softmax(logits / np.exp(log_t))[rows, choice] + 1e-12).mean())
-
-    return float(np.exp(minimize_scalar(loss, bounds=(-2, 2), method="bounded").x))
+    last = logits.shape[1] - 1
+    return 1 / slope_of(logits, np.arange(last + 1) == np.where(right >= 0, right, last)[:, None], SHARPEST)

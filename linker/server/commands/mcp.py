@@ -5,17 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from linker.base.options import Opt
 
 
 def mcp(
-    directories: Annotated[
-        list[Path],
-        typer.Argument(metavar="DIR...", help="Indexes, or folders of reviews.", show_default=False),
-    ],
-    reviewer: Annotated[
-        str, typer.Option(metavar="NAME", help="Name under which judgements are stored.")
-    ] = "mcp",
+    directories: Annotated[list[Path], Opt("Indexes, or folders of reviews.", "", metavar="DIR...")],
+    reviewer: Annotated[str, Opt("Name under which judgements are stored.", metavar="NAME")] = "mcp",
 ) -> None:
     """Serve indexes to a language model via MCP (stdin, stdout).
 

@@ -7,66 +7,53 @@ from typing import Annotated, Literal
 
 import typer
 
+from linker.base.options import Opt
 from linker.base.terminal import note
 
 
 def serve(
     directories: Annotated[
         list[Path],
-        typer.Argument(
+        Opt(
+            "Folder of reviews (may be new), one review, or an index; with --api, also several.",
+            "",
             metavar="DIR...",
-            help="Folder of reviews (may be new), one review, or an index; with --api, also several.",
-            show_default=False,
         ),
     ],
-    api: Annotated[bool, typer.Option("--api", help="Also answer programs: the HTTP API.")] = False,
+    api: Annotated[bool, Opt("Also answer programs: the HTTP API.", "--api")] = False,
     host: Annotated[
-        str,
-        typer.Option(
-            help="Address to listen on; one that others can reach needs --token-file or --proxy-header."
-        ),
+        str, Opt("Address to listen on; one that others can reach needs --token-file or --proxy-header.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")
-    ] = 8000,
+    port: Annotated[int, Opt("Port to listen on; 0: any that is free.", low=0, high=65535)] = 8000,
     token_file: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Require a token from this file, which is created with a new token if it does not exist. "
+        Opt(
+            "Require a token from this file, which is created with a new token if it does not exist. "
             "With --api, a line is TOKEN, or TOKEN SCOPES NAME.",
-            show_default=False,
+            metavar="FILE",
         ),
     ] = None,
     proxy_header: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="Header in which the proxy in front of this server names who has signed in; "
+        Opt(
+            "Header in which the proxy in front of this server names who has signed in; "
             "whoever reaches the port itself can set it.",
-            show_default=False,
+            metavar="NAME",
+            default=False,
         ),
     ] = "",
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Also answer to this host name. Repeatable.", show_default=False),
+        list[str] | None, Opt("Also answer to this host name. Repeatable.", metavar="NAME")
     ] = None,
     rate_limit: Annotated[
-        float,
-        typer.Option(
-            min=0, metavar="NUMBER", help="Requests per second of one client to the API; 0: unlimited."
-        ),
+        float, Opt("Requests per second of one client to the API; 0: unlimited.", low=0, metavar="NUMBER")
     ] = 0,
-    log_format: Annotated[
-        Literal["text", "json"], typer.Option(help="How the API logs requests on stderr.")
-    ] = "text",
+    log_format: Annotated[Literal["text", "json"], Opt("How the API logs requests on stderr.")] = "text",
     workers: Annotated[
         int,
-        typer.Option(
-            min=1, max=256, help="Processes that answer, with --api; several serve the API without the page."
-        ),
+        Opt("Processes that answer, with --api; several serve the API without the page.", low=1, high=256),
     ] = 1,
-    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    open_: Annotated[bool, Opt("Open the page in the browser.", "--open")] = False,
 ) -> None:
     """Open the review workbench: judge documents in a browser. With --api, programs can search, too.
 

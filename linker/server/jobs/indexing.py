@@ -87,7 +87,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     discard(building)  # left by a job that was killed with its server
     counts = {"documents": 0, "quarantined": 0}
     if posts:
-        options = BuildOptions(spec["encoder"], language=spec["language"])
+        options = BuildOptions(encoder=spec["encoder"], language=spec["language"])
         total = sum(1 for source in posts for _ in _counted(source, tell))
         with listening(lambda what, done, _: tell(what, done, total)):
             counts = _add(posts, index, counts) if spec["add"] else _build(posts, building, options)

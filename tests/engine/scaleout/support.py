@@ -15,7 +15,7 @@ from linker.engine import building
 from linker.engine.intake import BuildReport
 from tests.helpers import HashEncoder, sentence
 
-OPTIONS = building.BuildOptions("hash", batch_size=32, commit_every=200)
+OPTIONS = building.BuildOptions(encoder="hash", batch_size=32, commit_every=200)
 
 
 def build(

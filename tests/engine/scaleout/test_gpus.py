@@ -74,7 +74,7 @@ def test_two_workers_that_write_share_a_gpu_and_keep_their_encoder(
 @pytest.mark.parametrize(("gpus", "reason"), [(1.5, "a part of one GPU"), (float("nan"), "a part of one")])
 def test_what_ray_cannot_count(gpus: float, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        BuildOptions("minilm", engine="ray", worker_gpus=gpus)
+        BuildOptions(encoder="minilm", engine="ray", worker_gpus=gpus)
 
 
 @pytest.mark.parametrize("options", [("--encoder", "minilm"), ("--engine", "ray")])

@@ -38,7 +38,6 @@ class StsConfig:
     frozen: bool = False  # a head over the vectors of a frozen encoder
     mixed: bool = False  # a regression over cosines of frozen encoders, word alignment and surface
     choose: Literal["folds", "dev"] = "folds"  # pairs used to select the regression of the mixed variant
-    mix: bool = False  # choose on dev the share of the head's correction of the cosine
     both_orders: bool = False
     reset: Reset = "after"
     loss: Loss = "soft+mse"

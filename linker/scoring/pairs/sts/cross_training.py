@@ -34,8 +34,6 @@ from linker.scoring.pairs.sts.scorer import (
 from linker.scoring.pairs.translate import Translator, back_translate
 from linker.training.schedule import learning_rate_scale, parameter_groups, scale_rates
 
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # shares tried for a head's correction of the cosine
-
 
 @dataclass(frozen=True, slots=True)
 class FitReport:
@@ -110,9 +108,6 @@ class _CrossTrainer:
         if state is not None:
             module.load_state_dict(state)
         module.requires_grad_(True).eval()
-        if config.mix and self.dev and self.encoder.head.prior is not None:
-            best_figures = mix(self.encoder, self.dev, config)
-            self.log(json.dumps({"mixed": True, **best_figures}))
         return FitReport(epoch, best_epoch, best_figures)
 
     def _epoch(self) -> float:
@@ -179,28 +174,6 @@ def fit_prior(encoder: PairScorer, pairs: Sequence[tuple[str, str]], gold: Float
     assert encoder.head.prior is not None
     with torch.no_grad():
         encoder.head.prior.copy_(torch.tensor([max(slope, 0.1), offset, -math.log(variance)]))
-
-
-def mix(encoder: PairScorer, dev: Sequence[Pair], config: StsConfig) -> dict[str, float]:
-    """Scale the head's correction of the cosine by the share that is best on dev; return its dev figures.
-
-    The logits are then (1 − share) · the cosine's logits + share · the whole model's. Ties go to the smallest share.
-    """
-    weight, bias = encoder.head.linear.weight, encoder.head.linear.bias
-    whole = weight.detach().clone(), bias.detach().clone()
-    found = {}
-    for share in SHARES:
-        _scale(encoder, whole, share)
-        found[share] = figures(dev, encoder)
-    best = max(SHARES, key=lambda share: (_merit(found[share], config), -share))
-    _scale(encoder, whole, best)
-    return found[best]
-
-
-def _scale(encoder: PairScorer, whole: tuple[Tensor, Tensor], share: float) -> None:
-    with torch.no_grad():
-        encoder.head.linear.weight.copy_(share * whole[0])
-        encoder.head.linear.bias.copy_(share * whole[1])
 
 
 def figures(pairs: Sequence[Pair], scorer: PairScorer, batch_size: int = BATCH) -> dict[str, float]:

@@ -10,7 +10,6 @@ from typing import IO, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from fastapi import Body, Request
 from fastapi import Path as InPath
-from pydantic import Field
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
@@ -21,11 +20,13 @@ from indexes.store import backup
 from indexes.text.parameters import LANGUAGES, TokenizerName
 from linker.encoders.installed import installed
 from linker.engine import building
+from linker.engine.options import CreateOptions
 from linker.server.api.guard import require
 from linker.server.api.routes.common import InService, Model, answered, examples, json, problems, routes
 from linker.server.api.routes.indexes import IndexDescription, describe
 from linker.server.api.served import Service
 from linker.server.errors import ProblemError
+from linker.server.fields import option
 
 router = routes("indexes")
 T = TypeVar("T")
@@ -48,19 +49,15 @@ AnyIndexPath = Annotated[str, InPath(max_length=255, description="Name of the in
 class IndexSettings(Model):
     """How an index analyses and encodes texts, fixed once it is created."""
 
-    encoder: EncoderName = Field(
-        "none",
-        description="Installed model for semantic search; none: BM25 alone.",
-        examples=["star"],
+    encoder: EncoderName = option(CreateOptions, "encoder", examples=["star"])
+    language: str = option(
+        CreateOptions,
+        "language",
+        description=f"Language of the stemmer: {', '.join(LANGUAGES)}.",
+        examples=["german"],
     )
-
-    language: str = Field(
-        "english", description=f"Language of the stemmer: {', '.join(LANGUAGES)}.", examples=["german"]
-    )
-    tokenizer: TokenizerName = Field(
-        "words", description="posts also reads addresses, @handles and #hashtags."
-    )
-    stop_words: bool = Field(False, description="Drop stop words from documents, not only from queries.")
+    tokenizer: TokenizerName = option(CreateOptions, "tokenizer")
+    stop_words: bool = option(CreateOptions, "stop_words")
 
 
 EXAMPLES = examples(german={"language": "german"}, posts={"tokenizer": "posts"}, semantic={"encoder": "star"})

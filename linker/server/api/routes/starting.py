@@ -13,6 +13,7 @@ from indexes.hybrid import Mode
 from linker.crosslingual.options import LinkOptions
 from linker.engine.options import GroupOptions
 from linker.review.interface import Verdict
+from linker.review.options import FindOptions
 from linker.review.settings import OrderName, Settings, Unit
 from linker.server.api.routes.common import IndexName, InService, Model, examples, problems, routes
 from linker.server.api.routes.jobs import STARTED, JobDescription, Reader, submitted
@@ -59,11 +60,11 @@ class FindRequest(Model):
     limit: int = Field(1000, ge=1, le=100_000, description="How many documents to return.")
     threshold: float | None = Field(None, ge=0, le=1, description="Leave out those whose P(link) is lower.")
     score: float | None = Field(None, description="Leave out those whose score is lower.")
-    mode: Mode | None = None
+    mode: Mode | None = option(FindOptions, "mode")
     where: list[Condition] = Field([], max_length=50, examples=[["lang=en", "date>=2021-01-31"]])
     target: float = Field(0.9, gt=0, le=1, description="Recall at which the stopping rule stops.")
     rule: str = Field("urn", max_length=100, description="Stopping rule.")
-    seed: int = Field(0, ge=0, le=2**31, description="Random seed.")
+    seed: int = option(FindOptions, "seed", ge=0, le=2**31)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of a review. Raises InputError if they cannot be used together."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
@@ -16,9 +15,7 @@ from linker.base.errors import InputError
 from linker.scoring.pairs.data import Pair
 from linker.scoring.pairs.sts import recipe as sts
 from linker.scoring.pairs.sts.cross_config import PRESETS
-from linker.scoring.pairs.sts.cross_training import figures, mix
 from linker.scoring.pairs.sts.evidence import Remembered, alignment, evidence, names, products, surface, words
-from linker.scoring.pairs.sts.frozen import FrozenScorer
 from linker.scoring.pairs.sts.mixed import MixedScorer, Regression, positive_ridge, ridge
 from linker.scoring.pairs.sts.scorer_folder import load
 from tests.helpers import HashEncoder
@@ -214,25 +211,6 @@ def test_dev_pairs_choose_if_they_are_asked_to(monkeypatch: pytest.MonkeyPatch, 
     assert load(tmp_path / "b").score([("a", "a")]).shape == (1,)
     with pytest.raises(InputError, match="choose=dev needs dev pairs"):
         sts.train_and_save(recipe, pairs, [], tmp_path / "c", lines.append)
-
-
-def test_a_useless_head_is_scaled_to_nothing_and_a_good_one_is_kept() -> None:
-    config = dataclasses.replace(PRESETS["frozen"], measure="pearson")
-    scorer = FrozenScorer("16", HashEncoder(16), 0.0)
-    dev = graded_pairs(120, length=6)
-    cosine = figures(dev, scorer)["pearson"]  # the head of a new scorer is zero
-    torch.manual_seed(0)
-    with torch.no_grad():
-        scorer.head.linear.weight.normal_(0, 20)
-    assert figures(dev, scorer)["pearson"] < cosine - 0.2
-    assert mix(scorer, dev, config)["pearson"] == pytest.approx(cosine)
-    assert scorer.head.linear.weight.abs().sum() == 0
-    with torch.no_grad():
-        scorer.head.linear.bias.copy_(torch.tensor([0.0, 0, 0, 0, 0, 40]))
-    found = [Pair(p.id, p.first, p.second, 5.0 - 0.01 * n) for n, p in enumerate(dev)]
-    better = dataclasses.replace(config, measure="mse")
-    assert mix(scorer, found, better)["mse"] < 0.1
-    assert scorer.head.linear.bias[5] > 0
 
 
 def test_pairs_of_one_sentence_cannot_be_divided_into_folds() -> None:
