@@ -125,5 +125,5 @@ def _recorded_earlier(table: Any) -> Iterator[str]:
     """Yield the rows of earlier records, by machine and commit."""
     where = dict.fromkeys(row["recorded"] for row in table["rows"] if "recorded" in row)
     for place in where:
-        names = ", ".join(row["system"] for row in table["rows"] if row.get("recorded") == place)
+        names = "; ".join(row["system"] for row in table["rows"] if row.get("recorded") == place)
         yield f"Recorded earlier ({place}): {names}."
