@@ -2,8 +2,9 @@
 
 `python -m benchmarks.case_study --work FOLDER` takes a star that `linker reproduce ast --work FOLDER` trained, the
 articles of a test set with the most linked posts, and all posts of that set, ordered by cosine. Each article is shown
-with the words to which its relay gives the most weight, and with those of the accepted posts. Texts are not recorded,
-only single words. `linker evaluate-pairs` and `linker explain` do the same for your own articles.
+with the words to which its relay gives the most weight, with those of the accepted posts, and with the most and the
+least similar posts (the paper's tables 3 and 4). Texts are not recorded, only single words. `linker evaluate-pairs` and
+`linker explain` do the same for your own articles.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from linker.papers.reproduce.posts import sets
 from linker.scoring.pairs.explaining import TextExplanation, explain
 
 MODEL, WORDS = "ast-paper", 6  # how many words are shown
+POSTS = 3  # how many of the most and the least similar posts are shown
 
 
 def main() -> None:
@@ -66,6 +68,11 @@ def study(encoder: Encoder, article: str, posts: Sequence[str], linked: Sequence
     order = np.argsort(-cosines, kind="stable")
     read = [row for row in order.tolist() if cosines[row] >= ACCEPTED] or order[:1].tolist()
     parts = [explain(encoder, article, posts[row]).texts for row in read[:WORDS]]
+
+    def post(row: int) -> dict[str, Any]:
+        words = weightiest([explain(encoder, article, posts[row]).texts[1]])[: WORDS // 2]
+        return {"cosine": round(float(cosines[row]), 4), "linked": int(row in linked), "words": words}
+
     return {
         "posts": len(posts),
         "linked": len(linked),
@@ -73,6 +80,8 @@ def study(encoder: Encoder, article: str, posts: Sequence[str], linked: Sequence
         "right": accepted.true_positives,
         "until": {str(r.links): r.mean_tweets for r in found.until if r.links <= len(linked)},
         "first": [int(row in linked) for row in order[: 2 * WORDS].tolist()],
+        "most similar": [post(row) for row in order[:POSTS].tolist()],
+        "least similar": [post(row) for row in order[: -POSTS - 1 : -1].tolist()],
         "words": weightiest([parts[0][0]]),
         "words of posts": weightiest([part[1] for part in parts]),
     }

@@ -1,7 +1,8 @@
 """The four papers' tables by `linker reproduce`, recorded for docs/published.md.
 
 `python -m benchmarks.reproduce --paper ast|semeval|bucc|cbg --work FOLDER` computes the cells that FOLDER lacks; with
-`--report`, it records the existing cells. Rows that a run lacks stay as they were recorded.
+`--report`, it records the existing cells. Rows that a run lacks stay as they were recorded, with their machine and
+commit: the figures of a model trained on many steps are those of a seed on one processor.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.common import parse_options, record, recorded, shared_data
+from benchmarks.support.common import RESULTS, parse_options, record, shared_data
 from linker.base.errors import LinkerError
+from linker.base.files import read_json
 from linker.papers.reproduce.cells import Outcome, reproduce
 
 RECORDS = {
@@ -38,17 +40,29 @@ def main() -> None:
         log=lambda line: print(line, file=sys.stderr, flush=True),
     )  # fmt: skip
     name = RECORDS[options.paper]
-    before = {one["title"]: one for one in recorded(name).get("tables", [])}
-    tables["tables"] = [_filled(one, before.get(one["title"], {"rows": []})) for one in tables["tables"]]
+    before = _recorded_rows(RESULTS / f"{name}.json")
+    tables["tables"] = [_filled(one, before.get(one["title"], [])) for one in tables["tables"]]
     record(name, tables)
 
 
-def _filled(shown: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """Return a table with missing figures filled in from the record, and the record's additional rows last.
+def _recorded_rows(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows with figures of each recorded table, each with its machine and commit as `recorded`."""
+    if not path.exists():
+        return {}
+    record = read_json(path)
+    where = f"{record['machine']['cpu']}, commit {record['commit'][:7]}"
+    return {
+        table["title"]: [{"recorded": where, **row} for row in table["rows"] if row["here"]]
+        for table in record["results"]["tables"]
+    }
+
+
+def _filled(shown: dict[str, Any], before: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a table with missing rows filled in from the record, and the record's additional rows last.
 
     Rows without any figure are left out.
     """
-    kept = {row["system"].lower(): row for row in before["rows"] if row["here"]}
+    kept = {row["system"].lower(): row for row in before}
     rows = []
     for row in shown["rows"]:
         earlier = kept.pop(row["system"].lower(), row)

@@ -117,8 +117,13 @@ def systems(results: Any) -> Iterator[str]:
     for table in results["tables"]:
         yield f"**{table['title']}**"
         yield from (f"| {' | '.join(line)} |" for line in cells(table))
-        for remark in remarks(table):
-            yield remark
-            yield ""
-        if not remarks(table):
-            yield ""
+        for remark in (*remarks(table), *_recorded_earlier(table)):
+            yield from (remark, "")
+
+
+def _recorded_earlier(table: Any) -> Iterator[str]:
+    """Yield the rows of earlier records, by machine and commit."""
+    where = dict.fromkeys(row["recorded"] for row in table["rows"] if "recorded" in row)
+    for place in where:
+        names = "; ".join(row["system"] for row in table["rows"] if row.get("recorded") == place)
+        yield f"Recorded earlier ({place}): {names}."

@@ -230,7 +230,7 @@ def star_length(results: Any) -> Iterator[str]:
 
 @renders("case_study")
 def case_study(results: Any) -> Iterator[str]:
-    """One row per article: accepted posts, how many posts are read until N links, the first posts, and words."""
+    """Per article: accepted posts, how many posts are read until N links, the first posts, words, and extreme posts."""
     rows = results["rows"]
     until = list(dict.fromkeys(n for row in rows for n in row["until"]))
     accepted = f"cosine ≥ {results['accepted']}: posts, linked"
@@ -246,6 +246,16 @@ def case_study(results: Any) -> Iterator[str]:
             f"| {' | '.join(words)} | {row['linked']} of {row['posts']} | {row['accepted']}, {row['right']} | "
             f"{' | '.join(read)} | {first} |"
         )
+    yield ""
+    yield "| words of the article's attention | most similar posts | least similar posts |"
+    for row in rows:
+        extremes = [" · ".join(map(_post, row[key])) for key in ("most similar", "least similar")]
+        yield f"| {', '.join(map(_code, row['words']))} | {' | '.join(extremes)} |"
+
+
+def _post(post: Any) -> str:
+    """Return whether a post is linked, its cosine, and the words with the most attention."""
+    return f"{'●' if post['linked'] else '○'} {post['cosine']:.2f} {', '.join(map(_code, post['words']))}"
 
 
 def _code(word: str) -> str:

@@ -16,7 +16,10 @@ RECORDS = [path for name in SYSTEMS if (path := ROOT / f"benchmarks/results/{nam
 
 
 def test_the_page_shows_tables_as_the_command_does() -> None:
-    rows = [row("CNN", {"mAP": 0.4981}, {"mAP": [0.25, 0.35]}, "other data"), row("AST", {}, {"mAP": 0.5})]
+    rows = [
+        row("CNN", {"mAP": 0.4981}, {"mAP": [0.25, 0.35]}, "other data"),
+        row("AST", {}, {"mAP": 0.5}) | {"recorded": "Z80, commit abc"},
+    ]
     assert list(ruled(systems({"tables": [table("Table 2", ["mAP"], rows, "fewer links")]}))) == [
         "**Table 2**",
         "",
@@ -27,6 +30,8 @@ def test_the_page_shows_tables_as_the_command_does() -> None:
         "| AST | here | 0.500 |  |",
         "",
         "Why they differ: fewer links.",
+        "",
+        "Recorded earlier (Z80, commit abc): AST.",
         "",
     ]
 
@@ -53,6 +58,8 @@ def test_a_law_is_that_of_its_points() -> None:
 
 def test_the_case_study_has_a_row_per_article() -> None:
     row = {"posts": 9, "linked": 2, "accepted": 3, "right": 1, "until": {"1": 1.0}, "first": [1, 0], "words": ["a"],
-           "words of posts": ["b", "c"]}  # fmt: skip
-    *_, line = case_study({"accepted": 0.7, "rows": [row]})
-    assert line == "| `a` | `b`, `c` | 2 of 9 | 3, 1 | 1 | ●○ |"
+           "words of posts": ["b", "c"], "most similar": [{"cosine": 0.812, "linked": 1, "words": ["b"]}],
+           "least similar": [{"cosine": -0.1, "linked": 0, "words": ["d", "e"]}]}  # fmt: skip
+    lines = list(case_study({"accepted": 0.7, "rows": [row]}))
+    assert "| `a` | `b`, `c` | 2 of 9 | 3, 1 | 1 | ●○ |" in lines
+    assert lines[-1] == "| `a` | ● 0.81 `b` | ○ -0.10 `d`, `e` |"

@@ -96,7 +96,11 @@ def _study(posts: Posts, work: Path, changes: Sequence[str]) -> Study:
     dim, training = int(vectors.shape[1]), first.training
     stamp = fingerprint(posts.files, changes, dim)  # so that no model trained on other data is reused here
     run_of = partial(_cell, posts, dim, work / posts.name / "models" / stamp, changes, test)
-    systems = [System(name, partial(run_of, model), chance=True) for model, name in MODELS.items()]
+    star = MODELS["ast-paper"]
+    systems = [
+        System(name, partial(run_of, model), chance=True, rival="" if name == star else star)
+        for model, name in MODELS.items()
+    ]
     title = (
         f"{posts.name}: {len(test.links):,} test links, {len(pairs.links):,} training links; "
         f"{training.epochs} epochs, {training.max_length:,} tokens in training"

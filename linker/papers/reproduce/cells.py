@@ -19,7 +19,7 @@ from linker.base.errors import InputError, LinkerError
 from linker.base.files import read_json, write_atomically
 from linker.base.version import __version__
 from linker.evaluation.correlation import williams_from_scores
-from linker.papers.reproduce.frame import figures_of, published, row, table
+from linker.papers.reproduce.frame import figures_of, mean_over_seeds, published, row, table
 
 Measures = Mapping[str, float | int | None]
 QUICK = 200  # links or pairs that --quick keeps
@@ -39,7 +39,7 @@ class System:
     """A row of a paper's table: `run(seed)` gives its cell.
 
     `why`: why its figures differ from the published ones; `chance`: whether they depend on the seed, so that several
-    seeds are needed; `rival`: the system that a Williams test compares it with.
+    seeds are needed; `rival`: the system that it is compared with, by a Williams test of pairs' scores or over seeds.
     """
 
     name: str
@@ -167,8 +167,10 @@ def _table(
     names = {system.name for system in study.systems}
     rows += [row(name, figures, {}) for name, figures in known.items() if name not in names]
     shown = table(title, measures, rows, "; ".join(study.reasons))
-    tests = [] if number else _tests(study, found)
-    return shown | ({"tests": tests} if tests else {})
+    if not number:
+        compared = {"tests": _tests(study, found), "differences": _differences(study, found)}
+        shown |= {name: values for name, values in compared.items() if values}
+    return shown
 
 
 def _values(cells: Sequence[Mapping[str, Any]], measure: str) -> list[Any]:
@@ -202,6 +204,18 @@ def _tests(study: Study, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> li
         ps = [None if math.isnan(result.p) else round(result.p, 4) for result in results]
         tests.append([*(names[side] for side in order), ps])
     return tests
+
+
+def _differences(study: Study, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Any]:
+    """Return [A, B, A's first measure minus B's] of systems and their rivals, over the seeds that both have."""
+    measure, differences = study.tables[0][1][0], []
+    for system in study.systems:
+        both = [found.get(name, ()) for name in (system.name, system.rival)]
+        pairs = list(zip(*(_values(cells, measure) for cells in both), strict=False))
+        if len(pairs) > 1 and not both[0][0]["scores"]:
+            values = [float(ours - theirs) for ours, theirs in pairs]
+            differences.append([system.name, system.rival, mean_over_seeds(values)])
+    return differences
 
 
 def _sentence(text: str) -> str:

@@ -49,12 +49,12 @@ def row(
 ) -> dict[str, Any]:
     """Return a system's two lines. A list of figures becomes its mean with the number of seeds; `runs` names ours."""
     seeds = max((len(v) for v in here.values() if isinstance(v, (list, tuple))), default=0)
-    ours = {name: _mean(value) for name, value in here.items()}
+    ours = {name: mean_over_seeds(value) for name, value in here.items()}
     label = f"{runs} ({seeds} seed{'s' * (seeds > 1)})" if seeds else runs
     return {"system": system, "published": dict(published), "here": ours, "label": label, "why": why}
 
 
-def _mean(value: Value) -> Any:
+def mean_over_seeds(value: Value) -> Any:
     """Return the mean of a list, its standard deviation and the 95 % interval of the mean by Student's t."""
     if not isinstance(value, (list, tuple)):
         return value
@@ -99,12 +99,23 @@ def _cell(value: Any) -> str:
 
 
 def remarks(shown: Mapping[str, Any]) -> list[str]:
-    """Return the lines below a table: its Williams tests, and why all its figures differ."""
+    """Return the lines below a table: its Williams tests, differences over seeds, and why all its figures differ."""
     lines = [
         f"{a} ahead of {b}: p = {', '.join(map(_p, ps))} (Williams, one-sided, per seed)"
         for a, b, ps in shown.get("tests", [])
     ]
+    for rival in dict.fromkeys(b for _, b, _ in shown.get("differences", [])):
+        each = [f"{a} {_signed(value)}" for a, b, value in shown["differences"] if b == rival]
+        lines.append(
+            f"{shown['measures'][0]} minus that of {rival} (95 %, paired by seed): {'; '.join(each)}."
+        )
     return [*lines, *([f"Why they differ: {shown['why']}."] if shown["why"] else [])]
+
+
+def _signed(value: Mapping[str, Any]) -> str:
+    """Return a mean difference and its interval."""
+    low, high = value["interval"]
+    return f"{value['mean']:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
 def _p(value: float | None) -> str:

@@ -1,11 +1,13 @@
 """The layout of the papers' tables, and the published figures."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import t
 
+from linker.base.errors import InputError
 from linker.papers.all_pairs.result import RANKS
 from linker.papers.reproduce.cells import Outcome, Study, System, reproduce
 from linker.papers.reproduce.frame import as_latex, as_markdown, figures_of, published, row, table
@@ -66,3 +68,25 @@ def test_williams_compares_systems_on_one_gold(tmp_path: Path) -> None:
     (shown,) = reproduce("cbg", [study], tmp_path, 3, print)["tables"]
     assert shown["tests"] == [["better", "worse", [0.1714]]]
     assert "better ahead of worse: p = 0.1714" in as_markdown({"tables": [shown]})
+
+
+def test_systems_are_compared_over_the_seeds_that_both_have(tmp_path: Path) -> None:
+    figures = {"AST": [0.4, 0.5, 0.3], "CNN": [0.3, 0.45, 0.1], "mean": [0.5]}
+
+    def figure(name: str, seed: int) -> Outcome:
+        if seed >= len(figures[name]):
+            raise InputError(f"seed {seed} was not computed")
+        return Outcome({"mAP": figures[name][seed]})
+
+    systems = [
+        System(name, partial(figure, name), chance=True, rival="" if name == "AST" else "AST")
+        for name in figures
+    ]
+    (shown,) = reproduce("ast", [Study("posts", [("Title", ["mAP"])], systems)], tmp_path, 3, print)["tables"]
+    ((first, second, difference),) = shown["differences"]
+    leads = np.array(figures["CNN"]) - figures["AST"]
+    low, high = t.interval(0.95, 2, leads.mean(), leads.std(ddof=1) / np.sqrt(3))
+    assert (first, second, difference["mean"]) == ("CNN", "AST", pytest.approx(leads.mean(), abs=1e-4))
+    assert difference["interval"] == pytest.approx([low, high], abs=1e-4)
+    text = as_markdown({"tables": [shown]})
+    assert "mAP minus that of AST (95 %, paired by seed): CNN -0.117 (-0.306 to +0.073)." in text
