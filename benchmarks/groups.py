@@ -35,6 +35,7 @@ from linker.scoring.groups import evidence as pairs_of
 from linker.scoring.groups.copies import leaders
 from linker.scoring.groups.dates import stated
 from linker.scoring.groups.evidence import PairEvidence, PairModel
+from linker.scoring.groups.finding import gather
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import Stories, stories_of
 from linker.scoring.probability.promise import promise
@@ -66,7 +67,7 @@ def evidence_of(corpus: Grouped, directory: Path, encoder: str = "none") -> Pair
     engine = Engine.open(directory)
     rows = engine.collection.rows.locate([d.id for d in corpus.documents])
     texts = [d.full_text for d in corpus.documents]
-    return pairs_of.gather(engine.collection, rows, texts, stated(texts, np.full(len(texts), np.nan)))
+    return gather(engine.collection, rows, texts, stated(texts, np.full(len(texts), np.nan)))[0]
 
 
 def learn(work: Path) -> PairModel:

@@ -154,7 +154,7 @@ class Gatherer:
             )
         depth = max(DEEP, settings.bm25) if settings.date_field else settings.bm25
         found, _ = hybrid.text.search_rows(texts, depth, where)
-        query_days = np.array([day_of(text) for text in texts])
+        query_days = np.array([day_of(text) for text in texts if settings.date_field])
         parts: list[RowArray] = [found[:, : settings.bm25]]
         queries = None
         if settings.date_field:
