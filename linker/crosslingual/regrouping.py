@@ -21,7 +21,7 @@ from linker.engine.evidence import Span, evidence, query_terms
 from linker.engine.grouping import Groups, group
 from linker.scoring.groups.kept import Kept
 
-FINDINGS = "findings.npz"
+STATE, FINDINGS = ".state", "findings.npz"  # suffix of the folder, and a file in it
 
 
 def grouped(
@@ -33,14 +33,15 @@ def grouped(
     precision: float | None = None,
     seed: int = 0,
     with_passages: bool = False,
-    folder: Path | None = None,
+    next_to: Path | None = None,
 ) -> tuple[Groups, dict[str, Span | None]]:
     """Return the groups of a side, as `Engine.group` does, and if asked for, the passage of each member of a group.
 
-    What the next call needs is kept in `folder`, so that it takes time only for new documents; the folder can be
-    deleted between two calls.
+    What the next call needs is kept in a folder `next_to` a file, so that only new documents are compared; the folder
+    can be deleted between two calls.
     """
     documents = list(side.documents.values())
+    folder = next_to.with_name(next_to.name + STATE) if next_to else None
     if folder:
         folder.mkdir(exist_ok=True)
     kept = Kept(folder / FINDINGS, documents) if folder else None

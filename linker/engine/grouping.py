@@ -89,7 +89,9 @@ class Groups:
 
     def numbered(self, number: Mapping[int, int]) -> Groups:
         """Return the same groups with different numbers."""
-        members = tuple(replace(member, group=number[member.group]) for member in self.members)
+        members = tuple(
+            m if number[m.group] == m.group else replace(m, group=number[m.group]) for m in self.members
+        )
         groups = sorted((replace(g, number=number[g.number]) for g in self.groups), key=lambda g: g.number)
         return replace(self, members=members, groups=tuple(groups))
 
@@ -278,10 +280,10 @@ def _words(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the weightiest words in most members, as written in the representative's `text`, and the names."""
     part = found.texts[members]
-    shared = np.bincount(part.indices, minlength=part.shape[1]) > len(members) / 2
-    weight = np.bincount(part.indices, part.data, part.shape[1]) * shared
+    columns, at = np.unique(part.indices, return_inverse=True)
+    weight = np.bincount(at, part.data) * (np.bincount(at) > len(members) / 2)
     best = np.argsort(-weight, kind="stable")[:WORDS]
-    wanted = [int(found.hashes[column]) for column in best.tolist() if weight[column] > 0]
+    wanted = found.hashes[columns[best[weight[best] > 0]]].tolist()
     written: dict[int, str] = {}
     text = without_frame(text)
     for start, end, terms in words_in(analysis, text):

@@ -38,7 +38,6 @@ from linker.scoring.groups.following import changes, followed
 
 COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset")
 DRAWN = 300  # pairs drawn for judging
-KEPT = ".state"  # suffix of the folder that `update` and `follow` keep next to the table
 POLL = 0.5  # seconds between two looks at corpora that have not changed
 UNJUDGED: Any = ""
 
@@ -96,7 +95,7 @@ def _grouped(options: GroupOptions, files: Sequence[Path], judged_files: Sequenc
         judged = judged_pairs(judged_files, side.documents)
         groups, about = grouped(
             side, judged, encoder=o.encoder, days=o.days, precision=o.precision, seed=o.seed, with_passages=bool(out),
-            folder=out.with_name(out.name + KEPT) if out and (o.update or o.follow) else None,
+            next_to=out if o.update or o.follow else None,
         )  # fmt: skip
     if out:
         if before is not None:

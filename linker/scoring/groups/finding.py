@@ -57,9 +57,10 @@ def gather(
 ) -> tuple[PairEvidence, Findings, int]:
     """Return the evidence of the n documents in different `rows` (int64 [n]) of an index, whose `texts` [n] are given.
 
-    Also who found whom, and the number of queries. `days` float64 [n]: their dates as days since year 1, NaN if not known. Vectors of the index's encoder are taken
-    from the index. `advance` is called with the number of newly done documents. With what is `known`, only some
-    documents are queries. Raises BackendUnavailableError if a retriever cannot answer.
+    Also returns who found whom, and the number of queries. `days` float64 [n]: their dates as days since year 1, NaN
+    if not known. Vectors of the index's encoder are taken from the index. `advance` is called with the number of newly
+    done documents. With what is `known`, only some documents are queries. Raises BackendUnavailableError if a
+    retriever cannot answer.
     """
     finder = _Finder(collection, rows, texts, advance)
     terms, hashes = weights(collection.forward)

@@ -49,13 +49,14 @@ FORMS = (
         rf"\b{_MONTH}\s+(?P<day>\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}\b", re.IGNORECASE
     ),  # January 14, 2020
 )
+YEAR = re.compile(_YEAR)  # most texts state none
 MOST = 1 << 16  # characters searched, at the end of a text
 
 
 def day_of(text: str) -> float:
     """Return the last date that a text states in English or ISO 8601, as days since year 1; NaN if there is none."""
     text = text[-MOST:]
-    found = [match for form in FORMS for match in form.finditer(text)]
+    found = [match for form in FORMS for match in form.finditer(text)] if YEAR.search(text) else []
     for match in sorted(found, key=lambda m: -m.start()):
         parts = match.groupdict()
         month = int(parts["number"]) if "number" in parts else 1 + MONTHS.index(parts["month"].lower())

@@ -40,8 +40,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
         corpus = side_of(given(spec, "corpus", Path(temporary) / "corpus.jsonl"), None, None)
         known = judged_between("same, different", judged, corpus.documents) if judged else {}
         out = Path(spec["out"]) if "out" in spec else None
-        folder = out.with_name(out.name + ".state") if out else None
-        found, _ = grouped(corpus, known, days=spec["days"], precision=spec["precision"], folder=folder)
+        found, _ = grouped(corpus, known, days=spec["days"], precision=spec["precision"], next_to=out)
     if out and corpus.engine:
         generation = corpus.engine.collection.manifest.generation
         stories = stories_of(found, corpus.documents, frozenset(spec["keep"]))
