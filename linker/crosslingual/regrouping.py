@@ -96,19 +96,14 @@ def passages(
     """
     copies, found = {m.id for m in groups.members if m.near_copy_of}, dict[str, Span | None]()
     terms = functools.cache(lambda id_: query_terms(collection, documents[id_].full_text))
-    earlier, used = kept.spans if kept else {}, dict[tuple[int, int], Span | None]()
+
+    def make(id_: str, by: str) -> Span | None:
+        return evidence(collection, terms(by), documents[id_].text).passage
+
     for one in groups.groups:
         stands = one.representative
         other = next((id_ for id_ in one.ids if id_ not in copies and id_ != stands), stands)
         for id_ in one.ids:
             by = other if id_ == stands else stands
-            pair = (kept.key[id_], kept.key[by]) if kept else None
-            if pair in earlier:
-                found[id_] = earlier[pair]
-            else:
-                found[id_] = evidence(collection, terms(by), documents[id_].text).passage
-            if pair:
-                used[pair] = found[id_]
-    if kept:
-        kept.spans = used
+            found[id_] = kept.span_of(id_, by, functools.partial(make, id_, by)) if kept else make(id_, by)
     return found

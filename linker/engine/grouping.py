@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -146,14 +147,19 @@ def group(
     leader = leaders(len(documents), found.pairs[found.cosine >= ALIKE], texts.__getitem__)
     probabilities, learned = _probabilities(found, known)
     stories = stories_of(found, probabilities, leader)
-    drawn = strata(stories, ids, seed)
     certified, tested, share = None, 0, None
     if precision is not None:
         scores, right = known.within(stories)
         tested = len(right)
         certified = promise(scores, right, precision)
         least = certified.threshold if certified else np.inf
-        share = _recall(drawn, judged or {}, known, right & (scores >= least), right & (scores < least))
+        share = _recall(
+            strata(stories, ids, seed),
+            judged or {},
+            known,
+            right & (scores >= least),
+            right & (scores < least),
+        )
         stories = stories.at_least(least)
         _report(certified, precision, tested)
     metadata = {
@@ -161,7 +167,7 @@ def group(
         "learned_from": learned, "tested_on": tested, "days": days,
     }  # fmt: skip
     analysis = Analysis(collection.manifest.analysis)
-    named = _named(analysis, documents, order, found, stories, dates, certified, metadata)
+    named = _named(analysis, documents, order, found, stories, dates, certified, metadata, kept)
     return replace(named, strata=strata(stories, ids, seed), recall=share)
 
 
@@ -235,6 +241,7 @@ def _named(
     dates: Float64Array,
     certified: Promise | None,
     metadata: Mapping[str, Any],
+    kept: Kept | None,
 ) -> Groups:
     """Return the groups with the documents' ids, in the corpus' order; `place` int64 [n]: each document's in it."""
     told = list(stories.groups())
@@ -254,19 +261,21 @@ def _named(
     groups = []
     for story in told:
         inside = story.members[np.argsort(place[story.members])]
-        words, names = _words(analysis, documents[story.medoid].full_text, found, story.members)
+        representative = documents[story.medoid]
+        make = functools.partial(_words, analysis, representative.full_text, found, story.members)
+        ids = tuple(documents[i].id for i in inside.tolist())
+        words = kept.words_of((representative.id, *ids), make) if kept else make()
         known = dates[inside][np.isfinite(dates[inside])]
         weak = story.weakest
-        representative = documents[story.medoid]
         groups.append(
             Group(
                 number[story.label],
-                tuple(documents[i].id for i in inside.tolist()),
+                ids,
                 one_line(representative.title or representative.text, TITLE),
                 representative.id,
                 round(story.probability, 4),
                 words,
-                names,
+                tuple(w for w in words if not w.islower() and (w[0].isupper() or any(map(str.isdigit, w)))),
                 (documents[weak[0]].id, documents[weak[1]].id, round(weak[2], 4)) if weak else None,
                 tuple(documents[i].id for i in story.leaving.tolist()),
                 (iso(known.min()), iso(known.max())) if len(known) else None,
@@ -275,10 +284,8 @@ def _named(
     return Groups(tuple(members), tuple(sorted(groups, key=lambda g: g.number)), certified, dict(metadata))
 
 
-def _words(
-    analysis: Analysis, text: str, found: PairEvidence, members: Int64Array
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the weightiest words in most members, as written in the representative's `text`, and the names."""
+def _words(analysis: Analysis, text: str, found: PairEvidence, members: Int64Array) -> tuple[str, ...]:
+    """Return the weightiest words in most members, as written in the representative's `text`."""
     part = found.texts[members]
     columns, at = np.unique(part.indices, return_inverse=True)
     weight = np.bincount(at, part.data) * (np.bincount(at) > len(members) / 2)
@@ -289,5 +296,4 @@ def _words(
     for start, end, terms in words_in(analysis, text):
         for term in terms.intersection(analysis.content_terms(analysis.prepare(text[start:end]))):
             written.setdefault(term_hash(term), text[start:end])
-    words = tuple(dict.fromkeys(written[h] for h in wanted if h in written))
-    return words, tuple(w for w in words if not w.islower() and (w[0].isupper() or any(map(str.isdigit, w))))
+    return tuple(dict.fromkeys(written[h] for h in wanted if h in written))

@@ -1,13 +1,14 @@
-"""What a grouping keeps for the next one: who found whom, and the passage of each document of a group."""
+"""What a grouping keeps for the next one: who found whom, the words of each group, and the passages of its members."""
 
 from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+import orjson
 import xxhash
 
 from indexes.dtypes import AnyArray, Int64Array
@@ -28,14 +29,17 @@ class Kept:
     """What the last grouping knew about documents, in a file; nothing of it depends on other files.
 
     A document is known by its `key`, a hash of its id and text. `full`: so many documents have come or gone since all
-    of them were queries that they should be again. `spans`: the passage of a document by another text, both by their
-    keys.
+    of them were queries that they should be again. Words of groups and passages that are not used again are dropped.
     """
 
     def __init__(self, path: Path, documents: Iterable[Document]) -> None:
         self._path = path
         self.key = {d.id: key_of(d) for d in documents}
-        self.spans: dict[tuple[int, int], Span | None] = {}
+        self._known_spans, self._spans = (
+            dict[tuple[int, int], Span | None](),
+            dict[tuple[int, int], Span | None](),
+        )
+        self._known_words, self._words = dict[int, tuple[str, ...]](), dict[int, tuple[str, ...]]()
         self._origin, self._taken, self._changed = "", 0, 0
         self._keys = np.empty(0, np.uint64)
         self._findings = self._read() if path.exists() else None
@@ -43,7 +47,7 @@ class Kept:
         self._changed += len(np.setxor1d(keys, self._keys, assume_unique=True))
         self.full = self._findings is None or self._changed > CHANGED * self._taken
         if self.full:
-            self.spans = {}
+            self._known_spans, self._known_words = {}, {}
 
     def _read(self) -> Findings | None:
         try:
@@ -59,7 +63,10 @@ class Kept:
             self._keys = state["keys"]
             findings = Findings(*(state[name] for name in ARRAYS))
             spans = zip(state["of"].tolist(), state["spans"].tolist(), strict=True)
-            self.spans = {(a, b): (start, end) if start >= 0 else None for (a, b), (start, end) in spans}
+            self._known_spans = {
+                (a, b): (start, end) if start >= 0 else None for (a, b), (start, end) in spans
+            }
+            self._known_words = {key: tuple(words) for key, words in orjson.loads(state["words"].tobytes())}
         sizes = {len(getattr(findings, name)) for name in ARRAYS}
         ends = np.concatenate([findings.one, findings.other])
         if len(sizes) > 1 or not ((ends >= 0) & (ends < len(self._keys))).all():
@@ -89,6 +96,18 @@ class Kept:
         at = order[np.minimum(np.searchsorted(keys, self._keys, sorter=order), len(keys) - 1)]
         return np.where(keys[at] == self._keys, at, -1)
 
+    def words_of(self, ids: Sequence[str], make: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        """Return the words of a group, made if they are not known; the first of its `ids` represents it."""
+        key = xxhash.xxh3_64_intdigest(np.array([self.key[id_] for id_ in ids], np.uint64).tobytes())
+        words = self._words[key] = self._known_words[key] if key in self._known_words else make()
+        return words
+
+    def span_of(self, id_: str, by: str, make: Callable[[], Span | None]) -> Span | None:
+        """Return the passage of a document by another text, made if it is not known."""
+        pair = (self.key[id_], self.key[by])
+        span = self._spans[pair] = self._known_spans[pair] if pair in self._known_spans else make()
+        return span
+
     def take(self, ids: Sequence[str], origin: str, findings: Findings, *, full: bool) -> None:
         """Take over who found whom among all documents; `full`: all of them were queries."""
         if full:
@@ -103,8 +122,9 @@ class Kept:
             "origin": np.array(self._origin),
             "counts": np.array([self._taken, self._changed]),
             "keys": self._keys,
-            "of": np.array(list(self.spans), np.uint64).reshape(-1, 2),
-            "spans": np.array([span or (-1, -1) for span in self.spans.values()], np.int64).reshape(-1, 2),
+            "of": np.array(list(self._spans), np.uint64).reshape(-1, 2),
+            "spans": np.array([span or (-1, -1) for span in self._spans.values()], np.int64).reshape(-1, 2),
+            "words": np.frombuffer(orjson.dumps([*self._words.items()]), np.uint8),
             **{name: getattr(self._findings, name) for name in ARRAYS},
         }
         buffer = io.BytesIO()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from indexes.interface import Document
 from linker.scoring.groups.evidence import Findings
-from linker.scoring.groups.kept import Kept, key_of
+from linker.scoring.groups.kept import Kept
 
 ids = st.lists(st.sampled_from([f"d{i}" for i in range(8)]), unique=True, min_size=1)
 Found = dict[tuple[str, str], tuple[float, bool]]
@@ -38,7 +38,8 @@ def saved(path: Path, names: list[str], found: Found) -> None:
     kept = Kept(path, documents(names))
     assert kept.full and kept.known(names, "here") is None
     kept.take(names, "here", findings(names, found), full=True)
-    kept.spans = {(kept.key[names[0]], 2**64 - 1): (3, 7), (1, kept.key[names[0]]): None}
+    assert kept.span_of(names[0], names[-1], lambda: (3, 7)) == (3, 7)
+    assert kept.words_of(names, lambda: ("text", names[0])) == ("text", names[0])
     kept.save()
 
 
@@ -68,8 +69,13 @@ def test_what_is_known_of_the_documents_that_stay_is_known_and_the_others_are_qu
         assert {name for name, is_asked in zip(after, asked, strict=True) if is_asked} == {
             name for name in after if name not in stay or name in lost
         }
-        first = key_of(documents(before)[0])
-        assert kept.spans == {(first, 2**64 - 1): (3, 7), (1, first): None}
+        if {*before} <= stay:
+            assert kept.span_of(before[0], before[-1], lambda: None) == (3, 7)
+            assert kept.words_of(before, tuple) == ("text", before[0])
+        assert kept.span_of(after[0], after[0], lambda: None) == (
+            (3, 7) if before == after[:1] == [*stay] else None
+        )
+        assert kept.words_of([*after, after[0]], tuple) == ()
 
 
 def test_changes_add_up_until_all_documents_are_queries_again(tmp_path: Path) -> None:
@@ -103,5 +109,5 @@ def test_a_damaged_file_is_as_none(tmp_path: Path, damage: object, caplog: pytes
     assert callable(damage)
     damage(path)
     kept = Kept(path, documents(names))
-    assert kept.full and kept.known(names, "here") is None and not kept.spans
+    assert kept.full and kept.known(names, "here") is None
     assert "all documents are compared again" in caplog.text
