@@ -7,7 +7,7 @@ without links was learned from the first halves of `tweets` and `claims`, traini
 groups of the first half. The other systems: average linkage and HDBSCAN (scikit-learn) on TF-IDF and, for tweets,
 MiniLM, and single-pass clustering with time decay, as in topic detection and tracking (Allan et al., 1998).
 `bbc-news` and `news-topics` have categories, not stories. `promise`: the share of simulations in which a promise was
-kept. FOLDER is not deleted.
+kept. `arriving`: documents that arrive in batches. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support import group_data
+from benchmarks.support import group_arrivals, group_data
 from benchmarks.support.common import in_child
 from benchmarks.support.group_data import Grouped, lead, measured, per_document
 from benchmarks.support.group_rivals import VECTORS, WORDS, vectors_of
@@ -35,6 +35,7 @@ from linker.scoring.groups import evidence as pairs_of
 from linker.scoring.groups.copies import leaders
 from linker.scoring.groups.dates import stated
 from linker.scoring.groups.evidence import PairEvidence, PairModel
+from linker.scoring.groups.finding import gather
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import Stories, stories_of
 from linker.scoring.probability.promise import promise
@@ -66,7 +67,7 @@ def evidence_of(corpus: Grouped, directory: Path, encoder: str = "none") -> Pair
     engine = Engine.open(directory)
     rows = engine.collection.rows.locate([d.id for d in corpus.documents])
     texts = [d.full_text for d in corpus.documents]
-    return pairs_of.gather(engine.collection, rows, texts, stated(texts, np.full(len(texts), np.nan)))
+    return gather(engine.collection, rows, texts, stated(texts, np.full(len(texts), np.nan)))[0]
 
 
 def learn(work: Path) -> PairModel:
@@ -220,6 +221,15 @@ def cost(work: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def arriving(work: Path) -> dict[str, Any]:
+    """Return how far groups of arriving documents differ from those of all documents, and what they cost."""
+    corpora = {"tweets": CORPORA["tweets"], "news": group_data.news, "bbc-news": CORPORA["bbc-news"]}
+    return {
+        "drift": {name: group_arrivals.drift(corpus()) for name, corpus in corpora.items()},
+        "cost": group_arrivals.cost(work),
+    }
+
+
 def _grouped(path: Path) -> None:
     from linker.cli.commands.grouping import group
 
@@ -229,6 +239,6 @@ def _grouped(path: Path) -> None:
 if __name__ == "__main__":
     run_parts(
         {name: functools.partial(compared, name) for name in CORPORA}
-        | {"promise": promises, "cost": cost, "learn": lambda work: print(learn(work))},
+        | {"promise": promises, "cost": cost, "arriving": arriving, "learn": lambda work: print(learn(work))},
         "learn",
     )

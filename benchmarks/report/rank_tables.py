@@ -207,6 +207,37 @@ def promises(results: Any) -> Iterator[str]:
             yield f"| {float(precision):g} | {cells} |"
 
 
+@renders("groups.arriving")
+def arriving(results: Any) -> Iterator[str]:
+    """What new posts cost, by the posts that arrive in one update."""
+    found = results.get("arriving", {}).get("cost", {})
+    new = [name.removeprefix("ms_") for name in next(iter(found.values()), {}) if name.startswith("ms_")]
+    titles = " | ".join(f"{int(count):,} per update" for count in new)
+    yield f"| posts | first grouping: CPU-minutes | peak memory | CPU-ms per new post: {titles} |"
+    for size, row in found.items():
+        cells = " | ".join(f"{row[f'ms_{count}']:,.1f}" for count in new)
+        yield f"| {int(size):,} | {row['cpu_s'] / 60:.2f} | {row['peak_mib'] / 1024:.2f} GiB | {cells} |"
+
+
+@renders("groups.drift")
+def drift(results: Any) -> Iterator[str]:
+    """How far the groups of arriving documents differ from those of all documents."""
+    found = results.get("arriving", {}).get("drift", {})
+    yield (
+        "| corpus | B³ F1 between both, mean / lowest | queries per document | B³ F1, arriving | all together | "
+        "difference (95 %) |"
+    )
+    for name, row in found.items():
+        title = "news, judged pairs" if name == "news" else CORPORA[name]
+        cells = f"{row['mean']:.3f} / {row['least']:.3f} | {row['queries']:.1f}"
+        gold = (
+            f"{row['arriving']:.3f} | {row['together']:.3f} | {bracketed(row['lead'], '+')}"
+            if "lead" in row
+            else "| |"
+        )
+        yield f"| {title} ({row['documents']:,}) | {cells} | {gold} |"
+
+
 @renders("groups.cost")
 def group_cost(results: Any) -> Iterator[str]:
     """The cost of grouping by the size of the corpus."""

@@ -136,7 +136,10 @@ class Engine(Changing):
         """
         from linker.engine.grouping import group
 
-        return group(self._followed().collection, judged, days=days, precision=precision, seed=seed)
+        collection = self._followed().collection
+        documents = list(collection.matching(None))
+        rows = collection.rows.locate([d.id for d in documents])
+        return group(collection, documents, rows, judged, days=days, precision=precision, seed=seed)
 
     def probabilities(
         self, texts: Sequence[str], answer: Answer, where: Filter | None = None

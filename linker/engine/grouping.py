@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,13 +19,13 @@ from indexes.text.vocabulary import term_hash
 from linker.base.errors import InputError
 from linker.base.logs import logger
 from linker.base.progress import bar
-from linker.engine.evidence import Span, evidence, query_terms
-from linker.scoring.groups import evidence as pairs_of
 from linker.scoring.groups.asking import Stratum, recall, strata
 from linker.scoring.groups.copies import leaders, without_frame
 from linker.scoring.groups.dates import days_of, iso, near_in_time, stated
-from linker.scoring.groups.evidence import PairEvidence
+from linker.scoring.groups.evidence import BY_VECTORS, PairEvidence
+from linker.scoring.groups.finding import gather, origin
 from linker.scoring.groups.judged import Judged, judged_of
+from linker.scoring.groups.kept import Kept
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import Stories, stories_of
 from linker.scoring.probability.promise import Promise, promise
@@ -89,7 +90,9 @@ class Groups:
 
     def numbered(self, number: Mapping[int, int]) -> Groups:
         """Return the same groups with different numbers."""
-        members = tuple(replace(member, group=number[member.group]) for member in self.members)
+        members = tuple(
+            m if number[m.group] == m.group else replace(m, group=number[m.group]) for m in self.members
+        )
         groups = sorted((replace(g, number=number[g.number]) for g in self.groups), key=lambda g: g.number)
         return replace(self, members=members, groups=tuple(groups))
 
@@ -108,52 +111,71 @@ class Groups:
 
 def group(
     collection: AnyCollection,
+    corpus: Sequence[Document],
+    rows: Int64Array,
     judged: Mapping[tuple[str, str], bool] | None = None,
     *,
     days: float | None = None,
     precision: float | None = None,
     seed: int = 0,
+    kept: Kept | None = None,
 ) -> Groups:
-    """Return the groups of the documents of an index; see `Engine.group`."""
-    documents, dates = _ordered(list(collection.matching(None)))
-    if not documents:
+    """Return the groups of documents, which are in these `rows` (int64 [n]) of an index; see `Engine.group`.
+
+    What is `kept` about them is not found again.
+    """
+    if not corpus:
         raise InputError("the index holds no documents: there is nothing to group")
-    known = judged_of(
-        judged or {}, {d.id: i for i, d in enumerate(documents)}, halved=precision is not None, seed=seed
-    )
+    order, dates = _ordered(corpus)
+    documents, rows = [corpus[i] for i in order.tolist()], rows[order]
+    place = {d.id: i for i, d in enumerate(documents)}
+    known = judged_of(judged or {}, place, halved=precision is not None, seed=seed)
     if precision is not None and not len(known):
         raise InputError("a promised precision is tested on judged pairs: pass them with `train`")
-    rows, texts = collection.rows.locate([d.id for d in documents]), [d.full_text for d in documents]
-    with bar(len(documents), "finding pairs", "documents") as meter:
-        found = pairs_of.gather(collection, rows, texts, stated(texts, dates), meter.update)
+    ids, texts = [d.id for d in documents], [d.full_text for d in documents]
+    made = origin(collection) if kept else ""
+    known_pairs = kept.known(ids, made) if kept else None
+    new = int(known_pairs[1].sum()) if known_pairs else len(ids)
+    with bar(new, "finding pairs", "documents") as meter:
+        found, findings, queries = gather(
+            collection, rows, texts, stated(texts, dates), meter.update, known_pairs
+        )
+    if kept:
+        kept.take(ids, made, findings, full=known_pairs is None)
     if days is not None:
         found = found.where(near_in_time(found.pairs, dates, days))
     leader = leaders(len(documents), found.pairs[found.cosine >= ALIKE], texts.__getitem__)
     probabilities, learned = _probabilities(found, known)
     stories = stories_of(found, probabilities, leader)
-    drawn = strata(stories, [d.id for d in documents], seed)
     certified, tested, share = None, 0, None
     if precision is not None:
         scores, right = known.within(stories)
         tested = len(right)
         certified = promise(scores, right, precision)
-        kept = certified.threshold if certified else np.inf
-        share = _recall(drawn, judged or {}, known, right & (scores >= kept), right & (scores < kept))
-        stories = stories.at_least(kept)
+        least = certified.threshold if certified else np.inf
+        share = _recall(
+            strata(stories, ids, seed),
+            judged or {},
+            known,
+            right & (scores >= least),
+            right & (scores < least),
+        )
+        stories = stories.at_least(least)
         _report(certified, precision, tested)
     metadata = {
-        "documents": len(documents), "pairs": len(found.pairs), "judged_pairs": len(judged or {}),
+        "documents": len(documents), "queries": queries, "pairs": len(found.pairs), "judged_pairs": len(judged or {}),
         "learned_from": learned, "tested_on": tested, "days": days,
     }  # fmt: skip
-    named = _named(collection, documents, found, stories, dates, certified, metadata)
-    return replace(named, strata=strata(stories, [d.id for d in documents], seed), recall=share)
+    analysis = Analysis(collection.manifest.analysis)
+    named = _named(analysis, documents, order, found, stories, dates, certified, metadata, kept)
+    return replace(named, strata=strata(stories, ids, seed), recall=share)
 
 
 def _probabilities(found: PairEvidence, known: Judged) -> tuple[Float64Array, int]:
     """Return P(same story) of the pairs, float64 [m], and the number of judged pairs learned from."""
     at, same = known.labels(found.pairs)
     if len(at):
-        model = SHIPPED.with_vectors(found) if pairs_of.BY_VECTORS[0] in found.names else SHIPPED
+        model = SHIPPED.with_vectors(found) if BY_VECTORS[0] in found.names else SHIPPED
         chosen = np.zeros(len(found.pairs), bool)
         chosen[at] = True
         logger.info("P(same story) also knows %s judged pairs", f"{len(at):,}")
@@ -198,33 +220,34 @@ def _report(certified: Promise | None, precision: float, tested: int) -> None:
     )  # fmt: skip
 
 
-def _ordered(documents: list[Document]) -> tuple[list[Document], Float64Array]:
-    """Return documents and dates sorted by date and id, so that groups do not depend on the corpus' order.
+def _ordered(documents: Sequence[Document]) -> tuple[Int64Array, Float64Array]:
+    """Return the order of documents by date and id, int64 [n], and their dates in it, [n].
 
-    The first of near copies is then the earliest.
+    Groups do not depend on the corpus' order then, and the first of near copies is the earliest.
     """
     dates = days_of(documents)
     known = np.nan_to_num(dates, nan=np.inf)
-    order = sorted(range(len(documents)), key=lambda i: (known[i], len(documents[i].id), documents[i].id))
-    return [documents[i] for i in order], dates[order]
+    ids = [d.id for d in documents]
+    order = np.array(sorted(range(len(ids)), key=lambda i: (known[i], len(ids[i]), ids[i])), np.int64)
+    return order, dates[order]
 
 
 def _named(
-    collection: AnyCollection,
+    analysis: Analysis,
     documents: Sequence[Document],
+    place: Int64Array,
     found: PairEvidence,
     stories: Stories,
     dates: Float64Array,
     certified: Promise | None,
     metadata: Mapping[str, Any],
+    kept: Kept | None,
 ) -> Groups:
-    """Return the groups with the documents' ids, in the order in which the index holds them."""
-    order = np.argsort(collection.rows.locate([d.id for d in documents]))
+    """Return the groups with the documents' ids, in the corpus' order; `place` int64 [n]: each document's in it."""
     told = list(stories.groups())
-    place = np.argsort(order)
     number: dict[int, int] = {}
     members = []
-    for i in order.tolist():
+    for i in np.argsort(place).tolist():
         label, lead, belongs = int(stories.labels[i]), int(stories.leader[i]), float(stories.belongs[i])
         members.append(
             Member(
@@ -235,23 +258,24 @@ def _named(
                 iso(dates[i]) if np.isfinite(dates[i]) else None,
             )
         )
-    analysis = Analysis(collection.manifest.analysis)
     groups = []
     for story in told:
         inside = story.members[np.argsort(place[story.members])]
-        words, names = _words(analysis, documents[story.medoid].full_text, found, story.members)
+        representative = documents[story.medoid]
+        make = functools.partial(_words, analysis, representative.full_text, found, story.members)
+        ids = tuple(documents[i].id for i in inside.tolist())
+        words = kept.words_of((representative.id, *ids), make) if kept else make()
         known = dates[inside][np.isfinite(dates[inside])]
         weak = story.weakest
-        representative = documents[story.medoid]
         groups.append(
             Group(
                 number[story.label],
-                tuple(documents[i].id for i in inside.tolist()),
+                ids,
                 one_line(representative.title or representative.text, TITLE),
                 representative.id,
                 round(story.probability, 4),
                 words,
-                names,
+                tuple(w for w in words if not w.islower() and (w[0].isupper() or any(map(str.isdigit, w)))),
                 (documents[weak[0]].id, documents[weak[1]].id, round(weak[2], 4)) if weak else None,
                 tuple(documents[i].id for i in story.leaving.tolist()),
                 (iso(known.min()), iso(known.max())) if len(known) else None,
@@ -260,36 +284,16 @@ def _named(
     return Groups(tuple(members), tuple(sorted(groups, key=lambda g: g.number)), certified, dict(metadata))
 
 
-def passages(collection: AnyCollection, groups: Groups) -> dict[str, Span | None]:
-    """Return where the sentence of each member of a group that is about the story begins and ends in its text.
-
-    It is found by the words that the member shares with the representative, and for that by the first other text. It
-    takes milliseconds per member.
-    """
-    copies, found = {m.id for m in groups.members if m.near_copy_of}, dict[str, Span | None]()
-    for group in groups.groups:
-        stands = group.representative
-        other = next((id_ for id_ in group.ids if id_ not in copies and id_ != stands), stands)
-        by = {id_: query_terms(collection, collection.document(id_).full_text) for id_ in (stands, other)}
-        for id_ in group.ids:
-            terms = by[other if id_ == stands else stands]
-            found[id_] = evidence(collection, terms, collection.document(id_).text).passage
-    return found
-
-
-def _words(
-    analysis: Analysis, text: str, found: PairEvidence, members: Int64Array
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the weightiest words in most members, as written in the representative's `text`, and the names."""
+def _words(analysis: Analysis, text: str, found: PairEvidence, members: Int64Array) -> tuple[str, ...]:
+    """Return the weightiest words in most members, as written in the representative's `text`."""
     part = found.texts[members]
-    shared = np.bincount(part.indices, minlength=part.shape[1]) > len(members) / 2
-    weight = np.bincount(part.indices, part.data, part.shape[1]) * shared
+    columns, at = np.unique(part.indices, return_inverse=True)
+    weight = np.bincount(at, part.data) * (np.bincount(at) > len(members) / 2)
     best = np.argsort(-weight, kind="stable")[:WORDS]
-    wanted = [int(found.hashes[column]) for column in best.tolist() if weight[column] > 0]
+    wanted = found.hashes[columns[best[weight[best] > 0]]].tolist()
     written: dict[int, str] = {}
     text = without_frame(text)
     for start, end, terms in words_in(analysis, text):
         for term in terms.intersection(analysis.content_terms(analysis.prepare(text[start:end]))):
             written.setdefault(term_hash(term), text[start:end])
-    words = tuple(dict.fromkeys(written[h] for h in wanted if h in written))
-    return words, tuple(w for w in words if not w.islower() and (w[0].isupper() or any(map(str.isdigit, w))))
+    return tuple(dict.fromkeys(written[h] for h in wanted if h in written))

@@ -24,11 +24,11 @@ from linker.base.progress import listening
 from linker.cli.commands.given import paths
 from linker.cli.commands.judged import judged_pairs
 from linker.corpora import Columns
+from linker.crosslingual.regrouping import grouped
 from linker.crosslingual.runs import explanations_path
 from linker.crosslingual.sides import Side, side_of
-from linker.crosslingual.together import indexed
 from linker.engine.evidence import Span, quoted
-from linker.engine.grouping import Groups, passages
+from linker.engine.grouping import Groups
 from linker.engine.options import GroupOptions
 from linker.review.exporting.rows import Cell, ExportRow, cell, headed
 from linker.review.exporting.writing import PAIRS, cells_to_csv, cells_to_xlsx, write_pairs
@@ -93,9 +93,10 @@ def _grouped(options: GroupOptions, files: Sequence[Path], judged_files: Sequenc
     with listening(o.progress):
         side = _corpus(files, o.columns, o.encoder)
         judged = judged_pairs(judged_files, side.documents)
-        with indexed(side, side, o.encoder) as engine:
-            groups = engine.group(judged, days=o.days, precision=o.precision, seed=o.seed)
-            about = passages(engine.collection, groups) if out else {}
+        groups, about = grouped(
+            side, judged, encoder=o.encoder, days=o.days, precision=o.precision, seed=o.seed, with_passages=bool(out),
+            next_to=out if o.update or o.follow else None,
+        )  # fmt: skip
     if out:
         if before is not None:
             groups = _updated(out, groups, before)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -49,14 +49,21 @@ def cluster(
     order = np.argsort(of_pair, kind="stable")
     pairs, probabilities = pairs[inside][order], probabilities[inside][order]
     edges = np.searchsorted(of_pair[order], np.arange(component.max(initial=-1) + 2))
-    members = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
-    for number, documents in enumerate(members):
-        if len(documents) > 1:
-            here = slice(edges[number], edges[number + 1])
-            local = np.searchsorted(documents, pairs[here])
-            found = _Partition(local, probabilities[here], weakest[documents], threshold).solved()
-            labels[documents] = documents[found]
+    for documents in several(component.astype(np.int64)):
+        number = component[documents[0]]
+        here = slice(edges[number], edges[number + 1])
+        local = np.searchsorted(documents, pairs[here])
+        found = _Partition(local, probabilities[here], weakest[documents], threshold).solved()
+        labels[documents] = documents[found]
     return _numbered(labels)
+
+
+def several(labels: Int64Array) -> Iterator[Int64Array]:
+    """Yield the documents of each label of `labels` [n] that two or more have, ascending, in order of the labels."""
+    order, sizes = np.argsort(labels, kind="stable"), np.bincount(labels)
+    ends = np.cumsum(sizes)
+    for label in np.flatnonzero(sizes > 1).tolist():
+        yield order[ends[label] - sizes[label] : ends[label]]
 
 
 def _numbered(labels: Int64Array) -> Int64Array:

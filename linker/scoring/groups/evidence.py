@@ -1,51 +1,35 @@
 """The evidence that two documents are about the same story, and P(same story) from it.
 
-Each document's opening is a query to its own index. The features of a pair come from BM25, linker's default ranker
-and the cosine of the whole texts, averaged over the directions in which one document found the other, and from the
-days between their dates.
+The features of a pair come from BM25, linker's default ranker and the cosine of the whole texts, averaged over the
+directions in which one document found the other, and from the days between their dates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from indexes.anywhere import AnyCollection
 from indexes.arrays import distinct
 from indexes.dtypes import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array
 from indexes.text.forward_index import ForwardIndex
 from indexes.text.scoring import lucene_idf
 from linker.scoring.probability import logistic
-from linker.scoring.ranking import pooled
-from linker.scoring.ranking.candidates import VECTOR_NAMES, Gatherer, Pool, PoolSettings
-from linker.scoring.ranking.ranker import BATCH, Ranker
 
-SETTINGS = PoolSettings(bm25=21, dense=11)  # a document's first candidate is itself
-OPENING = 400  # characters of a document used as its query
 TAKEN = ("likelihood", "coverage", "names", "numbers", "run_weight")  # ranker features used
 # Features of a pair, without an encoder.
 NAMES = ("odds", "ahead", "rank", *TAKEN, "cosine", "mutual", "recent")
 RECENT = NAMES.index("recent")
 BY_VECTORS = ("near",)  # with an encoder, also the cosine of the vectors
-STEEPEST = 10.0  # bound of the log odds
 LONG = 80  # distinct terms from which a text is longer than a post
 FADING, UNDATED = 14.0, 0.2  # days after which `recent` is 1/e; its value if a date is not known
 KINDS = 3  # kinds of pairs: no, one or two long texts
 FEWEST = 40  # judged pairs of a kind, of both classes, needed to learn
 ROWS = 1 << 12  # rows counted at a time
 MOST_PAIRS = 1 << 15  # pairs compared at a time
-
-
-def openings(texts: Sequence[str]) -> list[str]:
-    """Return the beginning of each text, truncated between words."""
-    return [
-        text if len(text) <= OPENING else text[:OPENING].rpartition(" ")[0] or text[:OPENING]
-        for text in texts
-    ]
 
 
 def weights(forward: ForwardIndex) -> tuple[csr_array, AnyArray]:
@@ -73,6 +57,32 @@ def weights(forward: ForwardIndex) -> tuple[csr_array, AnyArray]:
     length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
     matrix.data /= np.repeat(np.maximum(length, 1e-9), np.diff(begins)).astype(np.float32)
     return matrix, hashes
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Which documents found which as candidates.
+
+    `one` int64 [d] found `other` [d], with the features `values` float32 [d, f]; `last` bool [d]: it ends a full list.
+    """
+
+    one: Int64Array
+    other: Int64Array
+    values: Float32Array
+    last: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.one)
+
+    def where(self, kept: BoolArray) -> Findings:
+        """Return some of the findings, bool [d]."""
+        return Findings(self.one[kept], self.other[kept], self.values[kept], self.last[kept])
+
+    @staticmethod
+    def of(parts: Sequence[Findings]) -> Findings:
+        """Return one or several findings as one."""
+        columns = zip(*((p.one, p.other, p.values, p.last) for p in parts), strict=True)
+        return Findings(*(np.concatenate(column) for column in columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,89 +125,22 @@ class PairEvidence:
         return replace(self, pairs=self.pairs[kept], values=self.values[kept], last=self.last[kept])
 
 
-def gather(
-    collection: AnyCollection,
-    rows: Int64Array,
-    texts: Sequence[str],
-    days: Float64Array,
-    advance: Callable[[int], object] = lambda done: None,
+def joined(
+    findings: Findings, terms: tuple[csr_array, AnyArray], days: Float64Array, names: tuple[str, ...]
 ) -> PairEvidence:
-    """Return the evidence of the n documents in different `rows` (int64 [n]) of an index, whose `texts` [n] are given.
-
-    `days` float64 [n]: their dates as days since year 1, NaN if not known. Vectors of the index's encoder are taken
-    from the index. `advance` is called with the number of newly done documents. Raises BackendUnavailableError if a
-    retriever cannot answer.
-    """
-    ranker, record = pooled.load(), collection.manifest.encoder
-    vectors = collection.documents.vectors(record.dim) if record and collection.manifest.embeds else []
-    here = rows[:0]
-
-    def embed(_: Sequence[str]) -> Float32Array:
-        return np.asarray(vectors[0][here])
-
-    gatherer = Gatherer(collection, SETTINGS, embed if vectors else None, collection.hybrid)
-    place = np.full(int(rows.max(initial=-1)) + 1, -1)
-    place[rows] = np.arange(len(rows))
-    directed = []
-    for start in range(0, len(rows), BATCH):
-        here = rows[start : start + BATCH]
-        pool = gatherer.gather(openings(texts[start : start + BATCH]))
-        directed.append(_directed(pool.without(pool.rows == here[:, None]), ranker, place, start))
-        advance(len(here))
-    names = (*NAMES[:-3], *(BY_VECTORS if vectors else ()), *NAMES[-3:])
-    one, other, values, last = (np.concatenate(parts) for parts in zip(*directed, strict=True))
-    terms, hashes = weights(collection.forward)
-    return _joined(one, other, values, last, (terms[rows], hashes), days, names)
-
-
-def _directed(
-    pool: Pool, ranker: Ranker, place: Int64Array, start: int
-) -> tuple[Int64Array, Int64Array, Float32Array, BoolArray]:
-    """Return which documents found which [d], their features float32 [d, names], and which end a full list."""
-    valid = pool.valid & (pool.rows < len(place))
-    scores = np.where(pool.valid, ranker.scores(pool), 0)
-    known = pool.features[:, :, [pool.names.index(name) for name in ranker.names]]
-    links, none = ranker.calibration.probabilities(scores, pool.valid, known, ranker.names)
-    odds = np.log(np.maximum(links, 1e-12)) - np.log(np.maximum(none, 1e-12))[:, None]
-    bm25 = pool.features[:, :, pool.names.index("bm25")]
-    with np.errstate(all="ignore"):
-        middle = np.nanmedian(np.where(pool.valid, bm25, np.nan), axis=1)
-    rank = np.cumsum(pool.valid, axis=1)
-    columns = [
-        np.clip(odds, -STEEPEST, STEEPEST),
-        bm25 / np.maximum(middle, 1e-9)[:, None],
-        np.log(np.maximum(rank, 1)),
-    ]
-    taken = (*TAKEN, *(name for name in VECTOR_NAMES if name in pool.names))
-    columns += [pool.features[:, :, pool.names.index(name)] for name in taken]
-    last = rank == SETTINGS.bm25 - 1
-    one, at = np.nonzero(valid & (place[np.minimum(pool.rows, len(place) - 1)] >= 0))
-    values = np.stack(columns, axis=2)[one, at].astype(np.float32)
-    return one + start, place[pool.rows[one, at]], values, last[one, at]
-
-
-def _joined(
-    one: Int64Array,
-    other: Int64Array,
-    values: Float32Array,
-    last: BoolArray,
-    terms: tuple[csr_array, AnyArray],
-    days: Float64Array,
-    names: tuple[str, ...],
-) -> PairEvidence:
-    """Return the evidence of pairs in which documents `one` [d] found `other` ones, with `terms` and `days` of all."""
+    """Return the evidence of the pairs in which a document found another, with the `terms` and the `days` of all."""
     texts, hashes = terms
     count = texts.shape[0]
-    low, high = np.minimum(one, other), np.maximum(one, other)
+    low, high = np.minimum(findings.one, findings.other), np.maximum(findings.one, findings.other)
     codes, pair, times = np.unique(low * count + high, return_inverse=True, return_counts=True)
     pairs = np.stack([codes // max(count, 1), codes % max(count, 1)], axis=1)
-    means = [np.bincount(pair, column, len(codes)) / times for column in values.T]
+    means = [np.bincount(pair, column, len(codes)) / times for column in findings.values.T]
     cosine = np.empty(len(pairs))
     for start in range(0, len(pairs), MOST_PAIRS):
         some = pairs[start : start + MOST_PAIRS]
         cosine[start : start + MOST_PAIRS] = texts[some[:, 0]].multiply(texts[some[:, 1]]).sum(axis=1)
     ends = np.zeros((len(pairs), 2), bool)
-    ends[pair[last], (one > other)[last].astype(int)] = True
+    ends[pair[findings.last], (findings.one > findings.other)[findings.last].astype(int)] = True
     apart = np.exp(-np.abs(days[pairs[:, 0]] - days[pairs[:, 1]]) / FADING)
     known = [*means, cosine, times > 1, np.where(np.isnan(apart), UNDATED, apart)]
     return PairEvidence(count, pairs, np.column_stack(known), names, ends, texts, hashes)

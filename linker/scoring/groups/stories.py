@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from indexes.dtypes import Float64Array, Int64Array
-from linker.scoring.groups.clustering import THRESHOLD, cluster
+from linker.scoring.groups.clustering import THRESHOLD, cluster, several
 from linker.scoring.groups.evidence import PairEvidence
 
 
@@ -59,19 +59,17 @@ class Stories:
     def groups(self) -> Iterator[ScoredStory]:
         """Yield the groups of two documents or more."""
         weakest, part = self._weakest()
-        order = np.argsort(self.labels, kind="stable")
-        for members in np.split(order, np.cumsum(np.bincount(self.labels))[:-1]):
-            if len(members) > 1:
-                label = int(self.labels[members[0]])
-                texts = members[self.leader[members] == members]
-                medoid = int(texts[self.belongs[texts].argmax()])
-                weak, leaving = weakest.get(label), members[:0]
-                if weak:
-                    first, second = (members[part[self.leader[members]] == part[end]] for end in weak[:2])
-                    if len(first) < len(second):
-                        first, second, weak = second, first, (weak[1], weak[0], weak[2])
-                    leaving = second
-                yield ScoredStory(label, members, float(self.certain[members[0]]), medoid, weak, leaving)
+        for members in several(self.labels):
+            label = int(self.labels[members[0]])
+            texts = members[self.leader[members] == members]
+            medoid = int(texts[self.belongs[texts].argmax()])
+            weak, leaving = weakest.get(label), members[:0]
+            if weak:
+                first, second = (members[part[self.leader[members]] == part[end]] for end in weak[:2])
+                if len(first) < len(second):
+                    first, second, weak = second, first, (weak[1], weak[0], weak[2])
+                leaving = second
+            yield ScoredStory(label, members, float(self.certain[members[0]]), medoid, weak, leaving)
 
     def _weakest(self) -> tuple[dict[int, tuple[int, int, float]], Int64Array]:
         """Return, by group, the least probable link of its maximum spanning tree, and the parts without it, [n]."""

@@ -49,13 +49,14 @@ FORMS = (
         rf"\b{_MONTH}\s+(?P<day>\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}\b", re.IGNORECASE
     ),  # January 14, 2020
 )
+YEAR = re.compile(_YEAR)  # most texts state none
 MOST = 1 << 16  # characters searched, at the end of a text
 
 
 def day_of(text: str) -> float:
     """Return the last date that a text states in English or ISO 8601, as days since year 1; NaN if there is none."""
     text = text[-MOST:]
-    found = [match for form in FORMS for match in form.finditer(text)]
+    found = [match for form in FORMS for match in form.finditer(text)] if YEAR.search(text) else []
     for match in sorted(found, key=lambda m: -m.start()):
         parts = match.groupdict()
         month = int(parts["number"]) if "number" in parts else 1 + MONTHS.index(parts["month"].lower())
@@ -154,7 +155,7 @@ class Gatherer:
             )
         depth = max(DEEP, settings.bm25) if settings.date_field else settings.bm25
         found, _ = hybrid.text.search_rows(texts, depth, where)
-        query_days = np.array([day_of(text) for text in texts])
+        query_days = np.array([day_of(text) for text in texts if settings.date_field])
         parts: list[RowArray] = [found[:, : settings.bm25]]
         queries = None
         if settings.date_field:

@@ -13,8 +13,8 @@ from uuid import uuid4
 from indexes.interface import Document, filter_values
 from linker.base.progress import Progress, listening
 from linker.corpora.languages import CODES, guess_language
+from linker.crosslingual.regrouping import grouped
 from linker.crosslingual.sides import judged_between, side_of
-from linker.crosslingual.together import indexed
 from linker.engine.grouping import Groups
 from linker.review.grouped import Grouped, Item, Story, save
 from linker.server.jobs.linking import given
@@ -36,16 +36,16 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
         for name, together in (("same", True), ("different", False))
         for one, other in spec[name]
     }
-    with tempfile.TemporaryDirectory(prefix="linker-") as folder, listening(tell):
-        corpus = side_of(given(spec, "corpus", Path(folder) / "corpus.jsonl"), None, None)
+    with tempfile.TemporaryDirectory(prefix="linker-") as temporary, listening(tell):
+        corpus = side_of(given(spec, "corpus", Path(temporary) / "corpus.jsonl"), None, None)
         known = judged_between("same, different", judged, corpus.documents) if judged else {}
-        with indexed(corpus, corpus, None) as engine:
-            found = engine.group(known, days=spec["days"], precision=spec["precision"])
-            generation = engine.collection.manifest.generation
-    if "out" in spec:
+        out = Path(spec["out"]) if "out" in spec else None
+        found, _ = grouped(corpus, known, days=spec["days"], precision=spec["precision"], next_to=out)
+    if out and corpus.engine:
+        generation = corpus.engine.collection.manifest.generation
         stories = stories_of(found, corpus.documents, frozenset(spec["keep"]))
         made = Grouped(generation, len(found.members), uuid4().hex, stories, found.strata)
-        save(Path(spec["out"]), made)
+        save(out, made)
         return {"groups": len(found)}
     return {
         "members": [dataclasses.asdict(member) for member in found.members],

@@ -1,0 +1,109 @@
+"""The groups of one side, and what is kept for the next time: an index of its files, and who found whom."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import xxhash
+
+from indexes.anywhere import AnyCollection
+from indexes.interface import Document
+from linker.crosslingual.sides import Side, analysis_of, is_index
+from linker.crosslingual.together import indexed
+from linker.engine.building import create
+from linker.engine.engine import Engine
+from linker.engine.evidence import Span, evidence, query_terms
+from linker.engine.grouping import Groups, group
+from linker.scoring.groups.kept import Kept
+
+STATE, FINDINGS = ".state", "findings.npz"  # suffix of the folder, and a file in it
+
+
+def grouped(
+    side: Side,
+    judged: Mapping[tuple[str, str], bool] | None = None,
+    *,
+    encoder: str | None = None,
+    days: float | None = None,
+    precision: float | None = None,
+    seed: int = 0,
+    with_passages: bool = False,
+    next_to: Path | None = None,
+) -> tuple[Groups, dict[str, Span | None]]:
+    """Return the groups of a side, as `Engine.group` does, and if asked for, the passage of each member of a group.
+
+    What the next call needs is kept in a folder `next_to` a file, so that only new documents are compared; the folder
+    can be deleted between two calls.
+    """
+    documents = list(side.documents.values())
+    folder = next_to.with_name(next_to.name + STATE) if next_to else None
+    if folder:
+        folder.mkdir(exist_ok=True)
+    kept = Kept(folder / FINDINGS, documents) if folder else None
+    with _indexed(side, encoder, kept, folder) as (engine, ids):
+        collection = engine.collection
+        rows = collection.rows.locate(ids)
+        groups = group(
+            collection, documents, rows, judged, days=days, precision=precision, seed=seed, kept=kept
+        )
+        about = passages(collection, groups, side.documents, kept) if with_passages else {}
+    if kept:
+        kept.save()
+    return groups, about
+
+
+@contextlib.contextmanager
+def _indexed(
+    side: Side, encoder: str | None, kept: Kept | None, folder: Path | None
+) -> Iterator[tuple[Engine, Sequence[str]]]:
+    """Yield an index of a side's documents, and their ids in it: the side's own, a temporary one, or one in `folder`.
+
+    The index in the folder is brought up to date in one commit. Its ids are the documents' keys, so that it need not
+    be read to know which have changed.
+    """
+    if kept is None or folder is None or side.engine is not None:
+        with indexed(side, side, encoder) as engine:
+            yield engine, list(side.documents)
+        return
+    name = analysis_of(side, side)
+    directory = folder / f"index-{xxhash.xxh3_64_hexdigest(os.fsencode(f'{name} {encoder}'))}"
+    if kept.full or not is_index(directory):
+        for old in folder.glob("index-*"):
+            shutil.rmtree(old)
+        create(directory, encoder=encoder or "none", language=name, positions=True)
+    documents = {f"{kept.key[id_]:016x}": document for id_, document in side.documents.items()}
+    with Engine.open(directory) as engine:
+        rows = engine.collection.rows
+        dead = set(rows.dead.tolist())
+        before = {id_ for row, id_ in enumerate(rows.ids) if row not in dead}
+        new = [Document(id_, d.text, d.title) for id_, d in documents.items() if id_ not in before]
+        engine.apply([*sorted(before - documents.keys()), *new])
+        yield engine, list(documents)
+
+
+def passages(
+    collection: AnyCollection, groups: Groups, documents: Mapping[str, Document], kept: Kept | None = None
+) -> dict[str, Span | None]:
+    """Return where the sentence of each member of a group that is about the story begins and ends in its text.
+
+    It is found by the words that the member shares with the representative, and for that by the first other text. It
+    takes milliseconds per member, unless it was `kept`.
+    """
+    copies, found = {m.id for m in groups.members if m.near_copy_of}, dict[str, Span | None]()
+    terms = functools.cache(lambda id_: query_terms(collection, documents[id_].full_text))
+
+    def make(id_: str, by: str) -> Span | None:
+        return evidence(collection, terms(by), documents[id_].text).passage
+
+    for one in groups.groups:
+        stands = one.representative
+        other = next((id_ for id_ in one.ids if id_ not in copies and id_ != stands), stands)
+        for id_ in one.ids:
+            by = other if id_ == stands else stands
+            found[id_] = kept.span_of(id_, by, functools.partial(make, id_, by)) if kept else make(id_, by)
+    return found

@@ -1,0 +1,138 @@
+"""Which documents find which: the opening of each document is a query to the index of all.
+
+If most documents are known, only the new ones are queries, and then those earlier documents that a new one is likely
+to belong to, because the new one probably is among their candidates, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import xxhash
+
+from indexes.anywhere import AnyCollection
+from indexes.arrays import distinct
+from indexes.dtypes import BoolArray, Float32Array, Float64Array, Int64Array
+from linker.scoring.groups.evidence import BY_VECTORS, NAMES, TAKEN, Findings, PairEvidence, joined, weights
+from linker.scoring.groups.shipped import SHIPPED
+from linker.scoring.ranking import pooled
+from linker.scoring.ranking.candidates import VECTOR_NAMES, Gatherer, Pool, PoolSettings
+from linker.scoring.ranking.ranker import BATCH, Ranker
+
+SETTINGS = PoolSettings(bm25=21, dense=11)  # a document's first candidate is itself
+OPENING = 400  # characters of a document used as its query
+STEEPEST = 10.0  # bound of the log odds
+AGAIN = 0.01  # least P(same story) by which a new document makes an earlier one a query again
+VERSION = 1  # to be increased when findings change
+
+Known = tuple[
+    Findings, BoolArray
+]  # earlier findings, and which documents (bool [n]) have to be queries nevertheless
+
+
+def openings(texts: Sequence[str]) -> list[str]:
+    """Return the beginning of each text, truncated between words."""
+    return [
+        text if len(text) <= OPENING else text[:OPENING].rpartition(" ")[0] or text[:OPENING]
+        for text in texts
+    ]
+
+
+def origin(collection: AnyCollection) -> str:
+    """Return a hash of everything but the documents that determines who finds whom."""
+    manifest, ranker = collection.manifest, pooled.load()
+    encoder = manifest.encoder.fingerprint if manifest.encoder and manifest.embeds else ""
+    parts = (VERSION, ranker.fingerprint, SETTINGS, OPENING, manifest.analysis, manifest.bm25, encoder)
+    return xxhash.xxh3_64_hexdigest(repr(parts).encode())
+
+
+def gather(
+    collection: AnyCollection,
+    rows: Int64Array,
+    texts: Sequence[str],
+    days: Float64Array,
+    advance: Callable[[int], object] = lambda done: None,
+    known: Known | None = None,
+) -> tuple[PairEvidence, Findings, int]:
+    """Return the evidence of the n documents in different `rows` (int64 [n]) of an index, whose `texts` [n] are given.
+
+    Also returns who found whom, and the number of queries. `days` float64 [n]: their dates as days since year 1, NaN
+    if not known. Vectors of the index's encoder are taken from the index. `advance` is called with the number of newly
+    done documents. With what is `known`, only some documents are queries. Raises BackendUnavailableError if a
+    retriever cannot answer.
+    """
+    finder = _Finder(collection, rows, texts, advance)
+    terms, hashes = weights(collection.forward)
+    of_texts = terms[rows], hashes
+    earlier, asked = known or (None, np.ones(len(rows), bool))
+    found = finder.find(np.flatnonzero(asked))
+    if earlier is not None:
+        first = joined(found, of_texts, days, finder.names)
+        near = first.pairs[SHIPPED.probabilities(first) >= AGAIN]
+        again = distinct(near[~asked[near]])
+        asked = asked | np.isin(np.arange(len(rows)), again)
+        found = Findings.of([earlier.where(~asked[earlier.one]), found, finder.find(again)])
+    return joined(found, of_texts, days, finder.names), found, int(asked.sum())
+
+
+class _Finder:
+    """Asks the index of n documents by the openings of some of them."""
+
+    def __init__(
+        self,
+        collection: AnyCollection,
+        rows: Int64Array,
+        texts: Sequence[str],
+        advance: Callable[[int], object],
+    ) -> None:
+        record = collection.manifest.encoder
+        vectors = collection.documents.vectors(record.dim) if record and collection.manifest.embeds else []
+        self.names = (*NAMES[:-3], *(BY_VECTORS if vectors else ()), *NAMES[-3:])
+        self._rows, self._texts, self._advance = rows, texts, advance
+        self._asked = rows[:0]
+
+        def embed(_: Sequence[str]) -> Float32Array:
+            return np.asarray(vectors[0][self._asked])
+
+        self._gatherer = Gatherer(collection, SETTINGS, embed if vectors else None, collection.hybrid)
+        self._ranker = pooled.load()
+        self._place = np.full(int(rows.max(initial=-1)) + 1, -1)
+        self._place[rows] = np.arange(len(rows))
+
+    def find(self, documents: Int64Array) -> Findings:
+        """Return what these documents find."""
+        features = np.empty((0, len(self.names) - 3), np.float32)
+        parts = [Findings(documents[:0], documents[:0], features, np.empty(0, bool))]
+        for start in range(0, len(documents), BATCH):
+            some = documents[start : start + BATCH]
+            self._asked = self._rows[some]
+            pool = self._gatherer.gather(openings([self._texts[i] for i in some.tolist()]))
+            hidden = pool.rows == self._asked[:, None]
+            parts.append(_directed(pool.without(hidden), self._ranker, self._place, some))
+            self._advance(len(some))
+        return Findings.of(parts)
+
+
+def _directed(pool: Pool, ranker: Ranker, place: Int64Array, documents: Int64Array) -> Findings:
+    """Return what the `documents` found, by the pool of each; `place` has the document in each row, or −1."""
+    valid = pool.valid & (pool.rows < len(place))
+    scores = np.where(pool.valid, ranker.scores(pool), 0)
+    known = pool.features[:, :, [pool.names.index(name) for name in ranker.names]]
+    links, none = ranker.calibration.probabilities(scores, pool.valid, known, ranker.names)
+    odds = np.log(np.maximum(links, 1e-12)) - np.log(np.maximum(none, 1e-12))[:, None]
+    bm25 = pool.features[:, :, pool.names.index("bm25")]
+    with np.errstate(all="ignore"):
+        middle = np.nanmedian(np.where(pool.valid, bm25, np.nan), axis=1)
+    rank = np.cumsum(pool.valid, axis=1)
+    columns = [
+        np.clip(odds, -STEEPEST, STEEPEST),
+        bm25 / np.maximum(middle, 1e-9)[:, None],
+        np.log(np.maximum(rank, 1)),
+    ]
+    taken = (*TAKEN, *(name for name in VECTOR_NAMES if name in pool.names))
+    columns += [pool.features[:, :, pool.names.index(name)] for name in taken]
+    last = rank == SETTINGS.bm25 - 1
+    one, at = np.nonzero(valid & (place[np.minimum(pool.rows, len(place) - 1)] >= 0))
+    values = np.stack(columns, axis=2)[one, at].astype(np.float32)
+    return Findings(documents[one], place[pool.rows[one, at]], values, last[one, at])
