@@ -60,7 +60,7 @@ RUNS = {
     "review import": ("review.sqlite judgements.csv", ""),
     "review status": ("review.sqlite", ""),
     "review agreement": ("review.sqlite", ""),
-    "review simulate": ("news.index qrels.txt --prior 0", ""),
+    "review simulate": ("news.index qrels.txt --seeds 0", ""),
     "review export": ("review.sqlite judgements.xlsx", "review"),
     "index tune": ("news.index --queries queries.tsv --qrels qrels.txt", ""),
     "evaluate": ("qrels.txt bm25.run", ""),

@@ -190,7 +190,7 @@ def test_a_table_holds_every_document_with_its_own_columns(posts: Path, tmp_path
 
 def test_the_command_explains_and_draws_pairs_that_a_promise_takes(posts: Path, tmp_path: Path) -> None:
     out, pairs = tmp_path / "groups.csv", tmp_path / "pairs.csv"
-    done = linker("group", posts, "--out", out, "--explain", "--to-judge", pairs, "--json")
+    done = linker("group", posts, "--out", out, "--explain", "--sample", pairs, "--json")
     said = json.loads(done.stdout)
     assert said["documents"] == STORIES * POSTS + 1 and said["near_copies"] == 1
     explained = read(tmp_path / "groups.csv.explain.jsonl")

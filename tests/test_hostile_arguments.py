@@ -118,7 +118,7 @@ COMMANDS = {
     "index rebuild": "index rebuild {bad}",
     "bucc prepare": "bucc prepare {bad} {good} --out {new} --languages fr-en",
     "bucc prepare target": "bucc prepare {good} {bad} --out {new} --languages fr-en",
-    "bucc prepare links": "bucc prepare {good} {good} --out {new} --languages fr-en --forward-links {bad}",
+    "bucc prepare links": "bucc prepare {good} {good} --out {new} --languages fr-en --links {bad}",
     "bucc evaluate": "bucc evaluate {bad} --run {place}/run",
     "bucc evaluate run": "bucc evaluate {place}/qrels --run {bad}",
     "similarity train": "similarity train {bad} --out {new}",

@@ -173,7 +173,7 @@ def status(
     method: Annotated[
         bool, Opt("Print the method note to publish, and what may not be claimed.", "--note")
     ] = False,
-    language: Annotated[Literal["en", "de", "es", "fr"], Opt("Language of the note.", "--locale")] = "en",
+    language: Annotated[Literal["en", "de", "es", "fr"], Opt("Language of the note.")] = "en",
     index: Annotated[
         Path | None,
         Opt(

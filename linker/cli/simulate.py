@@ -26,7 +26,7 @@ def simulate(
         ),
     ] = None,
     seeds: Annotated[
-        int, Opt("Relevant documents that are known at the start; 0: a random order.", "--prior", low=0)
+        int, Opt("Relevant documents that are known at the start; 0: a random order.", low=0)
     ] = 3,
     starts: Annotated[int, Opt("Reviews per topic, each from different seeds.", low=1)] = 1,
     target: Annotated[float, Opt("Recall at which the stopping rule stops.")] = 0.9,

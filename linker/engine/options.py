@@ -40,7 +40,7 @@ Keep = Annotated[int | None, Opt(
     high=999_999)]  # fmt: skip
 EncoderPrecision = Annotated[Literal["float32", "bfloat16"], Opt(
     "bfloat16 is faster on processors that support it; its vectors have a cosine > .999 with float32's.",
-    "--encoder-precision", VECTORS)]  # fmt: skip
+    group=VECTORS)]  # fmt: skip
 EncoderCompiled = Annotated[bool, Opt(
     "Compile the encoder first (needs a C++ compiler and a minute); pays off for long texts.", "--compile",
     VECTORS)]  # fmt: skip
@@ -219,7 +219,7 @@ class GroupOptions:
         "Keep groups while the precision of their pairs is certain to be at least this (with --train).", low=0,
         high=1)] = None
     sample: Annotated[str | Path | None, Opt(
-        "Write random pairs within and between groups here, to be judged: .csv, .xlsx or .jsonl.", "--to-judge",
+        "Write random pairs within and between groups here, to be judged: .csv, .xlsx or .jsonl.",
         metavar="FILE")] = None
     update: Annotated[bool, Opt(
         "Keep the numbers in GROUPS, and add what changed to GROUPS.changes.jsonl.")] = False

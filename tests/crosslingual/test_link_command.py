@@ -168,7 +168,7 @@ def test_links_from_files(raw: Path) -> None:
         (raw / name).write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
     report = linker(
         "bucc", "prepare", raw / "fr", raw / "en", "--languages", "fr-en", "--out", raw / "x",
-        "--forward-links", raw / "forward", "--back-links", raw / "back",
+        "--links", raw / "forward", "--back-links", raw / "back",
     ).stdout  # fmt: skip
     assert "linked both ways     2" in report
 

@@ -59,7 +59,7 @@ def test_status_prints_the_method_note(folder: Path) -> None:
     assert done.stdout == f"In 5 documents, we read 2 and found 0 relevant. {prior}\n"
     assert "Give no share at all: with fewer than 15 found" in done.stderr
     pytest.importorskip("babel")
-    options = ("--note", "--locale", "de", "--index", folder / "index", "--json")
+    options = ("--note", "--language", "de", "--index", folder / "index", "--json")
     told = json.loads(linker("review", "status", folder / "review.sqlite", *options).stdout)
     assert told["note"] == (
         "Von 5 Dokumenten haben wir 2 gelesen und 0 als relevant eingestuft. "

@@ -104,7 +104,7 @@ def prepare(
         if not pairs.pairs:
             raise InputError(
                 f"no two pages of {raw[0].files[0]} and {raw[1].files[0]} link to each other: "
-                "pass --forward-links and --back-links, or --langlinks with a dump"
+                "pass --links and --back-links, or --langlinks with a dump"
             )
         places = [(pair, read[0].numbers[pair[0]], read[1].numbers[pair[1]]) for pair in pairs.pairs]
         selected, with_text, ratio = _select(places, texts)

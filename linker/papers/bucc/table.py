@@ -246,7 +246,7 @@ def remarks(rows: Sequence[TableRow]) -> list[str]:
     """Return notes that the tables cannot show: links of unjudged pages, and thresholds that are oracles."""
     lines = [
         f"{row.language}: {row.unjudged:,} of the {row.links:,} links of {row.run} are of pages without a gold link "
-        "and count as false; leave pages with known links out with --leave-out"
+        "and count as false; leave pages with known links out with --known"
         for row in rows
         if row.unjudged
     ]

@@ -43,7 +43,6 @@ def prepare(
         Path | None,
         Opt(
             "Links: lines `source page TAB target page` (id or title). Default: the pages' langlinks field.",
-            "--forward-links",
             metavar="FILE",
         ),
     ] = None,
@@ -126,7 +125,6 @@ def evaluate(
         list[Path] | None,
         Opt(
             "Leave the pages of these links out, such as training links (repeatable).",
-            "--leave-out",
             metavar="QRELS",
         ),
     ] = None,

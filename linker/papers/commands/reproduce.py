@@ -37,7 +37,7 @@ def reproduce(
             metavar="DIR",
         ),
     ] = None,
-    repeats: Annotated[int, Opt("Runs of each system that depends on chance.", low=1)] = 3,
+    seeds: Annotated[int, Opt("Runs of each system that depends on chance.", low=1)] = 3,
     quick: Annotated[
         bool, Opt("Use a small part of the data, once: shows that it runs, but measures nothing.", "--quick")
     ] = False,
@@ -63,7 +63,7 @@ def reproduce(
         raise typer.BadParameter(f"name the folder of the data, or set {DATA}", param_hint="--data")
     kept = work or Path(f"reproduce-{paper}")
     note(f"{kept}: keeps every finished cell")
-    found = run(paper, folder, kept, 1 if quick else repeats, quick=quick, log=note)
+    found = run(paper, folder, kept, 1 if quick else seeds, quick=quick, log=note)
     if out is not None:
         write_atomically(out, FORMATS[out.suffix](found).encode())
         note(f"{out}: written")

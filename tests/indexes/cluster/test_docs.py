@@ -59,7 +59,7 @@ def test_every_variable_and_option_exists() -> None:
         [sys.executable, "-m", "linker", "index", "build", "--help"],
         capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "200"},
     ).stdout  # fmt: skip
-    for option in ("--backend", "--url", "--shards", "--replicas", "--prefix", "--language", "--vectors"):
+    for option in ("--backend", "--url", "--shards", "--replicas", "--index", "--language", "--vectors"):
         assert option in PAGE
         assert option in shown
 

@@ -48,7 +48,7 @@ def test_links_of_pages_without_counterparts_are_false(files: Path) -> None:
     assert row["f1"] == pytest.approx(18 / 22)
     assert row["intervals"]["f1"][0] < row["f1"] < row["intervals"]["f1"][1]
     assert set(row["intervals"]) == {"recip_rank", "success_1", "success_5", "precision", "recall", "f1"}
-    assert rows(files, "--leave-out", files / "known.txt")["fr", "good"]["links"] == 10
+    assert rows(files, "--known", files / "known.txt")["fr", "good"]["links"] == 10
 
 
 def test_thresholds(files: Path) -> None:
@@ -92,7 +92,7 @@ def test_the_seed_decides(files: Path) -> None:
 def test_the_tables(files: Path) -> None:
     done = linker(
         "bucc", "evaluate", files / "fr.test.txt", "--run", files / "good.run", "--run", files / "bad.run",
-        "--leave-out", files / "known.txt",
+        "--known", files / "known.txt",
     )  # fmt: skip
     ranks, links, differences = (table.splitlines() for table in done.stdout.split("\n\n"))
     assert ranks[1].split() == ["fr", "good", "10", "1.000", *["0.900"] * 6]

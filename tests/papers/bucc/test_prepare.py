@@ -271,7 +271,7 @@ def test_errors_name_the_remedy(wikis: dict[str, tuple[Path, Path]], tmp_path: P
     assert "does not hold the table langlinks" in fails(
         *both, "--langlinks", f"de={de}", "--langlinks", f"en={en}"
     )
-    assert "pass --forward-links and --back-links, or --langlinks" in fails(*both)
+    assert "pass --links and --back-links, or --langlinks" in fails(*both)
     cut = tmp_path / "cut.xml.bz2"
     cut.write_bytes(Path(de).read_bytes()[:-500])
     assert "is damaged or cut" in fails(*out, "--dump", f"de={cut}", "--dump", f"en={en}")
