@@ -18,7 +18,7 @@ from indexes.rows import Rows
 from indexes.text.bm25 import Bm25Index
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
-from indexes.text.scoring import Bm25Scorer, ScoringTables
+from indexes.text.scoring import AskedTerms, Bm25Scorer
 from indexes.vectors.faiss_index import FaissIndex
 
 T = TypeVar("T")
@@ -78,18 +78,11 @@ class ShardedScorer(Bm25Scorer):
         self._lanes = lanes
 
     def _offer_all(
-        self,
-        numbers: Iterable[int],
-        tables: ScoringTables,
-        first: AnyArray,
-        places: Sequence[AnyArray],
-        weights: AnyArray,
-        allowed: Mask | None,
-        keys: AnyArray,
+        self, numbers: Iterable[int], asked: AskedTerms, allowed: Mask | None, keys: AnyArray
     ) -> None:
         def ask(group: range) -> AnyArray:
             own = np.zeros_like(keys)
-            super(ShardedScorer, self)._offer_all(group, tables, first, places, weights, allowed, own)
+            super(ShardedScorer, self)._offer_all(group, asked, allowed, own)
             return own
 
         # A key encodes the score and the row, so the greatest keys are the best overall, ties in row order.

@@ -43,6 +43,15 @@ class ScoringTables(NamedTuple):
     pointers: list[list[Any]]  # the arguments of the compiled loop, by segment
 
 
+class AskedTerms(NamedTuple):
+    """The terms of some queries: where each query's begin in `first`, their `places` by segment, and weights."""
+
+    tables: ScoringTables
+    first: AnyArray
+    places: Sequence[AnyArray]
+    weights: AnyArray
+
+
 class Scorer(abc.ABC):
     """Ranks rows for many queries, in batches."""
 
@@ -165,65 +174,40 @@ class Bm25Scorer(Scorer):
         frequency = sum(stop - start for start, stop, _ in places)
         weights, scales = weigh(queries, frequency, self._documents, parameters)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
-        self._offer_all(
-            range(len(self._segments)), self.tables(parameters), first, places, weights, allowed, keys
-        )
+        asked = AskedTerms(self.tables(parameters), first, places, weights)
+        self._offer_all(range(len(self._segments)), asked, allowed, keys)
         return decoded(keys, scales)
 
     def _offer_all(
-        self,
-        numbers: Iterable[int],
-        tables: ScoringTables,
-        first: AnyArray,
-        places: Sequence[AnyArray],
-        weights: AnyArray,
-        allowed: Mask | None,
-        keys: AnyArray,
+        self, numbers: Iterable[int], asked: AskedTerms, allowed: Mask | None, keys: AnyArray
     ) -> None:
         """Offer the rows of these segments to `keys`, one segment after the other."""
         for number in numbers:
             segment = self._segments[number]
             here = None if allowed is None else allowed[segment.first : segment.first + segment.documents]
-            self._offer(number, tables, first, places[number], weights, here, keys)
+            self._offer(number, asked, here, keys)
 
-    def _offer(
-        self,
-        number: int,
-        tables: ScoringTables,
-        first: AnyArray,
-        places: AnyArray,
-        weights: AnyArray,
-        allowed: Mask | None,
-        keys: AnyArray,
-    ) -> None:
+    def _offer(self, number: int, asked: AskedTerms, allowed: Mask | None, keys: AnyArray) -> None:
         """Offer a segment's rows to `keys` (uint64 [n, k]), in which each query keeps its best so far, in a heap."""
         if self._library is None:
-            self._offer_by_numpy(number, tables, first, places, weights, allowed, keys)
+            self._offer_by_numpy(number, asked, allowed, keys)
         else:
+            places = asked.places[number]
             kernels.call(
-                self._library.search, *tables.pointers[number], allowed, len(keys), first, places, places.shape[1],
-                weights, keys.shape[1], keys,
+                self._library.search, *asked.tables.pointers[number], allowed, len(keys), asked.first, places,
+                places.shape[1], asked.weights, keys.shape[1], keys,
             )  # fmt: skip
 
-    def _offer_by_numpy(
-        self,
-        number: int,
-        tables: ScoringTables,
-        first: AnyArray,
-        places: AnyArray,
-        weights: AnyArray,
-        allowed: Mask | None,
-        keys: AnyArray,
-    ) -> None:
+    def _offer_by_numpy(self, number: int, asked: AskedTerms, allowed: Mask | None, keys: AnyArray) -> None:
         """Do the same as the compiled loop, with identical results."""
-        segment = self._segments[number]
+        segment, first = self._segments[number], asked.first
         for q, heap in enumerate(keys):
             sums = np.zeros(segment.documents, dtype=np.int64)
             for term in range(first[q], first[q + 1]):
-                here = slice(*places[:2, term])
+                here = slice(*asked.places[number][:2, term])
                 rows, counts = segment.rows[here], segment.counts[here].astype(np.float32)
-                factors = counts / (counts + tables.norms[self._codes[number][rows]])
-                sums[rows] += (weights[term] * factors).astype(np.int64) + 1
+                factors = counts / (counts + asked.tables.norms[self._codes[number][rows]])
+                sums[rows] += (asked.weights[term] * factors).astype(np.int64) + 1
             offer_sums(heap, sums, segment.first, allowed)
 
 
