@@ -251,9 +251,10 @@ def attacks(results: Any) -> Iterator[str]:
         ("model", _outcomes(results, index=False)),
     ):
         wrong = sum(count for name, count in outcomes if name not in ("refused", "answered", "same"))
-        rows.append(
-            (f"hostile {kind} folders with right checksums", sum(count for _, count in outcomes), wrong)
-        )
+        if outcomes:
+            rows.append(
+                (f"hostile {kind} folders with right checksums", sum(count for _, count in outcomes), wrong)
+            )
     fuzz = results.get("fuzz", {}).values()
     rows.append(("mutated inputs", sum(row["cases"] for row in fuzz), sum(row["failures"] for row in fuzz)))
     yield "| | tried | ended wrongly |"

@@ -18,7 +18,7 @@ from indexes.rows import Rows
 from indexes.text.bm25 import Bm25Index
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 from indexes.text.postings import PostingsSegment
-from indexes.text.scoring import Bm25Scorer, ScoringTables
+from indexes.text.scoring import AskedTerms, Bm25Scorer
 from indexes.vectors.faiss_index import FaissIndex
 
 T = TypeVar("T")
@@ -77,19 +77,10 @@ class ShardedScorer(Bm25Scorer):
         self._groups = [slice(a, b) for a, b in itertools.pairwise(ends) if b > a]
         self._lanes = lanes
 
-    def _offer(
-        self,
-        part: slice,
-        tables: ScoringTables,
-        first: AnyArray,
-        places: AnyArray,
-        weights: AnyArray,
-        allowed: Mask | None,
-        keys: AnyArray,
-    ) -> None:
+    def _offer(self, part: slice, asked: AskedTerms, allowed: Mask | None, keys: AnyArray) -> None:
         def ask(group: slice) -> AnyArray:
             own = np.zeros_like(keys)
-            super(ShardedScorer, self)._offer(group, tables, first, places, weights, allowed, own)
+            super(ShardedScorer, self)._offer(group, asked, allowed, own)
             return own
 
         # A key encodes the score and the row, so the greatest keys are the best overall, ties in row order.

@@ -42,6 +42,15 @@ class ScoringTables(NamedTuple):
     factors: AnyArray
 
 
+class AskedTerms(NamedTuple):
+    """The terms of some queries: where each query's begin in `first`, their `places` (see `find`), and weights."""
+
+    tables: ScoringTables
+    first: AnyArray
+    places: AnyArray
+    weights: AnyArray
+
+
 class Scorer(abc.ABC):
     """Ranks rows for many queries, in batches."""
 
@@ -162,52 +171,40 @@ class Bm25Scorer(Scorer):
         frequency = (places[:, 1] - places[:, 0]).sum(axis=0)
         weights, scales = weigh(queries, frequency, self._documents, parameters)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
-        self._offer(
-            slice(0, len(self._segments)), self.tables(parameters), first, places, weights, allowed, keys
-        )
+        asked = AskedTerms(self.tables(parameters), first, places, weights)
+        self._offer(slice(0, len(self._segments)), asked, allowed, keys)
         return decoded(keys, scales)
 
-    def _offer(
-        self,
-        part: slice,
-        tables: ScoringTables,
-        first: AnyArray,
-        places: AnyArray,
-        weights: AnyArray,
-        allowed: Mask | None,
-        keys: AnyArray,
-    ) -> None:
+    def _offer(self, part: slice, asked: AskedTerms, allowed: Mask | None, keys: AnyArray) -> None:
         """Offer the rows of some segments to `keys` (uint64 [n, k]), where each query keeps its best in a heap."""
-        here, layouts = places[part], self._layouts[part]
+        places, layouts, tables = asked.places[part], self._layouts[part], asked.tables
         if self._library is None:
-            for segment, codes, of in zip(self._segments[part], self._codes[part], here, strict=True):
-                rows = slice(segment.first, segment.first + segment.documents)
-                mask = None if allowed is None else allowed[rows]
-                _offer_by_numpy(segment, tables.norms[codes], first, of, weights, mask, keys)
+            for segment, codes, of in zip(self._segments[part], self._codes[part], places, strict=True):
+                mask = None if allowed is None else allowed[segment.first : segment.first + segment.documents]
+                _offer_by_numpy(segment, tables.norms[codes], asked, of, mask, keys)
         else:
             kernels.call(
                 self._library.search, len(layouts), layouts, tables.norms, tables.factors, len(tables.norms), allowed,
-                len(keys), first, here, here.shape[2], weights, keys.shape[1], keys,
+                len(keys), asked.first, places, places.shape[2], asked.weights, keys.shape[1], keys,
             )  # fmt: skip
 
 
 def _offer_by_numpy(
     segment: PostingsSegment,
     norms: AnyArray,
-    first: AnyArray,
+    asked: AskedTerms,
     places: AnyArray,
-    weights: AnyArray,
     allowed: Mask | None,
     keys: AnyArray,
 ) -> None:
     """Do the same as the compiled loop for one segment, whose rows have these `norms`, with identical results."""
     for q, heap in enumerate(keys):
         sums = np.zeros(segment.documents, dtype=np.int64)
-        for term in range(first[q], first[q + 1]):
+        for term in range(asked.first[q], asked.first[q + 1]):
             here = slice(*places[:2, term])
             rows, counts = segment.rows[here], segment.counts[here].astype(np.float32)
             factors = counts / (counts + norms[rows])
-            sums[rows] += (weights[term] * factors).astype(np.int64) + 1
+            sums[rows] += (asked.weights[term] * factors).astype(np.int64) + 1
         offer_sums(heap, sums, segment.first, allowed)
 
 

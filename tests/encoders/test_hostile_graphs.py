@@ -24,7 +24,7 @@ from linker.encoders.onnx_export import export
 from linker.encoders.onnx_model import OnnxEncoder, load_onnx
 from linker.encoders.opened import OwnEncoder, export_own, graph_damage
 from tests.encoders.test_onnx import trained
-from tests.faults import hostile
+from tests.fuzz.store import replace
 from tests.helpers import linker
 
 onnx = pytest.importorskip("onnx")
@@ -249,7 +249,7 @@ def test_verify_and_search_name_a_hostile_graph(sound: Path, tmp_path: Path) -> 
     linker("index", "verify", index)
     model = onnx.load(path, load_external_data=False)
     loop(model)
-    hostile.replace(index, str(path.relative_to(index)), model.SerializeToString())
+    replace(index, str(path.relative_to(index)), model.SerializeToString())
     assert storage.damage(index, manifests.load(index)) == []
     assert "'Loop'" in linker("index", "verify", index, check=1).stdout
     assert "'Loop'" in linker("search", index, "--text", "w1", "--mode", "dense", check=1).stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ from indexes.vectors.pq import IvfPq, PqScan
 from indexes.writer import Writer
 from tests.fuzz.engine import Run, Target
 from tests.fuzz.files import nearest
+from tests.fuzz.graphs import crafted
+from tests.golden.make_index import documents
 from tests.helpers import ROOT, HashEncoder
 
 GOLDEN = max((ROOT / "tests" / "golden").glob("index-v?"))
@@ -32,17 +35,24 @@ ROWS, DIM = 60, 8
 def use(folder: Path) -> None:
     """Open an index, search it in every way and read every document."""
     collection = Collection.open(folder)
-    for mode in ("bm25", "dense", "hybrid"):
-        for where in ([], ["group=1"]):
-            found = collection.hybrid.search(
-                TEXTS, 5, embed=ENCODER.encode, mode=mode, where=Filter.parse(where)
+    for mode, where in itertools.product(("bm25", "dense", "hybrid"), (None, Filter.parse(["group=1"]))):
+        found = collection.hybrid.search(TEXTS, 5, embed=ENCODER.encode, mode=mode, where=where)  # type: ignore[arg-type] # a mode's name
+        for hits in found.hits:
+            assert all(id_ in collection.rows for id_ in hits.ids), "a hit that is not in the index"
+            assert len({*hits.ids}) == len(hits.ids) == len(hits.scores) <= 5, (
+                "a hit without a score, or twice"
             )
-            assert all(id_ in collection.rows for hits in found.hits for id_ in hits.ids), (
-                "a hit that is not in the index"
-            )
+            assert np.isfinite(hits.scores).all(), "a score that is no number"
     for id_, row in zip(collection.rows.ids, range(collection.documents.rows), strict=True):
         assert collection.documents[row].id == id_, "a document under another's id"
     assert not (set(collection.rows.dead.tolist()) - set(range(collection.documents.rows)))
+
+
+def use_same(folder: Path) -> None:
+    """Use an index whose manifest was altered; its documents must be the same."""
+    use(folder)
+    stored = Collection.open(folder).documents
+    assert [stored[row] for row in range(stored.rows)] == documents(), "other documents"
 
 
 def change(folder: Path) -> None:
@@ -75,9 +85,14 @@ def manifest_target(name: str, do: Callable[[Path], None], cases: int) -> Target
 
 
 def part_target(
-    name: str, pattern: str, do: Callable[[Path], None] = use, cases: int = 400, compiled: bool = False
+    name: str,
+    pattern: str,
+    do: Callable[[Path], None] = use,
+    cases: int = 400,
+    compiled: bool = False,
+    offsets: bool = False,
 ) -> Target:
-    """Alter a file matching this pattern; at least one must exist."""
+    """Alter a file matching this pattern; at least one must exist. `offsets`: those of documents follow."""
 
     def prepare(work: Path) -> tuple[Sequence[bytes], Run]:
         names = sorted(p.relative_to(GOLDEN).as_posix() for p in GOLDEN.glob(pattern))
@@ -86,8 +101,12 @@ def part_target(
         def run(data: bytes) -> None:
             place = names[nearest(data, originals)]
             with _copy(work) as copy:
-                (copy / place).write_bytes(data)
-                _record(copy, place)
+                replace(copy, place, data)
+                if place.endswith("documents.jsonl") and offsets:
+                    ends = np.cumsum([0, *map(len, data.splitlines(keepends=True))])
+                    replace(
+                        copy, place.replace("documents.jsonl", "offsets.i64"), ends.astype("<i8").tobytes()
+                    )
                 do(copy)
 
         return originals, run
@@ -109,14 +128,22 @@ class _copy:  # a context manager, named like a function
         shutil.rmtree(self._path)
 
 
-def _record(index: Path, name: str) -> None:
+def replace(index: Path, name: str, data: bytes) -> None:
+    """Replace a file of an index and its record; posting lists are named by their checksum."""
     manifest = manifests.load(index)
-    files = {**manifest.files, name: record_of(index / name)}
+    (index / name).unlink()
+    new = name
+    if name.endswith(".postings"):
+        new = f"{name.rpartition('/')[0]}/{xxhash.xxh3_128_hexdigest(data)}.postings"
+    (index / new).write_bytes(data)
+    files = {n: record for n, record in manifest.files.items() if n != name} | {new: record_of(index / new)}
     (index / manifests.NAME).write_bytes(manifests.dump(dataclasses.replace(manifest, files=files)))
 
 
-def graph_target(kind: type[Hnsw] | type[IvfPq] | type[PqScan], cases: int) -> Target:
-    """Read a FAISS structure and search it, with and without a mask."""
+def graph_target(
+    kind: type[Hnsw] | type[IvfPq] | type[PqScan], cases: int, *, structure: bool = False
+) -> Target:
+    """Read a FAISS structure, search it with and without a mask, and extend it; `structure`: also crafted ones."""
 
     def prepare(work: Path) -> tuple[Sequence[bytes], Run]:
         faiss = load_faiss()
@@ -129,17 +156,19 @@ def graph_target(kind: type[Hnsw] | type[IvfPq] | type[PqScan], cases: int) -> T
             path.write_bytes(data)
             flat = faiss.IndexFlatIP(DIM)
             flat.add(vectors)
-            structure: CandidateGenerator = kind()
-            known = structure.load(path, flat)
+            generator: CandidateGenerator = kind()
+            known = generator.load(path, flat)
             assert 0 <= known <= ROWS
             for allowed in (None, mask[:known]):
                 if allowed is None or allowed.any():
-                    rows = structure.generate(queries, 10, allowed)
+                    rows = generator.generate(queries, 10, allowed)
                     assert ((rows >= -1) & (rows < max(known, 1))).all(), "rows outside the index"
+            generator.extend(flat, vectors)
 
-        return list(_graphs(kind, vectors, path)), run
+        sound = list(_graphs(kind, vectors, path))
+        return [*sound, *(crafted(sound[0]) if structure else ())], run
 
-    return Target(f"graph-{kind.__name__.lower()}", prepare, cases=cases)
+    return Target("graph-structure" if structure else f"graph-{kind.__name__.lower()}", prepare, cases=cases)
 
 
 def _vectors() -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
@@ -165,9 +194,10 @@ def _graphs(
 
 
 TARGETS = [
-    manifest_target("manifest", use, 800),
+    manifest_target("manifest", use_same, 2400),
     manifest_target("manifest-write", change, 150),
     part_target("documents", "segments/*/documents.jsonl"),
+    part_target("records", "segments/*/documents.jsonl", offsets=True),
     part_target("offsets", "segments/*/offsets.i64"),
     part_target("ids", "segments/*/ids.txt"),
     part_target("vectors", "segments/*/vectors.f32", compiled=True),
@@ -177,6 +207,7 @@ TARGETS = [
     part_target("documents-write", "segments/*/documents.jsonl", change, cases=100),
     part_target("offsets-write", "segments/*/offsets.i64", change, cases=100),
     graph_target(Hnsw, 800),
+    graph_target(Hnsw, 250, structure=True),
     graph_target(PqScan, 400),
     graph_target(IvfPq, 400),
 ]

@@ -7,17 +7,43 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from indexes.cluster import PRODUCTS
+from indexes.hybrid import Answer, Mode
 from indexes.interface import Document
+from linker.corpora import read_corpus
 from linker.engine import Engine, building
 from tests.contract.cluster import addresses
-from tests.helpers import HashEncoder
+from tests.helpers import HashEncoder, write_corpus
 from tests.indexes.cluster.recorder import Recorder, recording
 
 Make = Callable[..., Engine]
+MODES: tuple[Mode, ...] = ("bm25", "dense", "hybrid")
+QUERIES = ["banel deras", "kisen", "mudom sugal nepol banel banel", "nothing", "tapol suvik radom"]
 LONG_QUERIES = ["kisen", "banel deras", "mudom sugal nepol banel banel", "deras tapol suvik radom lodom"]
+
+
+def embedded(tmp_path: Path, language: str = "english") -> Engine:
+    """Make an empty index in a directory alone."""
+    building.create(tmp_path / f"embedded-{language}", encoder="hash", language=language)
+    return Engine(tmp_path / f"embedded-{language}", encoder=HashEncoder())
+
+
+def documents(count: int, prefix: str = "d", seed: int = 0, *, folder: Path) -> list[Document]:
+    """Return the documents of a synthetic corpus."""
+    records = list(read_corpus(write_corpus(folder / "c.jsonl", count, seed=seed, prefix=prefix), None))
+    return [r for r in records if isinstance(r, Document)]
+
+
+def assert_same(mine: Answer, theirs: Answer) -> None:
+    """Check that the answers are the same, with scores that a server rounds."""
+    assert (mine.mode, mine.degraded) == (theirs.mode, theirs.degraded)
+    for a, b in zip(mine.hits, theirs.hits, strict=True):
+        assert a.ids == b.ids
+        np.testing.assert_allclose(a.scores, b.scores, rtol=1e-4, atol=1e-6)
+        assert [hit.document for hit in a] == [hit.document for hit in b]
 
 
 def long_documents(count: int) -> list[Document]:

@@ -20,7 +20,7 @@ from indexes.cluster.rows import Seen
 from indexes.disk import faults
 from indexes.errors import UntrustedHostError
 from indexes.fusion import Fusion
-from indexes.hybrid import Answer, Mode, SearchSettings
+from indexes.hybrid import SearchSettings
 from indexes.interface import (
     BackendUnavailableError,
     BadFilterError,
@@ -31,40 +31,29 @@ from indexes.interface import (
 )
 from indexes.writer import writer_of
 from linker import Question, find
-from linker.corpora import Query, read_corpus
+from linker.corpora import Query
 from linker.engine import building
 from linker.engine.engine import Engine
 from tests.helpers import HashEncoder, linker, write_corpus
-from tests.indexes.cluster.conftest import Make, assert_same_bm25, long_documents
+from tests.indexes.cluster.conftest import (
+    MODES,
+    QUERIES,
+    Make,
+    assert_same,
+    assert_same_bm25,
+    documents,
+    embedded,
+    long_documents,
+)
 from tests.indexes.cluster.recorder import recording
 
-MODES: tuple[Mode, ...] = ("bm25", "dense", "hybrid")
-QUERIES = ["banel deras", "kisen", "mudom sugal nepol banel banel", "nothing", "tapol suvik radom"]
 TURNS = 6  # per writer
-
-
-def embedded(tmp_path: Path) -> Engine:
-    building.create(tmp_path / "embedded", encoder="hash")
-    return Engine(tmp_path / "embedded", encoder=HashEncoder())
-
-
-def documents(count: int, prefix: str = "d", seed: int = 0, *, folder: Path) -> list[Document]:
-    records = list(read_corpus(write_corpus(folder / "c.jsonl", count, seed=seed, prefix=prefix), None))
-    return [r for r in records if isinstance(r, Document)]
 
 
 def remote(engine: Engine) -> Address:
     address = Address.of(engine.directory)
     assert address
     return address
-
-
-def assert_same(mine: Answer, theirs: Answer) -> None:
-    assert (mine.mode, mine.degraded) == (theirs.mode, theirs.degraded)
-    for a, b in zip(mine.hits, theirs.hits, strict=True):
-        assert a.ids == b.ids
-        np.testing.assert_allclose(a.scores, b.scores, rtol=1e-4, atol=1e-6)
-        assert [hit.document for hit in a] == [hit.document for hit in b]
 
 
 @pytest.mark.parametrize("vectors", ["flat", "hnsw"])

@@ -6,18 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from indexes.cluster import compare
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
 from indexes.cluster.mapping import mapping, written
-from indexes.hybrid import Answer, Mode
+from indexes.hybrid import Mode
 from indexes.interface import (
     BackendUnavailableError,
     BadFilterError,
@@ -33,11 +32,16 @@ from indexes.writer import writer_of
 from linker.corpora import Query
 from linker.engine import Engine, building
 from tests.helpers import HashEncoder, linker, write_corpus
-from tests.indexes.cluster.conftest import assert_same_bm25, long_documents
-
-MODES: tuple[Mode, ...] = ("bm25", "dense", "hybrid")
-QUERIES = ["banel deras", "kisen", "mudom sugal nepol banel banel", "nothing", "tapol suvik radom"]
-Make = Callable[..., Engine]
+from tests.indexes.cluster.conftest import (
+    MODES,
+    QUERIES,
+    Make,
+    assert_same,
+    assert_same_bm25,
+    documents,
+    embedded,
+    long_documents,
+)
 
 
 @pytest.fixture
@@ -70,25 +74,6 @@ def make(elastic: str, dropped: list[Path], tmp_path: Path, monkeypatch: pytest.
         return Engine(directory, encoder=HashEncoder())
 
     return made
-
-
-def embedded(tmp_path: Path, language: str = "english") -> Engine:
-    building.create(tmp_path / f"embedded-{language}", encoder="hash", language=language)
-    return Engine(tmp_path / f"embedded-{language}", encoder=HashEncoder())
-
-
-def documents(count: int, prefix: str = "d", seed: int = 0, *, folder: Path) -> list[Document]:
-    from linker.corpora import read_corpus
-
-    records = list(read_corpus(write_corpus(folder / "c.jsonl", count, seed=seed, prefix=prefix), None))
-    return [r for r in records if isinstance(r, Document)]
-
-
-def assert_same(mine: Answer, theirs: Answer) -> None:
-    assert (mine.mode, mine.degraded) == (theirs.mode, theirs.degraded)
-    for a, b in zip(mine.hits, theirs.hits, strict=True):
-        assert a.ids == b.ids
-        np.testing.assert_allclose(a.scores, b.scores, rtol=1e-4, atol=1e-6)
 
 
 def differences(engine: Engine) -> list[str]:

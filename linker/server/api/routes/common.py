@@ -18,22 +18,12 @@ from linker.server.api.problems import MEDIA_TYPE
 from linker.server.api.served import Served, Service
 from linker.server.errors import ProblemError
 
-IndexName = Annotated[
-    str | None,
-    Field(
-        max_length=255,
-        description="Name of the index; it may be left out if only one is served.",
-        examples=["news"],
-    ),
-]
-IndexQuery = Annotated[
-    str | None,
-    Query(
-        max_length=255,
-        description="Name of the index; it may be left out if only one is served.",
-        examples=["news"],
-    ),
-]
+INDEX: dict[str, Any] = {
+    "max_length": 255, "description": "Name of the index; it may be left out if only one is served.",
+    "examples": ["news"],
+}  # fmt: skip
+IndexName = Annotated[str | None, Field(**INDEX)]
+IndexQuery = Annotated[str | None, Query(**INDEX)]
 
 
 class Model(BaseModel):
