@@ -13,6 +13,7 @@ import xxhash
 
 from indexes.anywhere import AnyCollection
 from indexes.interface import Document
+from linker.base.errors import InputError
 from linker.crosslingual.sides import Side, analysis_of, is_index
 from linker.crosslingual.together import indexed
 from linker.engine.building import create
@@ -43,7 +44,10 @@ def grouped(
     documents = list(side.documents.values())
     folder = next_to.with_name(next_to.name + STATE) if next_to else None
     if folder:
-        folder.mkdir(exist_ok=True)
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as e:
+            raise InputError(f"cannot write the folder {folder}: {e.strerror}") from e
     kept = LastGrouping(folder / FINDINGS, documents) if folder else None
     with _indexed(side, encoder, kept, folder) as (engine, ids):
         collection = engine.collection
