@@ -7,7 +7,7 @@ without links was learned from the first halves of `tweets` and `claims`, traini
 groups of the first half. The other systems: average linkage and HDBSCAN (scikit-learn) on TF-IDF and, for tweets,
 MiniLM, and single-pass clustering with time decay, as in topic detection and tracking (Allan et al., 1998).
 `bbc-news` and `news-topics` have categories, not stories. `promise`: the share of simulations in which a promise was
-kept. `drift` and `arriving`: documents that arrive in batches. FOLDER is not deleted.
+kept. `drift` and `arriving-…`: documents that arrive in batches. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -236,11 +236,11 @@ def _grouped(path: Path) -> None:
 if __name__ == "__main__":
     run_parts(
         {name: functools.partial(compared, name) for name in CORPORA}
+        | {f"arriving-{size}": functools.partial(group_arrivals.cost, size) for size in group_arrivals.SIZES}
         | {
             "promise": promises,
             "cost": cost,
             "drift": drift,
-            "arriving": group_arrivals.cost,
             "learn": lambda work: print(learn(work)),
         },
         "learn",

@@ -210,7 +210,9 @@ def promises(results: Any) -> Iterator[str]:
 @renders("groups.arriving")
 def arriving(results: Any) -> Iterator[str]:
     """What new posts cost, by the posts that arrive in one update."""
-    found = results.get("arriving", {})
+    found = {
+        name.removeprefix("arriving-"): row for name, row in results.items() if name.startswith("arriving-")
+    }
     new = [name.removeprefix("ms_") for name in next(iter(found.values()), {}) if name.startswith("ms_")]
     titles = " | ".join(f"{int(count):,} per update" for count in new)
     yield f"| posts | first grouping: CPU-minutes | peak memory | CPU-ms per new post: {titles} |"

@@ -74,25 +74,20 @@ def posts() -> list[str]:
     return [texts[i] for i in np.random.default_rng(0).permutation(len(texts)).tolist()]
 
 
-def cost(work: Path) -> dict[str, Any]:
+def cost(size: int, work: Path) -> dict[str, float]:
     """Return CPU time and memory of the first grouping of posts, and CPU time per new post, by posts per update."""
     lines = [json.dumps({"id": f"p{i}", "text": text}) + "\n" for i, text in enumerate(posts())]
-    rows: dict[str, Any] = {}
-    for size, updates in SIZES.items():
-        folder = work / f"arriving-{size}"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        first = in_child(_updates, (folder, lines, [size]))
-        row: dict[str, float] = {"cpu_s": first.cpu_s, "peak_mib": first.peak_mib}
-        before = size
-        for new in NEW:
-            ends = [before + new * (i + 1) for i in range(updates)]
-            spent = in_child(_updates, (folder, lines, ends))
-            row[f"ms_{new}"] = round(1000 * spent.cpu_s / updates / new, 1)
-            before = ends[-1]
-        rows[str(size)] = row
-        print(rows, flush=True)
-    return rows
+    folder, updates = work / f"arriving-{size}", SIZES[size]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    first = in_child(_updates, (folder, lines, [size]))
+    row: dict[str, float] = {"cpu_s": first.cpu_s, "peak_mib": first.peak_mib}
+    for new in NEW:
+        ends = [size + new * (i + 1) for i in range(updates)]
+        spent = in_child(_updates, (folder, lines, ends))
+        row[f"ms_{new}"] = round(1000 * spent.cpu_s / updates / new, 1)
+        size = ends[-1]
+    return row
 
 
 def _updates(folder: Path, lines: list[str], ends: list[int]) -> None:
