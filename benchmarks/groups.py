@@ -7,7 +7,7 @@ without links was learned from the first halves of `tweets` and `claims`, traini
 groups of the first half. The other systems: average linkage and HDBSCAN (scikit-learn) on TF-IDF and, for tweets,
 MiniLM, and single-pass clustering with time decay, as in topic detection and tracking (Allan et al., 1998).
 `bbc-news` and `news-topics` have categories, not stories. `promise`: the share of simulations in which a promise was
-kept. `arriving`: documents that arrive in batches. FOLDER is not deleted.
+kept. `drift` and `arriving-…`: documents that arrive in batches. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -221,13 +221,10 @@ def cost(work: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def arriving(work: Path) -> dict[str, Any]:
-    """Return how far groups of arriving documents differ from those of all documents, and what they cost."""
+def drift(work: Path) -> dict[str, Any]:
+    """Return how far groups of arriving documents differ from those of all documents."""
     corpora = {"tweets": CORPORA["tweets"], "news": group_data.news, "bbc-news": CORPORA["bbc-news"]}
-    return {
-        "drift": {name: group_arrivals.drift(corpus()) for name, corpus in corpora.items()},
-        "cost": group_arrivals.cost(work),
-    }
+    return {name: group_arrivals.drift(corpus()) for name, corpus in corpora.items()}
 
 
 def _grouped(path: Path) -> None:
@@ -239,6 +236,12 @@ def _grouped(path: Path) -> None:
 if __name__ == "__main__":
     run_parts(
         {name: functools.partial(compared, name) for name in CORPORA}
-        | {"promise": promises, "cost": cost, "arriving": arriving, "learn": lambda work: print(learn(work))},
+        | {f"arriving-{size}": functools.partial(group_arrivals.cost, size) for size in group_arrivals.SIZES}
+        | {
+            "promise": promises,
+            "cost": cost,
+            "drift": drift,
+            "learn": lambda work: print(learn(work)),
+        },
         "learn",
     )

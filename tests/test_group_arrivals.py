@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import linker as package
 from indexes.interface import Document
+from linker.base.errors import InputError
 from linker.scoring.groups import kept
 from linker.scoring.groups.finding import gather
 from tests.test_grouping import corpus, engine, partition, read, write
@@ -29,6 +30,9 @@ def test_few_documents_are_queries_when_few_arrive_and_the_groups_are_those_of_a
         assert (arrived.metadata["queries"] == end) == (end == 110)
     assert arrived.metadata["queries"] < 60
     assert package.group(posts, out, update=True).metadata["queries"] == 0
+    (tmp_path / "other.csv.state").touch()
+    with pytest.raises(InputError, match=r"cannot write the folder .*other\.csv\.state"):
+        package.group(posts, tmp_path / "other.csv", update=True)
 
 
 def test_without_its_folder_or_after_many_changes_the_table_is_that_of_a_new_corpus(

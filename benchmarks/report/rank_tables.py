@@ -210,7 +210,9 @@ def promises(results: Any) -> Iterator[str]:
 @renders("groups.arriving")
 def arriving(results: Any) -> Iterator[str]:
     """What new posts cost, by the posts that arrive in one update."""
-    found = results.get("arriving", {}).get("cost", {})
+    found = {
+        name.removeprefix("arriving-"): row for name, row in results.items() if name.startswith("arriving-")
+    }
     new = [name.removeprefix("ms_") for name in next(iter(found.values()), {}) if name.startswith("ms_")]
     titles = " | ".join(f"{int(count):,} per update" for count in new)
     yield f"| posts | first grouping: CPU-minutes | peak memory | CPU-ms per new post: {titles} |"
@@ -222,7 +224,7 @@ def arriving(results: Any) -> Iterator[str]:
 @renders("groups.drift")
 def drift(results: Any) -> Iterator[str]:
     """How far the groups of arriving documents differ from those of all documents."""
-    found = results.get("arriving", {}).get("drift", {})
+    found = results.get("drift", {})
     yield (
         "| corpus | B³ F1 between both, mean / lowest | queries per document | B³ F1, arriving | all together | "
         "difference (95 %) |"

@@ -21,9 +21,9 @@ from linker.cli.commands.grouping import group
 from linker.crosslingual.regrouping import grouped
 from linker.crosslingual.sides import Side
 
-BATCHES, COMPARED = 20, 4  # batches of a corpus; every how many of them all documents are also grouped
-SIZES = (10_000, 100_000)  # posts
-NEW, UPDATES = (1, 100, 1000), 3  # new posts per update; updates of each kind
+BATCHES, COMPARED = 20, 5  # batches of a corpus; every how many of them all documents are also grouped
+SIZES = {10_000: 3, 100_000: 1}  # posts, and updates of each kind
+NEW = (1, 100, 1000)  # new posts per update
 WORDS = range(8, 51)  # words of a sentence that is a post
 EACH = 4  # of an article's sentences, every how many are posts
 
@@ -74,25 +74,20 @@ def posts() -> list[str]:
     return [texts[i] for i in np.random.default_rng(0).permutation(len(texts)).tolist()]
 
 
-def cost(work: Path) -> dict[str, Any]:
+def cost(size: int, work: Path) -> dict[str, float]:
     """Return CPU time and memory of the first grouping of posts, and CPU time per new post, by posts per update."""
     lines = [json.dumps({"id": f"p{i}", "text": text}) + "\n" for i, text in enumerate(posts())]
-    rows: dict[str, Any] = {}
-    for size in SIZES:
-        folder = work / f"arriving-{size}"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        first = in_child(_updates, (folder, lines, [size]))
-        row: dict[str, float] = {"cpu_s": first.cpu_s, "peak_mib": first.peak_mib}
-        before = size
-        for new in NEW:
-            ends = [before + new * (i + 1) for i in range(UPDATES)]
-            spent = in_child(_updates, (folder, lines, ends))
-            row[f"ms_{new}"] = round(1000 * spent.cpu_s / UPDATES / new, 1)
-            before = ends[-1]
-        rows[str(size)] = row
-        print(rows, flush=True)
-    return rows
+    folder, updates = work / f"arriving-{size}", SIZES[size]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    first = in_child(_updates, (folder, lines, [size]))
+    row: dict[str, float] = {"cpu_s": first.cpu_s, "peak_mib": first.peak_mib}
+    for new in NEW:
+        ends = [size + new * (i + 1) for i in range(updates)]
+        spent = in_child(_updates, (folder, lines, ends))
+        row[f"ms_{new}"] = round(1000 * spent.cpu_s / updates / new, 1)
+        size = ends[-1]
+    return row
 
 
 def _updates(folder: Path, lines: list[str], ends: list[int]) -> None:

@@ -13,13 +13,14 @@ import xxhash
 
 from indexes.anywhere import AnyCollection
 from indexes.interface import Document
+from linker.base.errors import InputError
 from linker.crosslingual.sides import Side, analysis_of, is_index
 from linker.crosslingual.together import indexed
 from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.engine.evidence import Span, evidence, query_terms
 from linker.engine.grouping import Groups, group
-from linker.scoring.groups.kept import Kept
+from linker.scoring.groups.kept import LastGrouping
 
 STATE, FINDINGS = ".state", "findings.npz"  # suffix of the folder, and a file in it
 
@@ -43,8 +44,11 @@ def grouped(
     documents = list(side.documents.values())
     folder = next_to.with_name(next_to.name + STATE) if next_to else None
     if folder:
-        folder.mkdir(exist_ok=True)
-    kept = Kept(folder / FINDINGS, documents) if folder else None
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as e:
+            raise InputError(f"cannot write the folder {folder}: {e.strerror}") from e
+    kept = LastGrouping(folder / FINDINGS, documents) if folder else None
     with _indexed(side, encoder, kept, folder) as (engine, ids):
         collection = engine.collection
         rows = collection.rows.locate(ids)
@@ -59,7 +63,7 @@ def grouped(
 
 @contextlib.contextmanager
 def _indexed(
-    side: Side, encoder: str | None, kept: Kept | None, folder: Path | None
+    side: Side, encoder: str | None, kept: LastGrouping | None, folder: Path | None
 ) -> Iterator[tuple[Engine, Sequence[str]]]:
     """Yield an index of a side's documents, and their ids in it: the side's own, a temporary one, or one in `folder`.
 
@@ -87,7 +91,10 @@ def _indexed(
 
 
 def passages(
-    collection: AnyCollection, groups: Groups, documents: Mapping[str, Document], kept: Kept | None = None
+    collection: AnyCollection,
+    groups: Groups,
+    documents: Mapping[str, Document],
+    kept: LastGrouping | None = None,
 ) -> dict[str, Span | None]:
     """Return where the sentence of each member of a group that is about the story begins and ends in its text.
 

@@ -25,7 +25,7 @@ from linker.scoring.groups.dates import days_of, iso, near_in_time, stated
 from linker.scoring.groups.evidence import BY_VECTORS, PairEvidence
 from linker.scoring.groups.finding import gather, origin
 from linker.scoring.groups.judged import Judged, judged_of
-from linker.scoring.groups.kept import Kept
+from linker.scoring.groups.kept import LastGrouping
 from linker.scoring.groups.shipped import SHIPPED
 from linker.scoring.groups.stories import Stories, stories_of
 from linker.scoring.probability.promise import Promise, promise
@@ -118,7 +118,7 @@ def group(
     days: float | None = None,
     precision: float | None = None,
     seed: int = 0,
-    kept: Kept | None = None,
+    kept: LastGrouping | None = None,
 ) -> Groups:
     """Return the groups of documents, which are in these `rows` (int64 [n]) of an index; see `Engine.group`.
 
@@ -241,7 +241,7 @@ def _named(
     dates: Float64Array,
     certified: Promise | None,
     metadata: Mapping[str, Any],
-    kept: Kept | None,
+    kept: LastGrouping | None,
 ) -> Groups:
     """Return the groups with the documents' ids, in the corpus' order; `place` int64 [n]: each document's in it."""
     told = list(stories.groups())

@@ -25,7 +25,7 @@ ARRAYS = ("one", "other", "values", "last")
 Span = tuple[int, int]
 
 
-class Kept:
+class LastGrouping:
     """What the last grouping knew about documents, in a file; nothing of it depends on other files.
 
     A document is known by its `key`, a hash of its id and text. `full`: so many documents have come or gone since all

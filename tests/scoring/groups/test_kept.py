@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from indexes.interface import Document
 from linker.scoring.groups.evidence import Findings
-from linker.scoring.groups.kept import Kept
+from linker.scoring.groups.kept import LastGrouping
 
 ids = st.lists(st.sampled_from([f"d{i}" for i in range(8)]), unique=True, min_size=1)
 Found = dict[tuple[str, str], tuple[float, bool]]
@@ -35,7 +35,7 @@ def by_ids(names: list[str], some: Findings) -> Found:
 
 
 def saved(path: Path, names: list[str], found: Found) -> None:
-    kept = Kept(path, documents(names))
+    kept = LastGrouping(path, documents(names))
     assert kept.full and kept.known(names, "here") is None
     kept.take(names, "here", findings(names, found), full=True)
     assert kept.span_of(names[0], names[-1], lambda: (3, 7)) == (3, 7)
@@ -56,10 +56,10 @@ def test_what_is_known_of_the_documents_that_stay_is_known_and_the_others_are_qu
     )
     saved(path, before, found)
     after, changed = data.draw(ids), data.draw(st.sampled_from([*before, ""]))
-    kept = Kept(path, documents(after, changed))
+    kept = LastGrouping(path, documents(after, changed))
     stay = {name for name in after if name in before and name != changed}
     assert kept.full == (len(before) + len(after) - 2 * len(stay) > len(before))
-    assert Kept(path, documents(after)).known(after, "elsewhere") is None
+    assert LastGrouping(path, documents(after)).known(after, "elsewhere") is None
     known = kept.known(after, "here")
     assert (known is None) == kept.full
     if known is not None:
@@ -83,7 +83,7 @@ def test_changes_add_up_until_all_documents_are_queries_again(tmp_path: Path) ->
     saved(path, names, {})
     for more, full in (("d", False), ("e", False), ("f", False), ("g", True), ("h", False)):
         names = [*names, more]
-        kept = Kept(path, documents(names))
+        kept = LastGrouping(path, documents(names))
         assert kept.full == full
         kept.take(names, "here", findings(names, {}), full=full)
         kept.save()
@@ -108,6 +108,6 @@ def test_a_damaged_file_is_as_none(tmp_path: Path, damage: object, caplog: pytes
     saved(path, names, {("a", "b"): (1.0, True)})
     assert callable(damage)
     damage(path)
-    kept = Kept(path, documents(names))
+    kept = LastGrouping(path, documents(names))
     assert kept.full and kept.known(names, "here") is None
     assert "all documents are compared again" in caplog.text
