@@ -36,7 +36,7 @@ def facts_of(review: Review) -> dict[str, Any]:
     supposes something of the order, None also if the reads contradict it (`contradicted`). `total`: how many are
     relevant in all by the estimate, between `total_low` and `total_high`. `ahead`: reads without a find until the rule
     considers the target reached. Each is None if it is not known. `price` says what certainty would cost. `doubts`:
-    the verdicts that deserve a second look, the most improbable first.
+    the verdicts that deserve another look, those that are most probably wrong first.
     """
     progress = review.progress()
     stop = progress.stop
