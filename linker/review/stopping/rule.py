@@ -194,7 +194,7 @@ class Rule(ABC, Generic[O_co]):
                 yield from_the_front(front)
         if certified is not None:
             yield say(
-                "Certified by random reads: recall is at least %(recall)s.",
+                "Certified by random reads: recall is at least %(recall)s, if all verdicts are right.",
                 recall=_floor(certified),
             )
         if left is not None:
@@ -210,7 +210,7 @@ class Rule(ABC, Generic[O_co]):
         elif (by_order := self.by_order) is not None:
             yield say(
                 "Certified by the order: recall is at least %(recall)s, if the first twentieth of the unread holds at "
-                "least half of the relevant ones left.",
+                "least half of the relevant ones left and all verdicts are right.",
                 recall=_floor(by_order),
             )
 

@@ -55,14 +55,14 @@ def method_note(
         )
     if (certified := progress.stop.certified) is not None:
         missed = say(
-            "With %(confidence)s confidence, the share missed is at most %(share)s %%.",
+            "With %(confidence)s confidence, the share missed is at most %(share)s %%, if all verdicts are right.",
             confidence=1 - alpha, share=math.ceil(100 * (1 - certified) - 1e-9),
         )  # fmt: skip
         sentences.append(missed)
     if (by_order := progress.stop.by_order) is not None:
         missed = say(
             "By the order of reading, the share missed is at most %(share)s %% with %(confidence)s confidence, if the "
-            "first twentieth of the unread holds at least half of the relevant ones left.",
+            "first twentieth of the unread holds at least half of the relevant ones left and all verdicts are right.",
             confidence=1 - alpha, share=math.ceil(100 * (1 - by_order) - 1e-9),
         )  # fmt: skip
         sentences.append(missed)

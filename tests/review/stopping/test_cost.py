@@ -122,7 +122,7 @@ def test_what_may_be_written_after_a_review() -> None:
     assert note.text == (
         "In 11,665 posts from the demo, we read 912, 300 of them drawn at random from what was still unread, and found "
         "55 relevant. By an estimate from the order of reading, these are at least 90% of all relevant ones. "
-        "With 95% confidence, the share missed is at most 71 %."
+        "With 95% confidence, the share missed is at most 71 %, if all verdicts are right."
     )
     assert "all relevant posts" in note.cautions[0]
     assert "10,753 are unread" in note.cautions[0]
