@@ -129,6 +129,18 @@ def measure(review: Review, wrong: float, *, early: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _summaries(rows: Mapping[tuple[float, bool], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    for (wrong, early), part in sorted(rows.items()):
+        topics = [r["topic"] for r in part]
+        figures = {name: [r[name] for r in part] for name in part[0] if name not in ("topic", "precision_at")}
+        at = np.array([r["precision_at"] for r in part]).T
+        yield {
+            "wrong": wrong, "early": early, "topics": len(part),
+            **{name: clustered([float(v) for v in values], topics) for name, values in figures.items()},
+            "precision_at": [clustered(values.tolist(), topics) for values in at],
+        }  # fmt: skip
+
+
 @benchmark(seed=0, cpu_minutes=(10.0, "no further reviews after so much CPU time"))
 def measured(given: Arguments) -> Results:
     topics, rows = (
@@ -145,15 +157,3 @@ def measured(given: Arguments) -> Results:
                         f"{time.process_time():.0f} CPU s: {wrong} {early} {topic} {found}", file=sys.stderr
                     )
     return {"shares": SHARES, "reviews": list(_summaries(rows))}
-
-
-def _summaries(rows: Mapping[tuple[float, bool], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    for (wrong, early), part in sorted(rows.items()):
-        topics = [r["topic"] for r in part]
-        figures = {name: [r[name] for r in part] for name in part[0] if name not in ("topic", "precision_at")}
-        at = np.array([r["precision_at"] for r in part]).T
-        yield {
-            "wrong": wrong, "early": early, "topics": len(part),
-            **{name: clustered([float(v) for v in values], topics) for name, values in figures.items()},
-            "precision_at": [clustered(values.tolist(), topics) for values in at],
-        }  # fmt: skip
