@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from linker.review.interface import Progress
@@ -32,8 +33,8 @@ def facts_of(review: Review) -> dict[str, Any]:
     """Return a review's progress, as JSON values.
 
     `most`: by the random reads, no more documents are relevant in all, at the rule's confidence, and no more than
-    `left` of them are unread; `certified`: the recall that this makes. `by_order`: the recall by the certificate that
-    supposes something of the order, None also if the reads contradict it (`contradicted`). `total`: how many are
+    `left` of them are unread; `certified`: the recall that this makes. `by_order`: the certificate that supposes
+    something of the order (`OrderCertificate`). `total`: how many are
     relevant in all by the estimate, between `total_low` and `total_high`. `ahead`: reads without a find until the rule
     considers the target reached. Each is None if it is not known. `price` says what certainty would cost. `doubts`:
     the verdicts that deserve another look, those that are most probably wrong first.
@@ -43,7 +44,7 @@ def facts_of(review: Review) -> dict[str, Any]:
     return {
         "read": progress.read, "population": progress.population, "found": progress.found,
         "random": progress.audited, "estimated": stop.estimated, "certified": stop.certified, "left": stop.left,
-        "by_order": stop.by_order, "contradicted": stop.is_contradicted,
+        "by_order": stop.by_order and asdict(stop.by_order),
         "most": None if stop.left is None else progress.found + stop.left, "ahead": progress.ahead,
         **by_name(progress.total), "price": progress.price,
         "doubts": [_doubt(doubt) for doubt in review.doubts()],
