@@ -2,9 +2,9 @@
 
     python -m benchmarks.stopping [--cpu-minutes M] [--partial FILE] [--summarise]
 
-A review is a topic, three of its documents as seeds, and a reviewer. There are plain reviews; reviewers with 5 or 10
-% wrong judgements, or who miss 10 % of the relevant documents; and topics with a second topic hidden from the seeds,
-with the learner also active behind the audit. Reviews run in rounds, one per topic, until the time is up; reviews
+A review is a topic, three of its documents as seeds, and a reviewer. There are plain reviews, and reviewers with 5 or
+10 % wrong judgements, or who miss 10 % of the relevant documents. Audits are measured by `benchmarks.certificates`.
+Reviews run in rounds, one per topic, until the time is up; reviews
 already in the partial file are not repeated.
 """
 
@@ -35,7 +35,7 @@ from benchmarks.support.review_runs import (
 )
 
 ROUNDS = 60  # maximum plain reviews per topic; fewer of the other kinds
-NOISY_ROUNDS, HIDDEN_ROUNDS = 1, 2
+NOISY_ROUNDS = 1
 SMALLEST, LARGE = 15, 100
 SCALES = tuple(name for name in QUICK if "scale" in name)
 
@@ -49,8 +49,6 @@ def plan(topics: Topics) -> Iterator[Case]:
                 yield Case(topic, number, wrong=0.05)
                 yield Case(topic, number, wrong=0.10)
                 yield Case(topic, number, missed=0.10)
-            if number < HIDDEN_ROUNDS and (hidden := hidden_beside(topics, topic, number)):
-                yield Case(topic, number, hidden)
 
 
 def hidden_beside(topics: Topics, topic: str, number: int) -> str:
@@ -113,14 +111,7 @@ def summary(records: Records) -> dict[str, Any]:
         "rules_test_large": by_rule([r for r in held_out if r["relevant"] > LARGE]),
         "rules_all_large": by_rule([r for r in large if r["relevant"] > LARGE]),
         "fewer_than_15": silence([r for r in records if r["relevant"] < SMALLEST]),
-        "audit": {kind: audits(part) for kind, part in kinds(large).items()},
-        "hidden": hidden(records),
-        "any_time": any_time([r for r in large if r["rule"] == "looks at any time"]),
-        "noise": {
-            kind: by_rule(part)
-            for kind, part in kinds(large).items()
-            if kind not in ("plain", "hidden topic")
-        },
+        "noise": {kind: by_rule(part) for kind, part in kinds(large).items() if kind != "plain"},
     }
 
 
@@ -147,56 +138,6 @@ def by_rule(records: Records) -> dict[str, Any]:
                 "estimated": round(float(np.mean([r["estimated"] for r in part])), 4),
             }
     return rows
-
-
-def audits(records: Records) -> dict[str, Any]:
-    """Return, by target, the audit's effect: reached before and after, its cost, and whether its bound holds."""
-    rows: dict[str, Any] = {}
-    for target in TARGETS:
-        part = [r for r in records if "all_reads" in r and r["target"] == target]
-        if not part:
-            continue
-        topics = [r["topic"] for r in part]
-        certified = [r["certified"] for r in part if r["certified"] is not None]
-        rows[f"{target:g}"] = {
-            "reviews": len(part),
-            "reached_before": clustered([float(r["share"] >= target - 1e-9) for r in part], topics),
-            "reached_after": clustered([float(r["final_share"] >= target - 1e-9) for r in part], topics),
-            "valid": clustered([float(r["valid"]) for r in part], topics),
-            "certified_median": round(float(np.median(certified)), 3) if certified else None,
-            "reads_before_median": float(np.median([r["reads"] for r in part])),
-            "reads_median": float(np.median([r["all_reads"] for r in part])),
-            "audits_mean": round(float(np.mean([r["audits"] for r in part])), 2),
-        }
-    return rows
-
-
-def hidden(records: Records) -> dict[str, Any]:
-    """Return, over all targets, the audit's effect on hidden topics, by how many documents only they have."""
-    own = {r["topic"]: r["relevant"] for r in records if r["kind"] == "plain"}
-    rows: dict[str, Any] = {}
-    for name, low, high in (("all", 0, 10**9), ("fewer than 50", 0, 50), ("50 or more", 50, 10**9)):
-        part = [
-            r
-            for r in records
-            if r["kind"] == "hidden topic" and low <= r["relevant"] - own[r["topic"]] < high
-        ]
-        if part:
-            topics = [r["topic"] for r in part]
-            shares = {"before": "share", "after": "final_share"}
-            reached = {k: [float(r[v] >= r["target"] - 1e-9) for r in part] for k, v in shares.items()}
-            rows[name] = {"reviews": len(part), **{k: clustered(v, topics) for k, v in reached.items()}}
-    return rows
-
-
-def any_time(records: Records) -> dict[str, Any]:
-    """Return how often a bound that is checked after every document was never wrong."""
-    certified = [r["certified"] for r in records if r["certified"] is not None]
-    return {
-        "reviews": len(records),
-        "valid": clustered([float(r["valid"]) for r in records], [r["topic"] for r in records]),
-        "certified_median": round(float(np.median(certified)), 3),
-    }
 
 
 def silence(records: Records) -> dict[str, Any]:

@@ -130,34 +130,6 @@ def estimate(results: Any) -> Iterator[str]:
         yield f"| {name} | {row['looks']:,} | {dashed(row['held'])} | {dashed(row['not_above'])} | {ends} |"
 
 
-@renders("stopping.audit")
-def audit(results: Any) -> Iterator[str]:
-    """The contribution of the audit, by kind of review."""
-    yield (
-        "| reviews | target | number | reached before the audit | after it | reads before | with audits | certified "
-        "(median) | bound held |"
-    )
-    for kind, rows in results["audit"].items():
-        for target, row in rows.items():
-            certified = "" if row["certified_median"] is None else f"{row['certified_median']:.2f}"
-            cells = [
-                target, str(row["reviews"]), dashed(row["reached_before"]), dashed(row["reached_after"]),
-                f"{row['reads_before_median']:,.0f}", f"{row['reads_median']:,.0f}", certified,
-                dashed(row["valid"]),
-            ]  # fmt: skip
-            yield f"| {kind} | {' | '.join(cells)} |"
-    yield "Hidden topics over all targets, by the number of documents that only the hidden topic has:"
-    yield "| documents | reviews | reached before the audit | after it |"
-    for name, row in results["hidden"].items():
-        yield f"| {name} | {row['reviews']} | {dashed(row['before'])} | {dashed(row['after'])} |"
-    sequence = results["any_time"]
-    yield (
-        f"A bound that may be looked at after every document was never wrong in {dashed(sequence['valid'])} of "
-        f"{sequence['reviews']} reviews; after at most 1,000 audited documents it certifies a recall of "
-        f"{sequence['certified_median']:.2f} in the median."
-    )
-
-
 @renders("certificates")
 def certificates(results: Any) -> Iterator[str]:
     """What the two certificates cost, how often they err, and what they notice."""
@@ -177,6 +149,36 @@ def certificates(results: Any) -> Iterator[str]:
             f"{order['price_median']:,.0f}", ratio, dashed(exact["wrong"]), dashed(order["wrong"]), *noticed,
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"
+
+
+@renders("second_look")
+def second_look(results: Any) -> Iterator[str]:
+    """What looks at doubtful verdicts cost, and how right the documents found are after them."""
+    yield (
+        "| wrong verdicts | looks | topics | reads | looks ÷ reads | false finds ÷ reads | looks that met an error | "
+        "precision before | after | .97 kept | recall before | after |"
+    )
+    for row in results["reviews"]:
+        names = (
+            "looks",
+            "false_finds",
+            "looks_at_errors",
+            "precision_before",
+            "precision_after",
+            "kept_promise",
+        )
+        cells = [
+            f"{row['wrong']:.0%}", "early" if row["early"] else "at the end", f"{row['topics']}",
+            f"{row['reads'][0]:,.0f}",
+            *(dashed(row[name]) for name in (*names, "recall_before", "recall_after")),
+        ]  # fmt: skip
+        yield f"| {' | '.join(cells)} |"
+    shares = " | ".join(f"{share:.1%}" for share in results["shares"])
+    yield "The precision when so many of the reads had been spent on looks, all at the end:"
+    yield f"| wrong verdicts | {shares} |"
+    for row in results["reviews"]:
+        if row["wrong"] and not row["early"]:
+            yield f"| {row['wrong']:.0%} | {' | '.join(dashed(value) for value in row['precision_at'])} |"
 
 
 @renders("stopping.noise")

@@ -103,6 +103,10 @@ class LearningOrder:
         if judgement.relevant and judgement.phase == "audit":
             self._due = 0  # no such label was known: train at once
 
+    def correct(self, row: int, relevant: bool) -> None:
+        """Replace the label of a judged row, at the next training run, which is due."""
+        self._labels[row], self._due = relevant, 0
+
     def training(self) -> tuple[list[int], NDArray[np.bool_], NDArray[np.float64]]:
         """Return the rows that a model is trained on now, their labels and weights [n]; the judged ones come first."""
         negatives = len(self._labels) - sum(self._labels.values())

@@ -1,4 +1,4 @@
-"""Simulated reviews: a reading order, the outcome of each stopping rule on it, and the audits that follow."""
+"""Simulated reviews: a reading order, and the outcome of each stopping rule on it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ SLOW: dict[str, tuple[str, dict[str, Any]]] = {"hypergeometric": ("hypergeometri
 QUANT = {"Quant": 0.0, "QuantCI": 2.0}  # deviations
 RIVALS = (*PROCESSES, *QUANT, "QBCB")
 SLOW_REVIEWS = 2  # per topic
-MOST_AUDITS = 5  # with wrong judgements, audits may never end
 HIT, MISS = Read(True), Read(False)
-LOOKED_AT = 1000  # documents of an audit that is checked after each one
 
 
 @dataclass(frozen=True)
@@ -116,9 +114,6 @@ def run(topics: Topics, case: Case) -> list[dict[str, Any]]:
     review = Review(topics, case)
     about = {"kind": case.kind, "topic": case.topic, "number": case.number, "relevant": review.relevant}
     about["population"] = review.population
-    if case.hidden:
-        target = TARGETS[case.number % len(TARGETS)]
-        return [{**about, "rule": DEFAULT, "target": target, **live(review, target)}]
     noisy = bool(case.wrong or case.missed)
     rules = QUICK if noisy or case.number >= SLOW_REVIEWS else QUICK | SLOW
     looked: list[tuple[int, float, float]] | None = None if rules is QUICK else []
@@ -141,16 +136,12 @@ def run(topics: Topics, case: Case) -> list[dict[str, Any]]:
             record = {**about, "rule": label, "target": target, "oracle": oracle, "reads": reads}
             record["share"] = int(review.truth[order[:reads]].sum()) / review.relevant
             record["estimated"] = bool(rule.state.estimated and rule.counts.unread)
-            if label == DEFAULT and record["estimated"]:
-                record |= audited(review, order, rule, reads)
             records.append(record)
         if looked is not None:
             records += [
                 {**about, "target": target, "oracle": oracle, **rival}
                 for rival in rivals(review, order, looked, target)
             ]
-    if rules is not QUICK and review.relevant >= LEAST_FOUND:
-        records.append({**about, "rule": "looks at any time", "target": 0.9, **any_time(review, order)})
     return records
 
 
@@ -181,72 +172,6 @@ def first_stop(rule: Rule[Any], said: Flags) -> int:
     return len(said)
 
 
-def audited(review: Review, order: Rows, rule: Rule[Any], reads: int) -> dict[str, Any]:
-    """Return the end of a review whose rule has just reported that the target is reached, on the same order."""
-    queue = iter(order[reads:].tolist())
-    read = set(order[:reads].tolist())
-
-    def following() -> Iterator[int]:
-        return (row for row in queue if row not in read)
-
-    while not rule.state.stop and rule.audit.count < MOST_AUDITS:
-        if rule.state.estimated:
-            audit(review, rule, [row for row in order.tolist() if row not in read], read)
-        else:
-            row = next(following())
-            read.add(row)
-            rule.update(Read(bool(review.said[row])))
-    return ending(review, rule, read)
-
-
-def audit(review: Review, rule: Rule[Any], unread: list[int], read: set[int]) -> int | None:
-    """Read random documents of the `unread` rows, best first, until one is relevant, which is returned, or the end."""
-    while unread:
-        front = rule.audit.order_evidence.front(len(unread)) if rule.audit.from_front else 0
-        row = unread.pop(int(review.chance.integers(front or len(unread))))
-        read.add(row)
-        if rule.update(Read(bool(review.said[row]), "front" if front else "audit")).stop:
-            return None
-        if review.said[row]:
-            return row
-    return None
-
-
-def ending(review: Review, rule: Rule[Any], read: set[int]) -> dict[str, Any]:
-    """Return the end of a review: reads, the certified bound, and the truth."""
-    rows = np.fromiter(read, dtype=np.int64)
-    share = int((review.truth[rows] & review.said[rows]).sum()) / review.relevant
-    return {
-        "all_reads": len(read),
-        "audits": rule.audit.count,
-        "final_share": int(review.truth[rows].sum()) / review.relevant,
-        "certified": rule.state.certified,
-        "valid": rule.state.certified is None or rule.state.certified <= share,
-    }
-
-
-def live(review: Review, target: float) -> dict[str, Any]:
-    """Return a review by the default rule whose learner also learns from the audit's finds."""
-    rule, read = make("urn", review.population, target), set[int]()
-    record: dict[str, Any] = {}
-    while not rule.state.stop:
-        if rule.state.estimated:
-            rows = np.fromiter(read, dtype=np.int64)
-            record = record or {"reads": len(read), "share": int(review.truth[rows].sum()) / review.relevant}
-            hit = audit(review, rule, [row for row in review.order.left().tolist() if row not in read], read)
-            if hit is not None:
-                review.tell(hit, "audit")
-            continue
-        candidate = review.order.next()
-        assert candidate is not None
-        if (row := int(candidate.id)) not in read:
-            read.add(row)
-            review.tell(row)
-            rule.update(Read(bool(review.said[row])))
-    ended = ending(review, rule, read)
-    return {"estimated": bool(record), **(record or {"reads": len(read), "share": 1.0}), **ended}
-
-
 def controls(review: Review, order: Rows, target: float) -> dict[str, Any]:
     """Return the end under QBCB: random documents until enough are relevant, then the order without them."""
     rule = make("qbcb", review.population, target)
@@ -269,18 +194,3 @@ def controls(review: Review, order: Rows, target: float) -> dict[str, Any]:
             rule.update(Read(True, "control", reached=True))
     share = int(review.truth[np.fromiter(drawn, dtype=np.int64)].sum()) / review.relevant
     return {"reads": reads, "share": share, "estimated": bool(rule.counts.unread)}
-
-
-def any_time(review: Review, order: Rows) -> dict[str, Any]:
-    """Return whether a bound checked after every audited document was ever wrong, and likewise the naive bound."""
-    rule = make("urn", review.population, 0.9, {"looks": "any"})
-    reads = first_stop(rule, review.said[order])
-    found = int(review.said[order[:reads]].sum())
-    wrong = False
-    for row in review.chance.permutation(order[reads:])[:LOOKED_AT].tolist():
-        found += int(review.said[row])
-        state = rule.update(Read(bool(review.said[row]), "audit"))
-        wrong |= state.certified is not None and state.certified > found / review.relevant
-        if state.stop:
-            break
-    return {"reads": reads, "share": 1.0, "certified": rule.state.certified, "valid": not wrong}

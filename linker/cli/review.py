@@ -218,6 +218,8 @@ def status(
         line = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()) or "-"
         print(on_one_line(f"{'reviewer':12} {name or '(no name)'}: {line}"))
     progress = dict(values["progress"] or {})
+    if progress.get("by_order"):
+        progress["by_order"] = progress["by_order"]["claim"]
     doubts = [f"{doubt['id']} ({doubt['verdict']})" for doubt in progress.pop("doubts", ())]
     for name, value in (values["settings"] | progress | {"doubts": ", ".join(doubts) or None}).items():
         print(on_one_line(f"{name:12} {'-' if value is None else value}"))

@@ -113,6 +113,20 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderCertificate:
+    """What an audit certifies that draws from the front of the order, too, under one assumption about it.
+
+    `claim` says it in a sentence; `recall`: the recall that was reached at the rule's confidence if the `assumption`
+    holds, None if the random reads contradict it (`contradicted`).
+    """
+
+    claim: str
+    recall: float | None
+    assumption: str
+    contradicted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StopState:
     """The state of a stopping rule.
 
@@ -123,8 +137,7 @@ class StopState:
     asks for nothing more, since the audit is over as well, or because the rule (a number found, a number read) never
     claims anything. `left`: by the random reads, at most this many relevant documents are left unread, at the rule's
     confidence; None without an audit, of which `audit` says what it found. `due`: the rule asks for no more of the
-    queue, but for an audit. `by_order`: the recall that random reads certify if the order holds what the certificate
-    by the order supposes; None without reads from the front, or if the reads contradict it (`is_contradicted`).
+    queue, but for an audit. `by_order`: the certificate by the order, None before an audit has drawn from the front.
     """
 
     estimated: bool
@@ -134,8 +147,7 @@ class StopState:
     left: int | None = None
     due: bool = False
     audit: str = ""
-    by_order: float | None = None
-    is_contradicted: bool = False
+    by_order: OrderCertificate | None = None
 
 
 @dataclass(frozen=True, slots=True)

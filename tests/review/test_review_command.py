@@ -45,7 +45,7 @@ def test_status(folder: Path) -> None:
     assert progress.pop("price").startswith("With so few documents")
     assert progress == {
         "read": 3, "population": 5, "found": 0, "random": 1, "estimated": False, "certified": None, "left": 2,
-            "by_order": None, "contradicted": False,
+        "by_order": None,
         "most": 2, "ahead": None, "total": None, "total_low": None, "total_high": None,
         "doubts": [],
     }  # fmt: skip

@@ -197,21 +197,6 @@ def test_per_seed_a_seed_is_done_after_enough(engine: Engine) -> None:
     assert (by_seed.count("s1"), by_seed.count("s2")) == (2, 60)
 
 
-def test_every_so_many_th_document_is_drawn_at_random_if_asked_for(engine: Engine) -> None:
-    kept = ledger(rule_options={"every": 4}, mode="hybrid")
-    review = Review(engine, kept)
-    phases, bounds = [], list[int | None]()
-    for _ in range(30):
-        candidate = review.next()
-        assert candidate is not None
-        phases.append(candidate.phase)
-        bounds.append(review.judge(candidate, truth(candidate)).stop.left)
-    assert phases == ["control" if number % 4 == 0 else "queue" for number in range(1, 31)]
-    assert bounds[:3] == [None] * 3
-    assert bounds[-1] is not None
-    assert Review(engine, kept).progress() == review.progress()
-
-
 def test_random_controls_come_first_and_the_order_learns_them_only_where_it_comes_upon_them(
     engine: Engine,
 ) -> None:

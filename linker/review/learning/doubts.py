@@ -1,8 +1,15 @@
-"""Verdicts that the model finds improbable and that therefore deserve a second look."""
+"""Verdicts that are probably wrong and therefore deserve another look.
+
+A document's verdicts, the first one and those of later looks, are taken to err independently, all at one rate (Dawid &
+Skene, 1979); what the document's text says is a sigmoid of its score by a model that has not seen its verdict (Raykar
+et al., 2010). The rate and the sigmoid are fitted together with the probabilities, so that looks which overturn
+verdicts make others improbable, too, and looks which uphold them end the list.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,52 +18,117 @@ from indexes.dtypes import BoolArray, Float64Array
 from linker.review.interface import Judgement
 from linker.scoring.probability import logistic
 
-LOOKED = "second look"  # tag of a verdict that was checked again
-SHARE = 0.05  # maximum share of the verdicts
+LOOKS = ("second look", "third look")  # tags of a verdict that was checked again
+CHANGED = ", changed"  # end of the tag if the look changed the verdict
+WRONG = 0.02  # expected share of wrong verdicts among the found at which no more looks are asked for
+MISSED = 0.25  # probability above which a document that counts as irrelevant is listed
 LEAST = 5  # minimum relevant documents, and others, for probabilities
+PRIOR = 3.0, 60.0  # wrong verdicts and verdicts that the error rate begins with
+ROUNDS = 15
+CERTAIN = 1e-6  # probabilities nearer to 0 or 1 count as this
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A verdict, and the probability that its document is relevant given everything but this verdict."""
+    """A verdict, and the probability that its document is relevant given all verdicts."""
 
     judgement: Judgement
     probability: float
 
 
-def doubted(judged: list[Judgement], chances: Mapping[tuple[str, str], float]) -> list[Doubt]:
-    """Return relevant documents with a low probability and others with a high one, least probable verdicts first.
+def looked(tags: Iterable[str], *, changed: bool) -> tuple[str, ...]:
+    """Return a verdict's tags after one more look, which may have changed it."""
+    tags = tuple(tags)
+    count = _looks(tags)
+    return tags if count == len(LOOKS) else (*tags, LOOKS[count] + CHANGED * changed)
 
-    chances: by seed and id. At most SHARE of the verdicts; none that has had its second look.
+
+def verdicts(judgement: Judgement) -> list[bool]:
+    """Return whether each verdict on a document was "relevant", the standing one first."""
+    said = [judgement.relevant]
+    for look in LOOKS[::-1]:
+        if look + CHANGED in judgement.tags:
+            said.append(not said[-1])
+        elif look in judgement.tags:
+            said.append(said[-1])
+    return said
+
+
+def _looks(tags: Sequence[str]) -> int:
+    return sum(look in tags or look + CHANGED in tags for look in LOOKS)
+
+
+def doubted(judged: Sequence[Judgement], scores: Mapping[tuple[str, str], float]) -> list[Doubt]:
+    """Return the verdicts that deserve another look, those that are most probably wrong first.
+
+    These are the relevant documents without which at most WRONG of all that were found are expected to be wrong, and
+    the others that are relevant with a probability above MISSED. `scores`: by seed and id, by a model that has not
+    seen the verdict. None has had all LOOKS.
     """
-    found = [
-        Doubt(j, chances[j.seed, j.id]) for j in judged if (j.seed, j.id) in chances and LOOKED not in j.tags
-    ]
-    improbable = [d for d in found if (d.probability < 0.5) == d.judgement.relevant and d.probability != 0.5]
-    improbable.sort(key=lambda d: -abs(d.probability - 0.5))
-    return improbable[: int(SHARE * len(judged))]
+    known = [j for j in judged if (j.seed, j.id) in scores]
+    said = np.array([j.relevant for j in known], dtype=bool)
+    if _is_few(said):
+        return []
+    votes = np.array([[sum(v), len(v) - sum(v)] for v in map(verdicts, known)], dtype=np.float64)
+    p = probabilities(votes, np.array([scores[j.seed, j.id] for j in known]))
+    wrong, is_open = np.where(said, 1 - p, p), np.array([_looks(j.tags) < len(LOOKS) for j in known])
+    found = np.flatnonzero(said & is_open)
+    found = found[np.argsort(wrong[found], kind="stable")]
+    improbable = found[np.cumsum(wrong[found]) > WRONG * said.sum()]
+    chosen = np.concatenate([improbable, np.flatnonzero(~said & is_open & (p > MISSED))])
+    return [Doubt(known[n], float(p[n])) for n in chosen[np.argsort(-wrong[chosen], kind="stable")].tolist()]
 
 
-def probabilities(scored: Mapping[str, tuple[bool, float]]) -> dict[str, float]:
-    """Return P(relevant) of each document by its label and score (Platt, 1999); empty if too few are known."""
-    labels = np.array([label for label, _ in scored.values()], dtype=bool)
-    if min(labels.sum(), (~labels).sum()) < LEAST:
+def chances(
+    judged: Sequence[Judgement], scores: Mapping[tuple[str, str], float]
+) -> dict[tuple[str, str], float]:
+    """Return P(relevant) of each scored document by seed and id (Platt, 1999); empty if too few are judged."""
+    from scipy.special import expit
+
+    known = [j for j in judged if (j.seed, j.id) in scores]
+    labels = np.array([j.relevant for j in known], dtype=np.float64)
+    if _is_few(labels):
         return {}
-    scores = np.array([score for _, score in scored.values()])
-    values = _platt((scores - scores.mean()) / (scores.std() or 1.0), labels)
-    return dict(zip(scored, values.tolist(), strict=True))
+    fitted = _fitted(np.array([scores[j.seed, j.id] for j in known]), labels)
+    return {(j.seed, j.id): float(p) for j, p in zip(known, expit(fitted), strict=True)}
 
 
-def _platt(scores: Float64Array, labels: BoolArray) -> Float64Array:
-    """Return probabilities from a sigmoid of the scores; Platt's prior keeps its targets away from 0 and 1.
+def log_odds(p: float) -> float:
+    """Return the log odds of a probability, finite also at 0 and 1."""
+    p = min(max(p, CERTAIN), 1 - CERTAIN)
+    return math.log(p / (1 - p))
 
-    A target t is an example that is positive with weight t, and negative with weight 1 − t.
+
+def _is_few(labels: Float64Array | BoolArray) -> bool:
+    return bool(min(labels.sum(), len(labels) - labels.sum()) < LEAST)
+
+
+def probabilities(votes: Float64Array, scores: Float64Array) -> Float64Array:
+    """Return P(relevant) of each document by its verdicts and its score [n].
+
+    votes: how many of its verdicts were "relevant", and how many were not [n, 2]. Expectation maximisation, from an
+    error rate of one in twenty.
     """
     from scipy.special import expit
 
-    positive, negative = labels.sum(), (~labels).sum()
-    target = np.where(labels, (positive + 1) / (positive + 2), 1 / (negative + 2))
-    both = np.repeat([True, False], len(scores))
+    lead, (wrong, count) = votes[:, 0] - votes[:, 1], PRIOR
+    p = expit(lead * math.log(count / wrong - 1))
+    for _ in range(ROUNDS):
+        rate = ((1 - p) @ votes[:, 0] + p @ votes[:, 1] + wrong) / (votes.sum() + count)
+        p = expit(_fitted(scores, p) + lead * math.log(1 / rate - 1))
+    return np.asarray(p)
+
+
+def _fitted(scores: Float64Array, p: Float64Array) -> Float64Array:
+    """Return the log odds of relevance by the scores, linear in them and fitted to probabilities p.
+
+    An example counts as relevant with weight p and as another with 1 − p, after Platt's prior (1999), which keeps both
+    away from 0 and 1.
+    """
+    found, others = p.sum(), (1 - p).sum()
+    target = p * (found + 1) / (found + 2) + (1 - p) / (others + 2)
+    both: BoolArray = np.repeat([True, False], len(scores))
     weights = np.concatenate([target, 1 - target])
+    scores = (scores - scores.mean()) / (scores.std() or 1.0)
     slope, offset = logistic.fit(np.tile(scores, 2)[:, None], both, 0.0, weights=weights)
-    return np.asarray(expit(slope * scores + offset))
+    return np.asarray(slope * scores + offset)

@@ -158,8 +158,8 @@ class FeedbackOrder:
             self._compared = count, helps
         return self._compared[1]
 
-    def held_out(self, groups: Mapping[str, str]) -> dict[str, tuple[bool, float]]:
-        """Return, by id, the label of each judged document and its score from a model that has not seen it.
+    def held_out(self, groups: Mapping[str, str]) -> dict[str, float]:
+        """Return, by id, the score of each judged document from a model that has not seen it.
 
         groups: by id, the representative of a document and its copies, which no model may see either.
         """
@@ -173,7 +173,7 @@ class FeedbackOrder:
             self._examples, self._seed_examples(), judged, fold, self._settings, self._seed,
             vectors=self._uses_vectors(),
         )  # fmt: skip
-        return {ids[row]: (example.relevant, scores[row]) for row, example in judged if row in scores}
+        return {ids[row]: scores[row] for row, _ in judged if row in scores}
 
     def _seed_examples(self) -> list[Example]:
         if self._start is None:

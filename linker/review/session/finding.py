@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from indexes.showing import table
-from linker.review.interface import Candidate, Verdict
+from linker.review.interface import Candidate, OrderCertificate, Verdict
 from linker.review.session.review import Review
 
 Answer = Verdict | Literal["undo", "quit", "no input"]
@@ -35,7 +35,8 @@ class FindReport:
     """How reading ended: documents read and found, out of how many, the last candidate's score, the reason.
 
     If every seed has links of its own, pairs of `seeds` and `documents` are counted; otherwise `seeds` is 0.
-    `estimated`, `certified` and `left` are the stopping rule's state (see `StopState`), `reason` its sentence.
+    `estimated`, `certified`, `left` and `by_order` are the stopping rule's state (see `StopState`), `reason` its
+    sentence.
     """
 
     read: int
@@ -52,6 +53,7 @@ class FindReport:
     seeds: int = 0
     documents: int = 0
     left: int | None = None
+    by_order: OrderCertificate | None = None
 
     def __repr__(self) -> str:
         return (
@@ -119,5 +121,5 @@ def _report(review: Review, last: Candidate | None, stopped: str) -> FindReport:
     return FindReport(
         progress.read, progress.found, progress.maybe, progress.skipped, progress.population,
         last.score if last else None, last.probability if last else None, stopped, stop.estimated, stop.certified,
-        stop.reason, progress.seeds, progress.documents, stop.left,
+        stop.reason, progress.seeds, progress.documents, stop.left, stop.by_order,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from linker.review.interface import Progress
@@ -31,19 +32,19 @@ def note_of(review: Review) -> MethodNote | None:
 def facts_of(review: Review) -> dict[str, Any]:
     """Return a review's progress, as JSON values.
 
-    `most`: the upper bound, at the rule's confidence, on how many documents are relevant in all, from the random
-    reads; `left`: how many of them are unread; `certified`: the recall that follows. `by_order`: the recall by the
-    certificate that makes an assumption about the order, also None if the reads contradict it (`contradicted`).
-    `total`: an estimate of all relevant documents, between `total_low` and `total_high`. `ahead`: reads without a
-    find until the rule considers the target reached. Each is None if it is not known. `price` says what certainty
-    would cost. `doubts`: the verdicts that deserve a second look, the most improbable first.
+    `most`: by the random reads, no more documents are relevant in all, at the rule's confidence, and no more than
+    `left` of them are unread; `certified`: the recall that this makes. `by_order`: the certificate that supposes
+    something of the order (`OrderCertificate`). `total`: how many are
+    relevant in all by the estimate, between `total_low` and `total_high`. `ahead`: reads without a find until the rule
+    considers the target reached. Each is None if it is not known. `price` says what certainty would cost. `doubts`:
+    the verdicts that deserve another look, those that are most probably wrong first.
     """
     progress = review.progress()
     stop = progress.stop
     return {
         "read": progress.read, "population": progress.population, "found": progress.found,
         "random": progress.audited, "estimated": stop.estimated, "certified": stop.certified, "left": stop.left,
-        "by_order": stop.by_order, "contradicted": stop.is_contradicted,
+        "by_order": stop.by_order and asdict(stop.by_order),
         "most": None if stop.left is None else progress.found + stop.left, "ahead": progress.ahead,
         **by_name(progress.total), "price": progress.price,
         "doubts": [_doubt(doubt) for doubt in review.doubts()],

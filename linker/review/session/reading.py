@@ -120,8 +120,7 @@ class Reading:
             return "audit"
         if isinstance(rule, Controls) and rule.drawn < rule.size:
             return "control"
-        every = rule.options.every
-        return "control" if every and len(self._tally.curve) % every == every - 1 else "queue"
+        return "queue"
 
     def next(self, reviewer: str = "", holder: str = "") -> Candidate | None:
         """Return the candidate this reader should judge now, the same until judged, or None if none is left.

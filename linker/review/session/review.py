@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -19,7 +19,7 @@ from linker.review.interface import (
     StopState,
     Verdict,
 )
-from linker.review.learning.doubts import Doubt, doubted, probabilities
+from linker.review.learning.doubts import Doubt, chances, doubted, log_odds
 from linker.review.learning.feedback import FeedbackOrder
 from linker.review.session.checking import check, check_row, with_seed
 from linker.review.session.reading import Reading
@@ -237,17 +237,27 @@ class Review(Reading):
             judged = self._judged()
             if not isinstance(self._order, FeedbackOrder):
                 return {(j.seed, j.id): j.probability for j in judged if j.probability is not None}
-            known = probabilities(self._order.held_out({j.id: original(j) for j in judged}))
-            return {(j.seed, j.id): known[j.id] for j in judged if j.id in known}
+            return chances(judged, self._scores(judged))
 
     def doubts(self) -> list[Doubt]:
-        """Return the verdicts that deserve a second look, the most improbable first: at most one in twenty."""
+        """Return the verdicts that deserve another look, those that are most probably wrong first.
+
+        They are judged by the scores that `chances` are made of.
+        """
         with self._lock:
-            return doubted(self._judged(), self.chances())
+            judged = self._judged()
+            return doubted(judged, self._scores(judged))
 
     def _judged(self) -> list[Judgement]:
         """Return the verdicts "relevant" and "not", one judgement per document, or pair."""
         return [j for j in self._tally.standing.values() if j.verdict in ("relevant", "not")]
+
+    def _scores(self, judged: Sequence[Judgement]) -> dict[tuple[str, str], float]:
+        """Return a score of each judged document, by seed and id, that does not know its verdict."""
+        if not isinstance(self._order, FeedbackOrder):
+            return {(j.seed, j.id): log_odds(j.probability) for j in judged if j.probability is not None}
+        known = self._order.held_out({j.id: original(j) for j in judged})
+        return {(j.seed, j.id): known[j.id] for j in judged if j.id in known}
 
     def progress(self) -> Progress:
         """Return the review's progress."""

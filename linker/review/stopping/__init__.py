@@ -9,7 +9,7 @@ from indexes.lazy import lazy
 if TYPE_CHECKING:
     from linker.review.stopping.audit import Audit
     from linker.review.stopping.cost import AuditOffer, offer_of, outlook, price, price_of
-    from linker.review.stopping.naming import NAMES, RuleSettings, load, make
+    from linker.review.stopping.naming import NAMES, make
     from linker.review.stopping.rule import LEAST_FOUND, Rule
     from linker.review.stopping.sentence import MethodNote, method_note
     from linker.review.stopping.total import by_name
@@ -21,9 +21,7 @@ __all__ = [
     "AuditOffer",
     "MethodNote",
     "Rule",
-    "RuleSettings",
     "by_name",
-    "load",
     "make",
     "method_note",
     "offer_of",

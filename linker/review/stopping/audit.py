@@ -13,16 +13,14 @@ DOUBT = 0.1  # the probability below which the finds contradict what the certifi
 class Audit:
     """Audits of unread documents, one after another, and the bound from these and all other random reads.
 
-    An audit ends with its first find or after `size` documents; with `until_certified`, when its rule says so.
-    Interleaved judgements from the queue do no harm. The bounds are updated after every random read, but in an audit
-    with a fixed end only there. With `by_order`, half of an audit comes from the front of the order, see `Bets`.
+    An audit ends with its first find or after `size` documents. Interleaved judgements from the queue do no harm. The
+    bounds are updated after every random read, but in an audit only at its end. With `by_order`, half of an audit
+    comes from the front of the order, see `Bets`.
     """
 
-    def __init__(
-        self, size: int, alpha: float, target: float, *, until_certified: bool = False, by_order: bool = False
-    ) -> None:
+    def __init__(self, size: int, alpha: float, target: float, *, by_order: bool = False) -> None:
         """`size`: documents per audit, 0 for none; `alpha`: the error of the bound; `target`: the recall wanted."""
-        self.size, self.until_certified, self.by_order = size, until_certified, by_order
+        self.size, self.by_order = size, by_order
         self.evidence = Bets(alpha, target)
         self.order_evidence = Bets(alpha, target, by_order=True)
         self.total_by_order: int | None = None  # as `total`, by the order
@@ -55,7 +53,7 @@ class Audit:
             self.order_evidence.take(unread, found, relevant=read.relevant, front=True)
         if read.phase in AUDITED:
             self._take_audited(read)
-        if self.until_certified or not self._open:
+        if not self._open:
             now = unread - 1, found + read.relevant
             if self.evidence.is_begun:
                 self.total = self.evidence.most(*now, top=self.total)
@@ -67,13 +65,9 @@ class Audit:
         self._hits += read.relevant
         counts = self.front if read.phase == "front" else self.anywhere
         counts[:] = counts[0] + 1, counts[1] + read.relevant
-        if not self.until_certified and (read.relevant or self.drawn >= self.size):
-            self.close(passed=not read.relevant)
-
-    def close(self, *, passed: bool) -> None:
-        """End the open audit; `passed`: nothing is left to do."""
-        self._open, self.passed, self.ended = False, passed, self._taken
-        self.result = self.drawn, self._hits, self.front[0] - self._front_before
+        if read.relevant or self.drawn >= self.size:
+            self._open, self.passed, self.ended = False, not read.relevant, self._taken
+            self.result = self.drawn, self._hits, self.front[0] - self._front_before
 
     @property
     def from_front(self) -> bool:
@@ -100,8 +94,3 @@ class Audit:
     def left(self) -> int:
         """How many documents are left in the open audit or, if none is open, in the next one."""
         return self.size - self.drawn if self._open else self.size
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the last audit was read in full and found nothing."""
-        return self.count > 0 and self.drawn >= self.size and not self._hits

@@ -104,8 +104,7 @@ def offer_of(rule: Rule[Any]) -> AuditOffer:
     unread, found, audit = rule.counts.unread, rule.counts.found, rule.audit
     needed = _price(rule, rule.target)
     cheap = _price(rule, rule.target, by_order=True) if audit.by_order else None
-    due = needed if cheap is None or audit.is_contradicted else cheap
-    size = min(due if audit.until_certified else audit.size, unread)
+    size = min(audit.size, unread)
     front = front_reads(size) if audit.by_order else 0
     left = min(audit.evidence.most(unread, found, size - front, audit.total) - found, unread - size)
     if found < LEAST_FOUND:

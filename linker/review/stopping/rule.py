@@ -9,29 +9,26 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Generic, Literal, TypeVar
 
-from linker.review.interface import AUDITED, Read, StopState, TotalEstimate
+from linker.review.interface import OrderCertificate, Read, StopState, TotalEstimate
 from linker.review.stopping.audit import Audit
 from linker.review.stopping.total import FindHistory
 from linker.review.wording import Sentence, joined, say, say_many
 
 LEAST_FOUND = 15  # with fewer relevant documents found, no claim is made
+ASSUMPTION = say("The first twentieth of the unread holds at least half of the relevant ones left.")
 
 
 @dataclass(frozen=True, slots=True)
 class RuleOptions:
     """The options that every rule has.
 
-    `alpha` is the error allowed; `audit`, the number of random unread documents that the audit reads (0: no audit);
-    `looks`: whether it stops there ("end"), or goes on, looking at "any" time, until the target is certified.
-    `every`: one in that many documents of the queue is replaced by a random one (0: none); each counts towards the
-    certificate. `certificate`: "exact" draws every audited document from all unread ones; "order" draws half of them
-    from the front of an order that learns, and also certifies a recall by the order.
+    `alpha` is the error allowed; `audit`, the number of random unread documents that the audit reads (0: no audit).
+    `certificate`: "exact" draws every audited document from all unread ones; "order" draws half of them from the front
+    of an order that learns, and also certifies a recall by the order. A review knows which its order allows.
     """
 
     alpha: float = 0.05
     audit: int = 300
-    looks: Literal["end", "any"] = "end"
-    every: int = 0
     certificate: Literal["order", "exact"] = "order"
 
     def __post_init__(self) -> None:
@@ -40,8 +37,6 @@ class RuleOptions:
             raise ValueError(f"alpha = {self.alpha:g}: choose an error between 0 and 1, such as 0.05")
         if self.audit < 0:
             raise ValueError(f"audit = {self.audit}: choose a number of documents, or 0 for no audit")
-        if self.every < 0 or self.every == 1:
-            raise ValueError(f"every = {self.every}: choose 2 or more documents, or 0 for none at random")
 
 
 def positive(**values: float) -> None:
@@ -95,7 +90,7 @@ class Estimate:
 
 
 class Rule(ABC, Generic[O_co]):
-    """A stopping rule with its audit; looks at any time are paid for.
+    """A stopping rule with its audit.
 
     Pass it every judgement with a verdict other than "skip", in the order they were made, each document once. To
     undo, make a new rule and replay: a thousand judgements take about ten milliseconds. An audit begins with the
@@ -108,10 +103,7 @@ class Rule(ABC, Generic[O_co]):
         self.target, self.options = target, options
         self.counts = Counts(population)
         self._finds = FindHistory()
-        self.audit = Audit(
-            options.audit, options.alpha, target,
-            until_certified=options.looks == "any", by_order=options.certificate == "order",
-        )  # fmt: skip
+        self.audit = Audit(options.audit, options.alpha, target, by_order=options.certificate == "order")
 
     def update(self, read: Read) -> StopState:
         """Process one more judgement and return the new state."""
@@ -119,8 +111,6 @@ class Rule(ABC, Generic[O_co]):
             self.audit.take(read, self.counts.unread, self.counts.found)
             self._finds.take(read)
         self._take(read)
-        if read.phase in AUDITED and self.audit.until_certified and self._audited(may_end=True):
-            self.audit.close(passed=True)
         return self.state
 
     @property
@@ -130,7 +120,7 @@ class Rule(ABC, Generic[O_co]):
         if not self.counts.unread:
             return StopState(True, 1.0 if found else None, say("Every document was read."), stop=True, left=0)
         estimate = self._estimate()
-        few, certified, audited = found < LEAST_FOUND and not estimate.over, self.certified, self._audited()
+        few, certified, audited = found < LEAST_FOUND and not estimate.over, self.certified, self.audit.passed
         due = estimate.reached and not audited
         bounds = [*self._bounds(certified, left)]
         reasons = [_too_few(found, left) if few else estimate.reason, *bounds]
@@ -140,8 +130,7 @@ class Rule(ABC, Generic[O_co]):
         stop = estimate.over or (estimate.reached and audited and not (few and left is None))
         reached = estimate.reached and not few
         return StopState(
-            reached, certified, joined(reasons), stop, left, due, joined(bounds),
-            self.by_order, self.audit.is_contradicted,
+            reached, certified, joined(reasons), stop, left, due, joined(bounds), self.by_order
         )  # fmt: skip
 
     @property
@@ -158,13 +147,20 @@ class Rule(ABC, Generic[O_co]):
         return min(max(self.audit.total - self.counts.found, 0), self.counts.unread)
 
     @property
-    def by_order(self) -> float | None:
-        """The recall that holds with confidence 1 − alpha if the front holds half of those left; None if that is
-        contradicted, or nothing was drawn from the front."""
+    def by_order(self) -> OrderCertificate | None:
+        """What holds with confidence 1 − alpha if the front holds half of those left; None without such reads."""
         total, found = self.audit.total_by_order, self.counts.found
-        if total is None or found < LEAST_FOUND or self.audit.is_contradicted:
+        if self.audit.is_contradicted:
+            return OrderCertificate(_contradiction(self.audit), None, ASSUMPTION, contradicted=True)
+        if total is None or found < LEAST_FOUND:
             return None
-        return found / max(min(total, found + self.counts.unread), found)
+        recall = found / max(min(total, found + self.counts.unread), found)
+        claim = say(
+            "Certified by the order: recall is at least %(recall)s, if the first twentieth of the unread holds at "
+            "least half of the relevant ones left and all verdicts are right.",
+            recall=_floor(recall),
+        )
+        return OrderCertificate(claim, recall, ASSUMPTION, contradicted=False)
 
     @property
     def total(self) -> TotalEstimate | None:
@@ -194,41 +190,20 @@ class Rule(ABC, Generic[O_co]):
                 yield from_the_front(front)
         if certified is not None:
             yield say(
-                "Certified by random reads: recall is at least %(recall)s.",
+                "Certified by random reads: recall is at least %(recall)s, if all verdicts are right.",
                 recall=_floor(certified),
             )
         if left is not None:
             yield most_left_sentence(left, self.options.alpha)
-        if self.audit.is_contradicted:
-            yield say(
-                "The random reads contradict what the certificate by the order supposes: %(outside)s relevant among "
-                "%(anywhere)s from all that was unread, %(inside)s among %(front)s from the first twentieth of the "
-                "order. Only the certificate without an assumption holds.",
-                outside=self.audit.anywhere[1], anywhere=self.audit.anywhere[0],
-                inside=self.audit.front[1], front=self.audit.front[0],
-            )  # fmt: skip
-        elif (by_order := self.by_order) is not None:
-            yield say(
-                "Certified by the order: recall is at least %(recall)s, if the first twentieth of the unread holds at "
-                "least half of the relevant ones left.",
-                recall=_floor(by_order),
-            )
+        if (by_order := self.by_order) and isinstance(by_order.claim, Sentence):
+            yield by_order.claim
 
     def _audit_next(self) -> Sentence:
-        if self.audit.until_certified:
-            return say("The audit is next: read unread documents at random, until the target is certified.")
         return say_many(
             "The audit is next: read unread documents at random, %(num)s document.",
             "The audit is next: read unread documents at random, %(num)s documents.",
             min(self.audit.left, self.counts.unread),
         )
-
-    def _audited(self, *, may_end: bool = False) -> bool:
-        """Return whether the audit has nothing left to do; `may_end`: whether an open one may end."""
-        certified = self.by_order if self.audit.by_order and self.audit.front[0] else self.certified
-        if self.audit.until_certified and self.audit.size and certified is not None:
-            return certified >= self.target
-        return self.audit.is_empty if may_end else self.audit.passed
 
     def _take(self, read: Read) -> None:
         self.counts.take(read)
@@ -248,6 +223,15 @@ def _too_few(found: int, left: int | None) -> Sentence:
         "Nothing is claimed with fewer than %(least)s relevant documents found (%(found)s so far): "
         "read on, or let an audit bound how many are left.",
         least=LEAST_FOUND, found=found,
+    )  # fmt: skip
+
+
+def _contradiction(audit: Audit) -> Sentence:
+    return say(
+        "The random reads contradict what the certificate by the order supposes: %(outside)s relevant among "
+        "%(anywhere)s from all that was unread, %(inside)s among %(front)s from the first twentieth of the "
+        "order. Only the certificate without an assumption holds.",
+        outside=audit.anywhere[1], anywhere=audit.anywhere[0], inside=audit.front[1], front=audit.front[0],
     )  # fmt: skip
 
 

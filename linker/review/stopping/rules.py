@@ -247,7 +247,7 @@ class Controls(Rule[ControlOptions]):
             return Estimate(False, reason)
         reason = say(
             "Certified: %(reached)s of %(size)s random relevant documents were reached by the ranking; %(wanted)s "
-            "certify the target recall of %(target)s.",
+            "certify the target recall of %(target)s, if all verdicts are right.",
             target=number(self.target), **counted,
         )  # fmt: skip
         return Estimate(True, reason)

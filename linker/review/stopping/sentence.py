@@ -55,15 +55,16 @@ def method_note(
         )
     if (certified := progress.stop.certified) is not None:
         missed = say(
-            "With %(confidence)s confidence, the share missed is at most %(share)s %%.",
+            "With %(confidence)s confidence, the share missed is at most %(share)s %%, if all verdicts are right.",
             confidence=1 - alpha, share=math.ceil(100 * (1 - certified) - 1e-9),
         )  # fmt: skip
         sentences.append(missed)
-    if (by_order := progress.stop.by_order) is not None:
+    by_order = progress.stop.by_order
+    if by_order is not None and by_order.recall is not None:
         missed = say(
             "By the order of reading, the share missed is at most %(share)s %% with %(confidence)s confidence, if the "
-            "first twentieth of the unread holds at least half of the relevant ones left.",
-            confidence=1 - alpha, share=math.ceil(100 * (1 - by_order) - 1e-9),
+            "first twentieth of the unread holds at least half of the relevant ones left and all verdicts are right.",
+            confidence=1 - alpha, share=math.ceil(100 * (1 - by_order.recall) - 1e-9),
         )  # fmt: skip
         sentences.append(missed)
     if progress.stop.left is not None:
@@ -110,7 +111,9 @@ def _cautions(progress: Progress, target: float, what: str) -> tuple[Sentence, .
         )
         return (unread, few, _on_the_limit(progress), _JUDGED)
     cautions = (unread, _on_the_estimate(progress, target), _on_the_limit(progress), _JUDGED)
-    return cautions if progress.stop.by_order is None else (*cautions[:2], _BY_ORDER, *cautions[2:])
+    by_order = progress.stop.by_order
+    is_bound = by_order is not None and by_order.recall is not None
+    return (*cautions[:2], _BY_ORDER, *cautions[2:]) if is_bound else cautions
 
 
 def _on_the_estimate(progress: Progress, target: float) -> Sentence:

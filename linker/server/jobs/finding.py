@@ -47,7 +47,8 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
         stop = tally.rule.state
         return {
             "population": population.size, "read": tally.read, "relevant": tally.found, "estimated": stop.estimated,
-            "certified": stop.certified, "reason": str(stop.reason),
+            "certified": stop.certified, "left": stop.left, "by_order": stop.by_order and asdict(stop.by_order),
+            "reason": str(stop.reason),
             **by_name(tally.rule.total if settings.learns else None), "degraded": order.degraded, "candidates": found,
         }  # fmt: skip
 

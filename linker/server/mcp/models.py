@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from indexes.interface import Document
+from linker.review.interface import OrderCertificate
 
 LONGEST_QUERY = 20_000  # characters
 LONGEST_TEXT = 20_000  # maximum characters of a document in one answer
@@ -95,6 +96,11 @@ class ReviewProgress(BaseModel):
     relevant: int
     population: Annotated[int, Field(description="How many documents there are to judge.")]
     stopping_rule: str
+    certified: Annotated[float | None, Field(description="Recall certified by random reads alone.")]
+    left: Annotated[
+        int | None, Field(description="By random reads, at most so many relevant ones are unread.")
+    ]
+    by_order: Annotated[OrderCertificate | None, Field(description="Recall certified under an assumption.")]
     enough: Annotated[str, Field(description="Why to stop now; empty while reading should continue.")]
 
 

@@ -289,5 +289,8 @@ def _progress(progress: Progress, enough: str) -> ReviewProgress:
         relevant=progress.found,
         population=progress.population,
         stopping_rule=str(progress.stop.reason),
+        certified=progress.stop.certified,
+        left=progress.stop.left,
+        by_order=progress.stop.by_order,
         enough=str(enough),
     )

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from linker.review.interface import Candidate, JudgedMeanwhileError, Judgement, Verdict
-from linker.review.learning.doubts import LOOKED
+from linker.review.learning.doubts import looked
 from linker.review.session.together import made_together
 from linker.server.errors import MEANWHILE
 from linker.server.page.judging import group, saw, seed_of, seen, shown
@@ -95,7 +95,7 @@ def write_criteria(request: Request, opened: InReview, criteria: Text = "") -> R
 
 @router.get("/doubts", name="doubts")
 def list_doubts(request: Request, opened: InReview) -> Response:
-    """List the verdicts that the model finds improbable; each can be kept or changed here."""
+    """List the verdicts that are probably wrong; each can be kept or changed here."""
     of = opened.ledger.judgements()
     found = opened.once("doubts", of, opened.review.doubts)
     if opened.review.settings.double:  # each judges blind
@@ -119,7 +119,7 @@ def look_again(
     standing = review.standing(review.named(id, seed), reader.reviewer)
     note, tags = (standing.note, standing.tags) if standing else ("", ())
     review.judge(
-        Candidate(seed, id, 0.0, phase="search"), verdict, reader.reviewer, note, dict.fromkeys((*tags, LOOKED)),
+        Candidate(seed, id, 0.0, phase="search"), verdict, reader.reviewer, note, looked(tags, changed=verdict != was),
         holder=reader.id, seen=was,
     )  # fmt: skip
     return RedirectResponse(address(request, "doubts", project=opened.project.key), 303)

@@ -46,7 +46,6 @@ def _occasion(opened: Opened, progress: Progress) -> str:
         return "until"
     if left is None or progress.stop.due:
         return f"estimated {progress.found}"
-    # Each interspersed random read changes the bound; it is not an occasion.
     return f"audited {progress.found} {opened.ledger.settings.get('audit_now')}"
 
 

@@ -78,10 +78,13 @@ def test_an_audit_of_the_price_by_the_order_certifies_the_target_by_the_order() 
         assert audited.audit.front == [size - 125 if size == 236 else 100, 0]
         assert audited.state.left is not None
         assert offered.left - 3 <= audited.state.left <= offered.left
-        assert audited.state.by_order is not None
+        by_order = audited.state.by_order
+        assert by_order is not None
+        assert by_order.recall is not None
         assert offered.by_order is not None
-        assert audited.state.by_order >= offered.by_order
-        assert (audited.state.by_order >= 0.8) == certifies
+        assert by_order.recall >= offered.by_order
+        assert (by_order.recall >= 0.8) == certifies
+        assert by_order.claim in audited.state.audit
         assert "if the first twentieth of the unread holds at least half" in audited.state.audit
         front = audited.audit.front[0]
         whole = Progress(
@@ -98,16 +101,19 @@ def test_finds_outside_the_front_contradict_the_order() -> None:
     rule = make("urn", 11_100, 0.8, {"audit": 100})
     for read in [*[Read(True)] * 100, *[Read(False, "audit")] * 50, *[Read(False, "front")] * 50]:
         rule.update(read)
-    assert not rule.state.is_contradicted
+    assert not rule.audit.is_contradicted
     known = rule.state.by_order
     assert known is not None
+    assert not known.contradicted
     state = rule.update(Read(True, "audit"))
-    assert state.is_contradicted
-    assert state.by_order is None
+    assert state.by_order is not None
+    assert state.by_order.contradicted
+    assert state.by_order.recall is None
+    assert state.by_order.assumption == known.assumption
     assert "contradict what the certificate by the order supposes: 1 relevant among 51" in state.audit
     assert "by the order" not in price_of(rule)
     state = rule.update(Read(True, "front"))  # 1 − (10 / 11)² > .1
-    assert not state.is_contradicted
+    assert state.by_order is None or not state.by_order.contradicted
     assert offer_of(rule).order_price is not None
 
 
@@ -122,7 +128,7 @@ def test_what_may_be_written_after_a_review() -> None:
     assert note.text == (
         "In 11,665 posts from the demo, we read 912, 300 of them drawn at random from what was still unread, and found "
         "55 relevant. By an estimate from the order of reading, these are at least 90% of all relevant ones. "
-        "With 95% confidence, the share missed is at most 71 %."
+        "With 95% confidence, the share missed is at most 71 %, if all verdicts are right."
     )
     assert "all relevant posts" in note.cautions[0]
     assert "10,753 are unread" in note.cautions[0]

@@ -1,11 +1,9 @@
 """Stopping rules by name and from TOML files, and the errors for mistakes in them."""
 
-from pathlib import Path
-
 import pytest
 
 from linker.base.errors import ConfigError, InputError, LinkerError
-from linker.review.stopping import NAMES, load, make
+from linker.review.stopping import NAMES, make
 from linker.review.stopping.rules import Urn
 
 
@@ -36,7 +34,7 @@ def test_the_default_is_the_urn() -> None:
         ("urn", 0.8, {"w": "20"}, "w = '20' is str, expected float"),
         ("row", 0.8, {"w": 3}, "unknown key w"),
         ("urn", 0.8, {"alpha": 5}, "alpha = 5"),
-        ("urn", 0.8, {"looks": "often"}, "choose one of 'end', 'any'"),
+        ("urn", 0.8, {"certificate": "none"}, "choose one of 'order', 'exact'"),
         ("until", 0.8, {"found": -1}, "found = -1"),
         ("qbcb", 0.8, {"controls": 5}, "takes at least 14"),
         ("qbcb", 1.0, {}, "target = 1"),
@@ -49,17 +47,3 @@ def test_mistakes_name_what_is_near(
         make(name, 1000, target, options)
     assert isinstance(caught.value, InputError | ConfigError)
     assert repr(name) in str(caught.value)
-
-
-def test_a_rule_from_toml(tmp_path: Path) -> None:
-    path = tmp_path / "rule.toml"
-    path.write_text('rule = "urn"\ntarget = 0.9\nw = 5\nlooks = "any"\n', encoding="utf-8")
-    rule = load(path).start(1000)
-    assert isinstance(rule, Urn)
-    assert (rule.w, rule.options.looks, rule.target) == (5.0, "any", 0.9)
-    path.write_text("gapp = 3\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"rule\.toml.*gapp: did you mean gap"):
-        load(path)
-    path.write_text("rule = 3\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"rule\.toml"):
-        load(path)

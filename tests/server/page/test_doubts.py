@@ -42,33 +42,38 @@ def test_planted_wrong_verdicts_are_among_the_facts_of_a_review(tmp_path: Path) 
     judged(tmp_path)
     with Ledger(tmp_path / "floods" / "review.sqlite") as ledger:
         doubts = facts_of(Review(Engine(tmp_path / "floods" / "index"), ledger))["doubts"]
-    assert {doubt["id"] for doubt in doubts} == WRONG
-    assert all((doubt["probability"] < 0.5) == (doubt["verdict"] == "relevant") for doubt in doubts)
+    assert doubts
+    assert {doubt["id"] for doubt in doubts} <= WRONG
+    assert all(0 < doubt["probability"] < 1 for doubt in doubts)
 
 
 def test_planted_wrong_verdicts_are_listed_and_settled(tmp_path: Path) -> None:
     judged(tmp_path)
     ledger = Ledger(tmp_path / "floods" / "review.sqlite")
+    changed = list[str]()
     with client(tmp_path) as browser:
         page = browser.get(DOUBTS).text
-        found = {
-            i for i in (f"{kind}{n}" for kind in "fv" for n in range(30)) if f'name="id" value="{i}"' in page
-        }
-        assert found == WRONG  # three of 60, which is one in twenty
-        values = form(page, "/doubts")
-        page = browser.post(
-            DOUBTS, data=values | {"verdict": "relevant" if values["id"] == "f7" else "not"}
-        ).text
-        changed = values["id"]
-        values = form(page, "/doubts")
-        kept = next(j for j in ledger.judgements() if j.id == values["id"])
-        page = browser.post(DOUBTS, data=values | {"verdict": kept.verdict}).text
-        assert changed not in (values["id"], form(page, "/doubts")["id"])
-        assert page.count('action="/p/floods/doubts"') == 1  # neither reappears
+        while 'action="/p/floods/doubts"' in page:
+            values = form(page, "/doubts")
+            assert len(changed) < 3
+            changed.append(values["id"])
+            right = "relevant" if values["id"].startswith("f") else "not"
+            page = browser.post(DOUBTS, data=values | {"verdict": right}).text
+    assert set(changed) == WRONG  # a look that overturns a verdict makes the others more improbable
     after = {j.id: j for j in ledger.judgements()}
-    assert after[values["id"]].verdict == kept.verdict
-    assert after[values["id"]].note == "a note"
-    assert {i for i, j in after.items() if "second look" in j.tags} == {changed, values["id"]}
+    assert all((j.verdict == "relevant") == id_.startswith("f") for id_, j in after.items())
+    assert {i for i, j in after.items() if "second look, changed" in j.tags} == WRONG
+    assert all(after[id_].note == "a note" for id_ in WRONG)
+
+
+def test_a_verdict_that_is_kept_is_not_listed_again(tmp_path: Path) -> None:
+    judged(tmp_path)
+    with client(tmp_path) as browser:
+        values = form(browser.get(DOUBTS).text, "/doubts")
+        page = browser.post(DOUBTS, data=values | {"verdict": values["was"]}).text
+    assert f'value="{values["id"]}"' not in page
+    kept = next(j for j in Ledger(tmp_path / "floods" / "review.sqlite").judgements() if j.id == values["id"])
+    assert (kept.verdict, kept.tags) == (values["was"], ("second look",))
 
 
 def test_right_verdicts_are_left_alone(tmp_path: Path) -> None:

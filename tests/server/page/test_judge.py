@@ -204,8 +204,8 @@ def test_an_audit_comes_to_its_end(browser: TestClient) -> None:
     for told in (page, progress):
         assert complete in told
         assert left in told
-    assert "Certified: at most 20 relevant ones are left unread." in page
-    assert "at most 20 relevant ones are left unread</dd>" in progress
+    assert "Certified: at most 20 relevant ones are left unread, if all verdicts are right." in page
+    assert "at most 20 relevant ones are left unread, if all verdicts are right</dd>" in progress
     assert "only random reads certify" not in progress
     assert "under way" not in progress
     assert left in browser.get("/p/floods/export").text
@@ -226,7 +226,9 @@ def test_the_stop_screen_offers_three_ways_and_is_left_once(browser: TestClient)
     assert 'id="verdict"' not in page
     for way in ("/p/floods/export", "/progress/audit", "/stop/leave", "/undo"):
         assert way in page
-    assert "With 95% confidence, at most 5 relevant ones were missed." in page  # 10 of the 25 unread
+    assert (
+        "With 95% confidence, at most 5 relevant ones were missed, if all verdicts are right." in page
+    )  # 10 of the 25 unread
     assert 'id="verdict"' not in browser.get(JUDGE).text  # it stays until someone chooses
     page = browser.post("/p/floods/stop/leave", data=form(page, "/stop/leave")).text
     for _ in range(3):  # finds and others: it does not reappear

@@ -34,14 +34,16 @@ GERMAN_REASON = (
     "Geschätzt: Die angestrebte Trefferquote von 0,8 ist erreicht, denn andernfalls wären 140 Dokumente ohne Fund "
     "unwahrscheinlich (p < 0,05). Die Stichprobe ist vollständig: 0 relevant unter 300, die zufällig aus dem "
     "Ungelesenen gezogen wurden. Durch eine Zufallsstichprobe gesichert: Die Trefferquote ist mindestens "
-    "0,33. Mit einer statistischen Sicherheit von 95 % sind höchstens 121 relevante ungelesen geblieben, "
+    "0,33, wenn alle Urteile stimmen. Mit einer statistischen Sicherheit von 95 % sind höchstens 121 relevante "
+    "ungelesen geblieben, "
     "wenn alle Urteile stimmen."
 )
 GERMAN_NOTE = (
     "Von 11.665 Dokumenten (Quelle: Telegram) haben wir 500 gelesen, davon 300 zufällig aus den noch ungelesenen "
     "gezogen, und insgesamt 60 als relevant eingestuft. Nach einer Schätzung aus der Lesereihenfolge sind das "
     "mindestens 80 % aller relevanten Dokumente. Mit einer statistischen Sicherheit von 95 % beträgt der Anteil der "
-    "übersehenen relevanten Dokumente höchstens 67 %. Mit einer statistischen Sicherheit von 95 % sind höchstens 121 "
+    "übersehenen relevanten Dokumente höchstens 67 %, wenn alle Urteile stimmen. Mit einer "
+    "statistischen Sicherheit von 95 % sind höchstens 121 "
     "relevante ungelesen geblieben, wenn alle Urteile stimmen."
 )
 GERMAN_CAUTIONS = [
@@ -165,8 +167,11 @@ def test_a_whole_review_is_told_in_german() -> None:
 def test_small_numbers_and_other_texts_are_told_as_they_are() -> None:
     german = language("de")
     assert german.sentence("no sentence") == "no sentence"
-    sentence = say("Certified by random reads: recall is at least %(recall)s.", recall=Decimal("0.90"))
-    assert german.sentence(sentence).endswith("mindestens 0,90.")
+    sentence = say(
+        "Certified by random reads: recall is at least %(recall)s, if all verdicts are right.",
+        recall=Decimal("0.90"),
+    )
+    assert german.sentence(sentence).endswith("mindestens 0,90, wenn alle Urteile stimmen.")
     tail = say("%(p)s", p=Decimal("1.23e-9"))
     assert german.sentence(tail) == "1,23E-9"
 
