@@ -27,6 +27,7 @@ ORPHANS = (0.0, 0.5, 0.9)  # shares of queries without a match
 TOGETHER = 256  # queries per batch
 LINKS = 1000  # training links at most
 SURE = 0.9
+CHANCES = 200  # simulations of the calibration error by chance
 CERTAIN = 0.5  # the minimum P(link) for a watch to accept a link
 
 
@@ -80,7 +81,10 @@ def linked(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, fl
     order = random.permutation(len(right)).tolist()
     rows: dict[str, dict[str, dict[str, float]]] = {"links": {}, "nothing": {}}
     for share in ORPHANS:
-        directory, gone = work / f"{name}-{share:g}", {right[i] for i in order[: round(share * len(right))]}
+        directory, gone = (
+            work / f"{name}-{seed}-{share:g}",
+            {right[i] for i in order[: round(share * len(right))]},
+        )
         if not (directory / "manifest.json").exists():
             create(directory, positions=True)
             Engine(directory).add([d for d in rank_data.documents_for(name) if d.id not in gone])
@@ -93,6 +97,7 @@ def linked(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, fl
             row[f"{share:g}"] = {
                 "orphans": round(float(np.mean([{*test.qrels[id_]} <= gone for id_ in asked])), 4),
                 "error": round(calibration_error(said, good), 4),
+                "chance": round(by_chance(said, random), 4),
                 "sure": int(sure.sum()),
                 "precision": round(float(good[sure].mean()), 4) if sure.any() else 1.0,
             }
@@ -146,6 +151,11 @@ def _nonsense(judged: Judged, random: np.random.Generator) -> list[str]:
     words = [word for query in judged.queries for word in query.text.split()]
     chosen = random.choice(len(judged.queries), TOGETHER)
     return [" ".join(random.choice(words, max(3, len(judged.queries[i].text.split())))) for i in chosen]
+
+
+def by_chance(said: Float64Array, random: np.random.Generator) -> float:
+    """Return the mean calibration error if every P(link) [n] were right."""
+    return float(np.mean([calibration_error(said, random.random(len(said)) < said) for _ in range(CHANCES)]))
 
 
 def calibration_error(said: Float64Array, right: BoolArray) -> float:

@@ -128,7 +128,8 @@ def gather(
     from the index. `advance` is called with the number of newly done documents. Raises BackendUnavailableError if a
     retriever cannot answer.
     """
-    ranker, record = pooled.load(), collection.manifest.encoder
+    ranker = replace(pooled.load(), calibration=pooled.FOR_GROUPS)
+    record = collection.manifest.encoder
     vectors = collection.documents.vectors(record.dim) if record and collection.manifest.embeds else []
     here = rows[:0]
 
