@@ -130,6 +130,8 @@ def joint(results: Any) -> Iterator[str]:
 def orphans(results: Any) -> Iterator[str]:
     """P(link) if some texts have no document, by what is known: means over the seeds."""
     sets = {name: results[part] for name, part in ORPHANS.items() if part in results}
+    if not sets:
+        return
     yield (
         "| set (seeds) | known | texts without a document | error of P(link) | by chance alone | links with P ≥ .9 | "
         "of these right |"
