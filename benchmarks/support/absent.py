@@ -67,8 +67,8 @@ def figures(work: Path, name: str, seed: int) -> dict[str, float]:
     return {key: round(value, 4) for key, value in row.items()}
 
 
-def linked(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the figures of `link` on test, with LINKS training links and with none, by the share of orphans."""
+def linked(work: Path, name: str, seed: int, taught: bool) -> dict[str, dict[str, float]]:
+    """Return the figures of `link` on test by the share of orphans; `taught`: with LINKS training links, or none."""
     links, random = rank_data.links(name), np.random.default_rng(seed)
     train, test = links["train"], links["test"]
     some = [train.queries[i] for i in random.permutation(len(train.queries))[:LINKS]]
@@ -79,7 +79,8 @@ def linked(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, fl
     made = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
     right = sorted({document for id_ in asked for document in test.qrels[id_]})
     order = random.permutation(len(right)).tolist()
-    rows: dict[str, dict[str, dict[str, float]]] = {"links": {}, "nothing": {}}
+    files, others = ([known], {q.id: q.text for q in some}) if taught else ([], {})
+    row: dict[str, dict[str, float]] = {}
     for share in ORPHANS:
         directory, gone = (
             work / f"{name}-{seed}-{share:g}",
@@ -88,23 +89,21 @@ def linked(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, fl
         if not (directory / "manifest.json").exists():
             create(directory, positions=True)
             Engine(directory).add([d for d in rank_data.documents_for(name) if d.id not in gone])
-        for how, row in rows.items():
-            files, others = ([known], {q.id: q.text for q in some}) if how == "links" else ([], {})
-            found = _firsts(work, directory, others | asked, files)
-            said = np.array([found.get(id_, ("", 0.0))[1] for id_ in asked])
-            good = np.array([found.get(id_, ("", 0.0))[0] in {*test.qrels[id_]} - gone for id_ in asked])
-            sure = said >= SURE
-            row[f"{share:g}"] = {
-                "orphans": round(float(np.mean([{*test.qrels[id_]} <= gone for id_ in asked])), 4),
-                "error": round(calibration_error(said, good), 4),
-                "chance": round(by_chance(said, random), 4),
-                "sure": int(sure.sum()),
-                "precision": round(float(good[sure].mean()), 4) if sure.any() else 1.0,
-            }
-            if not share:
-                nothing = _firsts(work, directory, others | made, files)
-                row["nonsense"] = {"median": round(float(np.median([nothing[i][1] for i in made])), 4)}
-    return rows
+        found = _firsts(work, directory, others | asked, files)
+        said = np.array([found.get(id_, ("", 0.0))[1] for id_ in asked])
+        good = np.array([found.get(id_, ("", 0.0))[0] in {*test.qrels[id_]} - gone for id_ in asked])
+        sure = said >= SURE
+        row[f"{share:g}"] = {
+            "orphans": round(float(np.mean([{*test.qrels[id_]} <= gone for id_ in asked])), 4),
+            "error": round(calibration_error(said, good), 4),
+            "chance": round(by_chance(said, random), 4),
+            "sure": int(sure.sum()),
+            "precision": round(float(good[sure].mean()), 4) if sure.any() else 1.0,
+        }
+        if not share:
+            nothing = _firsts(work, directory, others | made, files)
+            row["nonsense"] = {"median": round(float(np.median([nothing[i][1] for i in made])), 4)}
+    return row
 
 
 def _firsts(
