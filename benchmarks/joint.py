@@ -176,8 +176,18 @@ def descriptions(work: Path) -> dict[str, Any]:
 
 
 def orphans(work: Path) -> dict[str, Any]:
-    """P(link) if 0, 50 and 90 % of the documents of test are absent, with 1,000 links known and with none."""
-    return {name: absent.linked(work, name, SEEDS[0]) for name in (TWEETS, STATEMENTS)}
+    """P(link) if 0, 50 and 90 % of the claims of test are absent, with nothing known, by seed."""
+    return {str(seed): absent.linked(work, TWEETS, seed, taught=False) for seed in SEEDS}
+
+
+def orphans_taught(work: Path) -> dict[str, Any]:
+    """The same with 999 links known: each seed trains four rankers."""
+    return {str(seed): absent.linked(work, TWEETS, seed, taught=True) for seed in SEEDS}
+
+
+def orphan_statements(work: Path) -> dict[str, Any]:
+    """The same for the statements of test with nothing known."""
+    return {str(seed): absent.linked(work, STATEMENTS, seed, taught=False) for seed in SEEDS}
 
 
 def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict[str, Any]:
@@ -271,5 +281,5 @@ def _row(found: Float64Array, before: Float64Array | None = None) -> dict[str, A
 
 
 if __name__ == "__main__":
-    parts = (tweets, headlines, descriptions, orphans, statements, known)
+    parts = (tweets, headlines, descriptions, orphans, orphans_taught, orphan_statements, statements, known)
     run_parts({part.__name__: part for part in parts}, seed=SEEDS[0])

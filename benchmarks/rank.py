@@ -29,7 +29,7 @@ from linker.encoders.configs import PRESETS
 from linker.engine.engine import Engine
 from linker.evaluation.first_ranks import mrr
 from linker.evaluation.significance import bootstrap
-from linker.scoring.ranking import pooled
+from linker.scoring.ranking import folder, pooled
 from linker.scoring.ranking.candidates import PoolSettings
 from linker.scoring.ranking.folder import save
 from linker.scoring.ranking.forest import Forest, compact
@@ -116,13 +116,18 @@ def absence(work: Path) -> dict[str, Any]:
     return rows
 
 
-def ship(work: Path) -> dict[str, Any]:
+def ship(work: Path, text: str | None = None) -> dict[str, Any]:
     """Train the ranker that ships with linker on all four sets, and write it into the package."""
     parts = [_by_words(work, name)[0] for name in SETS]
     about = {"sets": list(SETS), "queries": sum(len(part.relevant) for part in parts), "language": "english"}
-    ranker, text = pooled.learn([(part.pool, part.relevant) for part in parts], about=about)
+    ranker, text = pooled.learn([(part.pool, part.relevant) for part in parts], about=about, text=text)
     saved = save(ranker, text, pooled.FOLDER)
     return {"ranker": saved.fingerprint, **about, "kib": round(len(text) / 1024)}
+
+
+def calibrate(work: Path) -> None:
+    """Fit only the probabilities of the ranker that ships with linker again; its trees stay as they are."""
+    ship(work, (pooled.FOLDER / folder.TREES).read_text())
 
 
 def _by_words(work: Path, name: str, most: int = 500) -> tuple[Gathered, Gathered]:
@@ -251,6 +256,10 @@ def _train_bag(model: Path, work: Path) -> None:
 
 if __name__ == "__main__":
     run_parts(
-        {part.__name__: part for part in (tweets, statements, star, transfer, absence, cost, ship)},
+        {
+            part.__name__: part
+            for part in (tweets, statements, star, transfer, absence, cost, ship, calibrate)
+        },
+        "calibrate",
         seed=SEEDS[0],
     )

@@ -142,11 +142,28 @@ def test_the_fewer_texts_are_expected_to_have_a_document_the_less_probable_is_ea
     assert ("linked_share" in few.metadata) == (len(train) == 2)
 
 
+def test_few_texts_of_which_nothing_is_known_may_have_no_document(folder: Path, tmp_path: Path) -> None:
+    """Half of them have one, so far as is known; of many, the share is estimated."""
+    posts = [json.loads(line) for line in (folder / "posts.jsonl").read_text().splitlines()]
+    write(tmp_path / "few.jsonl", posts[:5])
+    alone = package.link(tmp_path / "few.jsonl", folder / "news.index")
+    half = package.link(tmp_path / "few.jsonl", folder / "news.index", expected_linked=0.5)
+    assert alone.none == pytest.approx(half.none) and alone.run.keys() == half.run.keys()
+    every = package.link(folder / "posts.jsonl", folder / "news.index")
+    assert {id_: [*of] for id_, of in alone.run.items()} == {id_: [*every.run[id_]] for id_ in alone.run}
+    assert all(every.none[id_] != pytest.approx(alone.none[id_]) for id_ in alone.none)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_a_table_holds_both_texts_ranks_and_copies(folder: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"pairs{suffix}"
     said = linker("link", folder / "posts.jsonl", folder / "news.index", "--out", out, "-k", "2").stderr
-    assert f"{POSTS} of {POSTS} texts linked" in said and "language und" not in said
+    links = package.link(folder / "posts.jsonl", folder / "news.index", k=2)
+    probable = sum(next(iter(of.values())) >= 0.5 for of in links.run.values())
+    assert (
+        f"{probable} of {POSTS} texts linked with P(link) ≥ 0.5, {POSTS} with any, each to at most 2" in said
+    )
+    assert probable < POSTS and "language und" not in said
     if suffix == ".csv":
         with out.open(newline="", encoding="utf-8-sig") as file:
             rows = [dict(row) for row in csv.DictReader(file)]
@@ -239,6 +256,16 @@ def test_languages_are_told_by_codes_scripts_or_function_words() -> None:
     assert analysis_of(side("猫がマットの上に座った"), side("犬は家にいる")) == "japanese"
     assert analysis_of(side("qwx zzk"), side("qwx zzk")) == "none"
     assert not same_language(side("привет"), side("hello"))  # a few words only reveal their script
+
+
+def test_words_of_code_do_not_make_two_languages_of_one_script(caplog: pytest.LogCaptureFixture) -> None:
+    one = side(
+        "用法: ls [选项] 列出目录内容, 默认为当前目录 in is the for", "复制文件到目录 of the in is that"
+    )
+    other = side(
+        "用法: rm [选项] 删除目录内容, 默认为当前文件 de la le les", "移动文件到目录 et est dans la une"
+    )
+    assert same_language(one, other) and not caplog.records
 
 
 SAMPLES = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from benchmarks.report.cells import bracketed, renders
 
 CASES = {"statements": "statements → articles", "star": "statements → articles", "tweets": "tweets → claims"}
@@ -122,22 +124,30 @@ def joint(results: Any) -> Iterator[str]:
     for name in dict.fromkeys(name for row in columns.values() for name in row if not name.isdigit()):
         cells = [_both(row[name]) if name in row else "–" for row in columns.values()]
         yield f"| {LINKER.get(name, name)} | {' | '.join(cells)} |"
-    yield from _orphans(results.get("orphans", {}))
 
 
-def _orphans(sets: Any) -> Iterator[str]:
-    """P(link) if some texts have no document, by what is known."""
-    if not sets:
+@renders("joint.orphans")
+def orphans(results: Any) -> Iterator[str]:
+    """P(link) if some texts have no document, by what is known: means over the seeds."""
+    if not (sets := {name: results[part] for part, name in ORPHANS.items() if part in results}):
         return
-    yield ""
-    yield "| set | known | texts without a document | error of P(link) | links with P ≥ .9 | of these right |"
-    for name, known in sets.items():
-        for how, rows in known.items():
-            title = f"| {name} | {'1,000 links at most' if how == 'links' else how}"
-            for row in (row for row in rows.values() if "orphans" in row):
-                right = f"{row['precision']:.3f}" if row["sure"] else ""
-                yield f"{title} | {row['orphans']:.0%} | {row['error']:.3f} | {row['sure']:,} | {right} |"
-            yield f"{title} | random words: median P(link) | {rows['nonsense']['median']:.3f} | | |"
+    yield "| set, known links | no document | error of P(link) | by chance | links with P ≥ .9 | of these right |"
+    for name, seeds in sets.items():
+        for share in (key for key in seeds["0"] if key != "nonsense"):
+            yield f"| {name} | {_orphans([of[share] for of in seeds.values()])}"
+        medians = [of["nonsense"]["median"] for of in seeds.values()]
+        yield f"| {name} | random words: median P(link) | {np.mean(medians):.3f} | | | |"
+
+
+def _orphans(rows: list[Any]) -> str:
+    """Return the cells of a share of orphans from the rows of all seeds."""
+    error, chance, share = ([row[key] for row in rows] for key in ("error", "chance", "orphans"))
+    sure = sum(row["sure"] for row in rows)
+    right = f"{sum(row['precision'] * row['sure'] for row in rows) / sure:.3f}" if sure else ""
+    spread = f" [{min(error):.3f}, {max(error):.3f}]" if len(rows) > 1 else ""
+    return (
+        f"{np.mean(share):.0%} | {np.mean(error):.3f}{spread} | {np.mean(chance):.3f} | {sure:,} | {right} |"
+    )
 
 
 def _joint_row(title: str, known: str, how: str, alone: Any, together: Any) -> str:
@@ -148,6 +158,11 @@ def _both(row: Any) -> str:
     return f"{row['mrr']:.3f} / {row['s1']:.3f}"
 
 
+ORPHANS = {
+    "orphans_taught": "tweets → claims, 999 links",
+    "orphans": "tweets → claims, none",
+    "orphan_statements": "statements → articles, none",
+}
 EQUAL = {"headlines": "headlines → articles, 800", "descriptions": "descriptions → pages, 800"}
 LINKER = {
     "alone": "linker, each text alone",

@@ -27,6 +27,7 @@ ORPHANS = (0.0, 0.5, 0.9)  # shares of queries without a match
 TOGETHER = 256  # queries per batch
 LINKS = 1000  # training links at most
 SURE = 0.9
+CHANCES = 200  # simulations of the calibration error by chance
 CERTAIN = 0.5  # the minimum P(link) for a watch to accept a link
 
 
@@ -66,8 +67,8 @@ def figures(work: Path, name: str, seed: int) -> dict[str, float]:
     return {key: round(value, 4) for key, value in row.items()}
 
 
-def linked(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the figures of `link` on test, with LINKS training links and with none, by the share of orphans."""
+def linked(work: Path, name: str, seed: int, taught: bool) -> dict[str, dict[str, float]]:
+    """Return the figures of `link` on test by the share of orphans; `taught`: with LINKS training links, or none."""
     links, random = rank_data.links(name), np.random.default_rng(seed)
     train, test = links["train"], links["test"]
     some = [train.queries[i] for i in random.permutation(len(train.queries))[:LINKS]]
@@ -78,28 +79,31 @@ def linked(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, fl
     made = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
     right = sorted({document for id_ in asked for document in test.qrels[id_]})
     order = random.permutation(len(right)).tolist()
-    rows: dict[str, dict[str, dict[str, float]]] = {"links": {}, "nothing": {}}
+    files, others = ([known], {q.id: q.text for q in some}) if taught else ([], {})
+    row: dict[str, dict[str, float]] = {}
     for share in ORPHANS:
-        directory, gone = work / f"{name}-{share:g}", {right[i] for i in order[: round(share * len(right))]}
+        directory, gone = (
+            work / f"{name}-{seed}-{share:g}",
+            {right[i] for i in order[: round(share * len(right))]},
+        )
         if not (directory / "manifest.json").exists():
             create(directory, positions=True)
             Engine(directory).add([d for d in rank_data.documents_for(name) if d.id not in gone])
-        for how, row in rows.items():
-            files, others = ([known], {q.id: q.text for q in some}) if how == "links" else ([], {})
-            found = _firsts(work, directory, others | asked, files)
-            said = np.array([found.get(id_, ("", 0.0))[1] for id_ in asked])
-            good = np.array([found.get(id_, ("", 0.0))[0] in {*test.qrels[id_]} - gone for id_ in asked])
-            sure = said >= SURE
-            row[f"{share:g}"] = {
-                "orphans": round(float(np.mean([{*test.qrels[id_]} <= gone for id_ in asked])), 4),
-                "error": round(calibration_error(said, good), 4),
-                "sure": int(sure.sum()),
-                "precision": round(float(good[sure].mean()), 4) if sure.any() else 1.0,
-            }
-            if not share:
-                nothing = _firsts(work, directory, others | made, files)
-                row["nonsense"] = {"median": round(float(np.median([nothing[i][1] for i in made])), 4)}
-    return rows
+        found = _firsts(work, directory, others | asked, files)
+        said = np.array([found.get(id_, ("", 0.0))[1] for id_ in asked])
+        good = np.array([found.get(id_, ("", 0.0))[0] in {*test.qrels[id_]} - gone for id_ in asked])
+        sure = said >= SURE
+        row[f"{share:g}"] = {
+            "orphans": round(float(np.mean([{*test.qrels[id_]} <= gone for id_ in asked])), 4),
+            "error": round(calibration_error(said, good), 4),
+            "chance": round(by_chance(said, random), 4),
+            "sure": int(sure.sum()),
+            "precision": round(float(good[sure].mean()), 4) if sure.any() else 1.0,
+        }
+        if not share:
+            nothing = _firsts(work, directory, others | made, files)
+            row["nonsense"] = {"median": round(float(np.median([nothing[i][1] for i in made])), 4)}
+    return row
 
 
 def _firsts(
@@ -146,6 +150,11 @@ def _nonsense(judged: Judged, random: np.random.Generator) -> list[str]:
     words = [word for query in judged.queries for word in query.text.split()]
     chosen = random.choice(len(judged.queries), TOGETHER)
     return [" ".join(random.choice(words, max(3, len(judged.queries[i].text.split())))) for i in chosen]
+
+
+def by_chance(said: Float64Array, random: np.random.Generator) -> float:
+    """Return the mean calibration error if every P(link) [n] were right."""
+    return float(np.mean([calibration_error(said, random.random(len(said)) < said) for _ in range(CHANCES)]))
 
 
 def calibration_error(said: Float64Array, right: BoolArray) -> float:

@@ -33,6 +33,6 @@ def link(options: LinkOptions, tables: Tables, as_json: AsJson = False) -> None:
         }
         print_json({"run": path_text(Path(options.out or "")), **counts})
     note(
-        f"{options.out}: {len(links):,} of {links.texts:,} texts linked, each to at most {options.k} of "
-        f"{links.targets:,}, method {options.method}"
+        f"{options.out}: {links.summary}, each to at most {options.k} of {links.targets:,}, "
+        f"method {options.method}"
     )

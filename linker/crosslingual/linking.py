@@ -29,6 +29,7 @@ from linker.engine.evidence import Span
 from linker.evaluation.reading.trec import write_run
 
 Pairs = Sequence[tuple[str, str]]
+PROBABLE = 0.5  # P(link) from which a link is more probable than not
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,23 @@ class Links:
     def __len__(self) -> int:
         return len(self.run)
 
+    @property
+    def summary(self) -> str:
+        """How many texts are linked; if the scores are probabilities, how many more probably than not."""
+        if not self.none:
+            return f"{len(self):,} of {self.texts:,} texts linked"
+        probable = sum(next(iter(of.values())) >= PROBABLE for of in self.run.values())
+        return (
+            f"{probable:,} of {self.texts:,} texts linked with P(link) ≥ {PROBABLE:g}, {len(self):,} with any"
+        )
+
     def __repr__(self) -> str:
         first = brief([f"{page} → {next(iter(best))}" for page, best in self.run.items()], 3)
         return f"<Links by {self.method}: {len(self)} of {self.texts} texts{': ' if first else ''}{first}>"
 
     def _repr_html_(self) -> str:
         rows = [(page, *next(iter(best.items()))) for page, best in list(self.run.items())[:SHOWN]]
-        caption = f"{len(self):,} of {self.texts:,} texts linked, method {self.method}"
+        caption = f"{self.summary}, method {self.method}"
         return shown_table(rows, ("text", "counterpart", "score"), caption)
 
 

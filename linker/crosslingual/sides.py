@@ -83,9 +83,11 @@ def same_language(source: Side, target: Side) -> bool:
     if UNKNOWN not in (source.code, target.code):
         return source.code == target.code
     one, other = (_frequencies(side.documents.values()) for side in (source, target))
-    if len({script_language("".join(side.elements())) for side in (one, other)}) > 1:
+    scripts = {script_language("".join(side.elements())) for side in (one, other)}
+    if len(scripts) > 1:
         return False
-    if (decided := _by_function_words(one, other)) is not None:
+    # In another script than Latin, words like "in" or "de" are code.
+    if "" in scripts and (decided := _by_function_words(one, other)) is not None:
         return decided
     if min(_shared(one, other), _shared(other, one)) >= SHARED:
         return True

@@ -147,7 +147,7 @@ def candidate_lists(
         "candidates": int(pool.rows.shape[1]),
     }
     lists = _scored(ranker, pool.part(slice(split, None)))
-    if split < FEWEST_HELD and expected is not None:  # a ranker of other collections cannot estimate it here
+    if split < FEWEST_HELD:
         lists = replace(lists, none=ranker.calibration.together(lists.none, expected))
     if not split:
         return lists, None, about

@@ -7,6 +7,7 @@ to belong to, because the new one probably is among their candidates, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import xxhash
@@ -96,7 +97,7 @@ class _Finder:
             return np.asarray(vectors[0][self._asked])
 
         self._gatherer = Gatherer(collection, SETTINGS, embed if vectors else None, collection.hybrid)
-        self._ranker = pooled.load()
+        self._ranker = replace(pooled.load(), calibration=pooled.FOR_GROUPS)
         self._place = np.full(int(rows.max(initial=-1)) + 1, -1)
         self._place[rows] = np.arange(len(rows))
 

@@ -103,7 +103,7 @@ def decide(
         return Decision(*_together(lists, choice, taken), choice)
     kinds: tuple[Kind, ...] = (kind,) if kind else ("none", "soft", "one-to-one")
     out = {one: held_out(known, lists, one, seed) for one in kinds}
-    learned = None if kind else related(known.lists, known.relevant, lists, seed)
+    learned = None if kind else related(known.lists, known.absent, known.relevant, lists, seed)
     if learned:
         out["relations"] = _together(learned[0], Choice("relations", ANY), None)
     choice = choose(
@@ -112,9 +112,8 @@ def decide(
         kind,
     )
     if learned and choice.kind == "relations":
-        lists = learned[1]
-        others = replace(known.absent, scores=np.where(known.relevant, -np.inf, learned[0].scores))
-        absent = _together(others, choice, None)
+        lists = learned[2]
+        absent = _together(learned[1], choice, None)
     else:
         absent = held_out(replace(known, lists=known.absent), lists, choice.kind, seed)
     won = _together(lists, choice, known.links[:, 1])

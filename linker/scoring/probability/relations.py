@@ -79,11 +79,15 @@ def _others(
     return out[0], out[1], out[2], out[3]
 
 
-def related(first: Lists, relevant: BoolArray, lists: Lists, seed: int = 0) -> tuple[Lists, Lists] | None:
-    """Return the lists of known texts and of texts to link, with scores that account for all other texts' demand.
+def related(
+    first: Lists, absent: Lists, relevant: BoolArray, lists: Lists, seed: int = 0
+) -> tuple[Lists, Lists, Lists] | None:
+    """Return the lists of known texts, with and without their documents, and of texts to link, with scores that
+    account for all other texts' demand.
 
-    `relevant` (bool [n, c]) marks the links among the candidates of the known texts, `first`; their scores come from
-    trees that did not see the text's links. None with fewer than FEWEST linked texts, or without the extra `rank`.
+    `relevant` (bool [n, c]) marks the links among the candidates of the known texts, `first`; `absent` are the same
+    lists without them. Their scores come from trees that did not see the text's links; each fold lacks its documents
+    while the other texts keep theirs. None with fewer than FEWEST linked texts, or without the extra `rank`.
     """
     if int(relevant.any(axis=1).sum()) < FEWEST:
         return None
@@ -92,18 +96,29 @@ def related(first: Lists, relevant: BoolArray, lists: Lists, seed: int = 0) -> t
     relevant = np.pad(relevant, [(0, 0), (0, valid.shape[1] - relevant.shape[1])])
     sizes = valid[:count].sum(axis=1)
     taught = TreeLists(x[:count][valid[:count]], sizes, relevant[valid[:count]])
-    fold = fold_numbers(count, FOLDS, seed)
     # The texts to link are scored by trees that saw all known links.
-    folds = np.append(fold, np.full(len(lists), FOLDS))
+    fold = np.append(fold_numbers(count, FOLDS, seed), np.full(len(lists), FOLDS))
     scores = np.full(valid.shape, -np.inf)
+    without = np.full((count, valid.shape[1]), -np.inf)
     try:
         for number in range(FOLDS + 1):
-            forest = Forest.read(compact(grow(taught.part(fold != number), NAMES, TREES, seed)))
-            here = valid & (folds == number)[:, None]
-            scores[here] = forest.scores(x[here]) + OWN * x[here][:, NAMES.index("link")]
+            here = fold == number
+            forest = Forest.read(compact(grow(taught.part(~here[:count]), NAMES, TREES, seed)))
+            scores[here] = _scores(forest, x[here], valid[here])
+            if number < FOLDS:
+                alone = joined(absent.at(here[:count]), both.at(~here))
+                some = slice(int(here.sum()))
+                without[here[:count]] = _scores(forest, relations(alone)[some], alone.documents[some] >= 0)
     except MissingExtraError:
         return None
-    scores *= slope_of(scores[:count], relevant)
-    parts = (first, scores[:count]), (lists, scores[count:])
-    known, rest = (replace(part, scores=of[:, : part.documents.shape[1]]) for part, of in parts)
-    return known, rest
+    slope = slope_of(scores[:count], relevant)
+    parts = (first, scores[:count]), (absent, without), (lists, scores[count:])
+    known, hidden, rest = (replace(p, scores=slope * of[:, : p.documents.shape[1]]) for p, of in parts)
+    return known, hidden, rest
+
+
+def _scores(forest: Forest, x: Float32Array, valid: BoolArray) -> Float64Array:
+    """Return the scores [n, c] of candidates with features `x` [n, c, names], −inf where there is none."""
+    scores = np.full(valid.shape, -np.inf)
+    scores[valid] = forest.scores(x[valid]) + OWN * x[valid][:, NAMES.index("link")]
+    return scores

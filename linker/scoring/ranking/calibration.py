@@ -19,13 +19,15 @@ from linker.scoring.probability import logistic
 from linker.scoring.probability.shares import adapted
 
 # Features of the best candidate that indicate whether it is relevant at all, if the ranker has them.
+# The share of the query in the candidate alone depends on their lengths, and so does its share in the query.
 SEEN = (
     "coverage",
+    "mass_share",
     "sentence",
+    "beginning",
     "likelihood",
     "missing_idf",
     "run_weight",
-    "query_idf",
     "cosine",
     "days_wrong",
 )
@@ -104,10 +106,12 @@ def fit(
     relevant: BoolArray,
     features: Float32Array,
     names: Sequence[str],
+    share: float | None = None,
 ) -> ListCalibration:
     """Fit both parts on out-of-fold `scores` [n, c] and which candidates are `relevant` (bool [n, c]).
 
-    `hidden` [n, c] are the scores of the other candidates if the relevant ones are not candidates.
+    `hidden` [n, c] are the scores of the other candidates if the relevant ones are not candidates; `share`, that of
+    queries with a match which P(none) assumes, by default that of these queries.
     """
     from scipy.special import logit
 
@@ -119,7 +123,8 @@ def fit(
     centre, scale = x.mean(axis=0), x.std(axis=0) + 1e-6
     match = np.append(has, np.zeros(len(x) - len(has), dtype=bool))
     weights = logistic.fit((x - centre) / scale, ~match)
-    linked, fitted = ((has.sum() + 1) / (len(each) + 2) for each in (has, match))
+    own, fitted = ((has.sum() + 1) / (len(each) + 2) for each in (has, match))
+    linked = own if share is None else share
     weights[-1] += logit(fitted) - logit(linked)
     slope = slope_of(np.where(valid, scores, -np.inf), relevant)
     a, b, c = (tuple(map(float, part)) for part in (weights, centre, scale))

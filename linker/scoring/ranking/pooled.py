@@ -27,6 +27,45 @@ NAME = "pooled"  # its name for `--rerank`
 FOLDER = Path(__file__).with_name("pooled")
 TREES = 100  # more trees fit their training collections better, and others worse
 BLEND = 1.0
+SHARE = 0.5  # of queries with a match, in a collection of which nothing is known
+
+# P(none) as it was when P(same story) of `scoring.groups` was learned, whose evidence needs it.
+FOR_GROUPS = calibration.ListCalibration(
+    ("best", "lead", "coverage", "sentence", "likelihood", "missing_idf", "run_weight", "query_idf"),
+    0.7894111644099112,
+    (
+        -1.1845214215695812,
+        0.41284514913217435,
+        -1.2886408923967634,
+        -0.5342855159028649,
+        -0.2071094043256343,
+        -0.9491542398944177,
+        0.1859907749919689,
+        -0.49830190891260295,
+        -2.5108809344460217,
+    ),
+    (
+        5.600338842629213,
+        2.6308320270272634,
+        0.6523482722047084,
+        0.488184552795346,
+        2.2014892568176716,
+        4.360006889319661,
+        0.3347055264765548,
+        52.18958908767977,
+    ),
+    (
+        1.576578219781729,
+        2.2925809985878693,
+        0.32149981030922553,
+        0.2753589219556755,
+        1.349950937884694,
+        3.9420673088847,
+        0.22286966294078855,
+        62.95683165575019,
+    ),
+    0.9265734265734266,
+)
 
 
 def load() -> Ranker:
@@ -46,9 +85,12 @@ def measured(pool: Pool, relevant: BoolArray, found: int) -> Training:
 
 
 def learn(
-    parts: Sequence[tuple[Pool, BoolArray]], seed: int = 0, about: Mapping[str, object] | None = None
+    parts: Sequence[tuple[Pool, BoolArray]],
+    seed: int = 0,
+    about: Mapping[str, object] | None = None,
+    text: str | None = None,
 ) -> tuple[Ranker, str]:
-    """Return a ranker learned from several collections, and its trees' text.
+    """Return a ranker learned from several collections, and its trees' text, or with the trees of `text`.
 
     Each part holds a collection's pool and which of its candidates are relevant (bool [n, c]). The probabilities are
     fitted on each collection's scores from trees of the others, so they hold for unseen collections.
@@ -59,7 +101,7 @@ def learn(
         raise InputError("a pooled ranker learns from two collections or more")
     names = parts[0][0].names
     lists = [lists_of(pool, relevant) for pool, relevant in parts]
-    text = compact(grow(_joined(lists), names_of(names), TREES, seed))
+    text = text or compact(grow(_joined(lists), names_of(names), TREES, seed))
     columns = []
     for number, (pool, relevant) in enumerate(parts):
         others = _joined([part for place, part in enumerate(lists) if place != number])
@@ -69,7 +111,7 @@ def learn(
         hidden = _blended(forest, others_only, lists_of(others_only, relevant))
         columns.append((scores, hidden, pool.valid, relevant, pool.features))
     scores, hidden, valid, relevant, features = (_stacked(column) for column in zip(*columns, strict=True))
-    fitted = calibration.fit(scores, hidden, valid, relevant, features, names)
+    fitted = calibration.fit(scores, hidden, valid, relevant, features, names, SHARE)
     ranker = Ranker(PoolSettings(), names, Forest.read(text), fitted, blend=BLEND, about=dict(about or {}))
     return ranker, text
 

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexes.dtypes import Float64Array, Int64Array
+from indexes.dtypes import BoolArray, Float64Array, Int64Array
+from linker.evaluation.significance import fold_numbers
 from linker.scoring.probability.competition import Lists, softmax
-from linker.scoring.probability.relations import LEAST, NAMES, related, relations
+from linker.scoring.probability.relations import FOLDS, LEAST, NAMES, OWN, related, relations
+from linker.scoring.ranking.forest import Forest
 from linker.scoring.ranking.training import TrainingLists, grow
 
 
@@ -75,6 +77,12 @@ def shared(texts: int, seed: int = 0) -> tuple[Lists, Int64Array]:
     return Lists(documents, scores, np.full(texts, 0.1)), own
 
 
+def without(lists: Lists, relevant: BoolArray) -> Lists:
+    """Return the lists without the relevant candidates, each probably without a document."""
+    documents = np.where(relevant, -1, lists.documents)
+    return Lists(documents, np.where(relevant, -np.inf, lists.scores), np.full(len(lists), 0.8))
+
+
 def test_a_known_text_is_scored_by_trees_that_did_not_see_its_links(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random links cannot be predicted unless the trees saw them."""
     lists, own = shared(300)
@@ -86,15 +94,17 @@ def test_a_known_text_is_scored_by_trees_that_did_not_see_its_links(monkeypatch:
         return grow(taught, *how)
 
     monkeypatch.setattr("linker.scoring.probability.relations.grow", spy)
-    known, rest = (
-        related(lists.at(np.arange(200)), relevant[:200], lists.at(np.arange(200, 300))) or pytest.fail()
+    first = lists.at(np.arange(200))
+    known, _, rest = (
+        related(first, without(first, relevant[:200]), relevant[:200], lists.at(np.arange(200, 300)))
+        or pytest.fail()
     )
     assert sum(200 - count for count in seen[:-1]) == 200 and seen[-1] == 200
     assert (known.scores[:, 0] > known.scores[:, 1]).mean() > 0.95
     assert (rest.scores[:, 0] > rest.scores[:, 1]).mean() > 0.95
     noise = np.random.default_rng(1).random(200) < 0.5
     wrong = np.where(noise[:, None], relevant[:200], ~relevant[:200])
-    learned, _ = related(lists.at(np.arange(200)), wrong, lists.at(np.arange(0))) or pytest.fail()
+    learned, *_ = related(first, without(first, wrong), wrong, lists.at(np.arange(0))) or pytest.fail()
     fitted = ((learned.scores[:, 0] > learned.scores[:, 1]) == wrong[:, 0]).mean()
     assert fitted < 0.65
 
@@ -103,14 +113,45 @@ def test_lists_keep_their_width_and_few_links_teach_nothing() -> None:
     lists, own = shared(200)
     relevant = lists.documents == own[:, None]
     short = Lists(np.array([[3]]), np.array([[0.0]]), np.array([0.5]))
-    known, rest = related(lists, relevant, short) or pytest.fail()
+    known, _, rest = related(lists, without(lists, relevant), relevant, short) or pytest.fail()
     assert known.scores.shape == (200, 2) and rest.scores.shape == (1, 1)
     assert rest.documents is short.documents and np.isfinite(rest.scores).all()
     few = np.arange(99)
-    assert related(lists.at(few), relevant[few], short) is None
+    assert related(lists.at(few), lists.at(few), relevant[few], short) is None
+
+
+def test_texts_without_their_document_are_scored_while_the_others_keep_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The oracle hides the documents of one fold at a time, in a whole copy of the collection."""
+    lists, own = shared(200)
+    relevant = lists.documents == own[:, None]
+    absent, forests = without(lists, relevant), list[Forest]()
+
+    def spy(text: str) -> Forest:
+        forests.append(read(text))
+        return forests[-1]
+
+    read = Forest.read
+    monkeypatch.setattr("linker.scoring.probability.relations.Forest.read", spy)
+    _, hidden, _ = related(lists, absent, relevant, lists.at(np.arange(0))) or pytest.fail()
+    fold, expected = fold_numbers(200, FOLDS, 0), np.full((200, 2), -np.inf)
+    for number, forest in enumerate(forests[:FOLDS]):
+        here = (fold == number)[:, None]
+        documents, scores = (
+            np.where(here, a, b)
+            for a, b in ((absent.documents, lists.documents), (absent.scores, lists.scores))
+        )
+        x = relations(Lists(documents, scores, np.where(here[:, 0], absent.none, lists.none)))
+        kept = here & (documents >= 0)
+        expected[kept] = forest.scores(x[kept]) + OWN * x[kept][:, 0]
+    assert (np.isfinite(hidden.scores) == np.isfinite(expected)).all()
+    finite = np.isfinite(expected)
+    slopes = hidden.scores[finite] / expected[finite]
+    np.testing.assert_allclose(slopes, slopes[0], rtol=1e-6)
 
 
 def test_without_lightgbm_nothing_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     lists, own = shared(200)
-    assert related(lists, lists.documents == own[:, None], lists) is None
+    assert related(lists, lists, lists.documents == own[:, None], lists) is None

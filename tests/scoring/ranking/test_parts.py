@@ -167,6 +167,17 @@ def test_absence_is_learned_where_no_judged_query_lacked_its_document(linked: fl
     assert linked == 1 or calibration_error(said, right) > 0.1
 
 
+def test_another_share_changes_the_odds_of_a_match_by_its_own() -> None:
+    scores, relevant = world(0.7, seed=0, queries=500)
+    valid, features = np.ones(scores.shape, dtype=bool), np.zeros((*scores.shape, 1), dtype=np.float32)
+    own, half = (
+        calibration.fit(scores, scores, valid, relevant, features, ("other",), share) for share in (None, 0.5)
+    )
+    (_, before), (_, after) = asked(own, scores), asked(half, scores)
+    assert own.linked is not None and half.linked == 0.5
+    np.testing.assert_allclose((1 / before - 1) / (1 / after - 1), own.linked / (1 - own.linked))
+
+
 @given(st.lists(st.floats(0, 1), max_size=99).map(np.array), st.sampled_from([None, 0.01, 0.5, 0.99]))
 def test_queries_asked_together_keep_their_order(none: Float64Array, linked: float | None) -> None:
     fitted = calibration.ListCalibration(("best",), 1.0, (0.0, 0.0), (0.0,), (1.0,), linked)

@@ -79,6 +79,19 @@ def test_a_ranker_replaces_another_and_leaves_the_users_files(tmp_path: Path) ->
     assert (tmp_path / "model" / "mine.txt").read_text() == "mine"
 
 
+def test_its_probabilities_are_fitted_again_with_the_same_trees_and_assume_that_half_of_the_queries_match() -> (
+    None
+):
+    parts = [made_pool(1), made_pool(2)]
+    ranker, text = pooled.learn(parts)
+    again, same = pooled.learn(parts, text=text)
+    assert same == text and again.calibration == ranker.calibration
+    assert ranker.calibration.linked == pooled.load().calibration.linked == 0.5
+    shipped = (pooled.FOLDER / folder.TREES).read_text()
+    other, kept = pooled.learn(parts, text=shipped)
+    assert kept == shipped and other.calibration == ranker.calibration
+
+
 def test_one_collection_is_not_enough() -> None:
     with pytest.raises(InputError, match="two collections"):
         pooled.learn([made_pool(0)])
