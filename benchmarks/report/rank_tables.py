@@ -144,7 +144,7 @@ def _orphans(rows: list[Any]) -> str:
     error, chance, share = ([row[key] for row in rows] for key in ("error", "chance", "orphans"))
     sure = sum(row["sure"] for row in rows)
     right = f"{sum(row['precision'] * row['sure'] for row in rows) / sure:.3f}" if sure else ""
-    spread = f" [{min(error):.3f}, {max(error):.3f}]" if len(rows) > 1 else ""
+    spread = f" [{min(error):.3f}, {max(error):.3f}]" if min(error) < max(error) else ""
     return (
         f"{np.mean(share):.0%} | {np.mean(error):.3f}{spread} | {np.mean(chance):.3f} | {sure:,} | {right} |"
     )
