@@ -55,7 +55,7 @@ def load(name: str, brief: bool = False) -> Any:
     Its functions run without the GIL, or if they are `brief`, with it: a thread that releases it for microseconds waits
     for its return until another thread's turn is over.
     """
-    return _load(name, ctypes.PyDLL if brief else ctypes.CDLL)[0]
+    return _load(name, "PyDLL" if brief else "CDLL")[0]
 
 
 def status(name: str) -> str:
@@ -63,7 +63,7 @@ def status(name: str) -> str:
     return _load(name)[1]
 
 
-def _load(name: str, loader: type[ctypes.CDLL] = ctypes.CDLL) -> tuple[Any, str]:
+def _load(name: str, loader: str = "CDLL") -> tuple[Any, str]:
     kernel = KERNELS[name]
     if os.environ.get(SWITCH) == "0":
         return None, f"off ({SWITCH}=0): {kernel.instead}"
@@ -72,7 +72,7 @@ def _load(name: str, loader: type[ctypes.CDLL] = ctypes.CDLL) -> tuple[Any, str]
     if path is None:
         return None, f"not built (no C compiler at installation?): {kernel.instead}"
     try:
-        library = loader(str(path))
+        library = getattr(ctypes, loader)(str(path))
         if library.version() != kernel.version:
             return None, f"{path.name} was built from another version: install again; {kernel.instead}"
         if name == "scan" and not library.supported():

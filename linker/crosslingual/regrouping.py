@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import xxhash
 
 from indexes.anywhere import AnyCollection
+from indexes.dropping import drop
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.crosslingual.sides import Side, analysis_of, is_index
@@ -77,8 +77,8 @@ def _indexed(
     name = analysis_of(side, side)
     directory = folder / f"index-{xxhash.xxh3_64_hexdigest(os.fsencode(f'{name} {encoder}'))}"
     if kept.full or not is_index(directory):
-        for old in folder.glob("index-*"):
-            shutil.rmtree(old)
+        for old in filter(is_index, folder.glob("index-*")):
+            drop(old)
         create(directory, encoder=encoder or "none", language=name, positions=True)
     documents = {f"{kept.key[id_]:016x}": document for id_, document in side.documents.items()}
     with Engine.open(directory) as engine:

@@ -221,7 +221,7 @@ def test_random_controls_come_first_and_the_order_learns_them_only_where_it_come
         ({"unit": "story"}, "unit 'story'"),
         ({"order": "luck"}, "order 'luck'"),
         ({"unit": "pairs", "order": "feedback"}, "needs one topic"),
-        ({"per_seed": True}, "needs the unit pairs"),
+        ({"per_seed": True}, "choose the unit pairs"),
         ({"target": 1.5}, "target recall of 1.5"),
         ({"target": True}, "target = True"),
         ({"until": 0}, "until = 0"),
