@@ -123,8 +123,8 @@ def _directed(pool: Pool, ranker: Ranker, place: Int64Array, documents: Int64Arr
     links, none = ranker.calibration.probabilities(scores, pool.valid, known, ranker.names)
     odds = np.log(np.maximum(links, 1e-12)) - np.log(np.maximum(none, 1e-12))[:, None]
     bm25 = pool.features[:, :, pool.names.index("bm25")]
-    with np.errstate(all="ignore"):
-        middle = np.nanmedian(np.where(pool.valid, bm25, np.nan), axis=1)
+    alone = ~pool.valid.any(axis=1, keepdims=True)
+    middle = np.nanmedian(np.where(pool.valid | alone, bm25, np.nan), axis=1)
     rank = np.cumsum(pool.valid, axis=1)
     columns = [
         np.clip(odds, -STEEPEST, STEEPEST),
