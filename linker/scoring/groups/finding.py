@@ -27,9 +27,8 @@ STEEPEST = 10.0  # bound of the log odds
 AGAIN = 0.01  # least P(same story) by which a new document makes an earlier one a query again
 VERSION = 1  # to be increased when findings change
 
-Known = tuple[
-    Findings, BoolArray
-]  # earlier findings, and which documents (bool [n]) have to be queries nevertheless
+# Earlier findings, and which documents (bool [n]) have to be queries nevertheless.
+Known = tuple[Findings, BoolArray]
 
 
 def openings(texts: Sequence[str]) -> list[str]:

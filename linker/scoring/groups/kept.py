@@ -23,6 +23,8 @@ DAMAGE = (OSError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFi
 ARRAYS = ("one", "other", "values", "last")
 
 Span = tuple[int, int]
+Spans = dict[tuple[int, int], Span | None]  # of a document, by the text that it is about
+Words = dict[int, tuple[str, ...]]  # of a group, by its documents
 
 
 class LastGrouping:
@@ -35,11 +37,8 @@ class LastGrouping:
     def __init__(self, path: Path, documents: Iterable[Document]) -> None:
         self._path = path
         self.key = {d.id: key_of(d) for d in documents}
-        self._known_spans, self._spans = (
-            dict[tuple[int, int], Span | None](),
-            dict[tuple[int, int], Span | None](),
-        )
-        self._known_words, self._words = dict[int, tuple[str, ...]](), dict[int, tuple[str, ...]]()
+        self._known_spans, self._spans = Spans(), Spans()
+        self._known_words, self._words = Words(), Words()
         self._origin, self._taken, self._changed = "", 0, 0
         self._keys = np.empty(0, np.uint64)
         self._findings = self._read() if path.exists() else None

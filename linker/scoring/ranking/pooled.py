@@ -7,6 +7,7 @@ kind of collection.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -68,8 +69,9 @@ FOR_GROUPS = calibration.ListCalibration(
 )
 
 
+@functools.cache
 def load() -> Ranker:
-    """Return linker's default ranker."""
+    """Return linker's default ranker, the same one for all callers."""
     return folder.load(FOLDER)
 
 

@@ -22,7 +22,6 @@ from linker.engine.engine import Engine
 from linker.engine.options import SearchOptions
 from linker.scoring.probability import drift
 from linker.scoring.ranking import calibration as ranker_calibration
-from linker.scoring.ranking.ranker import Ranker
 from linker.server.api import batching, changing, logs
 from linker.server.api.metrics import ServerMetrics
 from linker.server.api.pool import FairPool
@@ -124,14 +123,6 @@ class Served:
         """Return the result of a call that changes the index, after the changes before it."""
         async with self._writing:
             return await self._pool.run(call)
-
-
-@functools.cache
-def pooled_ranker() -> Ranker:
-    """Return linker's own ranker, the same one for all searches."""
-    from linker.scoring.ranking import pooled
-
-    return pooled.load()
 
 
 class Service:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from indexes.hybrid import Answer, Mode
 from indexes.interface import Filter, Hits
 from linker.engine.options import SearchOptions
+from linker.scoring.ranking import pooled
 from linker.server.api import explaining
 from linker.server.api.guard import require
 from linker.server.api.routes.common import (
@@ -25,7 +26,7 @@ from linker.server.api.routes.common import (
     problems,
     routes,
 )
-from linker.server.api.served import Served, pooled_ranker
+from linker.server.api.served import Served
 from linker.server.fields import option
 
 router = routes("search")
@@ -91,7 +92,7 @@ class SearchRequest(Model):
             self.k,
             mode=self.mode,
             where=Filter.parse(self.where),
-            reranker=pooled_ranker() if self.rerank == "pooled" else None,
+            reranker=pooled.load() if self.rerank == "pooled" else None,
             stored_ranker=self.rerank is True,
             phrases=self.phrases,
         )
@@ -198,7 +199,7 @@ async def search(
 def _described(served: Served, answer: Answer, request: SearchRequest) -> dict[str, Any]:
     explained = []
     if request.explain:
-        ranker = pooled_ranker() if request.rerank == "pooled" else served.engine.ranker
+        ranker = pooled.load() if request.rerank == "pooled" else served.engine.ranker
         explained = explaining.explain(served.engine, request.all, answer, ranker)
     results = []
     for number, hits in enumerate(answer.hits):
