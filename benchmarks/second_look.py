@@ -41,7 +41,7 @@ class Reading:
         self.review, self.wrong = review, wrong
         self.verdicts: dict[int, Judgement] = {}
         self.looks = self.hits = 0
-        self.precisions: list[tuple[int, float]] = []  # after so many looks
+        self.precisions: list[tuple[int, float]] = []  # after each number of looks
 
     def read(self, *, early: bool) -> bool:
         """Read until the rule estimates that the target is reached, or `MOST` documents; return whether it does."""

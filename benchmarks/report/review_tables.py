@@ -174,7 +174,7 @@ def second_look(results: Any) -> Iterator[str]:
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"
     shares = " | ".join(f"{share:.1%}" for share in results["shares"])
-    yield "The precision when so many of the reads had been spent on looks, all at the end:"
+    yield "The precision once looks, all of them at the end, had taken this share of the reads:"
     yield f"| wrong verdicts | {shares} |"
     for row in results["reviews"]:
         if row["wrong"] and not row["early"]:
