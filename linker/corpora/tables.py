@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +52,27 @@ def read_csv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = M
 def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
     """Read tab-separated lines without quoting, as BEIR and TREC write them; the first line names the columns.
 
-    Raises InputError if the header is unreadable or lacks a column.
+    It names none if it is clearly a line `id TAB text` like the second one (MS MARCO's form). Raises InputError if
+    the header is unreadable or lacks a column.
     """
-    return documents(path, tsv_rows(lines, limit), columns)
+    rows = tsv_rows(lines, limit)
+    start = list(islice(rows, 2))
+    rows = chain(start, rows)
+    if (
+        not columns.to_remember()
+        and not columns.header_row
+        and _lack_header([fields for _, _, fields in start])
+    ):
+        return _records(path, rows, ["id", "text"], columns)
+    return documents(path, rows, columns)
+
+
+def _lack_header(first_two: Sequence[list[str] | str]) -> bool:
+    """Return whether two lines have two fields each, the first of which differ in their digits alone (q1, q2)."""
+    if not all(isinstance(fields, list) and len(fields) == 2 for fields in first_two):
+        return False
+    ids = {fields[0] for fields in first_two}
+    return len(ids) == 2 and len({re.sub(r"\d+", "0", id_) for id_ in ids}) == 1
 
 
 def read_query_tsv(

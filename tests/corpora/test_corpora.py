@@ -297,6 +297,20 @@ def test_csv_with_quotes_newlines_and_metadata(write: Write) -> None:
     ]
 
 
+def test_two_tab_separated_fields_with_counted_ids_need_no_header(write: Write) -> None:
+    """`id TAB text`, the queries of MS MARCO, is a corpus like any other; a header that lacks names stays an error."""
+    found = [(d.id, d.text) for d in good(write("q.tsv", b"q1\tflooded streets\nq12\tparliament\n"))]
+    assert found == [("q1", "flooded streets"), ("q12", "parliament")]
+    for data in (
+        b"foo\tbar\n7\tRegen\n",
+        b"q1\tone line\n",
+        b"q1\ta\nq1\tb\n",
+        b"q1\ta\tb\nq2\ta\tb\n",
+    ):
+        with pytest.raises(InputError, match="no column _id or id"):
+            good(write("c.tsv", data))
+
+
 def test_tsv_does_not_know_quotes(write: Write) -> None:
     path = write("c.tsv.gz", b'id\ttext\tx\r\n1\t"a\ty\r\n2\tb"\t\n')
     assert list(read_corpus(path)) == [
