@@ -109,7 +109,7 @@ def _with_newlines(data: Iterator[bytes], encoding: str | None) -> Iterator[byte
 
 
 def _unknown(error: UnicodeError) -> tuple[str, int]:
-    """Replace bytes that cannot be decoded by the surrogate that surrogateescape writes as the byte ff."""
+    """Replace undecodable bytes with the surrogate U+DCFF, which surrogateescape encodes as the byte ff."""
     assert isinstance(error, UnicodeDecodeError)
     return "\udcff", error.end
 

@@ -78,7 +78,7 @@ class AsreviewProject:
 
 
 def _checked(tags: str | None) -> tuple[str, ...]:
-    """Return the labels of the set tags, from ASReview's groups of tags, or a plain list of texts."""
+    """Return the labels of the tags that are checked in ASReview's groups of tags; `tags` may also be a JSON list."""
     found: list[str] = []
     for group in orjson.loads(tags or "[]") or ():
         if isinstance(group, str):

@@ -34,9 +34,9 @@ class Columns:
     there is one. `id` may be None: ids are then made from the content of each record (see `ContentIds`). `names`
     renames fields that become metadata, (field, name); one renamed to "date" is converted to ISO 8601 from
     `date_format` (of `strptime`). With `usual`, the usual names are accepted after the named ones, as for queries to
-    an index with named columns. `encoding`, `delimiter` (of CSV) and `sheet` (of XLSX) are guessed, or the first, if
-    None. `header_row` is the number of the row that names the columns, as a spreadsheet counts; rows above it are not
-    read.
+    an index with named columns. If None, `encoding` and `delimiter` (of CSV) are guessed, and `sheet` (of XLSX) is the
+    first one. `header_row` is the number of the row that names the columns, as a spreadsheet counts; rows above it are
+    not read.
     """
 
     id: str | None = "id"

@@ -135,7 +135,7 @@ def _sheet(path: Path, names: list[str], wanted: str | None) -> str:
 
 
 def _value(cell: Any) -> Value:
-    """Return a cell as a JSON value; whole numbers lose their ".0", midnights their time."""
+    """Return a cell as a JSON value: a whole number without ".0", a date at midnight without its time."""
     if isinstance(cell, datetime):
         return cell.date().isoformat() if cell.time() == time() else cell.isoformat()
     if isinstance(cell, date | time):

@@ -43,7 +43,10 @@ def link(task: Task, method: str) -> LinkingResult:
 
 
 def _knowing(pages: Pages, task: Task) -> Pages:
-    """Return pages whose language knows the words of the task's dictionaries, whichever way round these are."""
+    """Return the pages with a language that knows all words of the task's dictionaries, of either language.
+
+    The dictionaries may be the wrong way round.
+    """
     pairs = [*(task.model.pairs if task.model else ()), *(p for d in task.dictionaries for p in d.pairs)]
     return replace(pages, language=pages.language.knowing(word for pair in pairs for word in pair))
 

@@ -135,7 +135,10 @@ def _asking(engine: Engine, seeds: Sequence[Seed], judge: Judge) -> Callable[[Ca
 
 
 def _known(judgements: Any, review: Review) -> Callable[[Candidate], Answer]:
-    """Return a judge that knows the answers (in a topic: relevant to any seed); unnamed documents are "not"."""
+    """Return a judge that answers from `judgements`: a document that they do not name is "not".
+
+    If all seeds describe one story, a document is relevant if it is relevant to any of them.
+    """
     qrels = as_qrels(judgements)
     every = [seed.id for seed in review.seeds]
 

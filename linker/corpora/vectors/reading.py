@@ -47,7 +47,7 @@ class GivenVectors:
 
     @property
     def source(self) -> tuple[str, str]:
-        """The file and a text that changes with its content or the ids, as builds record their corpora."""
+        """The path, and a hash that changes with the file's content or the ids; builds record both."""
         content = repr((record_of(self.path), xxhash.xxh3_128_hexdigest("\n".join(self.ids).encode())))
         return path_text(self.path), xxhash.xxh3_128_hexdigest(content.encode())
 

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from indexes.dtypes import Float64Array, Int64Array
 
 LEAST = 8.0  # G² of the weakest pairs that are counted
-EXACT = 32  # frequencies up to which each is a class of its own; above, neighbouring ones share a class
+EXACT = 32  # each frequency up to this is a class of its own; larger neighbouring ones share a class
 WIDTH = 0.05  # width of the shared classes, on a log scale
 STEPS = 64  # counts at which the distribution of a pair is summed
 FAR = 12  # standard deviations from the mean to the largest count
