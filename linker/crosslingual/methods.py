@@ -100,7 +100,7 @@ def by_dictionary(task: Task) -> LinkingResult:
 
 
 def by_encoder(task: Task) -> LinkingResult:
-    """Link by the passages' vectors of an encoder, relative to their neighbours, or by the pages' mean vectors.
+    """Link by an encoder: by vectors of passages, relative to their nearest neighbours, or by mean vectors of pages.
 
     Raises InputError if no encoder is named.
     """

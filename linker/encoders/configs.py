@@ -37,7 +37,7 @@ class StarConfig:
     )
     score: Literal["dot", "cosine"] = "dot"  # of query and key: scaled dot product, or cosine
     relay_key: bool = True  # the relay attends to itself too, as in the Star Transformer
-    entmax: Literal["own", "package"] = "own"  # the package is slower and of the same values (extra `entmax`)
+    entmax: Literal["own", "package"] = "own"  # the package (extra `entmax`) is slower, but equal
 
     def __post_init__(self) -> None:
         if min(self.dim, self.heads, self.head_dim, self.layers) < 1 or self.window < 0:

@@ -99,7 +99,7 @@ def _trace(module: nn.Module) -> Any:
                 dynamic_shapes=({0: texts, 1: tokens}, {0: texts, 1: tokens}),
                 opset_version=OPSET,
                 dynamo=True,
-                optimize=False,  # it would copy weights into the graph; ONNX Runtime optimises when it loads
+                optimize=False,  # optimising would copy weights into the graph; ONNX Runtime does it on loading
                 verbose=False,
             )
     finally:

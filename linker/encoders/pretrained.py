@@ -39,8 +39,8 @@ class Prompts(NamedTuple):
 
 
 NO_PROMPTS = Prompts()
-# For models without prompts in their settings, by last part of the name: Wang et al. (2022, 2024), Xiao et al.
-# (2023).
+# Prompts of models whose settings hold none, by the last part of the model's name: Wang et al. (2022, 2024), Xiao et
+# al. (2023).
 PUBLISHED = {
     r"(multilingual-)?e5-(small|base|large)(-v2|-unsupervised)?": Prompts("query: ", "passage: "),
     r"bge-(small|base|large)-en(-v1\.5)?": Prompts(

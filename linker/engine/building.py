@@ -111,7 +111,7 @@ def _build_by_many(
 
     load = _loader(options)
     with by_many(writer, load if encoder else None, options.worker_gpus) as sender:
-        every = options.commit_every or COMMIT_DOCUMENTS * sender.workers  # they wait for each other then
+        every = options.commit_every or COMMIT_DOCUMENTS * sender.workers  # at a commit, all workers wait
         options = dataclasses.replace(options, commit_every=every)
         return Intake(writer, None, options, load).run(corpora, interrupted)
 

@@ -65,7 +65,7 @@ class Engine(Changing):
         yield from self.collection.matching(self.filter(where), after)
 
     def passage(self, query: str, text: str) -> Span | None:
-        """Return where the sentence that a query is about begins and ends in a text; None if they share no word."""
+        """Return the start and end of the sentence of a text that a query is about; None if they share no word."""
         return evidence(self.collection, query, text).passage
 
     def search(
@@ -285,7 +285,7 @@ class Engine(Changing):
             )
         if isinstance(index, Unavailable):
             raise index.error
-        index = getattr(index, "side", index)  # a server's, without the circuit breaker
+        index = getattr(index, "side", index)  # without the circuit breaker around a server's index
         tuning = tune_recall(index, target, k, None if texts is None else self.embed(texts), sample)
         with self._writer() as writer:
             writer.commit(search={**writer.manifest.search, "vectors": dict(tuning.chosen.settings)})

@@ -1,4 +1,4 @@
-"""What a build is asked for: the manifest of the future index, and the options that contradict it."""
+"""The request for a build: the manifest of the future index, and checks for options that contradict it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def requested_manifest(
 
 
 def _check_possible(address: Address, options: BuildOptions) -> None:
-    """Raise IndexesError if a build on a cluster is asked for what that cannot do."""
+    """Raise IndexesError if an option is given that a build on a cluster does not support."""
     asked = {
         "`positions`": options.positions,
         "`keep`": options.keep,

@@ -68,7 +68,7 @@ def _argsort(topic: Int64Array, score: FloatArray) -> Int64Array:
     """Return the order by topic, then descending score; a float32 and the topic fit into one integer key."""
     if score.dtype != np.float32:
         return np.lexsort((-score, topic))
-    bits = score.view(np.uint32)  # −0 sorts after 0 and before the rest: ties are found by value
+    bits = score.view(np.uint32)  # −0 sorts next to 0, which is enough: ties are found by value
     falling = np.where(bits >> np.uint32(31), bits, ~(bits | np.uint32(1 << 31)))
     return np.argsort(topic.astype(np.uint64) << np.uint64(32) | falling)
 

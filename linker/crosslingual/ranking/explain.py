@@ -78,7 +78,7 @@ class Explainer:
         return matches
 
     def passage(self, row: int, column: int) -> Span | None:
-        """Return where the sentence of target page `column` that source page `row` is about begins and ends.
+        """Return the start and end of the sentence of target page `column` that source page `row` is about.
 
         It is chosen as in one language, by the words that matched. None if no word did.
         """

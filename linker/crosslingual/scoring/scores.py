@@ -184,9 +184,10 @@ def _by_rows(
 def _in_parts(
     matrix: sp.csr_array, function: Callable[[Float32Array, slice, slice], npt.NDArray[np.floating]]
 ) -> sp.csr_array:
-    """Return the matrix of `function` of the values of some rows at a time, given the rows and the values' positions.
+    """Return the matrix with its values replaced by `function`, which is called for some rows at a time.
 
-    Temporary arrays of all the values of a large matrix would take several times its memory.
+    The function gets the values of these rows, the slice of rows, and the slice of the values. Temporary arrays of all
+    the values of a large matrix would take several times its memory.
     """
     data, begins = np.empty(len(matrix.data), np.float32), matrix.indptr
     first = np.searchsorted(begins, np.arange(0, begins[-1], PART))

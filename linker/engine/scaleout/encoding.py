@@ -54,7 +54,7 @@ def encoded(texts: Texts, load: Callable[[], Encoder], encoder: Encoder, gpus: f
 
 
 class _Reader:
-    """Yields one row per batch of texts, for any input."""
+    """Yields one row per batch of texts, whatever its input."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts

@@ -1,4 +1,4 @@
-"""Choosing BM25's parameters and field weights on judged queries, one after the other, by its own ranking."""
+"""Choosing BM25's parameters and field weights on judged queries, one after the other, by the ranking of BM25 alone."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def lines(
     end = len(buffer) - PAD
     while begin < end:
         stop = line_end(buffer, min(begin + _BLOCK, end))
-        text = buffer[begin - 1 : stop]  # from the newline before, or a zero byte
+        text = buffer[begin - 1 : stop]  # begins with the preceding newline or a zero byte
         newlines = int(np.count_nonzero(text[1:] == _NEWLINE))
         cut = _regular(text, newlines, columns, line)
         yield Block(buffer, begin - 1, *(cut or _irregular(text, (columns, most, wanted), path, line)))
