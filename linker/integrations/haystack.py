@@ -29,7 +29,7 @@ with importing("Haystack", "haystack"):
     from haystack.utils.filters import document_matches_filter
 
 Filters = dict[str, Any] | str | Sequence[str]
-# The metadata field for values without a place in linker's documents: an object, so that no filter sees it.
+# The metadata field for values that linker's documents have no field for; as an object, it is hidden from filters.
 KEPT = "haystack"
 
 

@@ -16,7 +16,7 @@ from linker.papers.bucc.raw_pages import RawPage
 from linker.papers.bucc.sentences import without_first_sentence
 from linker.papers.bucc.wikitext import strip_markup
 
-Cut = Callable[[str, str], str]  # of a text and its language: the text without its first sentence
+Cut = Callable[[str, str], str]  # (text, language) → the text without its first sentence
 TOGETHER = 200  # pages given to a process at a time
 AHEAD = 4  # waiting groups per process
 

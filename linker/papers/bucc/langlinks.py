@@ -36,7 +36,7 @@ def read_langlinks(path: Path, code: str | None = None) -> Iterator[Row]:
 
 
 def _rows(path: Path, wanted: bytes | None) -> Iterator[tuple[bytes, ...]]:
-    """Yield the raw values of the rows of a language. Between statements, it looks for the next one's head."""
+    """Yield the raw values of the rows of a language. After a statement, the head of the next one is searched for."""
     buffer, inside, seen = b"", False, False
     with reading(path) as blocks:
         for block in blocks:
@@ -45,7 +45,7 @@ def _rows(path: Path, wanted: bytes | None) -> Iterator[tuple[bytes, ...]]:
             while True:
                 if not inside:
                     if not (head := _HEADS.search(buffer, position)):
-                        # Keep a possible beginning of a head.
+                        # The end of the buffer may be the beginning of a head.
                         position = max(position, len(buffer) - LONGEST)
                         break
                     _check_columns(path, head)

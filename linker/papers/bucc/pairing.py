@@ -100,7 +100,7 @@ class _Names:
 
 
 def _edges(linked: Linked, others: _Names) -> dict[Pair, int]:
-    """Return every pair of a page and a page it may link to: 1 if it names the title, 0 if it names the id."""
+    """Return every pair of a page and a page that it may link to: 1 if the link names the title, 0 if the id."""
     edges: dict[Pair, int] = {}
     for page, names in linked.links.items():
         for other, titled in (found for name in names for found in others.pages(name)):

@@ -14,8 +14,8 @@ from linker.papers.news.entities import GROUPS, group_counts
 from linker.papers.news.recognise import Recogniser
 from linker.scoring.pairs.words import count_words
 
-SERIOUS = 1.5  # points between the prediction and the human score
-SHOWN = 12  # entities of an article, the most frequent of each group first
+SERIOUS = 1.5  # minimum difference in points between the prediction and the human score
+SHOWN = 12  # maximum entities shown per article, the most frequent of each group
 
 
 @dataclass(frozen=True, slots=True)

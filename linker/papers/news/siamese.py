@@ -38,7 +38,7 @@ class SiameseConfig:
     lr: float = 1e-3
     warmup: float = 0.1  # share of all steps
     optimizer: Literal["adamw", "adam"] = (
-        "adamw"  # tuned only; Adam keeps its learning rate, after any warm-up
+        "adamw"  # tuned only; with adam, the learning rate is constant after the warm-up
     )
     penalty: float = 1e-3  # frozen only: penalty on squared deviations of the map from the identity
     dropout: float = 0.2  # frozen only: dropout on the deviation's input

@@ -196,7 +196,7 @@ def _run_matrix(one: LanguagePages) -> Callable[[int], Outcome]:
 def by_matrix(task: Task) -> Candidates:
     """Rank targets by AUT's transformation matrix, learned from the task's links (methods C, step 1, `ridge`).
 
-    The penalty is the one by which a tenth of the links, held out of the matrix, has the highest MRR.
+    The penalty is the one with the highest MRR on a tenth of the links, which are held out.
     """
     evidence = AllEvidence(task.source, task.target)
     source, target = (_latent(w, task.train[:, i]) for i, w in enumerate(evidence.weights))

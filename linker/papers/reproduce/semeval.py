@@ -184,7 +184,7 @@ class Bench:
         return self.models[name, seed]
 
     def tuned(self, name: str, seed: int) -> Outcome:
-        """Return only the paper's own encoder, tuned on all pairs."""
+        """Return the result of the paper's own encoder alone, tuned on all pairs."""
         check_backbone(TUNED_BY[name])  # before any data is read
         siamese = replace(TUNED, backbone=TUNED_BY[name], optimizer="adam", warmup=0.0)
         config = replace(PRESETS["paper"], siamese=siamese, features=("encoder",), folds=0)

@@ -49,7 +49,7 @@ class ExportReport:
 
 @dataclass(slots=True)
 class _Job:
-    """A writer's input: the judgements, their rows (again on each call), whether CSV begins with a BOM.
+    """A writer's input: the judgements, a function that returns their rows, and whether CSV begins with a BOM.
 
     `short`: tables lack columns in which nothing was stored.
     """
@@ -219,7 +219,7 @@ def _xlsx_cell(sheet: Any, cell: Cell, *, bold: bool) -> tuple[Any, bool]:
     made = WriteOnlyCell(sheet, text)
     made.data_type = "s"  # otherwise a text that begins with = would be a formula
     if guarded(text) != text:
-        made.quotePrefix = True  # and stays text if somebody edits it
+        made.quotePrefix = True  # so it stays text if somebody edits it
     if bold:
         made.font = Font(bold=True)
     return made, cut
