@@ -61,7 +61,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     from indexes.disk.writing import sync
     from indexes.store.ownership import index_of
 
-    target = path.resolve()  # keeps a symbolic link as it is
+    target = path.resolve()  # keeps a symbolic link and replaces its target
     if index := index_of(target):
         raise InputError(f"{path} is a file of the index {index}: write elsewhere")
     try:
@@ -182,7 +182,7 @@ def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
             raise ValueError(f"it is shorter than the shape {shape} that it declares")
         array = np.frombuffer(content, dtype, count, head.tell()) if count else np.empty(0, dtype)
         return array.reshape(shape, order="F" if is_fortran else "C")
-    # A header is a Python literal, so parsing it may raise any of these.
+    # The header of a .npy file is a Python literal, so parsing it may raise any of these errors.
     except (ValueError, TypeError, OverflowError, SyntaxError, RecursionError, tokenize.TokenError) as e:
         raise InputError(
             f"cannot read {path} as a .npy matrix: {str(e)[:200]}; save its numbers again"

@@ -11,13 +11,13 @@ from pathlib import Path
 from linker.base.errors import InputError
 from linker.base.files import open_input
 
-MAX_LINE = 16 << 20  # bytes; the rest of a longer line is dropped
+MAX_LINE = 16 << 20  # maximum bytes of a line; the rest is dropped
 BLOCK = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
 UNKNOWN = "linker-unknown"  # name of the handler for undecodable bytes
-GZIP = 31  # zlib's window bits for gzip with its checksum
+GZIP = 31  # zlib's `wbits` for gzip, with a check of its checksum
 
-Line = tuple[int, bytes, int]  # number from 1, content truncated to the limit, full size in bytes
+Line = tuple[int, bytes, int]  # line number from 1, content up to the limit, full size in bytes
 
 
 class DamagedInputError(InputError):

@@ -55,7 +55,7 @@ class _Bar(_Tqdm):
 
     def _log(self) -> None:
         of = "" if self.whole is None else f" of {self.whole:,}"
-        unit = "" if self.unit == "it" else self.unit  # begins with a space
+        unit = "" if self.unit == "it" else self.unit  # a unit begins with a space
         logger.info("%s: %s%s%s%s", self.what, f"{self.units:,}", of, unit, self.figures)
 
 
@@ -73,7 +73,7 @@ def bar(total: int | None, what: str, unit: str = "") -> tqdm[Never]:
         leave=False,
         file=unguarded(sys.stderr),
     )
-    shown.unit = name  # tqdm does not set it if it shows nothing
+    shown.unit = name  # tqdm does not set the unit if it shows nothing
     shown.begin(what, total)
     return shown
 

@@ -58,7 +58,7 @@ def _filled(record: Any, given: dict[str, Any]) -> Any:
     fields = {
         name: not value if option.about.off else value
         for name, (option, value) in taken.items()
-        if value is not None and value != []  # otherwise the record's own default
+        if value is not None and value != []  # an omitted option keeps the record's default
     }
     try:
         return record(**fields)

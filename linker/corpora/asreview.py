@@ -23,8 +23,8 @@ from linker.corpora.records import IDS, BadLine, Columns, Records
 
 VERSION = 3
 CONFIG, DATABASE, DATA = "project.json", "results.db", "data"
-MOST = 1 << 30  # bytes of one unpacked file
-LONGEST = 60.0  # seconds that reading the database may take
+MOST = 1 << 30  # maximum bytes of an unpacked file
+LONGEST = 60.0  # maximum seconds for reading the database
 LABELS = """SELECT dataset_row, label, time, note, tags, user_id FROM record JOIN results USING (record_id)
     ORDER BY results.rowid"""
 
@@ -131,7 +131,7 @@ def read_project(path: Path, columns: Columns, read: Callable[[Path, Columns], R
     A table record without an id is identified by its row, which is ASReview's record_id.
     """
     with opened(path) as project:
-        named = project.dataset.suffix.lower() in (".ris", ".nbib")  # their readers give every record an id
+        named = project.dataset.suffix.lower() in (".ris", ".nbib")  # readers of these make ids
         records = read(project.dataset, columns if named else replace(columns, id=None))
         for row, (_, record) in enumerate(records):
             if isinstance(record, BadLine):

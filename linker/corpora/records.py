@@ -21,9 +21,9 @@ from linker.corpora.dates import iso_date
 IDS = ("_id", "id")
 TEXTS = ("text", "contents", "content", "body", "abstract")
 KEPT = 1 << 16  # bytes kept from a bad line
-MAX_REASON = 400  # characters
+MAX_REASON = 400  # maximum characters of a reason
 NOT_UTF8 = Reason("invalid UTF-8", "not-utf8")
-MAX_DEPTH = 64  # levels of lists and objects inside a metadata value; the store's JSON writer supports 254
+MAX_DEPTH = 64  # maximum levels of lists and objects in metadata; the store's JSON writer supports 254
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -126,7 +126,7 @@ def _cut(value: Any) -> Any:
 
 
 Record = Document | BadLine
-Records = Iterator[tuple[int, Record]]  # each with the number of its first line
+Records = Iterator[tuple[int, Record]]  # records, each with the number of its first line
 
 
 class UnusableError(Exception):

@@ -29,7 +29,7 @@ MACHINE_ID = re.compile(r"\d{5,}|[0-9a-fA-F-]{8,}|[A-Za-z]{1,8}[-_:]?\d+")
 ALIEN = re.compile(
     r"(user|author|account|parent|thread|conversation|reply|in_reply_to|quoted|retweet\w*|source|place)[_ -]id"
 )
-EXACT = {"id", "_id"}  # takes precedence over user_id and the like
+EXACT = {"id", "_id"}  # names that take precedence over user_id and the like
 SHARE = 0.9  # minimum share of the non-empty values that must match the role
 
 

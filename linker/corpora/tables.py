@@ -236,7 +236,7 @@ class _Tape:
     def __next__(self) -> str:
         try:
             line = self._again.popleft() if self._again else next(self._lines)
-        except DamagedInputError as e:  # first the lines read so far, then the damage
+        except DamagedInputError as e:  # reported after the lines read so far
             self.damage = e
             raise StopIteration from None
         self.taken.append(line)

@@ -68,7 +68,7 @@ def _document(
             fields[name] = "" if value is None else str(value)
         elif value is not None:
             fields[name] = value
-    for name in texts & set(header) - fields.keys():  # a short row
+    for name in texts & set(header) - fields.keys():  # a row with fewer cells than the header
         fields[name] = ""
     id_ = None if columns.ids else ids.make(["" if value is None else str(value) for value in values])
     return make_document(fields, columns, id_)
@@ -97,7 +97,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
     try:
         with open_input(path) as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about styles and extensions that do not matter here
+            warnings.simplefilter("ignore")  # warnings about styles and extensions do not matter
             _check_sizes(path, file)
             book = load_workbook(file, read_only=True, data_only=True)
             try:

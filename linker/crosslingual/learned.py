@@ -34,7 +34,7 @@ NOTHING_GIVEN = "no `dictionary`, `train` or `encoder`: linking by shared string
 SELF_TRAINING = "learning from the surest links, as long as it helps (--no-self-train leaves this step out)"
 LARGE = 1 << 27  # minimum pairs of pages at which a task with given evidence does not self-train by default
 KEPT = 20  # candidates per source page in the result
-# By what the answer for one unlinked page depends on the other unlinked pages.
+# Why the answer for one unlinked page depends on the other unlinked pages.
 FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targets")
 
 

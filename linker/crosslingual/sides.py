@@ -22,7 +22,7 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 UNKNOWN = "und"
 TEXTS, CHARACTERS = 500, 2000  # texts of a side and characters per text that are examined
-FREQUENT, KNOWN = 50, 500  # most frequent words of one side, and of the other
+FREQUENT, KNOWN = 50, 500  # number of frequent words compared: of one side, and of the other
 SHARED = 0.25  # minimum share of frequent words' occurrences that collections in one language have in common
 ENOUGH = 500  # minimum length in words at which a smaller share shows that there are two languages
 # The function words are lists of 24 per language. Minimum number of them, and their minimum share of a side's words,

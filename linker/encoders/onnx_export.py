@@ -90,7 +90,7 @@ def _trace(module: nn.Module) -> Any:
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # about axis names, and the libraries' deprecations
+            warnings.simplefilter("ignore")  # warnings about axis names and deprecations
             program = torch.onnx.export(
                 _Normalised(module),
                 example,

@@ -40,7 +40,7 @@ class OnnxEncoder:
     fingerprint: str
     dim: int
     session: Any  # an onnxruntime.InferenceSession
-    path: Path  # of the graph, for messages
+    path: Path  # path of the graph, for messages
     _late: bool = False
 
     def encode(

@@ -24,7 +24,7 @@ from indexes.text.vocabulary import term_hash
 if TYPE_CHECKING:
     from indexes.anywhere import AnyCollection
 
-RAREST = 24  # words in a query for copies
+RAREST = 24  # maximum words of a query for near copies
 MARKED = 12  # maximum terms marked and listed: among all of them, the weightiest would not stand out
 # Chosen on development sets by `benchmarks.passages`: how much the words of a neighbouring sentence count, and how much
 # a sentence's length lowers its weight, both from 0 to 1.

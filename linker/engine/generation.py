@@ -50,7 +50,7 @@ class Generation:
         verify: bool = True,
     ) -> Self:
         """Open the last commit; files of `before` are not read and checked again. See `Collection.open`."""
-        seen = stamp(directory)  # first, so that a concurrent commit is noticed later
+        seen = stamp(directory)  # taken first, so that a concurrent commit is noticed later
         old = before.collection if before else None
         assert old is None or isinstance(old, Collection)
         found = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), before=old, verify=verify)

@@ -57,7 +57,7 @@ class RemoteSnapshot(Snapshot):
         try:
             moved, self._answered = self.collection.has_moved(), True
         except NoMasterError:
-            raise  # each search tries again
+            raise  # each search will try again
         except IndexesError:
             moved = self._answered = False
         self._looked = time.monotonic()

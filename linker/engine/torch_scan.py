@@ -153,7 +153,7 @@ class _Pool:
 
     def __init__(self, queries: torch.Tensor, k: int, score: Callable[..., Any]) -> None:
         self._queries, self._k, self._score = queries, k, score
-        self._pairs: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []  # query, row, upper
+        self._pairs: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []  # query, row, upper bound
         self._lower = queries.new_full((len(queries), k), float("-inf"))  # the best lower bounds so far
         self._floor = self._lower[:, -1].clone()  # the k-th score, if k rows are scored
         self._held = 0

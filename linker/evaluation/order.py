@@ -60,7 +60,7 @@ def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
 def _compared(numbers: Float64Array, compat: Compat) -> FloatArray:
     if compat == "trec_eval-10":
         return numbers
-    with np.errstate(over="ignore"):  # out of range becomes infinite, as in C
+    with np.errstate(over="ignore"):  # numbers out of range become infinite, as in C
         return numbers.astype(np.float32)
 
 

@@ -78,14 +78,14 @@ class Database:
             try:
                 limit_queries(connection, LONGEST, STEPS)
                 connection.execute(begin)
-                self._check_place()  # the file may have been deleted while this waited
-                schema.check(connection)  # another program may have changed it since
+                self._check_place()  # the file may have been deleted during the wait
+                schema.check(connection)  # another program may have changed the tables since
                 yield connection
                 connection.execute("COMMIT")
             finally:
                 try:
                     connection.set_progress_handler(None, 0)
-                    if connection.in_transaction:  # a full disk may have ended it already
+                    if connection.in_transaction:  # a full disk may have ended the transaction already
                         connection.execute("ROLLBACK")
                 finally:
                     self._idle.append(connection)

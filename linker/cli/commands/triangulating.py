@@ -26,7 +26,7 @@ from linker.evaluation.reading.trec import read_run
 
 CLUSTERS = "clusters.jsonl"
 NAMED = re.compile(r"([A-Za-z]+-[A-Za-z]+)=(.+)", re.DOTALL)
-ABOVE = 1 + 1e-6  # scores are raised a little, so that a page's scores decrease strictly
+ABOVE = 1 + 1e-6  # factor that raises scores a little, so that a page's scores decrease strictly
 Named = str | Path
 
 

@@ -140,7 +140,7 @@ def _transformed(file: File, rows: int, dim: int, depth: int) -> Matrix:
 
 def _in_cells(file: File, kind: bytes, rows: int, dim: int, depth: int) -> Matrix:
     cells = file.one("<u8")
-    file.take(1, "<u8")  # how many cells a search visits
+    file.take(1, "<u8")  # skip the number of cells that a search visits
     centroids = _inner(file, cells, dim, depth).matrix
     _skip_direct_map(file)
     decoder, is_residual = _cell_decoder(file, kind, dim)

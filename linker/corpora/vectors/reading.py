@@ -151,7 +151,7 @@ def _check_rows(path: Path, matrix: npt.NDArray[np.floating], ids: Sequence[str]
     wrong: list[str] = []
     step = max(1, CHECKED // matrix.shape[1])
     for start in range(0, len(matrix), step):
-        with np.errstate(over="ignore"):  # values that are too large become infinite
+        with np.errstate(over="ignore"):  # values too large for float32 become infinite
             part = np.asarray(matrix[start : start + step], np.float32)
         bad = ~np.isfinite(part).all(axis=1) | ~part.any(axis=1)
         for row in np.flatnonzero(bad).tolist():

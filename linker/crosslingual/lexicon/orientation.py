@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 PAGES = 200  # pages per language from which the words are taken
 PAIRS = 5000  # dictionary pairs that are looked up
-FEWEST = 3  # minimum pairs that match the other way round
-TIMES = 2  # a dictionary is reversed if more than this many times as many pairs match the other way round as as given
+FEWEST = 3  # minimum pairs that match reversed, for a dictionary to be reversed
+TIMES = 2  # a dictionary is reversed if this ratio of pairs (reversed : as given) is exceeded
 # In real dictionaries, at most one matching pair in fifty matches only the other way round.
 MIXED, LEAST = 0.2, 10  # minimum share and number of pairs in each direction of a mixed dictionary
 

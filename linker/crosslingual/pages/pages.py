@@ -87,7 +87,7 @@ def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> 
     pointers = np.cumsum(np.concatenate(lengths))
     indices, data = np.empty(pointers[-1], np.int32), np.empty(pointers[-1], np.int32)
     stop = pointers[-1]
-    while columns:  # from the end, freeing copied parts: n-grams of many pages take gigabytes
+    while columns:  # frees each part once copied: n-grams of many pages take gigabytes
         places = slice(stop - len(columns[-1]), stop)
         indices[places], data[places] = renumber[columns.pop()], counts.pop()
         stop = places.start

@@ -16,7 +16,7 @@ from linker.crosslingual.scoring.comparability import idf
 from linker.engine.evidence import Span, heaviest, sentences
 
 Kind = Literal["same", "dictionary", "links"]
-MOST = 8  # matches per link
+MOST = 8  # maximum matches shown per link
 # Minimum distinctness of a learned pair that counts as a reason: of such pairs in the dictionaries of five languages,
 # nine tenths were correct; of all learned pairs, a tenth to a sixth.
 DISTINCT = 1.5

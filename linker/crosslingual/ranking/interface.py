@@ -55,7 +55,7 @@ class Evidence(Protocol):
 
     @property
     def target(self) -> Pages:
-        """The pages to link them to."""
+        """The pages to which the source pages are linked."""
         ...
 
     @property

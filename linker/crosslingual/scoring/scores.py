@@ -103,7 +103,7 @@ def common(source: Terms, target: Terms) -> WeightedProduct:
     shared = sorted(source.position.keys() & target.position.keys())
     columns = [source.position[t] for t in shared]
     right = target.counts[:, [target.position[t] for t in shared]]
-    del target  # n-gram counts are the largest part of a task
+    del target  # frees memory: n-gram counts are the largest part of a task
     weights = idf(Terms(tuple(shared), right))
     right = weighted_by(right, weights)
     left = source.counts[:, columns]

@@ -28,7 +28,7 @@ def imported() -> Any:
         import ray
         import ray.data
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", module="ray.data")  # it warns of fewer batches than workers
+    warnings.filterwarnings("ignore", module="ray.data")  # warns of fewer batches than workers
     return ray
 
 

@@ -10,7 +10,7 @@ from linker.base.errors import InputError
 from linker.papers.bucc.compressed import REMEDY, reading
 
 COLUMNS = ("ll_from", "ll_lang", "ll_title")
-LONGEST = 1 << 16  # bytes of one row or statement head; a title has at most 255
+LONGEST = 1 << 16  # maximum bytes of a row or a statement's head; a title has at most 255
 _STRING = rb"(?:_binary\s+)?'([^'\\]*(?:(?:\\.|'')[^'\\]*)*)'"
 _ROW = re.compile(rb"\s*\(\s*(\d+)\s*,\s*" + _STRING + rb"\s*,\s*" + _STRING + rb"\s*\)\s*([,;])", re.DOTALL)
 _TABLE = re.compile(rb"CREATE TABLE[^(`]*`langlinks`\s*\((.*?)\)\s*ENGINE", re.DOTALL)

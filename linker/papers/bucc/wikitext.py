@@ -126,7 +126,7 @@ class _Walk:
                 part = self._open[-1]
                 shown, comment, _ = (token.text, "", "") if part.literal else token.text.partition("<!--")
                 part.text.append(_literal(shown) if part.literal else _REMAINS.sub("", shown))
-                if comment:  # unclosed: MediaWiki hides the rest of the page
+                if comment:  # MediaWiki hides the rest of the page after an unclosed comment
                     break
             elif step := _STEPS.get(name):
                 step(self, token)

@@ -61,7 +61,7 @@ class Resource:
 
 def studies(data: Path, work: Path, quick: bool) -> list[Study]:
     """Return a study per resource. Raises InputError if the folder holds neither form of the data."""
-    del work  # only the scorers' figures are kept
+    del work  # not needed: only the scorers' figures are kept
     most = QUICK if quick else None
     found = {name: _resource(data, name, most) for name in RESOURCES}
     made = [_study(name, one, quick) for name, one in found.items() if one]
