@@ -162,9 +162,10 @@ def map_bytes(path: Path) -> mmap.mmap | bytes:
 
 
 def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
-    """Return the array of numbers in the content of a .npy file, without copying: numpy trusts a header's shape.
+    """Return the array of numbers in the content of a .npy file, without copying.
 
-    Raises InputError if it is damaged or holds anything but numbers.
+    The header is checked here, because numpy trusts its shape. Raises InputError if the file is damaged or holds
+    anything but numbers.
     """
     import numpy as np  # imported here, so that commands start faster
 

@@ -57,7 +57,7 @@ class Splitter:
         """`number`: the number of the first line. Lines are truncated to `limit` bytes."""
         self._limit = limit
         self.number, self.head = number, bytearray()
-        self.waiting = 0  # bytes after the last newline, before truncation
+        self.waiting = 0  # all bytes after the last newline, including truncated ones
 
     def feed(self, block: bytes) -> Iterator[Line]:
         """Yield the lines that end in a block."""

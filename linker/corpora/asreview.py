@@ -67,7 +67,7 @@ class AsreviewProject:
 
     @contextlib.contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
-        """Give a read-only connection, limited to LONGEST. Raises InputError, also for SQLite's errors inside."""
+        """Give a read-only connection for LONGEST seconds at most. Raises InputError, also for SQLite's errors."""
         try:
             with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")

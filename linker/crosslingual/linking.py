@@ -38,7 +38,7 @@ class Links:
 
     `texts` and `targets` count the texts on both sides, `metadata` describes how the links were made. In one
     language, the scores are P(link), `none` holds P(none) for each text to be linked, and `copies` the near copies of
-    its first target among its other targets. `passages`: begin and end, in a text's first target (linked or not), of
+    its first target among its other targets. `passages`: start and end, in a text's first target (linked or not), of
     the sentence that the text is about. `evaluate` takes `run`.
     """
 

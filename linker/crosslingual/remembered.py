@@ -40,7 +40,7 @@ class TaskPart:
 
 
 def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) -> LinkingResult:
-    """Return the result of `solve` for a task with a model: stems as in the model, links that it knows left out.
+    """Return the result of `solve` for a task with a model: with the model's stems, and without links that it knows.
 
     Raises InputError if the model belongs to another method.
     """

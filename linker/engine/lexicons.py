@@ -93,7 +93,7 @@ class QueryLexicon:
         return " ".join(out) or text
 
     def word(self, term: str) -> str | None:
-        """Return the translation of a term, or else of the shortest one that shares its longest known beginning.
+        """Return the translation of a term or, if it is unknown, of the shortest term that begins most like it.
 
         Backed-off translation (Oard, Levow & Cabezas 2001), because stemmers do not unite all forms of a word in
         agglutinating languages.

@@ -63,7 +63,7 @@ def _check_possible(address: Address, options: BuildOptions) -> None:
 
 
 def check_same_build(existing: Manifest, requested: Manifest, out: Path | str) -> None:
-    """Raise IndexesError unless the build that `existing` records, of the index `out`, is the one that is requested."""
+    """Raise IndexesError unless `existing`, the manifest of the index `out`, records the requested build."""
     if existing.build.sources != requested.build.sources:
         raise IndexesError(
             f"{out} was being built from {[p for p, _ in existing.build.sources]} "

@@ -1,4 +1,4 @@
-"""One generation of an index, opened by an `Engine`: searches that began with it finish with it."""
+"""One generation of an index, opened by an `Engine`; a search uses one generation from beginning to end."""
 
 from __future__ import annotations
 

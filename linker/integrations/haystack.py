@@ -88,7 +88,7 @@ class LinkerDocumentStore:
     def write_documents(
         self, documents: list[HaystackDocument], policy: DuplicatePolicy = DuplicatePolicy.NONE
     ) -> int:
-        """Write documents in one commit and return how many were written; NONE is FAIL.
+        """Write documents in one commit and return how many were written; the policy NONE means FAIL.
 
         Raises ValueError for anything that is not a list of documents, DuplicateDocumentError if an id is in the
         index and the policy is FAIL, BadIdError for an id with white space.

@@ -139,7 +139,7 @@ def _candidates(
     partners: Mapping[tuple[str, str], Mapping[str, str]],
     k: int,
 ) -> Candidates:
-    """Rank each page's targets by probability, its cluster's first; targets that were above it are lowered to it."""
+    """Rank each page's targets by probability, but put its cluster's first and lower those above it to its score."""
     links = sp.coo_array(matrix)
     names = hashes(source.ids), hashes(target.ids)
     columns = links.col.astype(np.int64)

@@ -147,7 +147,7 @@ def _note(path: Path, found: faiss_reading.FaissVectors) -> str:
 
 
 def _check_rows(path: Path, matrix: npt.NDArray[np.floating], ids: Sequence[str] | None) -> None:
-    """Raise InputError naming the first rows that are not finite, or zero, as float32."""
+    """Raise InputError naming the first rows that, as float32, are not finite or are zero."""
     wrong: list[str] = []
     step = max(1, CHECKED // matrix.shape[1])
     for start in range(0, len(matrix), step):

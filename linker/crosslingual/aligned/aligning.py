@@ -65,7 +65,7 @@ class PageLink:
 class AlignedPassages:
     """Passages of two linked pages that translate each other: one to three of each, in order.
 
-    `score`, from 0 to 1, is the share of the cost of skipping them that linking them saves.
+    `score`, from 0 to 1: how much linking them saves, relative to the cost of skipping them.
     """
 
     link: PageLink

@@ -2,8 +2,9 @@
 
 If the links were shuffled, the number of links that contain both words of a pair would be hypergeometric. Summed over
 all pairs, this gives the expected number of pairs at each G²: the mean over all permutations of the links, exact and
-without random numbers. Single permutations differ by a factor of two to four, because links from the same collection
-stay or separate together. Competition between pairs lowers their number a little; the expectation ignores it.
+without random numbers. Single permutations differ by a factor of two to four, because pages from one source share many
+words, so that many pairs appear or vanish together. Competition between pairs lowers their number a little; the
+expectation ignores it.
 """
 
 from __future__ import annotations

@@ -151,7 +151,9 @@ def _spellings(texts: Iterable[str], settings: AnalysisSettings) -> dict[str, st
 
 
 def _leanings(foreign: Sequence[str], own: Sequence[str]) -> dict[str, float]:
-    """Return the log odds of the foreign language for each word that changes them: log ratio of its text shares.
+    """Return, for each word that changes the log odds of the foreign language, by how much it does so.
+
+    This is the log ratio of the shares of foreign texts and of own texts that contain the word.
 
     If there are too many words, those in the most texts are taken.
     """

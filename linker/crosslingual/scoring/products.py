@@ -81,7 +81,7 @@ class WeightedProduct:
         return _divided(values, graph, self.source_mass, self.target_mass)
 
     def on_disk(self) -> WeightedProduct:
-        """Return the same product, with sparse matrices that take little memory except in use."""
+        """Return the same product, with sparse matrices that take little memory while they are not in use."""
         left, right = on_disk(csr(self.left)), on_disk(csr(self.right.T))
         return replace(self, left=left, right=right.T)
 

@@ -56,7 +56,7 @@ def _translatable(terms: Terms, translations: sp.csr_array) -> tuple[sp.csr_arra
 
 
 def _translated(terms: Terms, translations: sp.csr_array) -> sp.csr_array:
-    """Return 1 for each translation of a word on a page: [n, v']."""
+    """Return 1 for each term that translates a word on the page: [n, v']."""
     translated = times(terms.present, ones(translations))
     translated.data[:] = 1
     return translated

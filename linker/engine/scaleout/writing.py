@@ -31,7 +31,7 @@ RETRIES = 20  # attempts at a batch after its worker or machine has died
 
 @dataclass(frozen=True, slots=True)
 class WorkerBuild:
-    """A worker's part of a build: the generation to write to, and the encoder; None: there are no vectors."""
+    """A worker's part of a build: the generation to write to, and the encoder (None if there are no vectors)."""
 
     settings: ElasticSettings
     generation: str

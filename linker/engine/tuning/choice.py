@@ -41,9 +41,10 @@ FEW = 20
 class Tuning:
     """The chosen setting, all candidates, and why it was chosen (`reason` is a sentence for the user).
 
-    `lead`: of the best alternative over the default, out of fold; of the chosen setting, unless that is the default.
-    `costs`: setting → cost of searching with it instead of the choice, out of fold. `deciding`: number of queries on
-    which the default and the best other setting differ. `warnings`: why there may be too few queries for a choice.
+    `lead`: the lead, out of fold, of the chosen setting over the default or, if the default is chosen, of the best
+    alternative. `costs`: setting → cost of searching with it instead of the choice, out of fold. `deciding`: number of
+    queries on which the default and the best other setting differ. `warnings`: why there may be too few queries for a
+    choice.
     """
 
     chosen: SearchSetting

@@ -232,7 +232,7 @@ def _negatives_below(
 
 
 def _precision_at(r: int, top: FloatArray, scores: FloatArray, overall: _PairCounts, total: int) -> float:
-    """Return the links among the top r pairs over r, averaged over the orders of a tie at r. NaN if r > pairs."""
+    """Return the share of links in the top r pairs, averaged over all orders of a tie at r. NaN if r > pairs."""
     if r > total:
         return math.nan
     last = top[r - 1]

@@ -36,7 +36,7 @@ def bodies(
 ) -> Iterator[tuple[RawPage, str]]:
     """Yield the pages with their bodies, in order; with `jobs` processes if there are many pages.
 
-    `cut` is a function of a module. The pages are read here; only a few groups of them are in memory at a time.
+    `cut` must be picklable. This process reads the pages; only a few groups of them are in memory at a time.
     """
     pages = iter(pages)
     first = list(islice(pages, TOGETHER * 2))

@@ -29,9 +29,9 @@ class Linked:
 class IdPairs:
     """Pairs of ids that link to each other, in the order of the source pages.
 
-    `unresolved`: links that name no page that links back to any; `ambiguous_names`: names that are the title of one
-    page and the title or id of another; `left_out`: pairs of pages that have several counterparts because of such
-    names.
+    `unresolved`: number of links that name none of the other language's linked pages; `ambiguous_names`: names that are
+    the title of one page and the title or id of another; `left_out`: pairs of pages that have several counterparts
+    because of such names.
     """
 
     pairs: tuple[Pair, ...]
@@ -80,7 +80,7 @@ class _Names:
         self.ambiguous: list[str] = []
 
     def pages(self, link: str) -> Iterator[tuple[str, bool]]:
-        """Yield the pages that a link may mean, and whether it gives the page's title."""
+        """Yield the pages that a link may mean, each with whether the link names its title."""
         name = name_of(link)
         titled = self._by_title(name)
         ids = [self._ids[name]] if name in self._ids and self._ids[name] not in titled else []

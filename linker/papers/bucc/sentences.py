@@ -38,7 +38,7 @@ def without_first_sentence(text: str, code: str) -> str:
 def after_first_stop(text: str, code: str) -> str:
     """Return what follows the first full stop of a text in the language `code`, as BUCC's authors did; nothing if none.
 
-    It may stand in an abbreviation or a number.
+    That full stop may be part of an abbreviation or a number.
     """
     _, _, rest = text.partition("。" if code.partition("-")[0] == "zh" else ".")
     return rest.strip()

@@ -71,9 +71,9 @@ def mistakes(
 
 
 def kinds_of(pairs: Sequence[NewsPair]) -> dict[str, BoolArray]:
-    """Return which of n scored pairs are of a kind, bool [n], by its name: language pairs, lengths and scores.
+    """Return kind → which of n scored pairs are of this kind, bool [n]. Kinds are language pairs, lengths and scores.
 
-    Lengths are words of the shorter article, in thirds.
+    Lengths are thirds of the pairs by the number of words of the shorter article.
     """
     lengths = np.array([min(count_words(a.full) for a in (pair.first, pair.second)) for pair in pairs])
     low, high = (round(float(q)) for q in np.quantile(lengths, (1 / 3, 2 / 3)))

@@ -115,7 +115,7 @@ def studies(data: Path, work: Path, quick: bool) -> list[Study]:
 
 
 def _prepared(found: Sequence[LanguagePages]) -> list[Study]:
-    """Return the counts of the preparation, the paper's table 1, where `linker bucc prepare` left them."""
+    """Return the counts of the preparation, as in the paper's table 1, if `linker bucc prepare` has stored them."""
     files = {one.code: one.folder / PREPARED for one in found if (one.folder / PREPARED).exists()}
     if not files:
         return []

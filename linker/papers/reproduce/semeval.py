@@ -55,7 +55,7 @@ OVERALL = ("overall", "score")
 
 
 def studies(data: Path, work: Path, quick: bool) -> list[Study]:
-    """Return the task's study, and one of the worst kinds of pairs. Raises InputError if the data are missing."""
+    """Return the study of the task, and a study of the worst kinds of pairs. Raises InputError without the data."""
     found = {split: _pairs(data, split) for split in ("train", "test")}
     (learn, files), (test, more) = found["train"], found["test"]
     most = QUICK if quick else None
@@ -158,7 +158,7 @@ class Bench:
     def translator(self) -> KeptTranslator:
         """Translates into English: Spanish by Apertium, German, French, Turkish and Arabic word by word.
 
-        Raises InputError if either is missing.
+        Raises InputError if Apertium or the folder of dictionaries is missing.
         """
         folder = next((f for f in (self.data, self.data.parent) if (f / "dictionaries").is_dir()), None)
         if folder is None or shutil.which("apertium") is None:

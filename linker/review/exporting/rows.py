@@ -99,7 +99,10 @@ def table(rows: Callable[[], Iterable[ExportRow]], *, short: bool = False) -> It
 
 
 def _stored(rows: Iterable[ExportRow]) -> list[str]:
-    """Return the verdict and all columns in which a row has a value; a score equal to the probability is none."""
+    """Return the verdict's column and all columns that are not empty.
+
+    A column of scores that only repeat the probabilities counts as empty.
+    """
     stored = {"verdict"}
     for row in rows:
         record = row.record()
