@@ -110,7 +110,10 @@ def _given(task: Task) -> bool:
 
 
 def _self_trains(task: Task) -> bool:
-    """Return the default: no for a model, which is applied as it is, and for large tasks, whose rounds take hours."""
+    """Return whether a task self-trains by default: always if it has nothing besides its own pages to learn from.
+
+    Otherwise, a model is applied as it is, and a large task would take hours per round.
+    """
     large = len(task.source) * len(task.target) >= LARGE
     return not _given(task) or not (task.model or large)
 

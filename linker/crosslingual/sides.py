@@ -21,7 +21,7 @@ from linker.engine.engine import Engine
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 UNKNOWN = "und"
-TEXTS, CHARACTERS = 500, 2000  # texts of a side and characters per text that are examined
+TEXTS, CHARACTERS = 500, 2000  # maximum texts examined per side, and maximum characters per text
 FREQUENT, KNOWN = 50, 500  # number of frequent words compared: of one side, and of the other
 SHARED = 0.25  # minimum share of frequent words' occurrences that collections in one language have in common
 ENOUGH = 500  # minimum length in words at which a smaller share shows that there are two languages

