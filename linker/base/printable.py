@@ -12,7 +12,7 @@ import orjson
 BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directional marks, embeddings, overrides and isolates
 SEPARATORS = "\u2028\u2029"
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}{SEPARATORS}\ud800-\udfff]")
-_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}{SEPARATORS}]")  # orjson itself escapes the other unsafe ones
+_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}{SEPARATORS}]")  # orjson escapes other unsafe characters
 # The password in a cluster's address may hold any character; `Path` turns the two slashes of an address into one.
 _CREDENTIALS = re.compile(r"((?:elastic|opensearch)\+\w+:/{1,2})\S*@|(\w:/{1,2})[^\s/]*@", re.IGNORECASE)
 _BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")

@@ -92,7 +92,7 @@ def encoder_of(task: Task) -> str | None:
 
 
 def layout_of(task: Task) -> bool:
-    """Return whether punctuation and line breaks are evidence: as set in the options, and as for the model.
+    """Return whether punctuation and line breaks are evidence: as in the task's model or, without one, its options.
 
     Raises InputError if the model uses them but the options forbid it.
     """

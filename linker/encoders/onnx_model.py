@@ -25,7 +25,7 @@ from linker.encoders.weights import hash_file
 
 FINGERPRINT = "fingerprint"  # metadata key: the fingerprint of the model that the graph was exported from
 LEAST = 8  # the graph was traced for texts of at least this many positions; padding changes no vector
-SECONDS = 30.0  # time limit for a batch (a second is usual at most), and for loading the graph
+SECONDS = 30.0  # time limit for a batch, which takes at most a second, and for loading the graph
 MEMORY = 4 << 30  # bytes that all graphs in this process may use for their values
 ROUNDING = 1e-3  # maximum deviation of a vector's length from 1
 T = TypeVar("T")

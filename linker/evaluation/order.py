@@ -35,7 +35,7 @@ class Ordered:
 
 
 def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
-    """Return the rows of judged topics in order; `place`: each run topic's judged topic or −1, int64 [run topics].
+    """Return the rows of judged topics in order; `place`, int64: for each of the run's topics, its judged one, or −1.
 
     Most files are already in order, which is checked first.
     """

@@ -60,7 +60,7 @@ def _from_table(path: Path) -> list[tuple[str, str]]:
 
 
 def _judged_in_table(path: Path) -> list[tuple[str, str, str | None]]:
-    """Return the pairs of ids in a table with their verdicts, "relevant" if it has no such column."""
+    """Return the pairs of ids in a table with their verdicts; "relevant" if the table has no column of verdicts."""
     links: list[tuple[str, str, str | None]] = []
     for number, _, fields in read_records(path):
         if isinstance(fields, str):

@@ -60,9 +60,9 @@ def _graph(
     size: int,
     retrieved: Graph | None,
 ) -> Graph:
-    """Return the pairs of the source rows `pages[0]` and of their rivals, all pages that share a target with them.
+    """Return the pairs of the source rows `pages[0]`, and those of their rivals with the same targets.
 
-    Every page has at least `size` pairs with the targets of the last of `free`.
+    Each of these rows has at least `size` pairs with targets in the last of `free`.
     """
     rows, everyone = pages[0], np.concatenate(pages)
     todo = np.sort(everyone)

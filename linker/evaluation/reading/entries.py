@@ -44,7 +44,7 @@ class RowSource:
         return self.name
 
     def part(self, rows: Int64Array, total: int) -> RowSource:
-        """Return the source of only these rows, int64, of a file's `total` rows."""
+        """Return the source of a selection of rows, int64, out of a file's `total` rows."""
         ends = [*(first for first, _ in self.blocks[1:]), total]
         lines = [
             np.arange(line, line + end - first) if isinstance(line, int) else line
