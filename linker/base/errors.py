@@ -6,7 +6,7 @@ import re
 
 from indexes.errors import DISTRIBUTION
 
-# The distribution of each module whose name differs from its distribution's.
+# Module → the distribution that provides it, for modules that are named differently.
 DISTRIBUTIONS = {
     "faiss": "faiss-cpu",
     "haystack": "haystack-ai",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 STDIO = Path("-")  # stdin for files to read, stdout for files to write
-# Not replaced if it is redirected to a file, to which others write, too.
+# These are written to, never replaced: if stdout is redirected to a file, other programs may write there, too.
 STDOUT = (STDIO, Path("/dev/stdout"))
 MAX_JSON, MAX_TOKENIZER = 16 << 20, 256 << 20  # maximum bytes of a settings file, and of a tokenizer
 MAX_NPY_HEAD = 1 << 14
@@ -32,12 +32,12 @@ STEPS = 100_000  # steps of SQLite's virtual machine between two clock checks: a
 
 
 def real(path: Path) -> Path:
-    """Return the target of a path; a loop of links, through which nothing can be opened, stays as it is."""
+    """Return a path with its symbolic links resolved; a path in a loop of links stays as it is."""
     return Path(os.path.realpath(path))
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a crash leaves either the old or the new one; on return, the new one is on the disk.
+    """Write a file so that a crash leaves either the old or the new file; on return, the new one is on the disk.
 
     Pipes and devices are written directly. Raises InputError if the file cannot be written.
     """
@@ -47,7 +47,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file that replaces `path` once the block has ended without an error and it is on the disk.
+    """Open a temporary file; after a block without an error it is flushed to the disk and then replaces `path`.
 
     Pipes and devices are written directly, and so is stdout (`-` or /dev/stdout), at the end of the block. Raises
     InputError if the file cannot be written, or is part of an index.
@@ -57,11 +57,11 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         yield held
         print_for_programs(held.getvalue())
         return
-    # It imports numpy, which should not delay the start of a command.
+    # Imported here, since it imports numpy, which should not delay the start of a command.
     from indexes.disk.writing import sync
     from indexes.store.ownership import index_of
 
-    target = path.resolve()  # keeps a symbolic link as it is
+    target = path.resolve()  # keeps a symbolic link and replaces its target
     if index := index_of(target):
         raise InputError(f"{path} is a file of the index {index}: write elsewhere")
     try:
@@ -124,7 +124,7 @@ def open_input(path: Path) -> BufferedReader:
     Raises InputError for any other device, whose data may never end, and OSError like `open`.
     """
     if path == STDIO:
-        # A copy, so that the caller may close it.
+        # A copy of the descriptor, so that closing it leaves stdin open.
         return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     mode = path.stat().st_mode
     refusal = InputError(f"{path} is a device or socket, not a file: save its data to a file and name that")
@@ -162,9 +162,10 @@ def map_bytes(path: Path) -> mmap.mmap | bytes:
 
 
 def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
-    """Return the array of numbers in the content of a .npy file, without copying: numpy trusts a header's shape.
+    """Return the array of numbers in the content of a .npy file, without copying.
 
-    Raises InputError if it is damaged or holds anything but numbers.
+    The header is checked here, because numpy trusts its shape. Raises InputError if the file is damaged or holds
+    anything but numbers.
     """
     import numpy as np  # imported here, so that commands start faster
 
@@ -182,7 +183,7 @@ def npy_array(path: Path, content: mmap.mmap | bytes) -> Any:
             raise ValueError(f"it is shorter than the shape {shape} that it declares")
         array = np.frombuffer(content, dtype, count, head.tell()) if count else np.empty(0, dtype)
         return array.reshape(shape, order="F" if is_fortran else "C")
-    # A header is a Python literal, so parsing it may raise any of these.
+    # The header of a .npy file is a Python literal, so parsing it may raise any of these errors.
     except (ValueError, TypeError, OverflowError, SyntaxError, RecursionError, tokenize.TokenError) as e:
         raise InputError(
             f"cannot read {path} as a .npy matrix: {str(e)[:200]}; save its numbers again"

@@ -11,13 +11,13 @@ from pathlib import Path
 from linker.base.errors import InputError
 from linker.base.files import open_input
 
-MAX_LINE = 16 << 20  # bytes; the rest of a longer line is dropped
+MAX_LINE = 16 << 20  # maximum bytes of a line; the rest is dropped
 BLOCK = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
 UNKNOWN = "linker-unknown"  # name of the handler for undecodable bytes
-GZIP = 31  # zlib's window bits for gzip with its checksum
+GZIP = 31  # zlib's `wbits` for gzip, with a check of its checksum
 
-Line = tuple[int, bytes, int]  # number from 1, content truncated to the limit, full size in bytes
+Line = tuple[int, bytes, int]  # line number from 1, content up to the limit, full size in bytes
 
 
 class DamagedInputError(InputError):
@@ -57,7 +57,7 @@ class Splitter:
         """`number`: the number of the first line. Lines are truncated to `limit` bytes."""
         self._limit = limit
         self.number, self.head = number, bytearray()
-        self.waiting = 0  # bytes after the last newline, before truncation
+        self.waiting = 0  # all bytes after the last newline, including truncated ones
 
     def feed(self, block: bytes) -> Iterator[Line]:
         """Yield the lines that end in a block."""
@@ -109,7 +109,7 @@ def _with_newlines(data: Iterator[bytes], encoding: str | None) -> Iterator[byte
 
 
 def _unknown(error: UnicodeError) -> tuple[str, int]:
-    """Replace bytes that cannot be decoded by the surrogate that surrogateescape writes as the byte ff."""
+    """Replace undecodable bytes with the surrogate U+DCFF, which surrogateescape encodes as the byte ff."""
     assert isinstance(error, UnicodeDecodeError)
     return "\udcff", error.end
 

@@ -71,18 +71,18 @@ def options(record: type[Any]) -> Iterator[Option]:
 
 
 def described(record: type[Any], name: str) -> tuple[Option, str]:
-    """Return an option of a record, and its help for requests, with the fields' `names` instead of flags."""
+    """Return an option of a record, and its help text for requests: fields' `names` take the place of flags."""
     option = next(option for option in options(record) if option.name == name)
     return option, FLAG.sub(lambda match: f"`{match[1].replace('-', '_')}`", option.about.help)
 
 
 def values(record: Any) -> dict[str, Any]:
-    """Return the values of a record by field name: arguments for a function that `takes` it."""
+    """Return the values of a record by field name, as keyword arguments for a function decorated with `takes`."""
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
 
 
 def takes(record: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
-    """Give a function of a record the signature of the record: it is called with the fields as arguments."""
+    """Decorate a function that takes a record, so that callers pass the record's fields as arguments instead."""
 
     def given(function: Callable[[T], R]) -> Callable[P, R]:
         @functools.wraps(function)
@@ -97,13 +97,13 @@ def takes(record: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]
 
 
 def shown(record: type[T]) -> type[T]:
-    """Give a record that users create a signature that shows only the types of its fields."""
+    """Decorate a record that users create: its signature shows the fields' types without their `Opt`s."""
     record.__signature__ = _plain(record)  # type: ignore[attr-defined]  # of all classes
     return record
 
 
 def _plain(record: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a record whose annotations are types alone, as text."""
+    """Return the signature of a record with each annotation reduced to its type, as text."""
     signature = inspect.signature(record)
     return signature.replace(
         parameters=[p.replace(annotation=_text(p.annotation)) for p in signature.parameters.values()]

@@ -9,15 +9,15 @@ from typing import Any, TextIO, cast
 
 import orjson
 
-BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks, embeddings, overrides and isolates
+BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directional marks, embeddings, overrides and isolates
 SEPARATORS = "\u2028\u2029"
 _UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}{SEPARATORS}\ud800-\udfff]")
-_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}{SEPARATORS}]")  # orjson escapes the others
-# The password in a cluster's address may hold any character; a `Path` writes an address's two slashes as one.
+_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{BIDI}{SEPARATORS}]")  # orjson escapes other unsafe characters
+# The password in a cluster's address may hold any character; `Path` turns the two slashes of an address into one.
 _CREDENTIALS = re.compile(r"((?:elastic|opensearch)\+\w+:/{1,2})\S*@|(\w:/{1,2})[^\s/]*@", re.IGNORECASE)
 _BREAKS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_PICTURES = 0x2400  # ␀; the pictures of the other control characters follow it
+_PICTURES = 0x2400  # ␀, followed by the pictures of the other control characters
 _DELETE, _PICTURE_OF_DELETE = "\x7f", "\u2421"
 
 
@@ -84,7 +84,7 @@ def guard_output() -> None:
         stream = getattr(sys, name)
         if not isinstance(stream, PrintableStream):
             if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 gets an escape
+                stream.reconfigure(errors="backslashreplace")  # escapes what the terminal cannot encode
             setattr(sys, name, cast(TextIO, PrintableStream(stream, messages=name == "stderr")))
 
 

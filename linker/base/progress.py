@@ -17,7 +17,7 @@ from linker.base.printable import on_one_line, unguarded
 if TYPE_CHECKING:
     _Tqdm = tqdm[Never]
 else:
-    _Tqdm = tqdm  # takes no parameter at run time
+    _Tqdm = tqdm  # at run time, tqdm is not generic
 
 # Description of the work, amount done, and total (None: unknown).
 Progress = Callable[[str, int, int | None], object]
@@ -55,7 +55,7 @@ class _Bar(_Tqdm):
 
     def _log(self) -> None:
         of = "" if self.whole is None else f" of {self.whole:,}"
-        unit = "" if self.unit == "it" else self.unit  # which begins with a space
+        unit = "" if self.unit == "it" else self.unit  # a unit begins with a space
         logger.info("%s: %s%s%s%s", self.what, f"{self.units:,}", of, unit, self.figures)
 
 
@@ -73,7 +73,7 @@ def bar(total: int | None, what: str, unit: str = "") -> tqdm[Never]:
         leave=False,
         file=unguarded(sys.stderr),
     )
-    shown.unit = name  # tqdm sets none if it shows nothing
+    shown.unit = name  # tqdm does not set the unit if it shows nothing
     shown.begin(what, total)
     return shown
 

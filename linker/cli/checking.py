@@ -20,7 +20,7 @@ from linker.base.version import __version__
 
 CPU_FEATURES = ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "neon", "asimd", "bf16")
 ELASTICSEARCH = "http://127.0.0.1:9200"
-ADDRESSES = "LINKER_ELASTIC_URL"  # separated by commas
+ADDRESSES = "LINKER_ELASTIC_URL"  # environment variable with addresses, separated by commas
 
 
 def examine(elasticsearch: str | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Commands on an index at an address, if they differ from the commands on a directory."""
+"""The index commands that work differently for an index on a cluster (at an address) than for a directory."""
 
 from __future__ import annotations
 

@@ -29,9 +29,10 @@ class Names:
         "Name of the title column, if there is one.", group=TABLES, metavar="NAME")] = None
 
     def columns(self, index: Path | Sequence[Path] | None = None, *, adding: bool = False) -> "Columns":
-        """Return how files are to be read: as the options say, otherwise like the corpus of `index`.
+        """Return how to read files: by the columns that the options name, else by those of the corpus of `index`.
 
-        With `adding`, they are documents, read exactly so; otherwise queries, for which the usual names count, too.
+        With `adding`, the files are documents, and only these columns count; otherwise they are queries, for which
+        the usual names count, too.
         """
         from linker.corpora import Columns
 
@@ -88,7 +89,7 @@ def remembered(index: Path | Sequence[Path]) -> "Columns":
 
 
 def describe(paths: Sequence[Path], columns: "Columns | None") -> None:
-    """Report on stderr what is guessed about tables."""
+    """Report on stderr what was guessed about tables."""
     from linker.corpora.previews import describe as described
 
     for path in paths:

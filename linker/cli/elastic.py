@@ -92,7 +92,7 @@ def rebuild(
         print(f"{directory}: {manifest.documents} documents on {', '.join(manifest.elastic['urls'])}")
 
 
-@functools.cache  # so a command that connects twice asks once
+@functools.cache  # a command that connects twice asks only once
 def confirm_host(hosts: str) -> bool:
     """Ask on the terminal whether to send credentials to a host named only by the index; without a terminal,
     refuse."""

@@ -122,7 +122,7 @@ def main() -> None:
     guard_output()
     try:
         with logging_to(_Notes()):
-            app(prog_name="linker")  # the shell requests completions by this name
+            app(prog_name="linker")  # shells request completions for a program of this name
     except (LinkerError, IndexesError) as e:
         _fail(flagged(str(e)))
     except ModuleNotFoundError as e:

@@ -57,7 +57,10 @@ def explain(
 
 
 def lines(explanation: PairExplanation, head: int | None, most: int) -> Iterator[str]:
-    """Yield both texts as lines; `head` (from 1) adds its ring, `most` limits the tokens per text (0: all)."""
+    """Yield the explanation of both texts as lines.
+
+    `head` (from 1): the head whose ring attention is also shown; `most`: maximum tokens per text (0: all).
+    """
     for name, part in zip("AB", explanation.texts, strict=True):
         yield ""
         yield f"{name}: {len(part.tokens)} tokens"

@@ -1,8 +1,8 @@
-"""Commands provided by other rooms and packages, by the entry points of the group `linker.commands`.
+"""Commands provided by other parts of linker and other packages: the entry points of the group `linker.commands`.
 
 Each names a function whose options are annotated (with `Opt`, or as Typer does), a pair of a help text and the
 functions of a group, or a `typer.Typer`. They are looked for only if the command line names none of linker's own
-commands: reading the entry points of all packages takes longer than a short search.
+commands, because reading the entry points of all packages takes longer than a short search.
 """
 
 from __future__ import annotations

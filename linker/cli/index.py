@@ -29,7 +29,7 @@ Corpora = Annotated[
     ),
 ]
 Wait = Annotated[float, Opt("How long to wait for another writer to end.", low=0, metavar="SECONDS")]
-WAIT = 30.0  # the same as Engine's
+WAIT = 30.0  # seconds, as in Engine's methods
 
 
 def build(

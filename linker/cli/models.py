@@ -142,7 +142,7 @@ def export(
     """
     from indexes.store import manifest as manifests
 
-    note("loading PyTorch")  # which takes seconds
+    note("loading PyTorch")  # loading it takes seconds
     with importing("exporting an encoder", "train"):
         from linker.encoders.onnx_export import export as run
     from linker.encoders.opened import export_own

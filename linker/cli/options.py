@@ -58,7 +58,7 @@ def _filled(record: Any, given: dict[str, Any]) -> Any:
     fields = {
         name: not value if option.about.off else value
         for name, (option, value) in taken.items()
-        if value is not None and value != []  # otherwise the record's own default
+        if value is not None and value != []  # an omitted option keeps the record's default
     }
     try:
         return record(**fields)
@@ -88,7 +88,7 @@ def _typed(option: Option) -> inspect.Parameter:
 
 
 def _read(kind: Any) -> Any:
-    """Return the command line's type for a type: a path for `str | Path`, a list for a sequence of them."""
+    """Return the type that Typer gets for a type: a path for `str | Path`, a list for a sequence of them."""
     origin, kinds = get_origin(kind), [_read(one) for one in get_args(kind) if one is not types.NoneType]
     if origin is Sequence:
         return types.GenericAlias(list, (kinds[0],))
@@ -99,7 +99,7 @@ def _read(kind: Any) -> Any:
 
 
 def flags(command: Any) -> dict[str, str]:
-    """Return a command's flags by parameter name: of a pair of flags, the one that changes something."""
+    """Return a command's flags by parameter name: of a pair of flags, the one that changes the default."""
     return {
         p.name: (p.secondary_opts if p.default is True and p.secondary_opts else p.opts)[0]
         for p in command.params

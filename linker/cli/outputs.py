@@ -50,7 +50,7 @@ class Command(TyperCommand):
             for path in _files(parameter, ctx.params.get(parameter.name or "")):
                 if parameter.name in WRITTEN:
                     outputs[parameter.opts[0]] = path
-                elif Path(path).exists():  # an argument may also be a name
+                elif Path(path).exists():  # otherwise the argument is a name, not a file
                     inputs.append(path)
         check_distinct(outputs, inputs)
         return super().invoke(ctx)

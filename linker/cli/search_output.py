@@ -29,9 +29,10 @@ def show(
     as_json: bool,
     whole: bool,
 ) -> None:
-    """Search for one text and print its documents, or for records and write their run: name, file and format.
+    """Search for `text` and print its documents, or search for `records` and write their run.
 
-    Raises BackendUnavailableError if the answer must be `whole` but is degraded, as a server's can be.
+    `run`: the run's name, file and format. Raises BackendUnavailableError if the answer must be `whole` but is
+    degraded, as the answer of a running server can be.
     """
     if text is not None:
         text = text.encode("utf-8", "replace").decode()  # a terminal may send bytes that are not UTF-8

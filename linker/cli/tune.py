@@ -15,7 +15,7 @@ from linker.engine.options import EncoderOption
 if TYPE_CHECKING:
     from linker.engine.tuning import Tuning
 
-SHOWN = 10  # settings
+SHOWN = 10  # settings shown
 
 
 def tune(

@@ -23,15 +23,15 @@ from linker.corpora.records import IDS, BadLine, Columns, Records
 
 VERSION = 3
 CONFIG, DATABASE, DATA = "project.json", "results.db", "data"
-MOST = 1 << 30  # bytes of one unpacked file
-LONGEST = 60.0  # seconds that reading the database may take
+MOST = 1 << 30  # maximum bytes of an unpacked file
+LONGEST = 60.0  # maximum seconds for reading the database
 LABELS = """SELECT dataset_row, label, time, note, tags, user_id FROM record JOIN results USING (record_id)
     ORDER BY results.rowid"""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A project's data on the record in a row of its dataset (from 0); `label` is None if nobody has judged it.
+    """A project's data on one record, given by its row in the dataset (from 0); `label` is None if it is not judged.
 
     `time` is in seconds since 1970.
     """
@@ -67,7 +67,7 @@ class AsreviewProject:
 
     @contextlib.contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
-        """Give a read-only connection, limited to LONGEST. Raises InputError, also for SQLite's errors inside."""
+        """Give a read-only connection for LONGEST seconds at most. Raises InputError, also for SQLite's errors."""
         try:
             with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")
@@ -78,7 +78,7 @@ class AsreviewProject:
 
 
 def _checked(tags: str | None) -> tuple[str, ...]:
-    """Return the labels of the set tags, from ASReview's groups of tags, or a plain list of texts."""
+    """Return the labels of the tags that are checked in ASReview's groups of tags; `tags` may also be a JSON list."""
     found: list[str] = []
     for group in orjson.loads(tags or "[]") or ():
         if isinstance(group, str):
@@ -131,7 +131,7 @@ def read_project(path: Path, columns: Columns, read: Callable[[Path, Columns], R
     A table record without an id is identified by its row, which is ASReview's record_id.
     """
     with opened(path) as project:
-        named = project.dataset.suffix.lower() in (".ris", ".nbib")  # their readers give every record an id
+        named = project.dataset.suffix.lower() in (".ris", ".nbib")  # readers of these make ids
         records = read(project.dataset, columns if named else replace(columns, id=None))
         for row, (_, record) in enumerate(records):
             if isinstance(record, BadLine):

@@ -21,9 +21,9 @@ SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # a first line that names the delimit
 SAMPLE, SAMPLE_BYTES = 200, 1 << 20  # maximum lines and bytes used to guess the delimiter
 RARE = 10  # invalid lines per valid UTF-8 line, up to which a file counts as damaged UTF-8
 ENOUGH = 10  # lines that are not UTF-8 from which a file counts as being in another encoding
-# Letters and marks of Western encodings as texts use them. Next to ASCII letters, these letters favour an encoding;
-# omitted ones (ÿ þ ð × ÷) are rare, and often misread bytes of other encodings. A capital after a small letter (MŠrz)
-# is evidence against it, as is a mark between letters, except the apostrophe.
+# Letters and marks as texts in Western encodings use them. An encoding is likely if it gives these letters next to
+# ASCII letters; the omitted ones (ÿ þ ð × ÷) are rare, and are often misread bytes of other encodings. A capital after
+# a small letter (MŠrz) is evidence against the encoding, as is a mark between letters, except the apostrophe.
 LETTERS = re.compile("[A-Za-z][À-ÖØ-öø-üŠšŒœŽžŸßÝý]|[À-ÖØ-öø-üŠšŒœŽžŸßÝý][A-Za-z]")
 MARKS = re.compile("[€‚„…†‡‰‹›‘’“”•–—™¡£§©«®°²³·»¼½¾¿]")
 ODD = re.compile("[a-zß-öø-ü][À-ÖØ-ÞŠŒŽŸ]|[a-z][€‚„†‡‰‹›“•–™¡£§©«®°²³»¼½¾¿¸ˆ](?=[a-z])|[a-zà-ü]§")
@@ -41,17 +41,18 @@ class UnknownEncodingError(InputError):
 
 
 def guess_encoding(path: Path) -> str:
-    """Return "utf-8", "utf-16", or Excel's encoding for CSV, "cp1252" or on old Macs "mac_roman", from all its bytes.
+    """Return the encoding of a file: a UTF, or one in which Excel writes CSV, "cp1252" or (on old Macs) "mac_roman".
 
-    Invalid lines in a file that is otherwise UTF-8 are left to the quarantine. Raises InputError, with the remedy,
-    for a file whose encoding cannot be determined: losing most of its rows would help nobody.
+    All bytes are examined. A file that is UTF-8 except for some invalid lines counts as UTF-8; these lines go to the
+    quarantine. Raises InputError, with the remedy, if the encoding cannot be determined: otherwise most rows would be
+    lost.
     """
     valid = wrong = 0  # non-ASCII lines that are valid UTF-8, and invalid lines
     western, points = (
         dict.fromkeys(WESTERN, 0),
         dict.fromkeys(WESTERN, 0),
-    )  # plausible invalid lines, their points
-    with contextlib.suppress(DamagedInputError):  # the reader of the file reports it
+    )  # per encoding: invalid lines that are plausible in it, and the evidence for it
+    with contextlib.suppress(DamagedInputError):  # reported when the file is read
         if wide := _utf16(path):
             return wide
         for _, raw, _ in read_lines(path):
@@ -78,8 +79,7 @@ def guess_encoding(path: Path) -> str:
 
 
 def _utf16(path: Path) -> str:
-    """Return the kind of UTF-16 at the start of a file, by its BOM or because every other byte is zero; else
-    empty."""
+    """Return the kind of UTF-16, by the BOM or because every other byte at the start is zero; "" if it is none."""
     line = next(read_lines(path, 400, "iso-8859-1"), (1, b"", 0))[1]
     first = line.decode(errors="ignore").encode("iso-8859-1")
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -123,10 +123,10 @@ def check_delimiter(text: str) -> str:
 def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
     """Return the column delimiter in the first lines of a table: comma, semicolon, tab or bar.
 
-    The delimiter with which most records have as many fields as the header, then the one that gives more columns; a
-    comma if none gives two. `header_row` is the header's line. If it is not known and fewer than half of the records
-    are like the first line, that may be a title: then the delimiter with which most records have the same number of
-    fields.
+    It is the delimiter with which most records have as many fields as the header; of equals, the one that gives more
+    columns; a comma if none gives two. `header_row` is the header's line. If it is not known and fewer than half of the
+    records have as many fields as the first line, that line may be a title: then the delimiter with which most records
+    have the same number of fields is returned.
     """
     found = SEPARATOR.fullmatch(lines[0]) if lines else None
     if found:

@@ -35,7 +35,7 @@ WORDS = {
     "turkish": "ve bir bu da de için ile çok ne daha olarak gibi ama var mi kadar olan sonra ise değil her",
 }
 LISTS = {language: frozenset(words.split()) for language, words in WORDS.items()}
-# words shared by many languages say little
+# words shared by many languages hardly distinguish them
 SHARED = Counter(word for words in LISTS.values() for word in words)
 TOKEN = re.compile(r"[^\W\d_]+")
 MOST = 20_000  # maximum words examined

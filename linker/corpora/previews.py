@@ -195,7 +195,7 @@ def _of_references(path: Path, rows: int) -> Preview:
 
 
 def describe(path: Path, columns: Columns) -> str:
-    """Return what was guessed about a table, for a note: the format of CSV or TSV, unless plain, and the columns."""
+    """Return a note on what was guessed about a table: the columns, and for CSV or TSV the format, if it is unusual."""
     kind, found, known = _kind_of(path), list[str](), columns
     if kind in ("csv", "tsv"):
         encoding = columns.encoding or guess_encoding(path)  # reads the whole file

@@ -147,7 +147,7 @@ def _read(path: Path, columns: Columns, limit: int) -> Records:
 
 
 def numbered_records(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
-    """Yield the same as `read_corpus` for a file, each with the number of its line or row."""
+    """Yield what `read_corpus` yields for a file, each item with the number of its line or row."""
     return _read(path, columns, limit)
 
 
@@ -242,7 +242,7 @@ def _until_damage(records: Records) -> Records:
 
 
 def read_jsonl(path: Path, lines: Iterable[Line], columns: Columns, limit: int = MAX_LINE) -> Records:
-    """Yield the records of JSON lines, each with its line number; an unusable one as a BadLine. `path` names them."""
+    """Yield the records of JSON lines, each with its line number, unusable ones as BadLines that name `path`."""
     first, ids = True, None if columns.ids else ContentIds()
     for number, raw, size in lines:
         if not raw or raw.isspace():

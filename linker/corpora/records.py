@@ -21,9 +21,9 @@ from linker.corpora.dates import iso_date
 IDS = ("_id", "id")
 TEXTS = ("text", "contents", "content", "body", "abstract")
 KEPT = 1 << 16  # bytes kept from a bad line
-MAX_REASON = 400  # characters
+MAX_REASON = 400  # maximum characters of a reason
 NOT_UTF8 = Reason("invalid UTF-8", "not-utf8")
-MAX_DEPTH = 64  # levels of lists and objects inside a metadata value; the store's JSON writer supports 254
+MAX_DEPTH = 64  # maximum levels of lists and objects in metadata; the store's JSON writer supports 254
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -34,9 +34,9 @@ class Columns:
     there is one. `id` may be None: ids are then made from the content of each record (see `ContentIds`). `names`
     renames fields that become metadata, (field, name); one renamed to "date" is converted to ISO 8601 from
     `date_format` (of `strptime`). With `usual`, the usual names are accepted after the named ones, as for queries to
-    an index with named columns. `encoding`, `delimiter` (of CSV) and `sheet` (of XLSX) are guessed, or the first, if
-    None. `header_row` is the number of the row that names the columns, as a spreadsheet counts; rows above it are not
-    read.
+    an index with named columns. If None, `encoding` and `delimiter` (of CSV) are guessed, and `sheet` (of XLSX) is the
+    first one. `header_row` is the number of the row that names the columns, as a spreadsheet counts; rows above it are
+    not read.
     """
 
     id: str | None = "id"
@@ -126,7 +126,7 @@ def _cut(value: Any) -> Any:
 
 
 Record = Document | BadLine
-Records = Iterator[tuple[int, Record]]  # each with the number of its first line
+Records = Iterator[tuple[int, Record]]  # records, each with the number of its first line
 
 
 class UnusableError(Exception):

@@ -26,7 +26,7 @@ from linker.corpora.records import (
 )
 
 Fields = Sequence[tuple[str, str]]  # tag and value, in their order
-Tagged = tuple[int, bytes, Fields | str]  # number of the first line, the lines, fields or a reason why not
+Tagged = tuple[int, bytes, Fields | str]  # first line's number; the lines; the fields or why none
 
 RIS = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*))?")
 NBIB = re.compile(r"(?=.{4}-)([A-Z]{2,4}) *- (.*)")
@@ -34,7 +34,7 @@ STARTS = {"TY": RIS, "PMID": NBIB}  # the tag that begins a record → the forma
 LAST = "ER"
 IDS = ("PMID", "ID", "AN", "DO")
 TITLES, TEXTS = ("TI", "T1", "BTI", "CT", "TT"), ("AB", "N2")
-# Metadata by name: the tags that hold it, the first one present counts. RIS is written by the first tag.
+# Metadata name → the tags that hold it: on reading, the first one present counts; RIS is written with the first one.
 METADATA: Mapping[str, Sequence[str]] = {
     "authors": ("AU", "A1"),
     "year": ("PY", "Y1", "DP", "DA"),

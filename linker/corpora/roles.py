@@ -29,7 +29,7 @@ MACHINE_ID = re.compile(r"\d{5,}|[0-9a-fA-F-]{8,}|[A-Za-z]{1,8}[-_:]?\d+")
 ALIEN = re.compile(
     r"(user|author|account|parent|thread|conversation|reply|in_reply_to|quoted|retweet\w*|source|place)[_ -]id"
 )
-EXACT = {"id", "_id"}  # takes precedence over user_id and the like
+EXACT = {"id", "_id"}  # names that take precedence over user_id and the like
 SHARE = 0.9  # minimum share of the non-empty values that must match the role
 
 
@@ -70,7 +70,8 @@ def likely(header: Sequence[str], role: Role) -> str | None:
 def guess_roles(table: Mapping[str, Sequence[str]]) -> dict[str, Role]:
     """Return the role of each column that has one, given samples of values by column; each role is given once at most.
 
-    A column with a role's name gets it only if its values allow it, and takes precedence over others whose values do.
+    A column that is named like a role gets it only if its values fit, and then takes precedence over columns of which
+    only the values fit.
     """
     columns = [Column(name, values) for name, values in table.items()]
     roles: dict[str, Role] = {}

@@ -29,7 +29,7 @@ from linker.corpora.records import (
 )
 from linker.corpora.roles import Role, likely
 
-Row = tuple[int, bytes, list[str] | str]  # number of the first line, bytes, fields or a reason why not
+Row = tuple[int, bytes, list[str] | str]  # first line's number; the bytes; the fields or why none
 
 MAX_RECORD_LINES = 1 << 16
 # Limit while lines are reread: with more, stray quotes in every line would take quadratic time.
@@ -127,9 +127,10 @@ def unique_names(header: Sequence[str | None]) -> list[str]:
 
 
 def columns_in(path: Path, header: Sequence[str], columns: Columns) -> Columns:
-    """Return the columns, each by its name in the header, where the only likely name replaces a missing usual one.
+    """Return the columns by their names in the header.
 
-    Raises InputError if the header lacks a column.
+    If the header has none of the usual names for a column, the only likely name takes their place. Raises InputError
+    if the header lacks a column.
     """
     found: dict[str, Any] = {}
     known: dict[Role, Sequence[str]] = {"id": columns.ids, "text": columns.texts, "title": ("title",)}
@@ -255,7 +256,7 @@ class _Tape:
     def __next__(self) -> str:
         try:
             line = self._again.popleft() if self._again else next(self._lines)
-        except DamagedInputError as e:  # first the lines read so far, then the damage
+        except DamagedInputError as e:  # reported after the lines read so far
             self.damage = e
             raise StopIteration from None
         self.taken.append(line)

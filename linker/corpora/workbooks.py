@@ -68,7 +68,7 @@ def _document(
             fields[name] = "" if value is None else str(value)
         elif value is not None:
             fields[name] = value
-    for name in texts & set(header) - fields.keys():  # a short row
+    for name in texts & set(header) - fields.keys():  # a row with fewer cells than the header
         fields[name] = ""
     id_ = None if columns.ids else ids.make(["" if value is None else str(value) for value in values])
     return make_document(fields, columns, id_)
@@ -97,7 +97,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
     try:
         with open_input(path) as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about styles and extensions that do not matter here
+            warnings.simplefilter("ignore")  # warnings about styles and extensions do not matter
             _check_sizes(path, file)
             book = load_workbook(file, read_only=True, data_only=True)
             try:
@@ -135,7 +135,7 @@ def _sheet(path: Path, names: list[str], wanted: str | None) -> str:
 
 
 def _value(cell: Any) -> Value:
-    """Return a cell as a JSON value; whole numbers lose their ".0", midnights their time."""
+    """Return a cell as a JSON value: a whole number without ".0", a date at midnight without its time."""
     if isinstance(cell, datetime):
         return cell.date().isoformat() if cell.time() == time() else cell.isoformat()
     if isinstance(cell, date | time):

@@ -18,14 +18,14 @@ from linker.crosslingual.task import Task, encoded
 
 NEAREST = 16  # target passages that a source passage votes for
 PROPOSED = 25  # candidate pages from votes, and as many from pooled vectors
-SHARPNESS = 8  # a passage's vote is its margin to this power
+SHARPNESS = 8  # a passage's vote is its margin, raised to this power
 
 
 def ranked_by_passages(task: Task, name: str, part: str) -> Candidates:
-    """Return the target pages of each source page, ranked by one of `PARTS` of the encoder `name`'s passages.
+    """Return the target pages of each source page, ranked by `part`, one of the scores `PARTS` of their passages.
 
-    Each passage is encoded once. Candidates are the pages of its nearest passages and the pages with the nearest
-    means.
+    The encoder `name` encodes each passage once. Candidates of a page are the pages of the passages that are nearest to
+    its own, and the pages with the nearest mean vectors.
     """
     proposed, scores = propose(task, *encoded(task, name, encode_passages))
     values = np.zeros(proposed.shape, np.float32)

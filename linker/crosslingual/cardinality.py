@@ -47,10 +47,10 @@ def lists_several(cardinality: Cardinality) -> bool:
 def chances(answer: Solution, cardinality: Cardinality) -> Float64Array:
     """Return the probabilities of the candidates of n pages, float64 [n, c].
 
-    With one counterpart per page, each is the probability of being it, and they sum to at most one. With several,
-    each candidate is compared only with "no link", as if there were no others: the ranker learned from lists without
-    the page's other targets, and from lists without any target. These odds are scaled so that the best candidate gets
-    the probability that the page has a counterpart at all.
+    If a page has at most one counterpart, they are the probabilities that the candidate is the counterpart, and sum to
+    at most one. If it may have several, each candidate is compared only with "no link", as if there were no others: the
+    ranker learned from lists without the page's other targets, and from lists without any target. The results are
+    scaled so that the best candidate gets the probability that the page has a counterpart at all.
     """
     if not lists_several(cardinality):
         return np.asarray(answer.probabilities[:, :-1])
@@ -63,7 +63,7 @@ def chances(answer: Solution, cardinality: Cardinality) -> Float64Array:
 def linked(
     ranking: Candidates, cardinality: Cardinality, source: Pages, target: Pages
 ) -> tuple[Candidates, Float32Array]:
-    """Return the candidates [n, k] as links, and each page's probability of the first, float32 [n]."""
+    """Return the candidates [n, k] that may be links, and the score of each page's first one, float32 [n]."""
     if cardinality == "one-to-one":
         return one_to_one(ranking, source.keys, target.keys)
     candidates = _each_target_once(ranking, source, target) if cardinality == "one-to-many" else ranking
@@ -71,7 +71,7 @@ def linked(
 
 
 def _each_target_once(ranking: Candidates, source: Pages, target: Pages) -> Candidates:
-    """Return the candidates, each target kept only for its best page; ties are broken by a hash of the contents."""
+    """Return the candidates, with each target only at its best page; ties are broken by a hash of the contents."""
     rows, columns, scores = ranking.pairs()
     names = hashes(source.keys), hashes(target.keys)
     ties = tie_breaks(names[0][rows], names[1][columns])

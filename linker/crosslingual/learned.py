@@ -34,7 +34,7 @@ NOTHING_GIVEN = "no `dictionary`, `train` or `encoder`: linking by shared string
 SELF_TRAINING = "learning from the surest links, as long as it helps (--no-self-train leaves this step out)"
 LARGE = 1 << 27  # minimum pairs of pages at which a task with given evidence does not self-train by default
 KEPT = 20  # candidates per source page in the result
-# How the answer for one unlinked page depends on the others.
+# Why the answer for one unlinked page depends on the other unlinked pages.
 FROM_OTHERS = ("word frequencies", "statistics of scores", "competition for targets")
 
 
@@ -110,7 +110,10 @@ def _given(task: Task) -> bool:
 
 
 def _self_trains(task: Task) -> bool:
-    """Return the default: no for a model, which is applied as it is, and for large tasks, whose rounds take hours."""
+    """Return whether a task self-trains by default: always if it has nothing besides its own pages to learn from.
+
+    Otherwise, a model is applied as it is, and a large task would take hours per round.
+    """
     large = len(task.source) * len(task.target) >= LARGE
     return not _given(task) or not (task.model or large)
 

@@ -38,8 +38,8 @@ class Links:
 
     `texts` and `targets` count the texts on both sides, `metadata` describes how the links were made. In one
     language, the scores are P(link), `none` holds P(none) for each text to be linked, and `copies` the near copies of
-    its first target among the others; `passages`, where the sentence that a text is about begins and ends in its
-    first target, linked or not. `evaluate` takes `run`.
+    its first target among its other targets. `passages`: start and end, in a text's first target (linked or not), of
+    the sentence that the text is about. `evaluate` takes `run`.
     """
 
     run: Mapping[str, Mapping[str, float]]

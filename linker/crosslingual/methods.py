@@ -43,7 +43,10 @@ def link(task: Task, method: str) -> LinkingResult:
 
 
 def _knowing(pages: Pages, task: Task) -> Pages:
-    """Return pages whose language knows the words of the task's dictionaries, whichever way round these are."""
+    """Return the pages with their language extended by all words of the task's dictionaries.
+
+    Words of both languages are taken, since a dictionary may be the wrong way round.
+    """
     pairs = [*(task.model.pairs if task.model else ()), *(p for d in task.dictionaries for p in d.pairs)]
     return replace(pages, language=pages.language.knowing(word for pair in pairs for word in pair))
 
@@ -97,7 +100,7 @@ def by_dictionary(task: Task) -> LinkingResult:
 
 
 def by_encoder(task: Task) -> LinkingResult:
-    """Link by the passages' vectors of an encoder, relative to their neighbours, or by the pages' mean vectors.
+    """Link by an encoder: by vectors of passages, relative to their nearest neighbours, or by mean vectors of pages.
 
     Raises InputError if no encoder is named.
     """

@@ -88,7 +88,7 @@ class Options:
         return HapaxRules(strip=not self.keep_edges, transliterate=self.transliterate, ngrams=self.ngrams)
 
     def recorded(self) -> dict[str, Any]:
-        """Return these options of a record, which may have more, under their names in a run's metadata."""
+        """Return the options declared here, without those of a subclass, by their names in a run's metadata."""
         record: dict[str, Any] = {}
         for field in fields(Options):
             if field.name == "transliterate":

@@ -20,7 +20,7 @@ from linker.crosslingual.task import LinkingResult, Task
 
 @dataclass(frozen=True, eq=False)
 class OrderedTask:
-    """A `task` in the order of content; `source` and `target` are the rows of its pages as given: int64 [n], [m]."""
+    """A `task` in the order of content; `source` int64 [n] and `target` int64 [m]: its pages' rows in input order."""
 
     task: Task
     source: Int64Array
@@ -64,7 +64,11 @@ def in_content_order(task: Task) -> OrderedTask:
 
 
 def _ordered(pages: Pages, links: Sequence[tuple[Int64Array, Pages, Int64Array]]) -> tuple[Pages, Int64Array]:
-    """Return the pages in their order and their rows, given `links` from rows of `pages` to rows of others."""
+    """Return the pages in the order of their content, and their rows in `pages`.
+
+    `links`: rows of `pages`, other pages, and the rows there that they are linked to; identical pages are ordered by
+    the pages that they are linked to.
+    """
     if len(set(pages.digests)) == len(pages):
         return pages.by_content
     partners: dict[int, list[str]] = {}
@@ -80,6 +84,6 @@ def _ordered(pages: Pages, links: Sequence[tuple[Int64Array, Pages, Int64Array]]
 
 
 def _links(links: Int64Array, source: Int64Array, target: Int64Array) -> Int64Array:
-    """Return `links` [l, 2] between pages that were moved from the rows `source` and `target`, sorted."""
+    """Return `links` [l, 2] with the pages' new rows, sorted; `source` and `target` hold the old row of each page."""
     moved = np.stack([np.argsort(source)[links[:, 0]], np.argsort(target)[links[:, 1]]], axis=1)
     return moved[np.lexsort((moved[:, 1], moved[:, 0]))]

@@ -1,4 +1,4 @@
-"""The groups of one side, and what is kept for the next time: an index of its files, and who found whom."""
+"""The groups of one side. An index of its files, and which documents found which, are kept for the next run."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def passages(
     documents: Mapping[str, Document],
     kept: LastGrouping | None = None,
 ) -> dict[str, Span | None]:
-    """Return where the sentence of each member of a group that is about the story begins and ends in its text.
+    """Return the start and end, in the text of each member of a group, of the sentence that is about the story.
 
-    It is found by the words that the member shares with the representative, and for that by the first other text. It
-    takes milliseconds per member, unless it was `kept`.
+    It is found by the words that the member shares with the representative; for the representative itself, by those
+    shared with the first other text. It takes milliseconds per member, unless it was `kept`.
     """
     copies, found = {m.id for m in groups.members if m.near_copy_of}, dict[str, Span | None]()
     terms = functools.cache(lambda id_: query_terms(collection, documents[id_].full_text))

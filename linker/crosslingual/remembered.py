@@ -40,7 +40,7 @@ class TaskPart:
 
 
 def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) -> LinkingResult:
-    """Return the result of `solve` for a task with a model: stems as in the model, links that it knows left out.
+    """Return the result of `solve` for a task with a model: with the model's stems, and without links that it knows.
 
     Raises InputError if the model belongs to another method.
     """
@@ -92,7 +92,7 @@ def encoder_of(task: Task) -> str | None:
 
 
 def layout_of(task: Task) -> bool:
-    """Return whether punctuation and line breaks are evidence: as set in the options, and as for the model.
+    """Return whether punctuation and line breaks are evidence: as in the task's model or, without one, its options.
 
     Raises InputError if the model uses them but the options forbid it.
     """

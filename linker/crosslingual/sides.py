@@ -21,12 +21,12 @@ from linker.engine.engine import Engine
 from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 UNKNOWN = "und"
-TEXTS, CHARACTERS = 500, 2000  # texts of a side and characters per text that are examined
-FREQUENT, KNOWN = 50, 500  # most frequent words of one side, and of the other
+TEXTS, CHARACTERS = 500, 2000  # maximum texts examined per side, and maximum characters per text
+FREQUENT, KNOWN = 50, 500  # number of frequent words compared: of one side, and of the other
 SHARED = 0.25  # minimum share of frequent words' occurrences that collections in one language have in common
 ENOUGH = 500  # minimum length in words at which a smaller share shows that there are two languages
-# Function words, of the lists of 24 per language: the minimum number, and its share of the words, that reveal one; and
-# the maximum share of a side's that belong to another language.
+# The function words are lists of 24 per language. Minimum number of them, and their minimum share of a side's words,
+# that reveal its language; maximum ratio of another language's function words to the side's own.
 CLEAR, CLEAR_SHARE, FOREIGN = 2, 0.05, 1 / 3
 
 
@@ -70,7 +70,7 @@ def side_of(path: Path, code: str | None, columns: Columns | None, encoder: str 
 
 
 def has_encoder(path: Path) -> bool:
-    """Return whether an index in a directory knows the encoder of its vectors."""
+    """Return whether the index in a directory names the encoder of its vectors."""
     return Address.of(path) is None and manifests.load(path).embeds
 
 
@@ -86,7 +86,7 @@ def same_language(source: Side, target: Side) -> bool:
     scripts = {script_language("".join(side.elements())) for side in (one, other)}
     if len(scripts) > 1:
         return False
-    # In another script than Latin, words like "in" or "de" are code.
+    # In texts in another script, Latin words such as "in" or "de" are code or parts of names.
     if "" in scripts and (decided := _by_function_words(one, other)) is not None:
         return decided
     if min(_shared(one, other), _shared(other, one)) >= SHARED:
@@ -120,7 +120,7 @@ def _frequencies(documents: Iterable[Document]) -> Counter[str]:
 
 
 def _shared(words: Counter[str], others: Counter[str]) -> float:
-    """Return the share of the running frequent words that are also frequent in the other texts."""
+    """Of all occurrences of the most frequent words, return the share whose word is also frequent in the others."""
     known = {word for word, _ in others.most_common(KNOWN)}
     frequent = words.most_common(FREQUENT)
     return sum(count for word, count in frequent if word in known) / max(1, sum(c for _, c in frequent))

@@ -79,8 +79,8 @@ class LinkingResult:
     """A method's result: the final ranking, metadata on how it was made and, if requested, explanations.
 
     `proposed`: each page's best target and its probability, even if this is below the minimum (auto, cascade).
-    `model` turns what was learned into a model that can be saved; None if the method learns nothing. `passage` finds
-    where the sentence that a page is about begins and ends in its best target, by the page's id (auto, cascade).
+    `model` turns what was learned into a model that can be saved; None if the method learns nothing. `passage` takes a
+    page's id and returns the start and end, in its best target, of the sentence that it is about (auto, cascade).
     """
 
     candidates: Candidates

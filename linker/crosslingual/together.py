@@ -118,7 +118,8 @@ def candidate_lists(
 ) -> tuple[Lists, Known | None, dict[str, Any]]:
     """Return the lists of the texts to link, those of the known links, and the metadata on the ranker.
 
-    `expected`: the share of the texts that have a document, if it is known; `ranking` numbers the documents.
+    `expected`: the share of the texts that have a document, if it is known; `ranking`: the index whose rows number the
+    documents.
     """
     linked = list(dict.fromkeys(one for one, _ in links))
     texts = [source.documents[id_].full_text for id_ in (*linked, *left)]
@@ -190,13 +191,13 @@ def _trained(
 
 
 def _scored(ranker: Ranker, pool: Pool, held: Float64Array | None = None) -> Lists:
-    """Return the lists of a pool by a ranker, or by the scores `held` of rankers that did not see its texts."""
+    """Return the lists of a pool, scored by a ranker; `held`: scores of rankers that were not trained on its texts."""
     scores = ranker.scores(pool) if held is None else held
     finite = np.where(pool.valid, scores, 0)
     features = pool.features[:, :, [pool.names.index(name) for name in ranker.names]]
     _, none = ranker.calibration.probabilities(finite, pool.valid, features, ranker.names)
     logits = np.where(pool.valid, ranker.calibration.slope * finite, -np.inf)
-    if "cosine" in pool.names and "cosine" not in ranker.names:  # the shipped ranker reads words alone
+    if "cosine" in pool.names and "cosine" not in ranker.names:  # the shipped ranker uses only words
         logits += zscores(pool.features[:, :, pool.names.index("cosine")], pool.valid)
     return Lists(pool.rows, logits, none)
 
@@ -254,14 +255,14 @@ def _result(
 
 
 def _share_said(share: float | None, expected: float | None) -> dict[str, Any]:
-    """Return what the metadata say of the share of the texts that have a document."""
+    """Return the metadata on the share of the texts that have a document."""
     if share is None:
         return {}
     return {"linked_share": {"estimated" if expected is None else "expected": round(share, 4)}}
 
 
 def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[str]) -> Candidates:
-    """Return the candidates by P(link), ties in the ranker's order; in one-to-one mode, each document first once."""
+    """Return the candidates by P(link), ties in the ranker's order; in one-to-one mode, first for one text at most."""
     order = np.lexsort((-lists.scores, -decision.links), axis=1)
     rows = np.take_along_axis(lists.documents, order, 1)
     scores = np.take_along_axis(decision.links, order, 1).astype(np.float32)
@@ -282,7 +283,7 @@ def _said(decision: Decision) -> str:
 def _evidence(
     engine: Engine, source: Side, proposed: Sequence[tuple[str, str, float]]
 ) -> dict[str, tuple[Words, Span | None]]:
-    """Return what speaks for the link of each text with its first document."""
+    """Return the evidence for the link of each text with its first document."""
     found = {}
     for one, other, _ in proposed:
         text = engine.document(other).full_text

@@ -43,7 +43,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Counterparts:
-    """Pages that are counterparts of one another, at most one per language; `probability`: its weakest link's.
+    """Pages that are counterparts of one another, at most one per language; `probability`: that of the weakest link.
 
     `pages`: language → id.
     """
@@ -116,7 +116,7 @@ def clusters(found: Network, least: float) -> list[Counterparts]:
         if groups[a].keys() & groups[b].keys():
             continue
         groups[a] |= groups[b]
-        weakest[a] = p  # links come in falling order
+        weakest[a] = p  # links come in descending order of probability
         for page in groups[b].items():
             member[page] = a
         del groups[b]
@@ -162,7 +162,7 @@ def combined(first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:
 
 
 def _joined(given: Network, source: str, target: str) -> sp.csr_array | None:
-    """Return the direct links of two languages joined with the paths through others, from the source pages' side."""
+    """Return the direct links of two languages joined with the paths through others: masses per source page, [n, m]."""
     direct = given.between(source, target)
     evidence = [] if direct is None else [masses(direct)]
     for third in given.ids:
@@ -185,7 +185,7 @@ def _scaled(matrix: sp.csr_array, factors: Float64Array) -> sp.csr_array:
 
 
 def _of_pair(entries: dict[Pair, dict[Pair, float]], pair: Pair) -> tuple[dict[Pair, float], bool]:
-    """Return the links of two languages, and whether they are kept in the other direction."""
+    """Return the links of two languages, and whether they are stored in the other direction."""
     turned = pair[::-1] in entries
     return entries.setdefault(pair[::-1] if turned else pair, {}), turned
 

@@ -125,7 +125,7 @@ def _joined(rankings: Sequence[Ranking]) -> Ranking:
 
 
 def _compare(out: Path, task: str, untuned: Engine, tuning: Tuning, test: Task) -> dict[str, list[float]]:
-    """Write queries, qrels and a run per way to search; print each as a row, evaluated from its file; return them."""
+    """Write queries, qrels and a run for each way to search; print and return the measures of each run."""
     queries, links = test
     lines = (orjson.dumps({"id": i, "text": t}) + b"\n" for i, t in queries.items())
     write_atomically(out / f"{task}.queries.jsonl", b"".join(lines))

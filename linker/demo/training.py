@@ -69,7 +69,7 @@ def lee_stories() -> tuple[list[SplitStory], list[SplitStory]]:
     Ids are "b" or "t" followed by the line number from 1. Raises MissingExtraError if gensim or its files are
     missing.
     """
-    spec = importlib.util.find_spec("gensim")  # importing it would take seconds
+    spec = importlib.util.find_spec("gensim")  # importing gensim would take seconds
     folder = Path(spec.origin).parent / "test/test_data" if spec and spec.origin else Path()
     if not all((folder / name).is_file() for name in FILES):
         raise MissingExtraError("the Lee news corpus (part of gensim)", "demo")

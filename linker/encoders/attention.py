@@ -52,7 +52,7 @@ def sparsity(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> dict[str, li
     try:
         with torch.inference_mode(), hooked(module, count):
             for text in filter(len, ids):
-                module(*(x.to(device) for x in padded([text])))  # alone, so that there is no padding
+                module(*(x.to(device) for x in padded([text])))  # one at a time, without padding
     finally:
         module.train(was_training)
     return {name: [round(n / places[name], 6) for n in counts.tolist()] for name, counts in zeros.items()}

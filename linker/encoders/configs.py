@@ -35,9 +35,9 @@ class StarConfig:
     key_inputs: bool = (
         False  # the relay's keys also learn from a token's idf, its count and its first position
     )
-    score: Literal["dot", "cosine"] = "dot"  # of query and key: scaled dot product, or cosine
+    score: Literal["dot", "cosine"] = "dot"  # score of query and key: scaled dot product, or cosine
     relay_key: bool = True  # the relay attends to itself too, as in the Star Transformer
-    entmax: Literal["own", "package"] = "own"  # the package is slower and of the same values (extra `entmax`)
+    entmax: Literal["own", "package"] = "own"  # the package needs the extra `entmax` and is slower
 
     def __post_init__(self) -> None:
         if min(self.dim, self.heads, self.head_dim, self.layers) < 1 or self.window < 0:
@@ -106,12 +106,12 @@ class CnnConfig:
 
     dim: int = 300
     widths: tuple[int, ...] = (3, 4, 5)  # tokens that a filter sees
-    filters: int = 100  # per width
+    filters: int = 100  # number of filters per width
     dropout: float = 0.0  # share of the filters' outputs dropped in training
     projection: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "widths", tuple(self.widths))  # JSON gives a list
+        object.__setattr__(self, "widths", tuple(self.widths))  # JSON has no tuples
         if not self.widths or min(self.dim, self.filters, *self.widths) < 1:
             raise ValueError(
                 "dim, filters and widths must be at least 1, and there must be at least one width"

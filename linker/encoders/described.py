@@ -19,7 +19,7 @@ FORMAT = "linker-encoder-1"
 def describe(config: ModelConfig, max_length: int) -> dict[str, Any]:
     """Return a model's part of config.json."""
     model = dataclasses.asdict(config)
-    for name, default in LATER_OPTIONS.items():  # older models keep their fingerprint
+    for name, default in LATER_OPTIONS.items():  # so that older models keep their fingerprint
         if model.get(name) == default:
             del model[name]
     return {"kind": kind_of(config), "max_length": max_length, "model": model}

@@ -20,7 +20,7 @@ from indexes.errors import importing
 
 MIN_EPSILON = 1e-5  # α is at least 1 + this, where entmax and softmax agree to about 1e-5 · log² p
 MAX_STEPS = 50
-# Compiled: rounds of the start and Newton steps, for rows of up to 8 positions and for longer rows.
+# If compiled: (rounds for the starting point, Newton steps), for rows of up to 8 positions and for longer rows.
 _FEW, _MANY = (1, 4), (6, 6)
 
 Entmax = Callable[[Tensor, Tensor | float, int, Tensor | None], Tensor]
@@ -121,9 +121,10 @@ def _solve(scores: Tensor, epsilon: Tensor, dim: int) -> Tensor:
 
 
 def _start(x: Tensor, epsilon: Tensor, dim: int, rounds: int) -> Tensor:
-    """Return a λ at or below the root: by Jensen's inequality, mean(x) + (1 − k^−ε)/ε over any k positions is one.
+    """Return a λ at or below the root, as mean(x) + (1 − k^−ε)/ε is for any k positions, by Jensen's inequality.
 
-    It takes the maximum position alone, then all, then `rounds` times those with a positive share under the last λ.
+    It is the greatest for these positions: the maximum alone, all, then `rounds` times those with a positive share
+    under the last λ.
     """
     counted = torch.isfinite(x)
     shift = torch.zeros_like(x.narrow(dim, 0, 1))

@@ -40,7 +40,7 @@ class Gru(nn.Module):
         if ids.shape[1] == 0:
             ids, mask = (functional.pad(x, (0, 1)) for x in (ids, mask))
         order = _reversal(mask)
-        states = [self.embedding(ids)]  # per direction, in its reading order
+        states = [self.embedding(ids)]  # one per direction, in that direction's reading order
         for layer in self.layers:
             ahead, *back = layer.children()
             inputs = torch.cat([states[0], *(_turned(x, order) for x in states[1:])], dim=-1)

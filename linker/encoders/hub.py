@@ -79,6 +79,6 @@ def _refusal(repositories: Iterable[str]) -> str:
         try:
             HfApi().model_info(repository, timeout=SECONDS)
             return ""
-        except Exception as e:  # from the library, its HTTP client or the system
+        except Exception as e:  # may come from the library, its HTTP client or the system
             reason = reason or (str(e).strip() or repr(e)).splitlines()[0][:200]
     return reason

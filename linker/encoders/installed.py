@@ -29,7 +29,7 @@ class KnownModel:
     pace: int = 0
 
     def knows(self, language: str) -> bool:
-        """Return whether it was trained on texts in a language."""
+        """Return whether the model was trained on texts in a language."""
         return self.languages is None or language in self.languages
 
 

@@ -238,7 +238,7 @@ def _lock(descriptor: int, new: Path) -> None:
 def _carry_over(old: Path, new: Path) -> None:
     """Link the user's own files and the training state from an earlier model into the new one."""
     for path in old.iterdir() if old.is_dir() else ():
-        if path.name in PARTS or os.path.lexists(new / path.name):  # the new model's own part
+        if path.name in PARTS or os.path.lexists(new / path.name):  # this is a part of the new model
             continue
         if path.is_dir() and not path.is_symlink():
             shutil.copytree(path, new / path.name, symlinks=True, copy_function=_link)

@@ -13,7 +13,7 @@ from linker.base.errors import InputError
 from linker.base.files import read_regular
 from linker.encoders.model_folder import WEIGHTS
 
-MAX_GRAPH = 16 << 20  # bytes; the weights are not in the graph's file, and 64 layers take 7 MiB
+MAX_GRAPH = 16 << 20  # maximum bytes of a graph's file, without the weights; 64 layers take 7 MiB
 MAX_NODES = 1 << 17
 # Operators that `linker export` writes, and similar ones that another PyTorch release may choose: each takes time and
 # memory proportional to its inputs and output.
@@ -143,6 +143,6 @@ NODE: dict[int, Check | None] = dict.fromkeys((1, 2, 3, 6)) | {4: _operator, 5: 
 GRAPH = 7  # field number of a model's graph
 GRAPH_FIELDS: dict[int, Check | None] = dict.fromkeys((2, 10, 11, 12, 13)) | {5: _tensor}
 MODEL: dict[int, Check | None] = dict.fromkeys((1, 2, 3, 4, 5, 6, 14)) | {
-    GRAPH: lambda _: None,  # its operators are counted
+    GRAPH: lambda _: None,  # checked separately, and its operators are counted
     8: lambda data: _walk(data, {1: _domain, 2: None}),
 }

@@ -1,7 +1,7 @@
 """Export of a model from `linker train` to ONNX: the graph of its forward pass; the weights stay where they are.
 
-The graph is traced from the PyTorch module, so that both compute the same; in it, Newton's method for α-entmax takes
-a fixed number of steps. Its file refers to the tensors in model.safetensors next to it by offset.
+The graph is traced from the PyTorch module, so that both compute the same; in the graph, Newton's method for α-entmax
+takes a fixed number of steps. The graph's file refers to the tensors in model.safetensors next to it by offset.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def export(folder: Path) -> Path:
 
 
 def _make_traceable(star: StarTransformer) -> None:
-    """Give a star equivalent functions that can be written as a graph."""
+    """Replace functions of a star encoder with equivalent ones that can be exported as a graph."""
     if star.key_inputs is not None:
         star.key_inputs.find = occurrences_by_pairs
     for attention in star.attentions().values():
@@ -90,7 +90,7 @@ def _trace(module: nn.Module) -> Any:
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # about axis names, and the libraries' deprecations
+            warnings.simplefilter("ignore")  # warnings about axis names and deprecations
             program = torch.onnx.export(
                 _Normalised(module),
                 example,
@@ -99,7 +99,7 @@ def _trace(module: nn.Module) -> Any:
                 dynamic_shapes=({0: texts, 1: tokens}, {0: texts, 1: tokens}),
                 opset_version=OPSET,
                 dynamo=True,
-                optimize=False,  # it would copy weights into the graph; ONNX Runtime optimises when it loads
+                optimize=False,  # optimising would copy weights into the graph; ONNX Runtime does it on loading
                 verbose=False,
             )
     finally:
@@ -109,7 +109,7 @@ def _trace(module: nn.Module) -> Any:
 
 
 def _refer(graph: Any, weights: Path) -> None:
-    """Make the graph's tensors that are in a weights file refer to it."""
+    """Make the graph refer to the weights file for the tensors that are in it."""
     import onnx_ir
 
     with weights.open("rb") as file:

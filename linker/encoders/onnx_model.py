@@ -23,9 +23,9 @@ from linker.encoders.onnx_checks import read_graph
 from linker.encoders.tokens import Tokenizer
 from linker.encoders.weights import hash_file
 
-FINGERPRINT = "fingerprint"  # metadata key of the model that a graph was exported from
+FINGERPRINT = "fingerprint"  # metadata key: the fingerprint of the model that the graph was exported from
 LEAST = 8  # the graph was traced for texts of at least this many positions; padding changes no vector
-SECONDS = 30.0  # time limit for a batch, which takes at most one, and for loading the graph
+SECONDS = 30.0  # time limit for a batch, which takes at most a second, and for loading the graph
 MEMORY = 4 << 30  # bytes that all graphs in this process may use for their values
 ROUNDING = 1e-3  # maximum deviation of a vector's length from 1
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class OnnxEncoder:
     fingerprint: str
     dim: int
     session: Any  # an onnxruntime.InferenceSession
-    path: Path  # of the graph, for messages
+    path: Path  # path of the graph, for messages
     _late: bool = False
 
     def encode(
@@ -71,7 +71,7 @@ class OnnxEncoder:
                 raise TimeoutError
             (vectors,) = _in_time(lambda: self.session.run(["vectors"], {"ids": ids, "mask": mask}, options))
         except TimeoutError:
-            options.terminate, self._late = True, True  # it ends after the current operator
+            options.terminate, self._late = True, True  # the run ends after the current operator
             raise _unusable(self.path, f"it takes more than {SECONDS:g} seconds for a batch") from None
         except Exception as e:  # the library's exceptions have no common base
             raise _unusable(self.path, str(e)) from None
@@ -86,9 +86,9 @@ class OnnxEncoder:
 
 
 def _in_time(work: Callable[[], T]) -> T:
-    """Return the result of `work`, run in a thread abandoned after `SECONDS`: an operator cannot be interrupted.
+    """Return the result of `work`. Raises TimeoutError after `SECONDS`, and the errors of `work`.
 
-    Raises TimeoutError then, and the errors of `work`.
+    It runs in a thread, which is abandoned after a timeout, because an operator cannot be interrupted.
     """
     future = Future[T]()
 
@@ -139,7 +139,7 @@ def _session(folder: Path) -> tuple[Any, str | None]:
     options.intra_op_num_threads = 1  # a query is too small to parallelise, and a server has its own threads
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     options.add_session_config_entry("session.use_env_allocators", "1")
-    options.log_severity_level = 4  # its messages are in the error
+    options.log_severity_level = 4  # the exceptions hold the messages
     try:
         _limit_memory()
         session = _in_time(
@@ -147,8 +147,8 @@ def _session(folder: Path) -> tuple[Any, str | None]:
                 content,
                 options,
                 providers=["CPUExecutionProvider"],
-                disabled_optimizers=["ConstantFolding"],  # it computes without a memory limit
-                enable_fallback=0,  # it prints to stdout and tries again
+                disabled_optimizers=["ConstantFolding"],  # constant folding ignores the memory limit
+                enable_fallback=0,  # a fallback prints to stdout and tries again
             )
         )
         return session, session.get_modelmeta().custom_metadata_map.get(FINGERPRINT)

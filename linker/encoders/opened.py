@@ -66,7 +66,7 @@ def open_encoder(directory: Path, record: EncoderRecord, given: Encoder | None =
 
 
 def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) -> Encoder:
-    """Return `given` for an index of vectors computed elsewhere, which has no named encoder."""
+    """Return the encoder `given` for an index that names none, since its vectors were computed elsewhere."""
     if given is None:
         raise BackendUnavailableError(
             f"the vectors of {directory} were computed elsewhere, so texts have none here: give query vectors "
@@ -81,7 +81,7 @@ def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) ->
 
 
 class Turns:
-    """A lock for work of known size: the smallest job is next, equal ones in order of arrival.
+    """A lock for work of known size: the smallest job goes next, equal ones in order of arrival.
 
     With a plain lock, a query waits for every earlier batch; here, only for the one in progress.
     """
@@ -153,7 +153,7 @@ class OwnEncoder:
             return encode_queries(encoder, texts) if queries else encoder.encode(texts)
 
     def embed(self, directory: Path, record: EncoderRecord | None, texts: Sequence[str]) -> Matrix:
-        """Do the same for the queries of a search, but without a working encoder, raise BackendUnavailableError."""
+        """Return the vectors of a search's queries. Raises BackendUnavailableError without a working encoder."""
         try:
             return self.encode(directory, record, texts, queries=True)
         except LinkerError as e:

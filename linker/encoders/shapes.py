@@ -11,17 +11,17 @@ from torch.overrides import TorchFunctionMode
 
 
 class _WithoutValues(TorchFunctionMode):
-    """Skips filling new weights: on the device "meta" they have no values, and this saves seconds of imports."""
+    """Skips the filling of new weights, which have no values on the device "meta"; this saves seconds of imports."""
 
     FILLS = frozenset({"normal_", "uniform_", "trunc_normal_", "fill_", "zero_"})
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Return the weights as they are for a function that would fill them; call any other."""
+        """Call `func`, unless it fills weights: then return them as they are."""
         kwargs = kwargs or {}
         if getattr(func, "__name__", "") in self.FILLS:
-            return args[0] if args else kwargs["tensor"]  # so that torch.nn.init passes it on
+            return args[0] if args else kwargs["tensor"]  # torch.nn.init returns the result
         return func(*args, **kwargs)
 
 

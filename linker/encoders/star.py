@@ -79,8 +79,8 @@ class _Layer(nn.Module):
     def _ring_is_needed(self) -> bool:
         """Return False if the ring would add zeros to its input, as it does until it has been trained.
 
-        Its weights are then not needed: there is no gradient, and no hook inspects them. This saves half of the
-        encoding time.
+        It can then be skipped, if no gradient is computed and no hook inspects its attention weights. This saves half
+        of the encoding time.
         """
         if not self.config.residual or self.ring.hook is not None or torch.is_grad_enabled():
             return True
@@ -180,7 +180,8 @@ class _Ring(_Attention):
 class _Relay(_Attention):
     """The relay attends to itself, unless `relay_key` is false, and to all tokens.
 
-    The query and the mix are projected instead of keys and values; a cosine needs the actual keys.
+    Instead of every key and value, the query and the weighted mean of the inputs are projected, which is equivalent;
+    only scores by cosine need the keys themselves.
 
     With a `contrast` κ, the weights start as entmax(−κ · cosine with the mean), each head over its own share of the
     dimensions, and the values are unchanged: the more similar a token is to the mean, the less it counts. κ = 0 gives
@@ -205,7 +206,7 @@ class _Relay(_Attention):
                 projection.bias.zero_()
 
     def forward(self, ring: Tensor, relay: Tensor, mask: Tensor, added: Tensor | None = None) -> Tensor:
-        """Return the mix [B, d]; `added`, from `KeyInputs`, is added to the tokens' scores, [B, h, L]."""
+        """Return the relay's update [B, d]; `added` [B, h, L], from `KeyInputs`, is added to the tokens' scores."""
         seen = torch.cat([relay[:, None], ring], dim=1)  # [B, 1+L, d]
         inside = functional.pad(mask, (1, 0), value=self.own_key)[:, None]
         query = self._scaled(self._split(self.query(self._seen(relay))))  # [B, h, e]
@@ -229,7 +230,7 @@ class _Relay(_Attention):
 
 
 def length_free(scores: Tensor, inside: Tensor, alpha: Tensor) -> Tensor:
-    """Return scores [B, h, L] scaled by n^(1 − α): n positions are `inside`, bool [B, 1, L]; α, [h], is each head's.
+    """Return scores [B, h, L] scaled by n^(1 − α): n counts the positions `inside` (bool [B, 1, L]); `alpha` is [h].
 
     If every key is repeated k times, each then has 1/k of its weight. Unscaled, entmax keeps fewer positions the
     longer a text is, and a model trained on windows would get different weights on whole documents.

@@ -91,7 +91,7 @@ def _build_on(
     )
     with interruptible() as interrupted, opened as writer:
         check_same_build(writer.manifest, requested, str(address))
-        if writer.manifest.build.complete:  # it was interrupted within its last commit
+        if writer.manifest.build.complete:  # the build was interrupted in its last commit
             after = writer.commit()
             return BuildReport(after.documents, 0, 0, after.generation)
         if options.engine == "ray":
@@ -111,7 +111,7 @@ def _build_by_many(
 
     load = _loader(options)
     with by_many(writer, load if encoder else None, options.worker_gpus) as sender:
-        every = options.commit_every or COMMIT_DOCUMENTS * sender.workers  # they wait for each other then
+        every = options.commit_every or COMMIT_DOCUMENTS * sender.workers  # at a commit, all workers wait
         options = dataclasses.replace(options, commit_every=every)
         return Intake(writer, None, options, load).run(corpora, interrupted)
 

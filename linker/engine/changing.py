@@ -40,7 +40,7 @@ class Changing(Following):
         return writer_of(self.directory, wait=wait, before=self._checked)
 
     def _commit(self, writer: AnyWriter) -> None:
-        """Commit, open what was committed, and merge what is due; searches keep the generation before meanwhile."""
+        """Commit, open the new generation and start a merge if due; meanwhile, searches use the previous one."""
         with self._opening:
             writer.commit()
             self._reopen()
@@ -94,7 +94,7 @@ class Changing(Following):
             for id_, change in zip(ids, changes, strict=True):
                 had.append(id_ in untouched or id_ in new)
                 untouched.discard(id_)
-                new.pop(id_, None)  # so that it comes after documents put meanwhile
+                new.pop(id_, None)  # a document put again comes after those put since
                 if isinstance(change, Document):
                     new[id_] = change
             if before or new:

@@ -17,8 +17,8 @@ from indexes.hybrid import Answer, Mode, joined
 from indexes.interface import Document, Hits, UnknownIdError
 from linker.base.errors import InputError
 
-TOKEN = "LINKER_TOKEN"  # the environment variable
-TIMEOUT = 120.0  # seconds
+TOKEN = "LINKER_TOKEN"  # environment variable that holds the token
+TIMEOUT = 120.0  # seconds to wait for an answer
 MOST_TEXTS, MOST_HITS = 256, 50_000  # limits per request
 PREFIX = "http://"
 
@@ -39,7 +39,7 @@ class Server:
         try:
             parsed = urlsplit(url if "://" in url else PREFIX + url)
             usable = parsed.scheme in ("http", "https") and bool(parsed.hostname) and parsed.port != 0
-        except ValueError:  # a port that is not a number
+        except ValueError:  # the port is not a number
             usable = False
         if not usable or parsed.query or parsed.fragment or parsed.username is not None:
             raise InputError(f"`server` {url}: not the address of a server, such as http://127.0.0.1:8000")

@@ -65,7 +65,7 @@ class Engine(Changing):
         yield from self.collection.matching(self.filter(where), after)
 
     def passage(self, query: str, text: str) -> Span | None:
-        """Return where the sentence that a query is about begins and ends in a text; None if they share no word."""
+        """Return the start and end of the sentence of a text that a query is about; None if they share no word."""
         return evidence(self.collection, query, text).passage
 
     def search(
@@ -128,10 +128,10 @@ class Engine(Changing):
     ) -> Groups:
         """Return the groups of the index's documents: near copies, and documents about one story.
 
-        `judged`: pairs of ids that are one story or not; if all are one story, documents that no chain of pairs joins
-        count as different. Documents further apart than `days` are not linked. With a `precision`, groups are kept
-        while at least this share of their pairs is right, with 95 % confidence; `seed` draws the judged pairs that
-        test it. Raises InputError if the index is empty, or an option lacks dates or judged pairs,
+        `judged`: pairs of ids, and whether they are one story; if all of them are, two documents that no chain of
+        these pairs joins count as different. Documents further apart than `days` are not linked. With a `precision`,
+        groups are kept while at least this share of their pairs is right, with 95 % confidence; `seed` draws the judged
+        pairs that test it. Raises InputError if the index is empty, or an option lacks dates or judged pairs,
         BackendUnavailableError if a retriever cannot answer.
         """
         from linker.engine.grouping import group
@@ -285,7 +285,7 @@ class Engine(Changing):
             )
         if isinstance(index, Unavailable):
             raise index.error
-        index = getattr(index, "side", index)  # a server's, without the circuit breaker
+        index = getattr(index, "side", index)  # without the circuit breaker around a server's index
         tuning = tune_recall(index, target, k, None if texts is None else self.embed(texts), sample)
         with self._writer() as writer:
             writer.commit(search={**writer.manifest.search, "vectors": dict(tuning.chosen.settings)})

@@ -1,4 +1,4 @@
-"""Evidence in a document for a link with a seed: the terms that BM25 finds in both, and the sentence with most."""
+"""Evidence in a document for a link with a seed: the terms of BM25 that both have, and the sentence richest in them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from indexes.text.vocabulary import term_hash
 if TYPE_CHECKING:
     from indexes.anywhere import AnyCollection
 
-RAREST = 24  # words in a query for copies
-MARKED = 12  # maximum terms marked and listed: with all of them, the weightiest would be lost
-# Chosen on development sets by `benchmarks.passages`: the share of a neighbour's words that counts for a sentence, and
-# the share of its length that lowers its weight.
+RAREST = 24  # maximum words of a query for near copies
+MARKED = 12  # maximum terms marked and listed: among all of them, the weightiest would not stand out
+# Chosen on development sets by `benchmarks.passages`: how much the words of a neighbouring sentence count, and how much
+# a sentence's length lowers its weight, both from 0 to 1.
 AROUND, BY_LENGTH = 0.5, 0.15
-LONGEST = 400  # characters of a passage
+LONGEST = 400  # maximum characters of a passage
 
 Span = tuple[int, int]
 Place = tuple[int, int, frozenset[str]]
@@ -39,9 +39,9 @@ Place = tuple[int, int, frozenset[str]]
 class SharedWords:
     """`words`: the weightiest shared words as written in the document, each with its share of the total weight.
 
-    `pieces`: the document's text, split into pieces, each marked whether it is one of these words; joined, they are
-    the text. `title`: the same for the title. `passage`: where the sentence that the seed is about most begins and
-    ends in the text; None if no word of the text is shared.
+    `pieces`: the document's text in pieces, each with whether it is one of these words; joined, they are the text.
+    `title`: the same for the title. `passage`: start and end, in the text, of the sentence that the seed is most
+    likely about; None if no word of the text is shared.
     """
 
     words: tuple[tuple[str, float], ...]
@@ -114,7 +114,7 @@ def _passage(text: str, places: Sequence[Place], idf: Mapping[str, float]) -> Sp
         at = int(np.searchsorted(starts, start, side="right")) - 1
         held[at] |= terms
         length[at] += 1
-    # A word says more the fewer documents have it, and the fewer sentences of this one.
+    # A term weighs more the fewer documents have it, and the fewer sentences of this document.
     here = Counter(itertools.chain.from_iterable(held))
     own = lucene_idf(np.array([*here.values()]), len(spans)).tolist()
     weights = {term: idf[term] + within for term, within in zip(here, own, strict=True)}
@@ -130,8 +130,8 @@ def heaviest(
 ) -> Span | None:
     """Return the sentence whose shared terms (`held`) weigh the most; None if no sentence has any.
 
-    Each term counts once; terms that only a neighbouring sentence in the same line has count in part; a longer
-    sentence needs more. `spans`: where the n sentences of a text are; `length` [n]: their words.
+    Each term counts once; terms that only a neighbouring sentence in the same line has count in part; the longer the
+    sentence, the less it weighs. `spans`: start and end of the n sentences of a text; `length` [n]: their words.
     """
     if not any(held):
         return None
@@ -148,7 +148,7 @@ def heaviest(
 
 
 def quoted(text: str, passage: Span | None) -> dict[str, str | int | None]:
-    """Return what tables hold of a passage: `passage` and `offset` (its first character, from 0), None without one."""
+    """Return a passage for a table: its text, `passage`, and first character, `offset` (from 0); None without one."""
     if passage is None:
         return {"passage": None, "offset": None}
     return {"passage": text[slice(*passage)], "offset": passage[0]}

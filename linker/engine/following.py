@@ -100,7 +100,7 @@ class Following:
         return table(self._facts().items() or [("closed", "")], caption=str(self.directory))
 
     def _facts(self) -> dict[str, str]:
-        """Return the facts that the engine shows in a session; nothing if it is closed."""
+        """Return the facts that `repr` and notebooks show of the engine; none if it is closed."""
         snapshot = self._snapshot
         if snapshot is None:
             return {}

@@ -50,14 +50,14 @@ class Generation:
         verify: bool = True,
     ) -> Self:
         """Open the last commit; files of `before` are not read and checked again. See `Collection.open`."""
-        seen = stamp(directory)  # first, so that a concurrent commit is noticed later
+        seen = stamp(directory)  # taken first, so that a concurrent commit is noticed later
         old = before.collection if before else None
         assert old is None or isinstance(old, Collection)
         found = Collection.open(directory, on_failure=on_failure, scan=gpu_scan(), before=old, verify=verify)
         return cls(found, seen, encoder, on_failure)
 
     def with_merged(self, collection: Collection) -> Self:
-        """Return the same generation after a merge whose commit nobody else has followed yet."""
+        """Return the generation that a merge has just committed, with the same encoder and settings as this one."""
         return type(self)(collection, stamp(collection.directory), self._encoder, self._on_failure)
 
     def is_old(self) -> bool:

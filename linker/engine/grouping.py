@@ -78,7 +78,7 @@ class Groups:
     Groups are numbered from 1 in the order of their first documents. `promise`: the guaranteed precision of pairs
     within groups, if requested and certified. `metadata` says how the groups were made. `strata`: pairs whose
     verdicts estimate how many pairs are missed. `recall`: the estimated share of right pairs that is within groups, and
-    the ends of its 95 % interval; None unless all pairs of these strata are among the judged ones, and only tested.
+    the ends of its 95 % interval; None unless all pairs of these strata are judged, and were used only for the test.
     """
 
     members: tuple[Member, ...]
@@ -122,7 +122,7 @@ def group(
 ) -> Groups:
     """Return the groups of documents, which are in these `rows` (int64 [n]) of an index; see `Engine.group`.
 
-    What is `kept` about them is not found again.
+    The results in `kept` are not computed again.
     """
     if not corpus:
         raise InputError("the index holds no documents: there is nothing to group")
@@ -221,9 +221,9 @@ def _report(certified: Promise | None, precision: float, tested: int) -> None:
 
 
 def _ordered(documents: Sequence[Document]) -> tuple[Int64Array, Float64Array]:
-    """Return the order of documents by date and id, int64 [n], and their dates in it, [n].
+    """Return the order of documents by date and id, int64 [n], and their dates in this order, [n].
 
-    Groups do not depend on the corpus' order then, and the first of near copies is the earliest.
+    Groups then do not depend on the corpus' order, and the first of near copies is the earliest.
     """
     dates = days_of(documents)
     known = np.nan_to_num(dates, nan=np.inf)
@@ -243,7 +243,7 @@ def _named(
     metadata: Mapping[str, Any],
     kept: LastGrouping | None,
 ) -> Groups:
-    """Return the groups with the documents' ids, in the corpus' order; `place` int64 [n]: each document's in it."""
+    """Return the groups with the documents' ids, in the corpus' order: `place` int64 [n] is each one's position."""
     told = list(stories.groups())
     number: dict[int, int] = {}
     members = []

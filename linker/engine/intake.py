@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 COMMIT_SECONDS = 60.0
 COMMIT_DOCUMENTS = 20_000
-COMMIT_CHARACTERS = 1 << 26  # because uncommitted documents are held in memory
+COMMIT_CHARACTERS = 1 << 26  # limited, because uncommitted documents are held in memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ VALUES = record(
 
 
 class Translated(str):
-    """A text in the language of the index, and the `asked` text, which a multilingual encoder reads itself."""
+    """A text in the language of the index; `asked`: the original text, which a multilingual encoder encodes instead."""
 
     asked: str
 
@@ -93,9 +93,10 @@ class QueryLexicon:
         return " ".join(out) or text
 
     def word(self, term: str) -> str | None:
-        """Return the translation of a term, or else of the shortest one that shares its longest known beginning.
+        """Return the translation of a term or, if it is unknown, of the shortest term that begins most like it.
 
-        Backed-off translation (Oard, Levow & Cabezas 2001): stemmers leave many forms of agglutinating languages apart.
+        Backed-off translation (Oard, Levow & Cabezas 2001), because stemmers do not unite all forms of a word in
+        agglutinating languages.
         """
         least = max(BEGINNING, math.ceil(SHARED * len(term)))
         beginnings = (term[:end] for end in range(len(term), least - 1, -1))

@@ -141,7 +141,7 @@ class IntakeOptions:
 class IndexOptions:
     """What an index is made of. `bm25`: None stands for the defaults.
 
-    `positions` stores a forward index, which a learned ranker reads; `elastic` says where BM25 runs otherwise.
+    `positions` stores a forward index, which a learned ranker reads; `elastic`: the server on which BM25 runs, if any.
     """
 
     encoder: Annotated[str | Path, Opt(

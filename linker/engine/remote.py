@@ -1,4 +1,4 @@
-"""An index on a cluster as an `Engine` has it open."""
+"""An index on a cluster, as opened by an `Engine`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RemoteSnapshot(Snapshot):
 
     @classmethod
     def of(cls, address: Address, encoder: OwnEncoder, on_failure: OnFailure) -> Self:
-        """Open the index now at an address. Raises the errors of `open_remote`."""
+        """Open the index that is now at an address. Raises the errors of `open_remote`."""
         return cls(open_remote(address, on_failure), encoder, on_failure)
 
     def is_old(self) -> bool:
@@ -57,7 +57,7 @@ class RemoteSnapshot(Snapshot):
         try:
             moved, self._answered = self.collection.has_moved(), True
         except NoMasterError:
-            raise  # each search tries again
+            raise  # each search will try again
         except IndexesError:
             moved = self._answered = False
         self._looked = time.monotonic()

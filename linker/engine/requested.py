@@ -1,4 +1,4 @@
-"""What a build is asked for: the manifest of the future index, and the options that contradict it."""
+"""The request for a build: the manifest of the future index, and checks for options that contradict it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def requested_manifest(
 
 
 def _check_possible(address: Address, options: BuildOptions) -> None:
-    """Raise IndexesError if a build on a cluster is asked for what that cannot do."""
+    """Raise IndexesError if an option is given that a build on a cluster does not support."""
     asked = {
         "`positions`": options.positions,
         "`keep`": options.keep,
@@ -63,7 +63,7 @@ def _check_possible(address: Address, options: BuildOptions) -> None:
 
 
 def check_same_build(existing: Manifest, requested: Manifest, out: Path | str) -> None:
-    """Raise IndexesError unless the build that `existing` records, of the index `out`, is the one that is requested."""
+    """Raise IndexesError unless `existing`, the manifest of the index `out`, records the requested build."""
     if existing.build.sources != requested.build.sources:
         raise IndexesError(
             f"{out} was being built from {[p for p, _ in existing.build.sources]} "

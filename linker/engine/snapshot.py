@@ -1,4 +1,4 @@
-"""One generation of an index, opened by an `Engine`: searches that began with it finish with it."""
+"""One generation of an index, opened by an `Engine`; a search uses one generation from beginning to end."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class Snapshot(Generation):
     ) -> Answer:
         manifest = self.collection.manifest
         if mode is None and "mode" not in manifest.search and manifest.encoder and self._encoder.is_given:
-            mode = "hybrid"  # vectors from elsewhere, and the encoder is now named
+            mode = "hybrid"  # the vectors were computed elsewhere, and the user now names their encoder
         return self.collection.hybrid.search(texts, k, embed=self.embed, mode=mode, where=where, bm25=bm25)
 
 

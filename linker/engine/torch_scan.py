@@ -1,4 +1,4 @@
-"""The certified scan in torch, for a GPU: float16 products with a proven bound, then exact scores of the rest.
+"""The certified scan in torch, for a GPU: float16 products exclude rows by a proven bound, the rest is scored exactly.
 
 It implements indexes.vectors.certified.ExactScan. `indexes` never imports torch, so the engine passes the scan to it.
 The bound is that of certified.py with x̂ = x rounded to float16 (an index's rows are unit vectors, so within range),
@@ -149,11 +149,11 @@ class TorchScan:
 
 
 class _Pool:
-    """Pairs of query and row that may be in the top k. Only proof (a bound or score) removes a pair."""
+    """Pairs of query and row that may be in the top k; removed only if a bound or score proves that they are not."""
 
     def __init__(self, queries: torch.Tensor, k: int, score: Callable[..., Any]) -> None:
         self._queries, self._k, self._score = queries, k, score
-        self._pairs: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []  # query, row, upper
+        self._pairs: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []  # query, row, upper bound
         self._lower = queries.new_full((len(queries), k), float("-inf"))  # the best lower bounds so far
         self._floor = self._lower[:, -1].clone()  # the k-th score, if k rows are scored
         self._held = 0

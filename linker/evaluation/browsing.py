@@ -26,7 +26,7 @@ def rank_biased_precision(r: Ranking, persistence: float) -> Float64Array:
 
 
 def expected_reciprocal_rank(r: Ranking, cutoff: float) -> Float64Array:
-    """Return Σ 1/rank · P(the reader stops there) to rank `cutoff`, float64 [t], as gdeval computes it.
+    """Return Σ 1/rank · P(the reader stops there) up to rank `cutoff`, float64 [t], as gdeval computes it.
 
     A document of relevance g satisfies the reader with probability (2^g − 1) / 2^4 (Chapelle et al., CIKM 2009). The
     relevance level has no effect. Raises InputError if a relevance is above 4.

@@ -46,22 +46,22 @@ class Definition:
 
     @property
     def is_area(self) -> bool:
-        """Whether it is an area under a curve: it uses whole rankings, ignores the order of ties, and may be NaN."""
+        """Whether it is an area under a curve: it needs whole rankings, ignores the order of ties, and may be NaN."""
         return self.summary in {"defined", "pooled"}
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the order of tied scores can change it."""
+        """Whether the order of tied scores can change the measure."""
         return self.summary in {"mean", "geometric"} and not self.of_pool
 
     @property
     def is_resampled(self) -> bool:
-        """Whether resampling the topics gives an interval for it."""
+        """Whether resampling the topics gives an interval for the measure."""
         return self.summary in {"mean", "geometric", "defined"}
 
     @property
     def is_paired(self) -> bool:
-        """Whether two runs can be compared on it topic by topic."""
+        """Whether two runs can be compared on the measure topic by topic."""
         return self.summary == "mean" or (self.summary == "count" and self.name != "num_q")
 
 

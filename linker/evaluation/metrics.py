@@ -40,8 +40,9 @@ def num_rel_ret(r: Ranking) -> Float64Array:
 
 
 def average_precision(r: Ranking, cutoff: float = math.inf) -> Float64Array:
-    """Return the average precision, float64 [t]: the sum of the precisions at the relevant documents' ranks, over R.
+    """Return the average precision, float64 [t].
 
+    It is the sum of the precisions at the relevant documents' ranks, divided by the number of relevant documents.
     Ranks beyond `cutoff` add nothing.
     """
     hit = r.relevant & (r.rank <= cutoff)
@@ -105,12 +106,15 @@ def eleven_point_average(r: Ranking) -> Float64Array:
 
 
 def precision(r: Ranking, cutoff: float) -> Float64Array:
-    """Return the relevant documents in the top `cutoff` over `cutoff`, float64 [t], even if fewer were retrieved."""
+    """Return the number of relevant documents in the top `cutoff`, divided by `cutoff`, float64 [t].
+
+    If fewer documents were retrieved, the divisor is still `cutoff`.
+    """
     return r.count(r.relevant & (r.rank <= cutoff)) / cutoff
 
 
 def recall(r: Ranking, cutoff: float) -> Float64Array:
-    """Return the relevant documents in the top `cutoff` over all relevant documents, float64 [t]."""
+    """Return the share of all relevant documents that are in the top `cutoff`, float64 [t]."""
     return over(r.count(r.relevant & (r.rank <= cutoff)), r.num_rel)
 
 
@@ -120,7 +124,7 @@ def success(r: Ranking, cutoff: float) -> Float64Array:
 
 
 def ndcg(r: Ranking, cutoff: float = math.inf) -> Float64Array:
-    """Return the discounted cumulative gain over the ideal one, float64 [t].
+    """Return the discounted cumulative gain divided by the ideal one, float64 [t].
 
     The gain is the relevance, the discount log2(rank + 1) (Järvelin and Kekäläinen, ACM TOIS 20, 2002). The relevance
     level has no effect.
@@ -151,7 +155,7 @@ def set_f(r: Ranking) -> Float64Array:
 
 
 def unjudged(r: Ranking, cutoff: float) -> Float64Array:
-    """Return the documents in the top `cutoff` without a non-negative judgement over `cutoff`, float64 [t]."""
+    """Return the number of documents in the top `cutoff` without a judgement of 0 or more, divided by `cutoff`."""
     return (np.minimum(r.num_ret, cutoff) - r.count(r.rank <= cutoff)) / cutoff
 
 

@@ -35,7 +35,7 @@ class Ordered:
 
 
 def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
-    """Return the rows of judged topics in order; `place`: each run topic's judged topic or −1, int64 [run topics].
+    """Return the rows of judged topics in order; `place`, int64: for each of the run's topics, its judged one, or −1.
 
     Most files are already in order, which is checked first.
     """
@@ -60,7 +60,7 @@ def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
 def _compared(numbers: Float64Array, compat: Compat) -> FloatArray:
     if compat == "trec_eval-10":
         return numbers
-    with np.errstate(over="ignore"):  # out of range becomes infinite, as in C
+    with np.errstate(over="ignore"):  # numbers out of range become infinite, as in C
         return numbers.astype(np.float32)
 
 
@@ -68,7 +68,7 @@ def _argsort(topic: Int64Array, score: FloatArray) -> Int64Array:
     """Return the order by topic, then descending score; a float32 and the topic fit into one integer key."""
     if score.dtype != np.float32:
         return np.lexsort((-score, topic))
-    bits = score.view(np.uint32)  # −0 sorts after 0 and before the rest: ties are found by value
+    bits = score.view(np.uint32)  # −0 sorts next to 0, which is enough: ties are found by value
     falling = np.where(bits >> np.uint32(31), bits, ~(bits | np.uint32(1 << 31)))
     return np.argsort(topic.astype(np.uint64) << np.uint64(32) | falling)
 

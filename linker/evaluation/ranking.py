@@ -13,7 +13,7 @@ from linker.base.errors import InputError
 from linker.evaluation.order import COMPAT, Compat, break_ties, judged_rows, sort, ties
 from linker.evaluation.reading.entries import Entries, sortable
 
-_MOST = 1 << 31  # above any relevance
+_MOST = 1 << 31  # greater than any relevance
 
 
 @dataclass(frozen=True)

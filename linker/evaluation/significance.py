@@ -51,7 +51,7 @@ def bootstrap(
 def randomisation(a: npt.ArrayLike, b: npt.ArrayLike, *, samples: int = 10_000, seed: int = 0) -> float:
     """Return the two-sided p-value of Fisher's paired randomisation test on the means of `a` and `b` [n].
 
-    It is (k + 1)/(m + 1), where k of m random exchanges of the two systems differ at least as much as observed.
+    It is (k + 1)/(m + 1), where k of m random exchanges give a difference at least as large as the observed one.
     """
     difference = _difference(a, b)
     difference = difference[difference != 0]  # exchanging equal values changes nothing

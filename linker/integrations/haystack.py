@@ -29,7 +29,7 @@ with importing("Haystack", "haystack"):
     from haystack.utils.filters import document_matches_filter
 
 Filters = dict[str, Any] | str | Sequence[str]
-# The metadata field for values without a place in linker's documents: an object, so that no filter sees it.
+# The metadata field for values that linker's documents have no field for; as an object, it is hidden from filters.
 KEPT = "haystack"
 
 
@@ -88,7 +88,7 @@ class LinkerDocumentStore:
     def write_documents(
         self, documents: list[HaystackDocument], policy: DuplicatePolicy = DuplicatePolicy.NONE
     ) -> int:
-        """Write documents in one commit and return how many were written; NONE is FAIL.
+        """Write documents in one commit and return how many were written; the policy NONE means FAIL.
 
         Raises ValueError for anything that is not a list of documents, DuplicateDocumentError if an id is in the
         index and the policy is FAIL, BadIdError for an id with white space.

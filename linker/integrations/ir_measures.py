@@ -20,7 +20,7 @@ with importing("ir_measures", "ir"):
     from ir_measures.providers.base import NOT_PROVIDED, Choices
     from ir_measures.providers.base import Any as Anything
 
-# ir_measures' names → our names; a cutoff, recall or p follows.
+# ir_measures' names → our names, to which a cutoff, a recall level or p is appended.
 NAMES = {
     "P": "P", "RR": "recip_rank", "Rprec": "Rprec", "AP": "map", "nDCG": "ndcg", "R": "recall", "Bpref": "bpref",
     "NumQ": "num_q", "NumRel": "num_rel", "SetP": "set_P", "SetR": "set_recall", "SetF": "set_F", "infAP": "infAP",

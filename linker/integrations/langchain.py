@@ -39,7 +39,7 @@ class EmbeddingsEncoder:
     """An encoder over LangChain's `Embeddings`; its vectors are L2-normalised, so that a score is a cosine."""
 
     def __init__(self, embeddings: Embeddings, name: str = "") -> None:
-        """`name` identifies the model: an index refuses a different one. By default, one of its vectors does."""
+        """`name` identifies the model, since an index refuses another one; by default, one of its vectors does so."""
         self.embeddings = embeddings
         probe = embeddings.embed_query("linker")
         self.dim = len(probe)
@@ -162,7 +162,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
         return [document for document, _ in self.similarity_search_with_score(query, k, **options)]
 
     def _answer(self, query: str, k: int, where: Conditions, mode: Mode | None) -> Answer:
-        # Before the first document, no field is known and no search needs any.
+        # An index without documents knows no fields and would reject a filter, which it does not need.
         return self.engine.search(query, k, mode=mode, where=where if len(self.engine) else None)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:

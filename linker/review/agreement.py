@@ -1,4 +1,4 @@
-"""How far two reviewers agree (Cohen's κ), their conflicts, and the decisions, which are separate entries."""
+"""How far two reviewers agree (Cohen's κ), their conflicts, and the decisions on these, as entries of their own."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def agreement(
 ) -> Agreement:
     """Compare two reviewers' current verdicts on the same seed and document.
 
-    `by_document`: whatever the seed, for a review whose seeds all describe one topic.
+    `by_document`: compare verdicts on the same document, whatever the seed, if all seeds describe one topic.
     """
     verdicts = _by_reviewer(judgements, by_document)
     mine, theirs = verdicts.get(first, {}), verdicts.get(second, {})

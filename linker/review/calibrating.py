@@ -44,7 +44,7 @@ def calibrated(
 def agreed(judgements: Iterable[Judgement]) -> dict[str, dict[str, float]]:
     """Return the relevance, 1 or 0, of each document by seed; a pair on which reviewers disagree is left out.
 
-    "maybe" and "skip" say nothing.
+    "maybe" and "skip" do not count.
     """
     said: dict[tuple[str, str], set[float]] = {}
     for judgement in judgements:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from linker.engine.engine import Engine
     from linker.review.interface import Seed
 
-DEPTH, LEAST = 10_000, 200  # hits examined per seed: at most, and with many seeds
-TOTAL = 200_000  # hits of all seeds together, unless that is less than LEAST each
+DEPTH, LEAST = 10_000, 200  # maximum hits examined per seed, with few seeds and with very many
+TOTAL = 200_000  # maximum hits of all seeds together, unless that is less than LEAST each
 BATCH = 16  # seeds per search
 
 
@@ -55,8 +55,9 @@ def scores(
 ) -> tuple[Float64Array, bool]:
     """Return the score of each decided pair [n] in a search with its seed, and whether it is P(link).
 
-    `by_document`: the best score with any of the seeds, for a topic. Only seeds with decisions are searched, `DEPTH`
-    hits deep, less with many seeds. NaN where the search does not find the document.
+    `by_document`: the document's best score with any of the seeds, which describe one topic. Only seeds with decisions
+    are searched for, `DEPTH` hits deep, less with many seeds. The score is NaN if the search does not find the
+    document.
     """
     beside = {seed for seed, _ in decided}
     seeds = [seed for seed in seeds if seed.id in beside]

@@ -31,7 +31,7 @@ DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
 # Files that this process has open, by `_place`. Closing any descriptor of such a file drops all of SQLite's locks on it
 # (POSIX); another process would then remove the log that holds the last judgements.
 _HELD: Counter[tuple[int, int]] = Counter()
-_OPENING = threading.RLock()  # the garbage collector may release within
+_OPENING = threading.RLock()  # reentrant: garbage collection may call `_release` in the thread that holds it
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON")
 
 
@@ -78,14 +78,14 @@ class Database:
             try:
                 limit_queries(connection, LONGEST, STEPS)
                 connection.execute(begin)
-                self._check_place()  # the file may have been deleted while this waited
-                schema.check(connection)  # another program may have changed it since
+                self._check_place()  # the file may have been deleted during the wait
+                schema.check(connection)  # another program may have changed the tables since
                 yield connection
                 connection.execute("COMMIT")
             finally:
                 try:
                     connection.set_progress_handler(None, 0)
-                    if connection.in_transaction:  # a full disk may have ended it already
+                    if connection.in_transaction:  # a full disk may have ended the transaction already
                         connection.execute("ROLLBACK")
                 finally:
                     self._idle.append(connection)
@@ -104,7 +104,7 @@ class Database:
 
     def _make_file(self) -> None:
         """Make an empty file that only its owner can read; SQLite gives its other two files the same mode."""
-        # SQLite reports why it cannot be made.
+        # If this fails, SQLite reports the reason.
         with contextlib.suppress(OSError):
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             if self._durable:
@@ -138,13 +138,13 @@ class Database:
             schema.create(connection)
         elif version < schema.VERSION:
             schema.upgrade(connection)
-            if not self._path.stat().st_mode & 0o022:  # nobody else is meant to write
+            if not self._path.stat().st_mode & 0o022:  # others are not meant to write to it
                 self._path.chmod(0o600)
         connection.execute("COMMIT")
         self._check_ours(connection)
 
     def _check_ours(self, connection: sqlite3.Connection) -> int:
-        """Return the version of the file, 0 for an empty one. Raises InputError if it is not exactly ours."""
+        """Return the version of the file, 0 for an empty one. Raises InputError if its tables are not a ledger's."""
         if not connection.in_transaction:  # else another process might make the tables between two queries
             connection.execute("BEGIN")
             try:
@@ -193,7 +193,7 @@ def _release(connections: deque[sqlite3.Connection], place: tuple[int, int] | No
 
 
 def _place(path: Path) -> tuple[int, int] | None:
-    """Return the identity of a file, whatever its name refers to later; None if there is no file."""
+    """Return the device and inode of a file, which identify it if it is renamed; None if there is no file."""
     try:
         status = path.stat()
     except OSError:
@@ -215,7 +215,7 @@ def _refuse_journal(path: Path) -> None:
                 if file.read() != JOURNAL_MAGIC:
                     return
         except PermissionError:
-            return  # nor can SQLite read it
+            return  # SQLite cannot read it either
         raise InputError(f"{journal} was not written by linker: delete it, or name another ledger")
 
 

@@ -12,9 +12,9 @@ Verdict = Literal["relevant", "not", "maybe", "skip"]
 VERDICTS: tuple[Verdict, ...] = ("relevant", "not", "maybe", "skip")
 # How a document was reached: it was next in the order, drawn at random for the audit, from all unread ones ("audit") or
 # from the front of them, found by a search outside the queue, drawn at random outside audits (controls, imported random
-# screenings), or judged elsewhere and imported (prior knowledge). Two are not about a document that was read: "row" is
-# about a seed as a whole (without id: no match, or later), and "accepted" is a link that nobody has read, accepted at a
-# promised precision.
+# screenings), or judged elsewhere and imported (prior knowledge). Two phases are not about a document that was read:
+# "row" is about a seed as a whole (without an id: no match, or decide later), and "accepted" is a link that nobody has
+# read, accepted at a promised precision.
 Phase = Literal["queue", "audit", "front", "search", "control", "prior", "row", "accepted"]
 UNREAD: tuple[Phase, ...] = ("row", "accepted")
 RANDOM: tuple[Phase, ...] = ("audit", "control")  # drawn from all unread documents
@@ -102,9 +102,9 @@ class Order(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A judgement as a stopping rule sees it, in reading order; in an audit, one random unread document.
+    """A judgement as a stopping rule sees it, in reading order; in an audit, its document was drawn at random.
 
-    `reached`: a relevant control that the order has now reached by itself; it was read when it was drawn.
+    `reached`: a relevant control document that the order has now reached by itself; it was read when it was drawn.
     """
 
     relevant: bool
@@ -114,10 +114,10 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class OrderCertificate:
-    """What an audit certifies that draws from the front of the order, too, under one assumption about it.
+    """The certificate of an audit that also draws from the front of the order; it holds under one assumption.
 
-    `claim` says it in a sentence; `recall`: the recall that was reached at the rule's confidence if the `assumption`
-    holds, None if the random reads contradict it (`contradicted`).
+    `claim` states it in a sentence. `recall` has been reached, at the rule's confidence, if the `assumption` about the
+    order holds; None if the random reads contradict it (`contradicted`).
     """
 
     claim: str

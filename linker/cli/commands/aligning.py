@@ -108,7 +108,7 @@ def _vectoriser(
 
 
 def _links(path: Path, source: Pages, target: Pages, least: float) -> list[PageLink]:
-    """Return the best link of each page, in their order, if its score is at least `least`.
+    """Return the best link of each page, if its score is at least `least`, in the order of the run.
 
     Raises InputError if there is none.
     """

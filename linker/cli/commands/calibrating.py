@@ -42,7 +42,7 @@ def calibrate(options: CalibrateOptions) -> Calibration:
 
 
 def _of_review(engine: Engine, path: Path, dev_share: float, seed: int) -> Calibration:
-    if not path.is_file():  # opening it would create it
+    if not path.is_file():  # opening a missing ledger would create it
         raise InputError(f"{path} is not a file: name the ledger of a review")
     return calibrated(engine, Ledger(path), held_share=dev_share, seed=seed)
 

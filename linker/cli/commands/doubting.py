@@ -46,9 +46,9 @@ def write_doubts(
 def write_linked(path: Path, links: Links, source: Side, target: Side, *, probable: bool) -> None:
     """Write all links as a table, in the columns of `write_doubts` and with the rank of each target.
 
-    `probable`: the scores are probabilities. Also, if known: P(none) of the text (`seed_none`), near copies
-    of the target among the others (`copies`), and the first target's passage that the text is about. Raises
-    InputError if the file cannot be written.
+    `probable`: whether the scores are probabilities. Further columns, if known: P(none) of the text (`seed_none`),
+    near copies of the target among the text's other targets (`copies`), and the passage of the first target that
+    the text is about. Raises InputError if the file cannot be written.
     """
     write_pairs(list(_linked_rows(links, source, target, probable)), path)
 
@@ -79,7 +79,7 @@ def _row(
     others: Mapping[str, Any],
     passage: Span | None,
 ) -> ExportRow:
-    """Return a pair with its score and probability `said`, and the metadata of the text and the target."""
+    """Return a pair with its score and probability (`said`), and the metadata of the text and the target."""
     first, second = source.documents[one], target.documents[other]
     named = source.code != target.code and UNKNOWN not in (source.code, target.code)  # else uninformative
     codes = [{"language": side.code} if named else {} for side in (source, target)]

@@ -38,12 +38,12 @@ def find(options: FindOptions) -> FindReport:
     """Find documents for seed texts, best first, and learn from each answer of `judge` what to show next.
 
     `directory` is an index, several searched as one, or an open Engine; `seeds` a file, texts, or texts by id.
-    `judge` returns "relevant", "not", "maybe", "skip", "undo" or "quit"; or `judgements`, a file or a mapping, answer
-    (unnamed documents are "not"). All seeds describe one story; with `static`, each has its own links. The search
-    ends when the stopping rule estimates that the `target` recall is reached, or after `until` relevant documents or
-    `max_read` judgements. These are kept in the file `ledger` (by default next to a seed file; nowhere for texts),
-    and a second call continues. `columns` says how a seed file is to be read. Raises InputError for options that
-    contradict each other, and if a file cannot be read.
+    `judge` returns "relevant", "not", "maybe", "skip", "undo" or "quit". Instead, `judgements`, a file or a mapping,
+    can give the answers: documents without one are "not". All seeds describe one story; with `static`, each has its own
+    links. The search ends when the stopping rule estimates that the `target` recall is reached, or after `until`
+    relevant documents or `max_read` judgements. The judgements are kept in the file `ledger` (by default next to a seed
+    file; nowhere for texts), and a second call continues. `columns` says how a seed file is to be read. Raises
+    InputError for options that contradict each other, and if a file cannot be read.
     """
     o, judge, static = options, options.judge, options.static
     if (judge is None) == (o.judgements is None):
@@ -135,7 +135,10 @@ def _asking(engine: Engine, seeds: Sequence[Seed], judge: Judge) -> Callable[[Ca
 
 
 def _known(judgements: Any, review: Review) -> Callable[[Candidate], Answer]:
-    """Return a judge that knows the answers (in a topic: relevant to any seed); unnamed documents are "not"."""
+    """Return a judge that answers from `judgements`: a document that they do not name is "not".
+
+    If all seeds describe one story, a document is relevant if it is relevant to any of them.
+    """
     qrels = as_qrels(judgements)
     every = [seed.id for seed in review.seeds]
 

@@ -38,7 +38,7 @@ from linker.scoring.groups.following import changes, followed
 
 COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset")
 DRAWN = 300  # pairs drawn for judging
-POLL = 0.5  # seconds between two looks at corpora that have not changed
+POLL = 0.5  # seconds between two checks of whether the corpora have changed
 UNJUDGED: Any = ""
 
 
@@ -77,10 +77,10 @@ def group(options: GroupOptions) -> Groups:
 
 
 def _state(files: Iterable[Path]) -> list[tuple[Path, int, int]]:
-    """Return the sizes and times of files, and of all files in folders: other ones, once something has changed."""
+    """Return the sizes and times of files, and of all files in folders; they differ as soon as a file changes."""
     found = []
     for path in itertools.chain.from_iterable((file, *file.rglob("*")) for file in files):
-        with contextlib.suppress(OSError):  # an index may be committing
+        with contextlib.suppress(OSError):  # a commit of an index may have deleted the file
             state = path.stat()
             found.append((path, state.st_size, state.st_mtime_ns))
     return found
@@ -128,7 +128,7 @@ def draw(groups: Groups, count: int, seed: int = 0) -> list[tuple[str, str, floa
 
 
 def _corpus(files: Sequence[Path], columns: Columns | None, encoder: str | None) -> Side:
-    """Return the documents of all corpora as one side. Raises InputError if an id is in two of them."""
+    """Return the documents of all corpora as one `Side`. Raises InputError if an id is in two of them."""
     sides = [side_of(path, None, columns, encoder) for path in files]
     if len(sides) == 1:
         return sides[0]
@@ -145,7 +145,7 @@ def _corpus(files: Sequence[Path], columns: Columns | None, encoder: str | None)
 
 
 def _numbers(path: Path) -> dict[str, int]:
-    """Return the group of each document in a table of groups. Raises InputError if it is not one."""
+    """Return the group of each document in a table of groups. Raises InputError if the file is not such a table."""
     found = {}
     for number, _, fields in read_records(path):
         try:

@@ -19,11 +19,11 @@ TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "a
 def known_links(
     files: Sequence[Path], source: Mapping[str, object], target: Mapping[str, object]
 ) -> list[tuple[str, str]]:
-    """Return the links in qrels (and BEIR's TSV) and in tables, between ids that are on both sides.
+    """Return the links in qrels (and BEIR's TSV) and in tables from an id of `source` to an id of `target`.
 
-    A table is CSV, XLSX or JSON lines: a column of each side's ids, by the usual names or the first two, and
-    optionally a verdict, of which only "relevant" counts. Links with other ids are left out and logged. Raises
-    InputError if none of a file's links is between these texts.
+    A table is CSV, XLSX or JSON lines. It has a column of ids for each side, found by the usual names or else the
+    first two, and optionally a verdict, of which only "relevant" counts. Links with other ids are left out and
+    logged. Raises InputError if none of a file's links is between these texts.
     """
     found: dict[tuple[str, str], None] = {}
     for path in files:
@@ -33,7 +33,7 @@ def known_links(
 
 
 def judged_pairs(files: Sequence[Path], documents: Mapping[str, object]) -> dict[tuple[str, str], bool]:
-    """Return the judged pairs of one corpus' documents, and whether they belong together; files as in `known_links`.
+    """Return judged pairs of documents of one corpus, and whether they belong together; files as in `known_links`.
 
     A verdict other than relevant or not is left out, and so are pairs with other ids. Raises InputError if no
     pair of a file is between these documents.
@@ -60,7 +60,7 @@ def _from_table(path: Path) -> list[tuple[str, str]]:
 
 
 def _judged_in_table(path: Path) -> list[tuple[str, str, str | None]]:
-    """Return the pairs of ids in a table with their verdicts, "relevant" if it has no such column."""
+    """Return the pairs of ids in a table with their verdicts; "relevant" if the table has no column of verdicts."""
     links: list[tuple[str, str, str | None]] = []
     for number, _, fields in read_records(path):
         if isinstance(fields, str):

@@ -37,7 +37,7 @@ def train(
     settings = [*overrides, *([] if out is None else [_assignment("output.path", str(out))])]
     path = ready.find(Path(config), settings)
     if is_first():
-        logger.info("training as %s says: loading PyTorch", path)  # which takes seconds
+        logger.info("training as %s says: loading PyTorch", path)  # loading it takes seconds
     with importing("training", "train"):
         from linker.training.config import TrainConfig
         from linker.training.run import run
@@ -49,7 +49,7 @@ def train(
         try:
             draw(model, configuration.data.documents)
         except (LinkerError, IndexesError) as e:
-            logger.info("no plots: %s", e)  # the model is complete without them
+            logger.info("no plots: %s", e)  # not an error: the model is complete without plots
     return model
 
 

@@ -26,7 +26,7 @@ from linker.evaluation.reading.trec import read_run
 
 CLUSTERS = "clusters.jsonl"
 NAMED = re.compile(r"([A-Za-z]+-[A-Za-z]+)=(.+)", re.DOTALL)
-ABOVE = 1 + 1e-6  # scores are raised a little, so that a page's scores decrease strictly
+ABOVE = 1 + 1e-6  # factor that raises scores a little, so that a page's scores decrease strictly
 Named = str | Path
 
 
@@ -139,7 +139,7 @@ def _candidates(
     partners: Mapping[tuple[str, str], Mapping[str, str]],
     k: int,
 ) -> Candidates:
-    """Rank each page's targets by probability, its cluster's first; targets that were above it are lowered to it."""
+    """Rank each page's targets by probability, but put its cluster's first and lower those above it to its score."""
     links = sp.coo_array(matrix)
     names = hashes(source.ids), hashes(target.ids)
     columns = links.col.astype(np.int64)

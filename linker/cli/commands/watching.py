@@ -52,7 +52,7 @@ def watch(options: WatchOptions) -> Watched:
     counts = _Counts()
     with (
         listening(o.progress),
-        # Posts wait while the seeds cannot be searched; otherwise half of a hybrid search would match them.
+        # "fail": posts wait until the seeds can be searched completely; half of a hybrid search would match wrongly.
         opened(o.seeds, o.encoder, "fail") as engine,
         Kept(
             Path(o.out) if o.out else None, refused, source if is_file(source) else None, resume=o.resume

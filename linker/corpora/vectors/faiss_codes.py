@@ -43,12 +43,12 @@ def empty(file: File, rows: int, dim: int) -> Matrix:
 
 
 def plain(dim: int) -> Decoder:
-    """Return the decoder for vectors stored as they are."""
+    """Return the decoder for uncompressed vectors."""
     return Decoder(4 * dim, dim, lambda codes: codes.view("<f4"))
 
 
 def scalar(file: File, dim: int) -> Decoder:
-    """Read a scalar quantiser, which encodes each coordinate by itself."""
+    """Read a scalar quantiser, which encodes each coordinate separately."""
     kind, _ = file.take(2, "<i4").tolist()
     file.take(1, "<f4")
     stored_dim, size = (file.one("<u8") for _ in range(2))
@@ -74,7 +74,8 @@ def _bfloat16(codes: Codes, *_: object) -> Matrix:
     return (codes.view("<u2").astype(np.uint32) << 16).view(np.float32)
 
 
-# FAISS's number of a kind → bits of a coordinate's code, whether ranges are for "each" coordinate or "all".
+# FAISS's number of the kind of quantiser → bits per coordinate; whether "each" coordinate has a range, "all" share one,
+# or there is none; and the function that decodes.
 SCALARS: dict[int, tuple[int, str | None, Callable[..., Matrix]]] = {
     0: (8, "each", _ranged(256)),
     1: (4, "each", _ranged(16)),
@@ -109,7 +110,7 @@ def product(file: File, dim: int) -> Decoder:
 
 @dataclass(frozen=True)
 class Transformation:
-    """A transformation of vectors from dimension `input` to dimension `output`, and its inverse."""
+    """A transformation of vectors from dimension `input` to dimension `output`; `undo` is its inverse."""
 
     input: int
     output: int
@@ -124,7 +125,7 @@ def transformation(file: File) -> Transformation:
         require(power == 0, "its principal components are scaled, which cannot be undone")
         file.take(5, "|u1")
         for _ in range(3):
-            file.vector("<f4")  # from which the matrix was made
+            file.vector("<f4")  # not needed: the matrix follows from these
     if kind in (b"LTra", b"rrot", b"Pcam"):
         return _rotation(file)
     if kind == b"VCnt":

@@ -24,8 +24,8 @@ CODES = {b"IxSQ": "IndexScalarQuantizer", b"IxPq": "IndexPQ"}
 NAMES = FLAT | MAPPED | GRAPHS | CELLS | CODES | {b"IxPT": "IndexPreTransform"}
 MOST_DIM, MOST_CHAIN = 1 << 16, 16
 DEEPEST = 6  # maximum depth of nested indexes
-METRICS = {0: "inner product", 1: "L2"}  # other metrics take an argument
-HASHED = 2  # kind of direct map: a table of pairs
+METRICS = {0: "inner product", 1: "L2"}  # after any other metric, the file has its argument
+HASHED = 2  # the kind of direct map that is stored as a table of pairs
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _matrix(values: Any, rows: int, dim: int) -> Matrix:
 
 
 def _inner(file: File, rows: int, dim: int, depth: int) -> FaissVectors:
-    """Return the index nested in another one; it must have this shape."""
+    """Return the index nested in another one. Raises WrongError unless its shape is [rows, dim]."""
     inner = _index(file, depth + 1)
     require(inner.matrix.shape == (rows, dim), "an index inside it has another size")
     return inner
@@ -106,7 +106,7 @@ def _mapped(file: File, rows: int, depth: int) -> FaissVectors:
 
 
 def _below_graph(file: File, rows: int, dim: int, depth: int) -> tuple[Matrix, bool]:
-    for kind in ("<f8", "<i4", "<i4", "<i8", "<i4"):  # the graph, which is not used
+    for kind in ("<f8", "<i4", "<i4", "<i8", "<i4"):  # skip the graph
         file.vector(kind)
     file.take(5, "<i4")
     inner = _inner(file, rows, dim, depth)
@@ -118,7 +118,7 @@ def _coded(file: File, kind: bytes, rows: int, dim: int) -> Matrix:
     codes = file.vector("|u1")
     require(len(codes) == rows * decoder.size, "its codes do not match its header")
     if kind == b"IxPq":
-        file.take(9, "|u1")  # how it searches
+        file.take(9, "|u1")  # skip the settings for searching
     matrix = empty(file, rows, dim)
     decoder.into(matrix, range(rows), codes.reshape(rows, decoder.size))
     return matrix
@@ -140,7 +140,7 @@ def _transformed(file: File, rows: int, dim: int, depth: int) -> Matrix:
 
 def _in_cells(file: File, kind: bytes, rows: int, dim: int, depth: int) -> Matrix:
     cells = file.one("<u8")
-    file.take(1, "<u8")  # how many cells a search visits
+    file.take(1, "<u8")  # skip the number of cells that a search visits
     centroids = _inner(file, cells, dim, depth).matrix
     _skip_direct_map(file)
     decoder, is_residual = _cell_decoder(file, kind, dim)

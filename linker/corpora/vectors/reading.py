@@ -47,7 +47,7 @@ class GivenVectors:
 
     @property
     def source(self) -> tuple[str, str]:
-        """The file and a text that changes with its content or the ids, as builds record their corpora."""
+        """The path, and a hash that changes with the file's content or the ids; builds record both."""
         content = repr((record_of(self.path), xxhash.xxh3_128_hexdigest("\n".join(self.ids).encode())))
         return path_text(self.path), xxhash.xxh3_128_hexdigest(content.encode())
 
@@ -147,11 +147,11 @@ def _note(path: Path, found: faiss_reading.FaissVectors) -> str:
 
 
 def _check_rows(path: Path, matrix: npt.NDArray[np.floating], ids: Sequence[str] | None) -> None:
-    """Raise InputError naming the first rows that are not finite, or zero, as float32."""
+    """Raise InputError naming the first rows that, as float32, are not finite or are zero."""
     wrong: list[str] = []
     step = max(1, CHECKED // matrix.shape[1])
     for start in range(0, len(matrix), step):
-        with np.errstate(over="ignore"):  # values that are too large become infinite
+        with np.errstate(over="ignore"):  # values too large for float32 become infinite
             part = np.asarray(matrix[start : start + step], np.float32)
         bad = ~np.isfinite(part).all(axis=1) | ~part.any(axis=1)
         for row in np.flatnonzero(bad).tolist():

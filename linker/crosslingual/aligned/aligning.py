@@ -23,13 +23,13 @@ SAMPLED = 64  # pairs of pages from which typical distances are estimated
 
 
 VARIANCE = 6.8  # variance of a translation's length, per character of the original
-# Gale & Church's shares of the moves; they give none for one-to-three, so it gets a tenth of two-to-two's.
+# Gale & Church's probabilities of the moves. They give none for one-to-three; ours is a tenth of that for two-to-two.
 PRIORS = {(1, 1): 0.89, (1, 2): 0.0445, (2, 1): 0.0445, (2, 2): 0.011, (1, 3): 0.0011, (3, 1): 0.0011}
 SKIPPED = 0.0099 / 2
 
 
 def agreement(source: Float64Array, target: Float64Array, ratio: float) -> dict[Move, Float64Array]:
-    """Return, per move, the probability that a translation's length differs more than these passages' lengths do.
+    """Return, per move, the probability that the lengths of translations differ by more than those of these passages.
 
     `source` [n] and `target` [m]: lengths in characters; `ratio`: target characters per source character. Each move
     a, b has a float64 array [n − a + 1, m − b + 1].
@@ -65,7 +65,7 @@ class PageLink:
 class AlignedPassages:
     """Passages of two linked pages that translate each other: one to three of each, in order.
 
-    `score`, from 0 to 1, is the share of the cost of skipping them that linking them saves.
+    `score`, from 0 to 1: how much linking them saves, relative to the cost of skipping them.
     """
 
     link: PageLink
@@ -115,7 +115,7 @@ def align_pages(
 def _costs(
     costs: PassageCosts, row: int, source: Sequence[str], target: Sequence[str], ratio: float, share: float
 ) -> Costs:
-    """Return the costs of aligning the pages in `row` of both collections, lower if the lengths agree."""
+    """Return the costs of aligning the page `row` of one collection with that of the other, less if lengths agree."""
     between = costs.between(row, *cosines_of(costs.source, costs.target, row, np.array([row])))
     agreed = agreement(_lengths(source), _lengths(target), ratio)
     moves = {move: values[0] * (1 - share * agreed[move]) for move, values in between.moves.items()}

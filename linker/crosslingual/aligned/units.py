@@ -36,7 +36,7 @@ def cut(text: str, code: str, unit: Unit) -> list[str]:
 
 @cache
 def segmenter() -> Callable[[str, str], list[str]]:
-    """Return what splits a text in a language, by its code, into sentences. Raises MissingExtraError."""
+    """Return the function (language code, text) → sentences. Raises MissingExtraError."""
     with importing("Finding sentences (by sentencex)", "crosslingual"):
-        split: Callable[[str, str], list[str]] = import_module("sentencex").segment  # an untyped package
+        split: Callable[[str, str], list[str]] = import_module("sentencex").segment  # sentencex has no types
     return split

@@ -2,8 +2,9 @@
 
 If the links were shuffled, the number of links that contain both words of a pair would be hypergeometric. Summed over
 all pairs, this gives the expected number of pairs at each G²: the mean over all permutations of the links, exact and
-without random numbers. Single permutations differ by a factor of two to four, because links from the same collection
-stay or separate together. Competition between pairs lowers their number a little; the expectation ignores it.
+without random numbers. Single permutations differ by a factor of two to four, because pages from one source share many
+words, so that many pairs appear or vanish together. Competition between pairs lowers their number a little; the
+expectation ignores it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from scipy.special import gammaln
 from indexes.dtypes import Float64Array, Int64Array
 
 LEAST = 8.0  # G² of the weakest pairs that are counted
-EXACT = 32  # frequencies up to which each is a class of its own; above, neighbouring ones share a class
+EXACT = 32  # each frequency up to this is a class of its own; larger neighbouring ones share a class
 WIDTH = 0.05  # width of the shared classes, on a log scale
 STEPS = 64  # counts at which the distribution of a pair is summed
 FAR = 12  # standard deviations from the mean to the largest count

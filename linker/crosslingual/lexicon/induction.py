@@ -16,9 +16,9 @@ from indexes.dtypes import Float64Array, Int64Array
 from linker.crosslingual.lexicon.chance import LEAST, g_squared, pairs_by_chance
 
 MIN_TOGETHER = 3  # minimum linked pages with both words
-MAX_SHARE = 0.5  # share of linked pages; more frequent words are ignored
-MAX_LINKS = 3  # translations per word, in either direction
-FALSE_SHARE = 0.1  # share of false pairs among those kept, estimated from shuffled links
+MAX_SHARE = 0.5  # words on a larger share of the linked pages are ignored
+MAX_LINKS = 3  # maximum translations per word, in either direction
+FALSE_SHARE = 0.1  # maximum share of false pairs among those kept, estimated from shuffled links
 BLOCK = 512  # source words counted at a time
 
 

@@ -16,15 +16,15 @@ T = TypeVar("T")
 
 PAGES = 200  # pages per language from which the words are taken
 PAIRS = 5000  # dictionary pairs that are looked up
-FEWEST = 3  # minimum pairs that match the other way round
-TIMES = 2  # times as many pairs must match the other way round as match as given
+FEWEST = 3  # minimum pairs that match reversed, for a dictionary to be reversed
+TIMES = 2  # a dictionary is reversed if this ratio of pairs (reversed : as given) is exceeded
 # In real dictionaries, at most one matching pair in fifty matches only the other way round.
-MIXED, LEAST = 0.2, 10  # share and number of pairs that match against the direction of the others
+MIXED, LEAST = 0.2, 10  # minimum share and number of pairs in each direction of a mixed dictionary
 
 
 @dataclass(frozen=True, slots=True)
 class OrientationCounts:
-    """How many of the `tried` pairs of a dictionary have both words on the pages only `as_given`, or only `turned`."""
+    """How many of the `tried` pairs of a dictionary match the pages only `as_given`, and how many only `turned`."""
 
     as_given: int
     turned: int

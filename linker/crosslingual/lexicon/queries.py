@@ -29,7 +29,7 @@ DICTIONARY = 1e6  # weight of a dictionary's word pairs; links choose among them
 WORDS = 200_000  # maximum words that identify the language
 LEAST = 0.5  # minimum change in a language's log odds for a word to be stored
 ASKED = 100  # linked texts on which the index's encoder is tested
-BEGINNING = 300  # characters per text
+BEGINNING = 300  # characters of each of these texts
 
 Links = Sequence[tuple[str, str]]
 
@@ -115,7 +115,7 @@ def _entries(
 
 
 def _dictionary(entries: Iterable[tuple[str, list[str]]], x: Terms, y: Terms) -> sp.csr_array:
-    """Return DICTIONARY where one translates a term by a term of the index: float64 CSR [v foreign, v index]."""
+    """Return the weight DICTIONARY for each pair of terms in a dictionary: float64 CSR [v foreign, v index]."""
     cells = {
         (x.position[one], y.position[other])
         for one, others in entries
@@ -151,7 +151,9 @@ def _spellings(texts: Iterable[str], settings: AnalysisSettings) -> dict[str, st
 
 
 def _leanings(foreign: Sequence[str], own: Sequence[str]) -> dict[str, float]:
-    """Return the log odds of the foreign language for each word that changes them: log ratio of its text shares.
+    """Return, for each word that changes the log odds of the foreign language, by how much it does so.
+
+    This is the log ratio of the shares of foreign texts and of own texts that contain the word.
 
     If there are too many words, those in the most texts are taken.
     """

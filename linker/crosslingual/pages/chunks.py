@@ -21,10 +21,11 @@ _functions: list[Callable[[Sequence[str]], Any]] = []  # in a worker process: th
 def in_chunks(
     function: Callable[[Sequence[str]], T], texts: Sequence[str], *, many: int = MANY, jobs: int | None = None
 ) -> Iterator[T]:
-    """Yield `function` of each chunk of `texts`, in order: in `jobs` processes (default: one per core) if ≥ `many`.
+    """Yield `function` of each chunk of `texts`, in order.
 
-    The function must be picklable, such as a module's function or a `functools.partial` of one. Each
-    process gets it once, and a few chunks are in memory at a time.
+    With at least `many` texts, `jobs` processes (default: one per core) compute it. The function must then be
+    picklable, such as a module's function or a `functools.partial` of one. Each process gets it once, and a few chunks
+    are in memory at a time.
     """
     chunks = (texts[begin : begin + CHUNK] for begin in range(0, len(texts), CHUNK))
     jobs = jobs or cores()

@@ -1,4 +1,4 @@
-"""Pages and dictionaries from files named by users; what was read and left out is logged."""
+"""Pages and dictionaries from files named by users; the log says how many records were read and left out."""
 
 from __future__ import annotations
 

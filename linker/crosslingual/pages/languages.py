@@ -16,7 +16,7 @@ STEMS = {"fr": 7, "de": 8, "ru": 6, "tr": 6}  # characters per stem, chosen on t
 DEFAULT_STEM = 7
 # Written without spaces: character bigrams serve as words, and so do longer words of a dictionary.
 UNSPACED = ("ja", "th", "lo", "km", "my", "bo")
-SHORTEST = 3  # their minimum length
+SHORTEST = 3  # minimum length of these words
 TURKISH = str.maketrans({"I": "ı", "İ": "i"})
 HAN = re.compile(r"[㐀-䶿一-鿿豈-﫿]+")
 
@@ -90,7 +90,7 @@ class Language:
         ]
 
     def translations(self, text: str) -> list[str]:
-        """Return the stems of a dictionary's translation; in a language without spaces, one word, not its bigrams."""
+        """Return the stems of a dictionary's translation; in a language without spaces, whole words, not bigrams."""
         if self.code in UNSPACED:
             return [self.term(word) for word in self.headwords(text)]
         return self.terms(text)

@@ -73,7 +73,7 @@ def narrow(begins: Int64Array) -> Int32Array | Int64Array:
 
 
 def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> Terms:
-    """Count the terms that `split` returns for each text; if picklable, many texts are counted in parallel."""
+    """Count the terms that `split`, which must be picklable, returns for each text; many are counted in parallel."""
     position: dict[str, int] = {}
     columns, counts, lengths = [], [], [np.zeros(1, np.int64)]
     for part in in_chunks(partial(_count, split), texts):
@@ -87,7 +87,7 @@ def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> 
     pointers = np.cumsum(np.concatenate(lengths))
     indices, data = np.empty(pointers[-1], np.int32), np.empty(pointers[-1], np.int32)
     stop = pointers[-1]
-    while columns:  # from the end, freeing copied parts: n-grams of many pages take gigabytes
+    while columns:  # frees each part once copied: n-grams of many pages take gigabytes
         places = slice(stop - len(columns[-1]), stop)
         indices[places], data[places] = renumber[columns.pop()], counts.pop()
         stop = places.start
@@ -97,7 +97,7 @@ def count_terms(texts: Sequence[str], split: Callable[[str], Iterable[str]]) -> 
 
 
 class _TextCounts(NamedTuple):
-    """Counts of some texts: each text's `columns` in `vocabulary` and `counts`, `lengths` of them per text."""
+    """Term counts of some texts, text by text: `columns` in `vocabulary` and `counts`; `lengths`: terms per text."""
 
     vocabulary: list[str]
     columns: Int32Array
@@ -147,7 +147,7 @@ class Pages:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The digest of each page; identical pages are numbered in their order."""
+        """The digest of each page, with a number after it if an earlier page has the same text."""
         often: Counter[str] = Counter()
         keys = []
         for digest in self.digests:

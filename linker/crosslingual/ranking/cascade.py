@@ -33,7 +33,7 @@ from linker.scoring.ranking.calibrated import Calibrated
 CANDIDATES = 200
 TOPICS = 50
 TOPIC_ROUNDS = 25
-SWEEPS = 200  # of Gibbs sampling
+SWEEPS = 200  # sweeps of Gibbs sampling
 # Topics ignore words in more than this share of the linked pages, and words in fewer than this many.
 COMMON, RARE = 0.3, 3
 
@@ -47,8 +47,8 @@ class CascadeEvidence:
     passes: tuple[Pass, ...] = (Pass("lsi", CANDIDATES, 20),)
     size: int = CANDIDATES
     topics: int = TOPICS
-    learning: Literal["variational", "gibbs"] = "variational"  # of the topics
-    seed: int = 0  # of Gibbs sampling
+    learning: Literal["variational", "gibbs"] = "variational"  # how the topics are learned
+    seed: int = 0  # random seed of Gibbs sampling
 
     @property
     def source(self) -> Pages:
@@ -57,7 +57,7 @@ class CascadeEvidence:
 
     @property
     def target(self) -> Pages:
-        """The pages to link them to."""
+        """The pages to which the source pages are linked."""
         return self.all.target
 
     @property

@@ -60,8 +60,8 @@ def _together(lists: Described, fitted: Fitted, copies: Mapping[int, BoolArray])
     """Return the probability that each group would have if it were a single candidate: [groups].
 
     Copies are each other's rivals, and a list whose first candidates hardly differ looks like one without the correct
-    page. So the verifier judges the best copy without the others, with the probabilities of all after competition.
-    The result is 0 if a page outside the group is more probable.
+    page. So the verifier judges the list with only the best copy, which gets the sum of all copies' probabilities
+    after competition. The result is 0 if a page outside the group is more probable.
     """
     model = fitted.model
     features = aligned(lists, model.ranker.names)

@@ -60,7 +60,10 @@ def _graph(
     size: int,
     retrieved: Graph | None,
 ) -> Graph:
-    """Return the pairs of the rows `pages[0]` and of their rivals in both: with `size` of the last `free` targets."""
+    """Return the pairs of the source rows `pages[0]`, and those of their rivals with the same targets.
+
+    Each of these rows has at least `size` pairs with targets in the last of `free`.
+    """
     rows, everyone = pages[0], np.concatenate(pages)
     todo = np.sort(everyone)
     if retrieved is not None:

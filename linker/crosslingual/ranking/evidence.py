@@ -182,7 +182,7 @@ class AllEvidence:
         )
 
     def start(self, taught: Taught) -> Calibrated:
-        """Return the saved ranker, or the one pooled over other pairs for this evidence and source of words."""
+        """Return the saved ranker, or the one that was pooled for evidence like this and words learned as `taught`."""
         if self.begun:
             return self.begun
         setting = TaskSetting(taught, bool(self.pairs), self.vectors is not None, self.layout)

@@ -16,7 +16,7 @@ from linker.crosslingual.scoring.comparability import idf
 from linker.engine.evidence import Span, heaviest, sentences
 
 Kind = Literal["same", "dictionary", "links"]
-MOST = 8  # matches per link
+MOST = 8  # maximum matches shown per link
 # Minimum distinctness of a learned pair that counts as a reason: of such pairs in the dictionaries of five languages,
 # nine tenths were correct; of all learned pairs, a tenth to a sixth.
 DISTINCT = 1.5
@@ -78,7 +78,7 @@ class Explainer:
         return matches
 
     def passage(self, row: int, column: int) -> Span | None:
-        """Return where the sentence of target page `column` that source page `row` is about begins and ends.
+        """Return the start and end of the sentence of target page `column` that source page `row` is about.
 
         It is chosen as in one language, by the words that matched. None if no word did.
         """

@@ -33,9 +33,9 @@ def candidate_lists(
 ) -> Described:
     """Return the `size` best candidates of each source page in `rows` (int64 [n]), with features.
 
-    `values`: the scores of the graph's pairs, float32 [pairs]. Each of these pages has at least `size` pairs in the
-    graph; its other pages compete for the targets. Candidates are ranked by the sum, over the scores named in
-    `choosing`, of the z-values of score and margin; equal sums by `order`, int64 [targets].
+    `values`: the scores of the graph's pairs, float32 [pairs]. Each page in `rows` has at least `size` pairs in the
+    graph; the graph's other source pages compete for the targets. Candidates are ranked by the sum, over the scores
+    named in `choosing`, of the z-values of score and margin; equal sums by `order`, int64 [targets].
     """
     described = np.flatnonzero(np.isin(graph.rows, rows))
     chosen = [name for name in choosing if name in values]

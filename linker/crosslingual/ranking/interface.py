@@ -55,7 +55,7 @@ class Evidence(Protocol):
 
     @property
     def target(self) -> Pages:
-        """The pages to link them to."""
+        """The pages to which the source pages are linked."""
         ...
 
     @property
@@ -94,7 +94,7 @@ class Evidence(Protocol):
         ...
 
     def start(self, taught: Taught) -> Calibrated | None:
-        """Return the pooled ranker for tasks that learn words from this; None if there is none."""
+        """Return the pooled ranker for tasks that learn words from the source `taught`; None if there is none."""
         ...
 
     def learn(self, links: Int64Array) -> Learned:

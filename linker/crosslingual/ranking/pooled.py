@@ -44,7 +44,7 @@ class TaskSetting:
         return "+".join(name for name, present in parts.items() if present) or "strings"
 
     def uses(self, feature: str) -> bool:
-        """Return whether a ranker for this setting uses a feature that was measured with everything available.
+        """Return whether a ranker for this setting uses `feature`, one of those measured with all kinds of evidence.
 
         "chosen.gap" sums the scores that generate candidates, which differ between settings, so no setting uses it.
         """

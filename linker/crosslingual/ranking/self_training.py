@@ -31,8 +31,8 @@ def self_train(
     """Return the solution improved by learning from its own sure links (pseudo-links), and a record of each round.
 
     This is transductive: it also learns from the unlinked pages. Each page is described without its own pseudo-link,
-    so the pseudo-links are held out. A round is kept if the score learned from the others alone retrieves them better
-    than before (`retrieval`) by more than two standard errors, and if the known links (int64 [l, 2]), if there are at
+    so the pseudo-links are held out. A round is kept if a score learned only from links ranks their targets higher
+    than before (`retrieval`), by more than two standard errors, and if the known links (int64 [l, 2]), if there are at
     least 20, become more likely.
     """
     best, rounds = first, []

@@ -64,7 +64,7 @@ def promote(candidates: Candidates, partner: Int64Array) -> Candidates:
 def one_to_one(
     ranking: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]
 ) -> tuple[Candidates, Float32Array]:
-    """Return the candidates with each target first at most once, and each first score, float32 [n], 0 for none.
+    """Return the candidates with each target first for at most one source; and first scores, float32 [n], 0 for none.
 
     A promoted target keeps its score; the scores of the targets it overtook are lowered to it.
     """

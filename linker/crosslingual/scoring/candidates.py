@@ -20,7 +20,7 @@ Hashes = npt.NDArray[np.uint64]
 DECIMALS = 6
 BLOCK = 256
 MERGED = 32  # rows merged at a time
-GROUP = 64  # columns that share a maximum, examined first
+GROUP = 64  # columns per group, of which only the maximum is examined at first
 DEPTH = 100  # candidates per source before re-ranking
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 

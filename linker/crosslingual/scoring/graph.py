@@ -80,7 +80,8 @@ class Graph:
 class PairStatistics:
     """Statistics of a score over the pairs of each row, or of each column, as one value per pair: float32 [p].
 
-    `values` [p] are sorted by `segments`, to which the pairs at `order` belong; each statistic is computed on demand.
+    `values` [p]: the scores, grouped by row or column into `segments`; `order` int64 [p]: each one's position among the
+    graph's pairs, None if it is the same. Each statistic is computed on demand.
     """
 
     values: Float32Array
@@ -138,7 +139,7 @@ class PairStatistics:
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Pairs in s groups that follow one another: `sizes` and first pairs, `starts`, int64 [s]; no group is empty."""
+    """Pairs in s consecutive, non-empty groups: their `sizes`, and the first pair of each (`starts`), int64 [s]."""
 
     sizes: Int64Array
 

@@ -17,9 +17,9 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def names_in(text: str) -> list[str]:
-    """Return, romanised, capitalised words, and words in Latin letters within text in another script.
+    """Return a text's capitalised words, romanised, and in another script than Latin, its words in Latin letters.
 
-    A cheap substitute for a named-entity recogniser that needs no model; in German it returns every noun.
+    It is a cheap substitute for a named-entity recogniser and needs no model; in German, it returns every noun.
     """
     other = sum(1 for c in text[:2000] if c.isalpha() and ord(c) > 0x24F) * 2 > min(len(text), 2000) // 2
     return [romanise(w) for w in letters(text, 2) if w[0].isupper() or (other and w.isascii())]

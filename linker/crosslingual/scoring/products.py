@@ -81,7 +81,7 @@ class WeightedProduct:
         return _divided(values, graph, self.source_mass, self.target_mass)
 
     def on_disk(self) -> WeightedProduct:
-        """Return the same product, with sparse matrices that take little memory except in use."""
+        """Return the same product, with sparse matrices that take little memory while they are not in use."""
         left, right = on_disk(csr(self.left)), on_disk(csr(self.right.T))
         return replace(self, left=left, right=right.T)
 
@@ -100,7 +100,7 @@ class WeightedProduct:
         return Blocks((self._fast(left[rows], columns),), source, target)
 
     def _fast(self, left: SparseOrDense, columns: Int64Array | None = None) -> SplitProduct | DenseProduct:
-        """Return `left` [n', d] · the `columns` (int64 [m']), by default all, in the right factor."""
+        """Return the product of `left` [n', d] and the `columns` (int64 [m'], default: all) of the right factor."""
         if not (sp.issparse(left) and sp.issparse(self.right)):
             return DenseProduct(left, self.right if columns is None else self.right[:, columns])
         product = SplitProduct.of(csr(left), csr(self.right.T), chosen=columns)
@@ -202,7 +202,7 @@ class Blocks:
 def _sparse_dots(left: sp.csr_array, right: sp.csr_array, graph: Graph) -> Float32Array:
     """Return the products of the graph's rows of `left` [n, d] and `right` [m, d]: float32 [pairs].
 
-    The time goes into reading one row per pair, so the side with the shorter rows is read.
+    Most of the time goes into reading one row per pair, so it is read from the matrix that has the shorter rows.
     """
     if left.nnz * right.shape[0] >= right.nnz * left.shape[0]:
         return dots(left, right, graph.begin, graph.columns)

@@ -37,7 +37,7 @@ def retrieve(
     """Return the graph of the pairs that the passes keep by the available `scores`.
 
     Only the source pages `rows` (int64 [n']) and the target pages `columns` (int64 [m']) take part. `keys`: strings
-    of all pages, whose hashes break ties. The graph is the stage of this name, from which a run can resume.
+    of all pages, whose hashes break ties. The graph is stored as the stage `stage`, from which a run can resume.
     """
     shape = (len(keys[0]), len(keys[1]))
     sides = [keys[0][i] for i in rows], [keys[1][j] for j in columns]

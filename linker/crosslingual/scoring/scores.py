@@ -56,7 +56,7 @@ def _translatable(terms: Terms, translations: sp.csr_array) -> tuple[sp.csr_arra
 
 
 def _translated(terms: Terms, translations: sp.csr_array) -> sp.csr_array:
-    """Return 1 for each translation of a word on a page: [n, v']."""
+    """Return 1 for each term that translates a word on the page: [n, v']."""
     translated = times(terms.present, ones(translations))
     translated.data[:] = 1
     return translated
@@ -103,7 +103,7 @@ def common(source: Terms, target: Terms) -> WeightedProduct:
     shared = sorted(source.position.keys() & target.position.keys())
     columns = [source.position[t] for t in shared]
     right = target.counts[:, [target.position[t] for t in shared]]
-    del target  # n-gram counts are the largest part of a task
+    del target  # frees memory: n-gram counts are the largest part of a task
     weights = idf(Terms(tuple(shared), right))
     right = weighted_by(right, weights)
     left = source.counts[:, columns]
@@ -184,9 +184,10 @@ def _by_rows(
 def _in_parts(
     matrix: sp.csr_array, function: Callable[[Float32Array, slice, slice], npt.NDArray[np.floating]]
 ) -> sp.csr_array:
-    """Return the matrix of `function` of the values of some rows at a time, given the rows and the values' positions.
+    """Return the matrix with its values replaced by `function`, which is called for some rows at a time.
 
-    Temporary arrays of all the values of a large matrix would take several times its memory.
+    The function gets the values of these rows, the slice of rows, and the slice of the values. Temporary arrays of all
+    the values of a large matrix would take several times its memory.
     """
     data, begins = np.empty(len(matrix.data), np.float32), matrix.indptr
     first = np.searchsorted(begins, np.arange(0, begins[-1], PART))

@@ -19,10 +19,10 @@ MANY_ROWS = 10_000  # minimum rows worth a thread
 
 
 def times(left: sp.csr_array, right: sp.csr_array | sp.csc_array) -> sp.csr_array:
-    """Return `left` [n, d] · `right` [d, m], float32 CSR: many rows use one thread per core, as scipy uses one.
+    """Return `left` [n, d] · `right` [d, m], float32 CSR; scipy uses a single thread, so many rows use one per core.
 
     The arrays have room for every pair of matching values, but the system allocates memory only for the part that is
-    written; joining the parts of a product in other arrays would take its memory twice.
+    written; joining the parts of a product in other arrays would take twice the memory.
     """
     left, factor = csr(left), csr(right)  # a product of integers and float32 would be float64
     if left.shape[0] <= MANY_ROWS:

@@ -170,7 +170,7 @@ def _vector(path: Path, line: int, fields: Sequence[bytes]) -> Float32Array:
         numbers = [float(field) for field in fields]
     except ValueError as e:
         raise InputError(f"{path}:{line}: {e}; {ACCEPTED}") from None
-    if not all(-MAX_NUMBER < n < MAX_NUMBER for n in numbers):  # false for NaN, too
+    if not all(-MAX_NUMBER < n < MAX_NUMBER for n in numbers):  # also false for NaN
         raise InputError(f"{path}:{line}: NaN, infinity or a number beyond {MAX_NUMBER:g}")
     return np.array(numbers, np.float32)
 

@@ -20,7 +20,7 @@ PAD, UNK = 0, 1
 SPECIALS = ("<pad>", "<unk>")
 URL = "<url>"
 
-# Scripts without spaces between words, character by character: kana, Han with its extensions, compatibility forms.
+# Scripts without spaces, of which each character is a token: kana, Han with its extensions, compatibility forms.
 _SINGLE = "\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Marks inside words that \w leaves out: combining accents, Hebrew and Arabic points, Indic and Thai vowel signs.
 _MARKS = (
@@ -128,14 +128,14 @@ class Vocabulary:
         return iter(self.tokens)
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Return the tokens' ids, UNK for unknown ones (and for text that looks like a special token)."""
+        """Return the tokens' ids; UNK for unknown ones and for words that look like a special token."""
         get = self.ids.get
         return [get(token, UNK) or UNK for token in tokens]
 
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """`tokenize`, with the ids of a vocabulary."""
+    """Splits texts by `tokenize` and maps the words to the ids of a vocabulary."""
 
     vocabulary: Vocabulary
 

@@ -28,7 +28,7 @@ def imported() -> Any:
         import ray
         import ray.data
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", module="ray.data")  # it warns of fewer batches than workers
+    warnings.filterwarnings("ignore", module="ray.data")  # warns of fewer batches than workers
     return ray
 
 
@@ -36,7 +36,7 @@ def imported() -> Any:
 def joined(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterator[None]:
     """Use the running Ray, or join the cluster that RAY_ADDRESS names, or start Ray for this machine alone.
 
-    In that case it has `cpus`, with one worker each, and `gpus`, by default the machine's. Raises LinkerError if
+    A Ray started here has `cpus`, with one worker each, and `gpus`, by default the machine's. Raises LinkerError if
     it does not start.
     """
     if ray.is_initialized():

@@ -15,7 +15,7 @@ from indexes.interface import Matrix
 from linker.encoders.interface import Encoder
 from linker.engine.scaleout.cluster import check_gpus, failure, imported, joined, loaded, workers
 
-BLOCK = 1 << 10  # bytes; a larger batch is sent alone
+BLOCK = 1 << 10  # maximum bytes sent together; a larger batch is sent alone
 Texts = Callable[[], Iterator[Sequence[str]]]
 
 
@@ -54,7 +54,7 @@ def encoded(texts: Texts, load: Callable[[], Encoder], encoder: Encoder, gpus: f
 
 
 class _Reader:
-    """Yields one row per batch of texts, for any input."""
+    """Yields one row per batch of texts, whatever its input."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts

@@ -31,7 +31,7 @@ RETRIES = 20  # attempts at a batch after its worker or machine has died
 
 @dataclass(frozen=True, slots=True)
 class WorkerBuild:
-    """A worker's part of a build: the generation to write to, and the encoder; None: there are no vectors."""
+    """A worker's part of a build: the generation to write to, and the encoder (None if there are no vectors)."""
 
     settings: ElasticSettings
     generation: str
@@ -65,7 +65,7 @@ class RaySender:
         """Wait until the servers have acknowledged all batches. Raises the errors of `put`."""
         while self._pending:
             self._wait()
-        self._count()  # machines come and go
+        self._count()  # again, since machines come and go
 
     def _wait(self) -> None:
         done, self._pending = self._ray.wait(self._pending, timeout=PATIENCE)
@@ -84,7 +84,7 @@ class RaySender:
 
 @contextlib.contextmanager
 def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: float = 0) -> Iterator[RaySender]:
-    """Until the end, let Ray's workers encode and send the documents added to a build's writer without vectors.
+    """Within the context, let Ray's workers encode and send documents that a build's writer gets without vectors.
 
     Each worker takes `gpus` of Ray's GPUs. Without the environment variable RAY_ADDRESS, which names a cluster, Ray
     is started on this machine and can be reached only from it. Raises MissingExtraError without Ray, LinkerError if
@@ -119,7 +119,7 @@ class _SendingWorker:
         self._sender.flush()
 
 
-_working: dict[str, _SendingWorker] = {}  # by build that this process works for: its worker
+_working: dict[str, _SendingWorker] = {}  # key of a build → this process's worker for it
 
 
 def _write(job: WorkerBuild, documents: Sequence[Document], first: int) -> None:

@@ -7,8 +7,8 @@ setting of the other nine answers the fold's queries, so no query judges a setti
 - the best hybrid replaces the default if its lead out of fold exceeds one standard error (`HYBRID_CERTAINTY`). On 30
   judged queries, the setting that is best on all of them loses .004 to .010 of mean reciprocal rank on others, and
   this rule .001 to .002; with 400 or more it gains (benchmarks/results/tuning.json);
-- k1, b and k3 of BM25 and the weights of its fields are chosen first, one after the other, by its own ranking, if
-  that leads by one standard error out of fold; the hybrids then use these parameters, and each fold chooses its own;
+- k1, b and k3 of BM25 and the weights of its fields are chosen first, one after the other, by BM25's own ranking, if
+  that gains one standard error out of fold; the hybrids then use these parameters, and each fold chooses its own;
 - one retriever alone replaces it only if its lead exceeds two standard errors (`SINGLE_CERTAINTY`) and no hybrid is
   ahead of it: a few judged queries rarely show what the other retriever finds for the rest.
 """
@@ -41,9 +41,10 @@ FEW = 20
 class Tuning:
     """The chosen setting, all candidates, and why it was chosen (`reason` is a sentence for the user).
 
-    `lead`: of the best alternative over the default, out of fold; of the chosen setting, unless that is the default.
-    `costs`: setting → cost of searching with it instead of the choice, out of fold. `deciding`: number of queries on
-    which the default and the best other setting differ. `warnings`: why there may be too few queries for a choice.
+    `lead`: the lead, out of fold, of the chosen setting over the default or, if the default is chosen, of the best
+    alternative. `costs`: setting → cost of searching with it instead of the choice, out of fold. `deciding`: number of
+    queries on which the default and the best other setting differ. `warnings`: why there may be too few queries for a
+    choice.
     """
 
     chosen: SearchSetting

@@ -1,4 +1,4 @@
-"""Choosing BM25's parameters and field weights on judged queries, one after the other, by its own ranking."""
+"""Choosing BM25's parameters and field weights on judged queries, one after the other, by the ranking of BM25 alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GRID: Mapping[str, tuple[float, ...]] = {
     "b": (0.3, 0.5, 0.75, 0.9),
     "k3": (0.0, 1.0, 4.0, math.inf),
 }
-FIELD_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # for each field, if an index has several
+FIELD_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # weights tried for each field, if an index has several
 
 
 @dataclass(frozen=True, slots=True)

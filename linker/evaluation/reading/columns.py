@@ -53,7 +53,7 @@ def _load_plain(path: PathLike) -> Bytes:
         size = os.fstat(file.fileno()).st_size
         buffer = np.zeros(size + 2 * PAD + 1, np.uint8)
         read = file.readinto(buffer.data[PAD : PAD + size])
-        rest = file.read()  # for a pipe, which has no size, or a file that has grown
+        rest = file.read()  # the content of a pipe, which has no size, or of a file that has grown
     if rest or read != size:
         text = buffer[PAD : PAD + read].tobytes() + rest
         return padded(text if text.endswith(b"\n") else text + b"\n")
@@ -113,7 +113,7 @@ def lines(
     end = len(buffer) - PAD
     while begin < end:
         stop = line_end(buffer, min(begin + _BLOCK, end))
-        text = buffer[begin - 1 : stop]  # from the newline before, or a zero byte
+        text = buffer[begin - 1 : stop]  # begins with the preceding newline or a zero byte
         newlines = int(np.count_nonzero(text[1:] == _NEWLINE))
         cut = _regular(text, newlines, columns, line)
         yield Block(buffer, begin - 1, *(cut or _irregular(text, (columns, most, wanted), path, line)))
@@ -123,7 +123,7 @@ def lines(
 
 def line_count(buffer: Bytes) -> int:
     """Return the number of lines in `buffer`, uint8 [n]."""
-    parts = range(0, len(buffer), _BLOCK)  # keeps the flags in the cache
+    parts = range(0, len(buffer), _BLOCK)  # in parts, so that the flags stay in the cache
     return sum(int(np.count_nonzero(buffer[i : i + _BLOCK] == _NEWLINE)) for i in parts)
 
 

@@ -82,7 +82,7 @@ def _without_point(low: Words, high: Words) -> tuple[Words, Words, Int64Array]:
     point = other - _ONES
     point &= ~other
     point &= _HIGH
-    point &= -point  # keeps the lowest one
+    point &= -point  # keeps the lowest set bit
     point >>= np.uint64(7)
     before = point - np.uint64(1)
     closed = low >> _8

@@ -44,7 +44,7 @@ class RowSource:
         return self.name
 
     def part(self, rows: Int64Array, total: int) -> RowSource:
-        """Return the source of only these rows, int64, of a file's `total` rows."""
+        """Return the source of a selection of rows, int64, out of a file's `total` rows."""
         ends = [*(first for first, _ in self.blocks[1:]), total]
         lines = [
             np.arange(line, line + end - first) if isinstance(line, int) else line
@@ -75,7 +75,7 @@ def mixed(hashes: Words, topic: Int64Array) -> Words:
 
 
 def starts_of(topic: Int64Array) -> Int64Array:
-    """Return the first row of every run of equal numbers in `topic` [n], int64."""
+    """Return the first row of every stretch of equal numbers in `topic` [n], int64."""
     return np.concatenate(([0], np.flatnonzero(topic[1:] != topic[:-1]) + 1))[: len(topic)]
 
 
@@ -115,7 +115,7 @@ class Entries(Mapping[str, dict[str, Value]]):
         warn: Callable[[str], None] | None = None,
         **more: Any,
     ) -> Entries[Value]:
-        """Return the entries; each group is a run of rows of one topic, with its id in `groups` and its `lengths` [g].
+        """Return the entries; a group is a stretch of rows of one topic, with its id in `groups` and `lengths` [g].
 
         Raises InputError naming both lines if a document repeats within a topic. With `warn`, rows that repeat an
         earlier one with the same value are dropped instead, and `warn` gets one message about all of them.

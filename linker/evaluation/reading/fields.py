@@ -53,7 +53,10 @@ class Fields:
         return pairs[::2], pairs[1::2]
 
     def words(self) -> Iterator[tuple[Index, Words]]:
-        """Yield, per word position, rows [r] that include all fields that reach it, and their zero-padded words [r]."""
+        """Yield, for each word position, the rows [r] of all fields that have a word there (and perhaps of others).
+
+        With them come the words [r] at this position, padded with zeros.
+        """
         rows: Index = slice(None)
         here = self
         while len(here):

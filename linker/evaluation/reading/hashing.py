@@ -12,7 +12,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class HashTable:
-    """A map from `keys`, uint64 [n], to rows. `repeated`, int64: rows that `find` never returns, as their keys repeat.
+    """A map from `keys`, uint64 [n], to rows. `repeated`, int64: rows that `find` never returns, since a key repeats.
 
     In each round, every key writes its row into a slot; rows that were overwritten go into the next, smaller round.
     """

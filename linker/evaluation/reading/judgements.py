@@ -45,5 +45,5 @@ def merged_qrels(
 
 
 def _first_place(files: Sequence[Entries[int]], topic: str, document: str) -> str:
-    """Return where a pair is judged first in these files, at least one of which judges it."""
+    """Return "file:line" of a pair's first judgement in these files, at least one of which judges it."""
     return next(e for e in files if document in e.get(topic, {})).place(topic, document)

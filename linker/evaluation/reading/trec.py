@@ -169,7 +169,7 @@ def _beir_header(buffer: Bytes, path: str) -> int:
 
 
 class _Rows:
-    """The columns of all lines (document, its hash, value, line number), and the runs of lines of one topic."""
+    """The columns of all lines (document, its hash, value, line number), and the groups of adjacent lines by topic."""
 
     def __init__(self, buffer: Bytes, path: str) -> None:
         most = line_count(buffer)  # columns are allocated once and filled block by block

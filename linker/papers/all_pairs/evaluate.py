@@ -25,7 +25,7 @@ _FEW = 16  # maximum links of an article whose scores are counted rather than so
 
 @dataclass(frozen=True)
 class _Scorer:
-    """How to score: all tweets against articles i to j, [j − i, tweets], and single pairs [n, 2]: [n]."""
+    """`block(i, j)` scores articles i to j − 1 with all tweets, [j − i, tweets]; `single`, pairs [n, 2]: [n]."""
 
     articles: int
     tweets: int
@@ -103,7 +103,7 @@ def _links(links: npt.ArrayLike, articles: int, tweets: int) -> Int64Array:
 
 @dataclass
 class _PairCounts:
-    """Per link, how many pairs score higher (`above`) and at least as high (`upto`), overall or in its article."""
+    """Per link, how many pairs, of all or of its article, score higher (`above`) and at least as high (`upto`)."""
 
     above: Int64Array
     upto: Int64Array
@@ -201,7 +201,10 @@ def _result(
 
 
 def _rank_among(scores: FloatArray, group: Int64Array, ascending: bool) -> tuple[Int64Array, Int64Array]:
-    """Return per link how many links of its group score lower, and at most as high; reversed if not `ascending`."""
+    """Return, for each link, how many links of its group score lower, and how many at most as high.
+
+    If not `ascending`: how many score higher, and at least as high.
+    """
     key = scores if ascending else -scores
     order = np.lexsort((key, group))
     g, s = group[order], key[order]
@@ -217,7 +220,7 @@ def _rank_among(scores: FloatArray, group: Int64Array, ascending: bool) -> tuple
 
 
 def _precisions(scores: FloatArray, counts: _PairCounts, group: Int64Array) -> Float64Array:
-    """Return the precision at each link's score: the links at or above it over the pairs at or above it."""
+    """Return the precision at each link's score: the share of links among the pairs that score at least as high."""
     return np.asarray(_rank_among(scores, group, ascending=False)[1] / counts.upto, np.float64)
 
 
@@ -232,7 +235,7 @@ def _negatives_below(
 
 
 def _precision_at(r: int, top: FloatArray, scores: FloatArray, overall: _PairCounts, total: int) -> float:
-    """Return the links among the top r pairs over r, averaged over the orders of a tie at r. NaN if r > pairs."""
+    """Return the share of links in the top r pairs, averaged over all orders of a tie at r. NaN if r > pairs."""
     if r > total:
         return math.nan
     last = top[r - 1]

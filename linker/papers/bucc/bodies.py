@@ -16,7 +16,7 @@ from linker.papers.bucc.raw_pages import RawPage
 from linker.papers.bucc.sentences import without_first_sentence
 from linker.papers.bucc.wikitext import strip_markup
 
-Cut = Callable[[str, str], str]  # of a text and its language: the text without its first sentence
+Cut = Callable[[str, str], str]  # (text, language) → the text without its first sentence
 TOGETHER = 200  # pages given to a process at a time
 AHEAD = 4  # waiting groups per process
 
@@ -36,7 +36,7 @@ def bodies(
 ) -> Iterator[tuple[RawPage, str]]:
     """Yield the pages with their bodies, in order; with `jobs` processes if there are many pages.
 
-    `cut` is a function of a module. The pages are read here; only a few groups of them are in memory at a time.
+    `cut` must be picklable. This process reads the pages; only a few groups of them are in memory at a time.
     """
     pages = iter(pages)
     first = list(islice(pages, TOGETHER * 2))

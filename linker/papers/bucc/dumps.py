@@ -49,7 +49,7 @@ class Site:
 
 @dataclass(slots=True)
 class DumpCounts:
-    """How many pages of a dump were read: all, other namespaces, redirects, and pages without an id or a title."""
+    """Numbers of pages in a dump: all, those in other namespaces, redirects, and those without an id or a title."""
 
     pages: int = 0
     other_namespaces: int = 0

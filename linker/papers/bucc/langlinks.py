@@ -10,7 +10,7 @@ from linker.base.errors import InputError
 from linker.papers.bucc.compressed import REMEDY, reading
 
 COLUMNS = ("ll_from", "ll_lang", "ll_title")
-LONGEST = 1 << 16  # bytes of one row or statement head; a title has at most 255
+LONGEST = 1 << 16  # maximum bytes of a row or a statement's head; a title has at most 255
 _STRING = rb"(?:_binary\s+)?'([^'\\]*(?:(?:\\.|'')[^'\\]*)*)'"
 _ROW = re.compile(rb"\s*\(\s*(\d+)\s*,\s*" + _STRING + rb"\s*,\s*" + _STRING + rb"\s*\)\s*([,;])", re.DOTALL)
 _TABLE = re.compile(rb"CREATE TABLE[^(`]*`langlinks`\s*\((.*?)\)\s*ENGINE", re.DOTALL)
@@ -36,7 +36,7 @@ def read_langlinks(path: Path, code: str | None = None) -> Iterator[Row]:
 
 
 def _rows(path: Path, wanted: bytes | None) -> Iterator[tuple[bytes, ...]]:
-    """Yield the raw values of the rows of a language. Between statements, it looks for the next one's head."""
+    """Yield the raw values of the rows of a language. After a statement, the head of the next one is searched for."""
     buffer, inside, seen = b"", False, False
     with reading(path) as blocks:
         for block in blocks:
@@ -45,7 +45,7 @@ def _rows(path: Path, wanted: bytes | None) -> Iterator[tuple[bytes, ...]]:
             while True:
                 if not inside:
                     if not (head := _HEADS.search(buffer, position)):
-                        # Keep a possible beginning of a head.
+                        # The end of the buffer may be the beginning of a head.
                         position = max(position, len(buffer) - LONGEST)
                         break
                     _check_columns(path, head)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from linker.papers.bucc.raw_pages import name_of
 
 Pair = tuple[str, str]
-SHOWN = 10  # ambiguous pairs that are listed
+SHOWN = 10  # maximum ambiguous pairs listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Linked:
 class IdPairs:
     """Pairs of ids that link to each other, in the order of the source pages.
 
-    `unresolved`: links that name no page that links back to any; `ambiguous_names`: names that are the title of one
-    page and the title or id of another; `left_out`: pairs of pages that have several counterparts because of such
-    names.
+    `unresolved`: number of links that name none of the other language's linked pages; `ambiguous_names`: names that are
+    the title of one page and the title or id of another; `left_out`: pairs of pages that have several counterparts
+    because of such names.
     """
 
     pairs: tuple[Pair, ...]
@@ -80,7 +80,7 @@ class _Names:
         self.ambiguous: list[str] = []
 
     def pages(self, link: str) -> Iterator[tuple[str, bool]]:
-        """Yield the pages that a link may mean, and whether it gives the page's title."""
+        """Yield the pages that a link may mean, each with whether the link names its title."""
         name = name_of(link)
         titled = self._by_title(name)
         ids = [self._ids[name]] if name in self._ids and self._ids[name] not in titled else []
@@ -100,7 +100,7 @@ class _Names:
 
 
 def _edges(linked: Linked, others: _Names) -> dict[Pair, int]:
-    """Return every pair of a page and a page it may link to: 1 if it names the title, 0 if it names the id."""
+    """Return every pair of a page and a page that it may link to: 1 if the link names the title, 0 if the id."""
     edges: dict[Pair, int] = {}
     for page, names in linked.links.items():
         for other, titled in (found for name in names for found in others.pages(name)):

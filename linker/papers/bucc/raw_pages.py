@@ -135,7 +135,7 @@ class WikiLinks:
         return names | {name_of(other) for other in self._by_id.values()}
 
     def of(self, page_id: str, title: str) -> tuple[str, ...]:
-        """Return the names of the pages that a page links to, except for links in the page itself."""
+        """Return the names that a page links to according to the file or tables; links in its text do not count."""
         if self._by_id:
             found = self._by_id.get(int(page_id)) if page_id.isdecimal() else None
             return (found,) if found is not None else ()

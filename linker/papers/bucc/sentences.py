@@ -11,7 +11,8 @@ from linker.crosslingual.aligned.units import segmenter
 _END = re.compile(r"[.!?…。！？．｡۔؟।॥։።။།។][\"'”’»›)\]）」』】]*\s*$")
 # An initial such as "M." or "A. S.": the next word belongs to it.
 _INITIAL = re.compile(r"(?:^|[\s(\xa0])[^\W\d_]\.\s*$")
-# A word of up to four letters: an abbreviation if it is one letter or in lower case, and the next word is too.
+# A word of up to four letters: an abbreviation if it is one letter or in lower case, and the next word is not
+# capitalised.
 _SHORT = re.compile(r"(?:^|[\s(.-])([^\W\d_]{1,4})\.\s*$")
 _CONTINUES = re.compile(r"\s*[-‐–,;:)\]）]")
 WITHOUT_STOPS = frozenset({"lo", "th"})  # written without full stops: the first line counts as the sentence
@@ -37,7 +38,7 @@ def without_first_sentence(text: str, code: str) -> str:
 def after_first_stop(text: str, code: str) -> str:
     """Return what follows the first full stop of a text in the language `code`, as BUCC's authors did; nothing if none.
 
-    It may stand in an abbreviation or a number.
+    That full stop may be part of an abbreviation or a number.
     """
     _, _, rest = text.partition("。" if code.partition("-")[0] == "zh" else ".")
     return rest.strip()

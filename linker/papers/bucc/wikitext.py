@@ -31,7 +31,7 @@ BLOCKS = frozenset({"blockquote", "br", "center", "div", "hr", "p", "poem", "pre
 MEDIA = frozenset({"file", "image", "media"})
 
 # How many more opening than closing marks a page may have. The tokeniser's time grows with the square of the unclosed
-# marks: a page with thousands of them is broken, and they become blanks.
+# marks; a page with more of them is broken, and its opening marks become blanks.
 _UNCLOSED = {("{{", "}}"): 1000, ("[", "]"): 1000, ("{|", "|}"): 1000, ("<", "/"): 5000}
 _MARKUP = re.compile(r"[<&\[{}|~\xad\xa0]|''|__|==|-\{|^[*#:;]|^----", re.MULTILINE)
 _REDIRECT = re.compile(r"\s*#[^\W\d_]+\s*:?\s*\[\[[^]]*\]\]")
@@ -126,7 +126,7 @@ class _Walk:
                 part = self._open[-1]
                 shown, comment, _ = (token.text, "", "") if part.literal else token.text.partition("<!--")
                 part.text.append(_literal(shown) if part.literal else _REMAINS.sub("", shown))
-                if comment:  # unclosed: MediaWiki hides the rest of the page
+                if comment:  # MediaWiki hides the rest of the page after an unclosed comment
                     break
             elif step := _STEPS.get(name):
                 step(self, token)

@@ -100,7 +100,7 @@ def _fit_member(
         random_state=seed,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is a setting
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is fixed on purpose
         if config.output == "sigmoid":  # each pair is a positive with weight y and a negative with 1 − y
             count = len(similarities)
             labels = np.repeat([1, 0], count)

@@ -14,8 +14,8 @@ from linker.papers.news.entities import GROUPS, group_counts
 from linker.papers.news.recognise import Recogniser
 from linker.scoring.pairs.words import count_words
 
-SERIOUS = 1.5  # points between the prediction and the human score
-SHOWN = 12  # entities of an article, the most frequent of each group first
+SERIOUS = 1.5  # minimum difference in points between the prediction and the human score
+SHOWN = 12  # maximum entities shown per article, the most frequent of each group
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ def mistakes(
 
 
 def kinds_of(pairs: Sequence[NewsPair]) -> dict[str, BoolArray]:
-    """Return which of n scored pairs are of a kind, bool [n], by its name: language pairs, lengths and scores.
+    """Return kind → which of n scored pairs are of this kind, bool [n]. Kinds are language pairs, lengths and scores.
 
-    Lengths are words of the shorter article, in thirds.
+    Lengths are thirds of the pairs by the number of words of the shorter article.
     """
     lengths = np.array([min(count_words(a.full) for a in (pair.first, pair.second)) for pair in pairs])
     low, high = (round(float(q)) for q in np.quantile(lengths, (1 / 3, 2 / 3)))

@@ -15,7 +15,7 @@ from indexes.dtypes import Float64Array
 from linker.scoring.pairs.words import spaced
 
 KINDS = ("words", "names", "numbers")
-BUCKETS = 1 << 16  # of hashed document frequencies; the words themselves are compared exactly
+BUCKETS = 1 << 16  # number of buckets for document frequencies; the words themselves are compared exactly
 # Number of leading letters that are compared in a word and in a name: in most languages, endings vary by case and
 # number.
 STEM, NAME = 5, 6

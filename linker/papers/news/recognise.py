@@ -36,7 +36,7 @@ class Recogniser:
         cannot be read.
         """
         self._names, self._processes = dict(pipelines), processes
-        self._loaded: dict[str, tuple[Any, str]] = {}  # by name: pipeline and fingerprint
+        self._loaded: dict[str, tuple[Any, str]] = {}  # name → the pipeline and its fingerprint
         self._cache = MentionCache(cache)
 
     def mentions(self, articles: Sequence[Article]) -> list[list[Mention]]:

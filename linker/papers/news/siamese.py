@@ -30,15 +30,15 @@ class SiameseConfig:
 
     backbone: str = "usem3"
     frozen: bool = True
-    max_length: int = 512  # tuned only: tokens
+    max_length: int = 512  # tuned only: maximum tokens of a text
     # tuned only: number of upper layers trained; None: all layers and the embeddings
     layers: int | None = None
     epochs: int = 6
     batch_size: int = 32
     lr: float = 1e-3
-    warmup: float = 0.1  # share of all steps
+    warmup: float = 0.1  # share of all steps in which the learning rate rises
     optimizer: Literal["adamw", "adam"] = (
-        "adamw"  # tuned only; Adam keeps its learning rate, after any warm-up
+        "adamw"  # tuned only; with adam, the learning rate is constant after the warm-up
     )
     penalty: float = 1e-3  # frozen only: penalty on squared deviations of the map from the identity
     dropout: float = 0.2  # frozen only: dropout on the deviation's input
@@ -232,7 +232,7 @@ def train_tuned(
 
     generator = torch.Generator().manual_seed(config.seed)
     with torch.random.fork_rng(devices=[]), bar(total, "training", "steps") as shown:
-        torch.manual_seed(config.seed)  # for the backbone's dropout
+        torch.manual_seed(config.seed)  # makes the backbone's dropout reproducible
         backbone.module.train()
         for batch in _batches(examples, config, generator, judge):
             texts = [examples.texts[row] for row in [*batch.first.tolist(), *batch.second.tolist()]]

@@ -86,7 +86,7 @@ class NewsSimilarity:
         return feature_names(self.config.features, self.kinds)
 
     def _missing(self, count: int) -> Columns:
-        """Return the entity features if entities are not extracted."""
+        """Return the means that stand in for the entity features if entities are not extracted."""
         if self.recogniser is not None:
             return {}
         means = zip(self.names, self.fusion.mean.tolist(), strict=True)

@@ -32,7 +32,7 @@ from linker.papers.news.similarity import NewsSimilarity, remembering, translato
 from linker.papers.news.similarity_config import SimilarityConfig
 
 FORMAT = "linker-similarity-1"
-Tensors = dict[str, Any]  # of numpy
+Tensors = dict[str, Any]  # arrays of numpy, by name
 
 
 def save(model: NewsSimilarity, folder: Path, notes: str = "") -> None:

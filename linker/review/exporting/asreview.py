@@ -35,7 +35,7 @@ OLDEST = (
     0,
     0,
 )  # timestamp of all files in the zip, so that the same review gives the same bytes
-# ASReview's default model, which it continues with.
+# ASReview's default model, with which it continues the review.
 MODEL = {
     "querier": "max", "classifier": "svm", "classifier_param": {"loss": "squared_hinge", "C": 0.11},
     "balancer": "balanced", "balancer_param": {"ratio": 9.8}, "feature_extractor": "tfidf",
@@ -70,7 +70,7 @@ RESULT = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, NULL)"
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A document and the decision on it: None if it is unread or open. `prior`: ASReview's prior knowledge."""
+    """A document and the decision on it, None if it is unread or open. `prior`: is it ASReview's prior knowledge?"""
 
     document: Document
     judgement: Judgement | None = None
@@ -78,7 +78,7 @@ class Labelled:
 
     @property
     def added(self) -> tuple[int | None, str, str, str]:
-        """The values of ADDED."""
+        """The values of the columns ADDED."""
         if (judgement := self.judgement) is None:
             return None, "", "", ""
         time = _seconds(judgement.time)

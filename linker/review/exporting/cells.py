@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import orjson
 
-# Spreadsheets take a cell that begins like this as a formula (OWASP, "CSV injection"), also in full-width forms.
-# Leading apostrophes count, so that removing one restores the original.
+# Spreadsheets take a cell that begins like this as a formula (OWASP, "CSV injection"), also in full-width forms. A cell
+# with apostrophes before such a beginning also gets one more, so that removing one always restores the original.
 FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 MAX_CELL = 32_767  # UTF-16 units that a cell of XLSX holds
 CUT = " … [cut: a cell holds 32,767 characters]"

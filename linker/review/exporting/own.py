@@ -1,4 +1,4 @@
-"""Returns the user's own spreadsheet: its columns unchanged, and each row's judgements in additional ones."""
+"""Write the user's own spreadsheet again: its columns unchanged, and each row's judgements in additional ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def of_judgements(
     """Return the cells of documents, or of seeds, from a ledger.
 
     name_of: the title of a match by its id. words: the names of verdicts. chances: probabilities by seed and id; if
-    missing, the one noted with the judgement is used.
+    one is missing, that in the judgement is used.
     """
     given: dict[str, list[Judgement]] = {}
     for judgement in judgements:

@@ -33,7 +33,7 @@ class Documents(Protocol):
         ...
 
     def passage(self, query: str, text: str) -> Span | None:
-        """Return where the sentence of a text begins and ends that a query is about, None if they share no word."""
+        """Return the start and end of the sentence of a text that a query is about; None if they share no word."""
         ...
 
     def __contains__(self, id_: object) -> bool: ...
@@ -43,7 +43,7 @@ class Documents(Protocol):
 class ExportRow:
     """A judgement, its seed and its document; seed or document is empty if not known.
 
-    `passage`: where the sentence that the seed is about begins and ends in the document's text, if it is known.
+    `passage`: start and end, in the document's text, of the sentence that the seed is about, if they are known.
     """
 
     judgement: Judgement
@@ -99,7 +99,10 @@ def table(rows: Callable[[], Iterable[ExportRow]], *, short: bool = False) -> It
 
 
 def _stored(rows: Iterable[ExportRow]) -> list[str]:
-    """Return the columns with values, and the verdict, to be filled in; no score that is the probability."""
+    """Return the verdict's column and all columns that are not empty.
+
+    A column of scores that only repeat the probabilities counts as empty.
+    """
     stored = {"verdict"}
     for row in rows:
         record = row.record()

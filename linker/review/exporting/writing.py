@@ -26,7 +26,7 @@ from linker.review.ledger import Ledger
 MAX_ROWS = 1_048_575  # rows that an XLSX sheet holds, not counting its header
 MEASURED = 200  # rows used to set the column widths
 NARROW, WIDE = 8, 60  # column widths in characters
-EXACT = 10**15  # numbers from here are text in XLSX, which keeps 15 digits: post ids have 19
+EXACT = 10**15  # from here on, numbers are text in XLSX, which keeps 15 digits; post ids have 19
 PAIRS = (".csv", ".xlsx", ".jsonl")  # formats that hold texts as well as verdicts
 GRADES = {"relevant": 1, "not": 0}  # qrels grades; "maybe" is left out, as it is neither
 
@@ -49,7 +49,7 @@ class ExportReport:
 
 @dataclass(slots=True)
 class _Job:
-    """A writer's input: the judgements, their rows (again on each call), whether CSV begins with a BOM.
+    """A writer's input: the judgements, a function that returns their rows, and whether CSV begins with a BOM.
 
     `short`: tables lack columns in which nothing was stored.
     """
@@ -162,7 +162,7 @@ def cells_to_csv(rows: Iterable[Sequence[Cell]], file: IO[bytes], *, bom: bool =
     writer = csv.writer(text)
     for cells in rows:
         writer.writerow([guarded(cell) if isinstance(cell, str) else _plain(cell) for cell in cells])
-    text.detach()  # flushes, and leaves the file open
+    text.detach()  # flushes the text and leaves the file open
 
 
 def _plain(cell: Cell) -> Cell:
@@ -219,7 +219,7 @@ def _xlsx_cell(sheet: Any, cell: Cell, *, bold: bool) -> tuple[Any, bool]:
     made = WriteOnlyCell(sheet, text)
     made.data_type = "s"  # otherwise a text that begins with = would be a formula
     if guarded(text) != text:
-        made.quotePrefix = True  # and stays text if somebody edits it
+        made.quotePrefix = True  # so it stays text if somebody edits it
     if bold:
         made.font = Font(bold=True)
     return made, cut

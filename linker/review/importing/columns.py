@@ -10,7 +10,7 @@ from linker.base.errors import InputError
 from linker.review.importing.readers import Fields, Found
 from linker.review.interface import VERDICTS, Verdict
 
-Chosen = Mapping[str, str]  # the column of a field
+Chosen = Mapping[str, str]  # field → the name of its column
 
 # Spellings of verdicts by people, ASReview and other tools.
 WORDS: dict[str, Verdict] = {

@@ -170,7 +170,7 @@ def _time(text: str) -> str:
 
 
 def _identity(judgement: Judgement) -> tuple[object, ...]:
-    """Return a judgement's identity, without its numbers, of which XLSX keeps 16 digits."""
+    """Return a judgement's identity, without its numbers, since XLSX keeps only 16 of their digits."""
     said = (judgement.seed, judgement.id, judgement.reviewer, judgement.verdict)
     return (*said, judgement.time, judgement.note, judgement.tags) if judgement.time else said
 
