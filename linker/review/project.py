@@ -175,7 +175,7 @@ class Workspace:
             raise taken
         about = {"name": name, "created": datetime.now(UTC).isoformat(timespec="seconds")}
         try:
-            # It appears under its name once it is completely on disk. Only its owner can read it.
+            # The folder appears under its name once it is completely on disk. Only its owner can read it.
             building = Path(tempfile.mkdtemp(prefix=f"{UNFINISHED}{folder.name}-", dir=self.directory))
             try:
                 ownership.mark(building)

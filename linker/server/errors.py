@@ -39,7 +39,7 @@ class ProblemError(HTTPException):
         self, status: int, detail: str, code: str, *, retry: int | None = None, text: str = "",
         values: Mapping[str, Any] | None = None, **more: Any,
     ) -> None:  # fmt: skip
-        # FastAPI lets no other exception escape while reading a body
+        # the only kind of exception that FastAPI lets through while it reads a body
         super().__init__(status, detail, {} if retry is None else {"retry-after": str(retry)})
         self.code, self.retry, self.text, self.values, self.more = code, retry, text, dict(values or {}), more
 

@@ -45,7 +45,7 @@ KNOWN: Mapping[type[Exception], tuple[int, str]] = {
 
 
 class RegisterEntry(NamedTuple):
-    """An error that is known: its status, its code, and its text on one line, without credentials."""
+    """A known error: its status, its code, and its text on one line, without credentials."""
 
     status: int
     code: str

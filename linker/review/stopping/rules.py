@@ -1,4 +1,4 @@
-"""The stopping rules; `linker.review.stopping.make` starts them by name."""
+"""The stopping rules; `linker.review.stopping.make` creates them by name."""
 
 from __future__ import annotations
 
@@ -18,17 +18,21 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-SCALE, LEAST_WEIGHT, MOST_WEIGHT = 600, 20.0, 160.0  # the more cautious of two halves' choices
+SCALE, LEAST_WEIGHT, MOST_WEIGHT = (
+    600,
+    20.0,
+    160.0,
+)  # chosen on two halves of the topics; the more cautious values
 
 
 def weight(target: float, scale: float = SCALE) -> float:
-    """Return the urn's w for a target recall: the higher it is, the less the missing documents resemble those found."""
+    """Return the urn's w for a target recall; the higher the target, the less missing documents resemble found ones."""
     return min(max(round(scale * (1 - target), 6), LEAST_WEIGHT), MOST_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)
 class UrnOptions(RuleOptions):
-    """`w`: how many times as likely a relevant document comes next as another one, 0: by the target (`weight`).
+    """`w`: how many times as likely a relevant document comes next as another one; 0: see `weight`.
 
     `gap`: the least gap to stop.
     """
@@ -104,13 +108,13 @@ class Urn(Rule[UrnOptions]):
 
 
 class Hypergeometric(Rule[RuleOptions]):
-    """Callaghan & Müller-Hansen (2020): the last n reads as if drawn at random, for every n.
+    """Callaghan & Müller-Hansen (2020): treat the last n reads as if drawn at random, for every n.
 
     An urn is the last n reads with x finds; K = ⌊r/τ⌋ + 1 − (r − x) relevant ones would have been in it and the
     unread documents. Stop when the least P(at most x) is below α. Only urns that begin right after a find (or at the
     first document) can have the least, and none begins before the imported documents. One judgement multiplies each
-    of these probabilities by at least 1 − K/unread, so most judgements need no look at the urns at all: `_slack` is
-    the logarithmic margin before one may fall below α.
+    of these probabilities by at least 1 − K/unread, so after most judgements the urns need not be examined at all:
+    `_slack` is the logarithmic margin before one may fall below α.
     """
 
     def __init__(self, population: int, target: float, options: RuleOptions | None = None) -> None:
@@ -137,7 +141,7 @@ class Hypergeometric(Rule[RuleOptions]):
     def _look(self) -> None:
         counts = self.counts
         short = short_of(counts.found, self.target)
-        if short > counts.unread:  # so many can no longer be missing
+        if short > counts.unread:  # more would have to be missing than are unread
             self.p = 0.0
         else:
             starts = np.asarray(self._starts)

@@ -18,7 +18,7 @@ import orjson
 LogFormat = Literal["text", "json"]
 log = logging.getLogger("linker.service")
 WAITING = 10_000  # maximum lines waiting to be written; more are lost
-FLUSH = 2.0  # seconds to write the last of them
+FLUSH = 2.0  # seconds allowed for writing the last lines at the end
 
 
 class _Formatter(logging.Formatter):

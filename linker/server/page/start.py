@@ -1,4 +1,4 @@
-"""The start page: the two jobs to choose from, the folder's reviews, a new one from files or the sample."""
+"""The start page: the two jobs to choose from, the folder's reviews, and new reviews from files or the sample."""
 
 from __future__ import annotations
 
