@@ -32,7 +32,7 @@ from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare,
 from indexes.interface import Matrix
 from linker.engine.engine import Engine
 
-BATCHES = {1: 150, 64: 640, 0: 10_000}  # batch size (0: all at once) → queries at most
+BATCHES = {1: 150, 64: 640, 0: 10_000}  # batch size (0: all at once) → maximum number of queries
 KS, REPEATS = (10, 100), 5
 Search = Callable[[Sequence[str], Matrix, int], Any]
 

@@ -47,8 +47,8 @@ CONFIG = replace(PRESETS["recommended"], dim=128)
 MEAN = Recipe(mean_only=True, stream=7)
 KEYS = Recipe(vectors=0.0, inputs=1e-2, alpha=5e-3, links="second")
 STEPS, KEY_STEPS = 200, 120
-LINKS, CLOZE = 256, 512  # pairs per step
-SHARE = 0.5  # of the learned vectors; the rest is pretrained
+LINKS, CLOZE = 256, 512  # links, and cloze pairs, per step
+SHARE = 0.5  # weight of the learned vectors; the pretrained ones get the rest
 NOTES = """Trained by `python -m benchmarks.star_for_all --ship` on links of English statements, tweets, headlines and
 manual pages, from the word vectors of a distilled sentence encoder (MIT). docs/training.md says what it finds."""
 Weights = dict[str, Any]
@@ -62,7 +62,7 @@ def pretrained(parts: Sequence[Part], seed: int) -> npt.NDArray[np.float32]:
 
 
 def frequencies(parts: Sequence[Part], size: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Return in how many documents each token is, int64 [size], and the number of documents."""
+    """Return how many documents have each token, int64 [size], and the number of documents."""
     documents = [d for part in parts for d in part.documents]
     return np.bincount(np.concatenate([np.unique(d) for d in documents]), minlength=size), len(documents)
 

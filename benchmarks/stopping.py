@@ -34,7 +34,7 @@ from benchmarks.support.review_runs import (
     run,
 )
 
-ROUNDS = 60  # maximum plain reviews per topic; fewer of the other kinds
+ROUNDS = 60  # maximum number of plain reviews per topic; there are fewer of the other kinds
 NOISY_ROUNDS = 1
 SMALLEST, LARGE = 15, 100
 SCALES = tuple(name for name in QUICK if "scale" in name)
@@ -52,7 +52,7 @@ def plan(topics: Topics) -> Iterator[Case]:
 
 
 def hidden_beside(topics: Topics, topic: str, number: int) -> str:
-    """Return another topic, of 10 documents up to this topic's size, of which this one shares at most a fifth."""
+    """Return another topic, with 10 documents up to this topic's number, of which at most a fifth are in both."""
     own = topics.relevant[topic]
     fitting = [
         name

@@ -8,7 +8,7 @@ import importlib.util
 from collections.abc import Iterator, Mapping
 from typing import Any, Self, SupportsIndex
 
-DISTRIBUTION = "starlinker"  # on the package index, where "linker" is another project
+DISTRIBUTION = "starlinker"  # our name on the package index, where "linker" is another project
 
 
 def install(extra: str) -> str:
@@ -27,13 +27,13 @@ def install(extra: str) -> str:
 
 
 class Reason(str):
-    """What was wrong, in English: `cause` names it and `facts` are its values, for those who word it in another way."""
+    """What was wrong, in English: `cause` names it and `facts` are its values, for callers that word it differently."""
 
     cause: str
     facts: Mapping[str, Any]
 
     def __new__(cls, text: str = "", cause: str = "", **facts: Any) -> Self:
-        """Return `text` as a reason; without a cause, nobody can word it in another way."""
+        """Return `text` as a reason without a cause, which cannot be worded differently."""
         reason = super().__new__(cls, text)
         reason.cause, reason.facts = cause, facts
         return reason

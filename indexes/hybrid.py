@@ -138,7 +138,7 @@ class HybridIndex:
         *,
         at_once: bool = False,
     ) -> None:
-        """With `at_once`, a hybrid search queries both concurrently, since one waits for a server."""
+        """With `at_once`, a hybrid search queries both concurrently, for retrievers that wait for a server."""
         self.rows, self.vectors, self.text, self._at_once = rows, vectors, text, at_once
         self.settings = settings or SearchSettings()
 

@@ -22,7 +22,7 @@ from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings
 from indexes.text.postings import NAME
 
-Identity = tuple[int, int, int, str]  # device, inode, time of the last write, name
+Identity = tuple[int, int, int, str]  # identity of a file: device, inode, time of the last write, name
 
 
 class TextBackend(Protocol):
@@ -198,7 +198,7 @@ def durable_files(directory: Path, manifest: Manifest) -> set[Identity]:
 
 
 def _identity(path: Path) -> Identity:
-    """Return an identity shared by a file's links, but no later file: inode numbers are soon reused."""
+    """Return an identity that a file's links share, but no later file has: inode numbers are soon reused."""
     status = path.stat()
     return *writing.inode(status), status.st_mtime_ns, path.name
 

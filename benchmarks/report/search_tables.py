@@ -92,7 +92,7 @@ def _against(figures: Any) -> str:
     return f"{figures['certified_ms']:,.0f} / {figures['faiss_ms']:,.0f} ({figures['times_as_fast']:.1f} ×)"
 
 
-# They have not been remeasured since cells began to hold codes that are compared in registers.
+# These rows have not been measured again since cells began to hold codes that are compared in registers.
 OLD_CELLS = "ivfpq", "ivfpq (old cells)"
 
 

@@ -104,7 +104,7 @@ CORES, CACHE, DISK, FULL = (
     32 * 2**30,
     2e12,
     0.75,
-)  # per node: bytes of page cache and of disk, share used
+)  # per node: bytes of page cache and of disk, and the share of them that is used
 COPIES, SHARD, BUSY, MONTH = (
     2,
     50e9,
@@ -114,7 +114,7 @@ COPIES, SHARD, BUSY, MONTH = (
 DIM, LINKS = (
     128,
     2 * 32 * 4,
-)  # bytes of a vector's links in the graph's lowest layer, almost all of them
+)  # bytes of a vector's links in the graph's lowest layer, which has almost all links
 SIDES = {"all": "", "cut": "; clients of that node alone"}
 
 

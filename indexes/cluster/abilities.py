@@ -22,7 +22,7 @@ class Abilities:
 
 
 DIRECTORY = "build an index in a directory for it (`out` DIR)"
-REFUSALS = {  # unsupported operations, with the reason and the alternative
+REFUSALS = {  # the reason and the alternative for each unsupported operation
     "`positions`": f"it keeps terms without their order: leave it out, or {DIRECTORY}",
     "`keep`": "a change is visible at once, so that there are no older generations: take snapshots of the "
     "cluster instead",

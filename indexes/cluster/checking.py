@@ -29,8 +29,9 @@ from indexes.text.analysis import Analysis
 SAMPLE = 1000  # documents
 BATCH = 100  # documents looked up per request
 COMPARED = 512  # documents compared at a time
-RECOVERY, PAUSE = 30.0, 1.0  # seconds that missing shards may take to recover, and between two looks
-MOST_TERMS = 500  # terms of a document: servers limit the clauses of a query
+# seconds that missing shards may take to recover, and seconds between two checks for that
+RECOVERY, PAUSE = 30.0, 1.0
+MOST_TERMS = 500  # maximum number of a document's terms in a query, since servers limit the clauses
 
 
 class CheckReport(NamedTuple):

@@ -182,7 +182,7 @@ def _ranges(scorers: Sequence[Bm25Scorer], places: Sequence[AnyArray], documents
 def _different(lists: Sequence[AnyArray], seen: AnyArray) -> int:
     """Return how many distinct rows `lists` have, each without repetitions; `seen` (bool [rows + 1]) is all false."""
     count, last = 0, len(seen) - 1
-    lists = [np.minimum(rows, last) for rows in lists]  # a damaged file's values must not lead out of bounds
+    lists = [np.minimum(rows, last) for rows in lists]  # values in a damaged file must not lead out of bounds
     for rows in lists:
         count += len(rows) - int(np.count_nonzero(seen[rows]))
         seen[rows] = True

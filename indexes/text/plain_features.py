@@ -25,7 +25,7 @@ from indexes.text.forward import ForwardSegment
 
 NEAR = 10
 SMOOTHING = 500.0
-Hits = Sequence[tuple[int, int]]  # position and term
+Hits = Sequence[tuple[int, int]]  # position of a term in a text, and the term
 
 
 class QueryMatches:

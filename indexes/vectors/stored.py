@@ -61,7 +61,7 @@ class StoredVectors:
         if not faiss_loaded() and find_spec("faiss") is None:
             load_faiss()
         self.dim = dim
-        self._block: Matrix | None = None  # vectors not yet in a flat index
+        self._block: Matrix | None = None  # vectors that are not yet in a flat index
         self._flat: Any = None
         self._lock = threading.Lock()
         self._scattered = False

@@ -57,10 +57,8 @@ class Ledger:
         """
         self.path = Path(path)
         self._database = Database(self.path, durable=durable)
-        self._known: tuple[tuple[Entry, ...], str] = (
-            (),
-            "",
-        )  # the entries read so far, and the seal of the last one
+        # the entries read so far, and the seal of the last one
+        self._known: tuple[tuple[Entry, ...], str] = ((), "")
         self._rows: dict[str, tuple[str, list[Row]]] = {}  # each table's rows as last read, with their seal
 
     def add(self, judgement: Judgement) -> Judgement:

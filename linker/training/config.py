@@ -118,7 +118,7 @@ class TrainingConfig:
     cloze: int = 0
     cloze_window: int = 40  # tokens of such a window, at most half of the document
     mean_epochs: int = 0  # epochs in which the word vectors first learn as a plain mean, which takes seconds
-    held_back: float = 0.0  # share of the linked texts, held back from the word vectors, from which the star's key inputs and α learn
+    held_back: float = 0.0  # share of the links that only the star's key inputs and α see at first
     teacher: str | None = None  # an encoder by name or path, whose cosines are a second target (distillation)
     teacher_weight: float = 1.0
     sparse: bool = False  # update only the word vectors of a batch's tokens, for large vocabularies

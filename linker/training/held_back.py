@@ -85,9 +85,8 @@ def learn(encoder: TextEncoder, vectors: Float32Array, pairs: Pairs, config: Tra
         [np.array(ids, dtype=np.int32) for ids in encoder.tokenizer.encode_batch(part, encoder.max_length)]
         for part in (pairs.texts, pairs.documents)
     )
-    size = min(
-        512, max(32, len(pairs.links) // 16)
-    )  # smaller batches for a small corpus, which needs enough steps
+    # smaller batches for a small corpus, which needs enough steps
+    size = min(512, max(32, len(pairs.links) // 16))
     batches = Batches(pairs, size, config.seed)
     steps = [batch for epoch in range(config.mean_epochs) for batch in batches.epoch(epoch)]
     cloze = _Cloze(documents, min(config.cloze, 2 * size), config.cloze_window)

@@ -126,9 +126,8 @@ class Bets:
         """
         then, step, high = self._ahead(unread, found, more), 1, found + unread - more
         high = high if top is None else max(min(top, high), found)
-        while high - step >= found and self._refuted(
-            high - step + 1, then
-        ):  # most reads hardly lower the bound
+        # most reads hardly lower the bound
+        while high - step >= found and self._refuted(high - step + 1, then):
             high, step = high - step, 2 * step
         return least(lambda total: self._refuted(total + 1, then), max(high - step + 1, found), high)
 

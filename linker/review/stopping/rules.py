@@ -18,11 +18,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-SCALE, LEAST_WEIGHT, MOST_WEIGHT = (
-    600,
-    20.0,
-    160.0,
-)  # chosen on two halves of the topics; the more cautious values
+# chosen on two halves of the topics; the more cautious values
+SCALE, LEAST_WEIGHT, MOST_WEIGHT = 600, 20.0, 160.0
 
 
 def weight(target: float, scale: float = SCALE) -> float:

@@ -25,10 +25,8 @@ NAMES = ("odds", "ahead", "rank", *TAKEN, "cosine", "mutual", "recent")
 RECENT = NAMES.index("recent")
 BY_VECTORS = ("near",)  # with an encoder, also the cosine of the vectors
 LONG = 80  # distinct terms from which a text is longer than a post
-FADING, UNDATED = (
-    14.0,
-    0.2,
-)  # days after which `recent` has fallen to 1/e; the value of `recent` if a date is not known
+# days after which `recent` has fallen to 1/e; the value of `recent` if a date is not known
+FADING, UNDATED = 14.0, 0.2
 KINDS = 3  # kinds of pairs: with no, one or two long texts
 FEWEST = 40  # judged pairs of a kind, of both classes, needed to learn
 ROWS = 1 << 12  # rows counted at a time

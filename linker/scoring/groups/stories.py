@@ -84,9 +84,8 @@ class Stories:
         ).tocoo()
         found: dict[int, tuple[int, int, float]] = {}
         last: dict[int, int] = {}
-        for at in np.argsort(
-            tree.data, kind="stable"
-        ).tolist():  # the last link added to each group is its weakest
+        # the last link added to each group is its weakest
+        for at in np.argsort(tree.data, kind="stable").tolist():
             one, other = int(tree.row[at]), int(tree.col[at])
             label = int(self.labels[one])
             found[label], last[label] = (one, other, 2 - float(tree.data[at])), at

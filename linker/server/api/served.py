@@ -32,16 +32,11 @@ from linker.server.shelf import Shelf
 
 T = TypeVar("T")
 FOLLOW = 1.0  # seconds
-SMALL_TEXTS, SMALL_CHARACTERS, SMALL_K = (
-    8,
-    20_000,
-    100,
-)  # limits of a small search, which is batched with others
+# limits of a small search, which is batched with others
+SMALL_TEXTS, SMALL_CHARACTERS, SMALL_K = 8, 20_000, 100
 HEAVY_THREADS = 2  # no owner gets both threads
-PART, CALIBRATED_PART = (
-    16,
-    200,
-)  # a larger search runs in parts of this many texts, with turns for others in between
+# a larger search runs in parts of this many texts, with turns for others in between
+PART, CALIBRATED_PART = 16, 200
 
 
 class Served:

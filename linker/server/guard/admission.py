@@ -32,9 +32,8 @@ KINDS = {
     "slow-body": (408, SLOW),
     "too-many-requests": (429, OFTEN),
 }
-FLAGS = {
-    "unknown-host": " The option is --allow-host."
-}  # for programs and logs; the page's texts name no options
+# for programs and logs; the page's texts name no options
+FLAGS = {"unknown-host": " The option is --allow-host."}
 
 
 class RefusedError(ProblemError):

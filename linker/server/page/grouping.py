@@ -36,9 +36,8 @@ COLUMNS = {
 
 Order = Literal["", "largest"]
 Look = Literal["", "timeline"]
-What = Literal[
-    "", "missed"
-]  # the question that pairs answer: whether enough are right (""), or how many are missed
+# the question that pairs answer: whether enough are right (""), or how many are missed
+What = Literal["", "missed"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,8 @@ def row_of(project: Project) -> ReviewRow:
             unit = str(ledger.settings.get("unit", ""))
     except (InputError, IndexesError, OSError) as e:
         return ReviewRow(project, problem=reason_of(e))
-    read = {
-        (j.seed, j.id) for j in judgements if j.verdict != "skip"
-    }  # each is counted once, whoever judged it
+    # each is counted once, whoever judged it
+    read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}
     relevant = {(j.seed, j.id) for j in judgements if j.relevant}
     last = max((j.time for j in judgements), default=made)
     matched, none = of_rows["matched"], of_rows["none"]
