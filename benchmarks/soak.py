@@ -191,7 +191,7 @@ class Soak:
     def _kill(self) -> None:
         workers = self._service.workers()
         if len(workers) < self._workers:
-            self.tally.counts["kills_put_off"] += 1  # the previous worker is being replaced
+            self.tally.counts["kills_put_off"] += 1  # the worker killed before is still being replaced
             return
         self.tally.kills.append(time.monotonic())
         self._service.kill(self._rng.choice(workers[1:]))

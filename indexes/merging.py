@@ -43,8 +43,8 @@ Publish = Callable[[Callable[[], Collection | None]], None]
 class _Text:
     """Merged postings, or terms in order: the file `new`, which replaces the files `old`."""
 
-    old: Sequence[str]  # below text/N/
-    new: str  # likewise
+    old: Sequence[str]  # file names below text/N/
+    new: str  # file name below text/N/
     opened: Any
 
     @property

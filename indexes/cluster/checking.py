@@ -26,7 +26,7 @@ from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.records import Manifest
 from indexes.text.analysis import Analysis
 
-SAMPLE = 1000  # documents
+SAMPLE = 1000  # number of documents in the sample
 BATCH = 100  # documents looked up per request
 COMPARED = 512  # documents compared at a time
 # seconds that missing shards may take to recover, and seconds between two checks for that

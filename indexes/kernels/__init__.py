@@ -84,7 +84,7 @@ def _load(name: str, loader: str = "CDLL") -> tuple[Any, str]:
     return library, kernel.uses
 
 
-_Place = ctypes.c_char * 0  # is passed as a pointer
+_Place = ctypes.c_char * 0  # a type that is passed as a pointer
 
 
 def call(function: Any, *arguments: Any) -> Any:

@@ -120,7 +120,7 @@ def _read(directory: Path, name: str) -> bytes:
 def _to_json(manifest: Manifest) -> dict[str, Any]:
     values = dataclasses.asdict(manifest)
     values |= {"analysis": manifest.analysis.to_json(), "bm25": manifest.bm25.to_json()}
-    if not manifest.build.columns:  # earlier versions do not know them
+    if not manifest.build.columns:  # left out if empty, since earlier versions do not know this key
         del values["build"]["columns"]
     return values
 

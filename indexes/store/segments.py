@@ -120,7 +120,7 @@ def _write_folder(directory: Path, name: str, content: Mapping[str, Parts]) -> d
     for file, parts in content.items():
         faults.point("segment.file")
         records[f"{SEGMENTS}/{name}/{file}"] = write_durably(folder / file, parts)
-    for path in (folder, folder.parent):  # the commit flushes the parent folder
+    for path in (folder, folder.parent):  # the commit flushes the folder above these two
         sync(path)
     return records
 

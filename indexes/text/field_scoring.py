@@ -22,7 +22,7 @@ from indexes.text.parameters import Bm25Parameters, Field
 from indexes.text.postings import PostingsSegment, find
 from indexes.text.scoring import Bm25Scorer, Query, Scorer, decoded, joined, offer_sums, weigh
 
-MOST_FREQUENCIES = 1 << 20  # kept
+MOST_FREQUENCIES = 1 << 20  # maximum number of frequencies that are cached
 
 
 class _Terms(NamedTuple):

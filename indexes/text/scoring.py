@@ -132,7 +132,7 @@ class Bm25Scorer(Scorer):
     def factors(self, weight: float, b: float) -> AnyArray:
         """Return, by length code, the factor of a count before it saturates, float32 [codes]."""
         lengths = 1 - b + b * self._lengths / self._average
-        # With b = 1, a length of 0 has no postings.
+        # With b = 1, a length can be 0, but such a row has no postings.
         return (weight / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
     def norm(self, length: int, parameters: Bm25Parameters) -> float:

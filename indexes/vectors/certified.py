@@ -37,7 +37,7 @@ ROOM = 1024  # candidates held per query (or 16 k if that is more); whenever the
 BUFFER_BYTES = 1 << 25  # bytes of the buffer for the candidates of each thread
 BYTES = 20  # bytes per candidate: row, value, upper, key
 NO_KEY = np.iinfo(np.uint64).max
-FEW_SCORED = 32  # scoring this share of the rows costs as much as FAISS's scan
+FEW_SCORED = 32  # scoring one row in this many costs as much as FAISS's scan
 # Scoring a row maps a quarter of a mebibyte of its file into memory, so scoring one row in a few hundred maps all of
 # it.
 TOUCHED, LARGE = 512, 1 << 28

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from linker.engine.engine import Engine
     from linker.review.interface import Seed
 
-DEPTH, LEAST = 10_000, 200  # hits examined per seed: at most, and with many seeds
-TOTAL = 200_000  # hits of all seeds together, unless that is less than LEAST each
+DEPTH, LEAST = 10_000, 200  # maximum hits examined per seed, and the hits that each of many seeds gets
+TOTAL = 200_000  # maximum hits of all seeds together, unless each gets only LEAST
 BATCH = 16  # seeds per search
 
 

@@ -31,7 +31,7 @@ DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
 # Files that this process has open, by `_place`. Closing any descriptor of such a file drops all of SQLite's locks on it
 # (POSIX); another process would then remove the log that holds the last judgements.
 _HELD: Counter[tuple[int, int]] = Counter()
-_OPENING = threading.RLock()  # the garbage collector may release within
+_OPENING = threading.RLock()  # reentrant, since the garbage collector may release a file while this is held
 PRAGMAS = ("trusted_schema = OFF", "cell_size_check = ON")
 
 
@@ -104,7 +104,7 @@ class Database:
 
     def _make_file(self) -> None:
         """Make an empty file that only its owner can read; SQLite gives its other two files the same mode."""
-        # SQLite reports why it cannot be made.
+        # If the file cannot be made, SQLite reports why.
         with contextlib.suppress(OSError):
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             if self._durable:
@@ -145,7 +145,9 @@ class Database:
 
     def _check_ours(self, connection: sqlite3.Connection) -> int:
         """Return the version of the file, 0 for an empty one. Raises InputError if it is not exactly ours."""
-        if not connection.in_transaction:  # else another process might make the tables between two queries
+        if (
+            not connection.in_transaction
+        ):  # otherwise, another process might make the tables between two queries
             connection.execute("BEGIN")
             try:
                 return self._check_ours(connection)
@@ -215,7 +217,7 @@ def _refuse_journal(path: Path) -> None:
                 if file.read() != JOURNAL_MAGIC:
                     return
         except PermissionError:
-            return  # nor can SQLite read it
+            return  # SQLite cannot read it either
         raise InputError(f"{journal} was not written by linker: delete it, or name another ledger")
 
 

@@ -46,7 +46,7 @@ TABLES = {
     "seeds": ("position", "id", "text", "title", "metadata", "document"),
     "settings": ("key", "value"),
 }
-MOST = 50  # objects read from a schema; ours has about ten
+MOST = 50  # maximum number of objects read from a schema; ours has about ten
 
 
 class DamageError(Exception):

@@ -67,9 +67,8 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting
         module.load_state_dict(_within(tensors, "model."))
         optimizer.load(_within(tensors, "optimizer."))
         torch.set_rng_state(tensors[RANDOM])
-        if (
-            _on_gpu(module) and RANDOM_CUDA in tensors
-        ):  # a checkpoint that was made on a CPU has no such state
+        # a checkpoint that was made on a CPU has no such state
+        if _on_gpu(module) and RANDOM_CUDA in tensors:
             torch.cuda.set_rng_state(tensors[RANDOM_CUDA])
         return TrainingProgress(**header["progress"])
     except (LookupError, TypeError, ValueError, RuntimeError) as e:

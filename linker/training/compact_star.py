@@ -109,7 +109,7 @@ class CompactStar(nn.Module):
             self.star.embedding.weight.copy_(torch.from_numpy(vectors))
         self.register_buffer("idf", torch.from_numpy(idf.astype(np.float32)))
         self.inputs = nn.Parameter(torch.zeros(len(self.FEATURES), config.heads))
-        self.mean_only = False  # the vector is the plain mean
+        self.mean_only = False  # whether the vector is the plain mean
 
     @property
     def relay(self) -> Any:

@@ -219,7 +219,7 @@ def _xlsx_cell(sheet: Any, cell: Cell, *, bold: bool) -> tuple[Any, bool]:
     made = WriteOnlyCell(sheet, text)
     made.data_type = "s"  # otherwise a text that begins with = would be a formula
     if guarded(text) != text:
-        made.quotePrefix = True  # and stays text if somebody edits it
+        made.quotePrefix = True  # so that it stays text if somebody edits it
     if bold:
         made.font = Font(bold=True)
     return made, cut

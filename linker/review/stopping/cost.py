@@ -25,7 +25,7 @@ def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int
     short = short_of(found, target)
     if short > unread:
         return 0
-    below = alpha * (1 - 1e-9)  # as in `most_left`
+    below = alpha * (1 - 1e-9)  # for the same reason as in `most_left`
     return least(lambda n: hypergeometric_tail(0, unread, short, n) <= below, 0, unread - short + 1)
 
 

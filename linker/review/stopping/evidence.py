@@ -85,7 +85,7 @@ class Bets:
         self._since = self._finds = (
             0  # the first run after the last find of an audit; the number of such finds
         )
-        self._front_reads = 0  # in the audit, since the last find
+        self._front_reads = 0  # reads from the front in this audit, since its last find
         self._hits: list[int] = []  # numbers found before each relevant control
 
     def take(

@@ -177,7 +177,8 @@ def least_tail(x: Ints, size: Ints, relevant: Ints, drawn: Ints) -> float:
 
     log = log_choose(good, k) + log_choose(all_ - good, taken - k) - log_choose(all_, taken)
     term = total = np.ones_like(k)
-    while (term > 1e-15 * total).any():  # each term from the previous one; below the mean they only shrink
+    # each term follows from the one before; below the mean, terms only shrink
+    while (term > 1e-15 * total).any():
         term = term * (k * (all_ - good - taken + k) / ((good - k + 1) * (taken - k + 1)))
         k, total = k - 1, total + term
     return min(float(np.exp(log + np.log(total)).min()), 0.5)

@@ -19,7 +19,7 @@ from indexes.text.forward_index import ForwardIndex
 from indexes.text.scoring import lucene_idf
 from linker.scoring.probability import logistic
 
-TAKEN = ("likelihood", "coverage", "names", "numbers", "run_weight")  # ranker features used
+TAKEN = ("likelihood", "coverage", "names", "numbers", "run_weight")  # features of the ranker that are used
 # Features of a pair, without an encoder.
 NAMES = ("odds", "ahead", "rank", *TAKEN, "cosine", "mutual", "recent")
 RECENT = NAMES.index("recent")

@@ -21,10 +21,11 @@ from linker.scoring.ranking import pooled
 from linker.scoring.ranking.candidates import VECTOR_NAMES, Gatherer, Pool, PoolSettings
 from linker.scoring.ranking.ranker import BATCH, Ranker
 
-SETTINGS = PoolSettings(bm25=21, dense=11)  # a document's first candidate is itself
+# one more than is used, since a document's first candidate is itself
+SETTINGS = PoolSettings(bm25=21, dense=11)
 OPENING = 400  # characters of a document used as its query
 STEEPEST = 10.0  # bound of the log odds
-AGAIN = 0.01  # least P(same story) by which a new document makes an earlier one a query again
+AGAIN = 0.01  # a new document makes an earlier one a query again if P(same story) is at least this
 VERSION = 1  # version of the method: increase it whenever findings change
 
 # Earlier findings, and which documents (bool [n]) have to be queries all the same.

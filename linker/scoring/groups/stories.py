@@ -84,7 +84,7 @@ class Stories:
         ).tocoo()
         found: dict[int, tuple[int, int, float]] = {}
         last: dict[int, int] = {}
-        # the last link added to each group is its weakest
+        # in this order, the last link of each group is its weakest
         for at in np.argsort(tree.data, kind="stable").tolist():
             one, other = int(tree.row[at]), int(tree.col[at])
             label = int(self.labels[one])

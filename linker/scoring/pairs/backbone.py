@@ -96,7 +96,7 @@ def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
             break
         except InputError:
             raise
-        except Exception as e:  # for a wrong folder, the library may raise almost anything
+        except Exception as e:  # given a wrong folder, the library may raise almost anything
             if Path(source).is_dir():
                 raise InputError(
                     f"{name} is not a model that transformers can read: {_first_line(e)}"
@@ -132,7 +132,7 @@ def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:
         config = AutoConfig.from_pretrained(folder, **options)
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         module = AutoModel.from_config(config, trust_remote_code=False)
-    except Exception as e:  # for a wrong folder, the library may raise almost anything
+    except Exception as e:  # given a wrong folder, the library may raise almost anything
         raise InputError(
             f"{folder} does not hold a backbone's configuration and tokenizer: {_first_line(e)}"
         ) from None

@@ -12,7 +12,7 @@ import numpy as np
 
 from indexes.dtypes import Float64Array
 
-FALSE_ALARMS = 0.01  # per batch
+FALSE_ALARMS = 0.01  # maximum probability of a false alarm per batch
 FEWEST = 20  # minimum number of queries for a warning
 
 

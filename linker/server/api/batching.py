@@ -134,7 +134,8 @@ class Batcher(Generic[OptionsT]):
             await self._answer(batch, options)
             if len(batch) > 1:
                 await lane.fill(len(batch), self._window)
-        del self._lanes[OWNER.get(), options]  # a task keeps the context in which it was made
+        # OWNER is still right, since a task keeps the context in which it was made
+        del self._lanes[OWNER.get(), options]
 
     async def _answer(self, batch: Sequence[_WaitingSearch], options: OptionsT) -> None:
         texts = [text for one in batch for text in one.texts]

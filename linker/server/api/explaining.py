@@ -14,7 +14,7 @@ from indexes.text.search import TextSearch
 from linker.engine.engine import Engine
 from linker.scoring.ranking.ranker import Ranker
 
-MOST_TEXTS, MOST_K = 10, 100  # explaining costs a second search
+MOST_TEXTS, MOST_K = 10, 100  # limits of a request with `explain`, which costs a second search
 FEATURES = 8  # features of a ranker shown per document
 
 

@@ -62,7 +62,7 @@ class _Queued(logging.handlers.QueueHandler):
 def aside() -> Iterator[None]:
     """Write the log, and uvicorn's, in a thread: otherwise a stderr that nobody reads would block every answer."""
     handlers, loggers = log.handlers[:], (log, logging.getLogger("uvicorn"))
-    if not handlers:  # nobody has configured it
+    if not handlers:  # nobody has configured logging
         yield
         return
     before = [logger.handlers[:] for logger in loggers]

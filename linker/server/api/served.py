@@ -138,7 +138,7 @@ class Service:
         self.pool = FairPool(config.limits.threads, config.limits.waiting, "search")
         self.aside = defaultdict[str, asyncio.Semaphore](
             lambda: asyncio.Semaphore(1)
-        )  # processes of an owner
+        )  # lets each owner run one separate process at a time
         self.heavy = FairPool(HEAVY_THREADS, config.limits.waiting, "heavy")
         self.access = config.access
         self.jobs = Jobs(config.limits, config.jobs_folder)

@@ -55,7 +55,7 @@ class Bounds:
     idle: float = IDLE
 
 
-SMALL = Bounds(4 << 10, 5.0, 5.0)  # address of an unknown client
+SMALL = Bounds(4 << 10, 5.0, 5.0)  # limits for an unknown client
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ LEAD = 220  # characters of a seed in its short form
 LIKELIEST = 8  # seeds that are offered for a document
 LABEL = 60  # characters of a seed in a list of them
 WORDS = 6  # maximum number of shared words that are named
-WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:;])(?<!\n)\n(?=\w)")  # end of the line
+WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:;])(?<!\n)\n(?=\w)")  # the newline after a wrapped line
 KNOWN = 256  # number of documents whose copies are cached
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 Loss = Literal["cross-entropy", "soft", "soft+mse", "mse"]
 Reset = Literal[
     "after", "before"
-]  # reset gate of the GRU: after the matrix U, as in torch, or before it, as in the paper
+]  # whether the GRU's reset gate acts after the matrix U, as in torch, or before it, as in the paper
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class StsConfig:
     lr: float = 3e-5  # learning rate of the backbone
     head_lr: float = 1e-3
     weight_decay: float = 0.01
-    warmup: float = 0.1  # share of all steps
+    warmup: float = 0.1  # share of all steps that are used for the warm-up
     schedule: Literal["linear", "constant"] = "linear"  # learning rate schedule after the warm-up
     epochs: int = 6
     batch_size: int = 16

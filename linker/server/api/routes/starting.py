@@ -21,8 +21,8 @@ from linker.server.api.served import Served, Service
 from linker.server.fields import option
 
 router = routes("jobs")
-LONGEST = 100_000  # characters of a text
-MOST_DOCUMENTS = 100_000  # characters of one side in the request
+LONGEST = 100_000  # maximum characters of a text
+MOST_DOCUMENTS = 100_000  # maximum number of documents of one side in the request
 
 Id = Annotated[str, Field(min_length=1, max_length=2000)]
 Condition = Annotated[str, Field(max_length=10_000)]
