@@ -128,7 +128,7 @@ def recall(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[
 
 
 def once(work: Path, folder: str, mode: Any, who: str, queries: list[str], vectors: Matrix) -> None:
-    """Open and answer all queries; a fresh process's memory is measured on this."""
+    """Open the index and answer all queries; the memory of a fresh process that does this is measured."""
     if who == "engine":
         open_engine(work / folder, queries, vectors).search(queries, 10, mode=mode)
         return

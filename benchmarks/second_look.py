@@ -107,7 +107,7 @@ class Reading:
 
 
 def measure(review: Review, wrong: float, *, early: bool) -> dict[str, Any]:
-    """Return a review before and after its looks."""
+    """Return the figures of a review before and after its looks."""
     reading = Reading(review, wrong)
     first = review.said.copy()
     ended = reading.read(early=early)

@@ -82,7 +82,7 @@ class Soak:
         self._number = 0
 
     def run(self, seconds: float) -> Tally:
-        """Run everything for this long."""
+        """Run searches, changes and kills for this long."""
         begin = time.monotonic()
         do: dict[str, Callable[[], None]] = {
             "change": self._change, "kill": self._kill, "compact": self._compact,

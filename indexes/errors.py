@@ -44,7 +44,7 @@ class Reason(str):
         return Reason(super().replace(old, new, count), self.cause, **facts)
 
     def to_json(self) -> tuple[str, str, Mapping[str, Any]]:
-        """Return what `of` reads."""
+        """Return the reason as JSON values, which `of` reads."""
         return str(self), self.cause, self.facts
 
     @classmethod

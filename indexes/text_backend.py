@@ -46,7 +46,7 @@ class TextBackend(Protocol):
         ...
 
     def settle(self) -> None:
-        """Finish what has to wait until the manifest is committed."""
+        """Finish the work that has to wait until the manifest is committed."""
         ...
 
     def renumbered(self, rows: Rows) -> Self:
@@ -176,7 +176,7 @@ class WithForward:
         return files | _linked(self._directory, name, self._index.snapshot, FORWARD, self._durable)
 
     def settle(self) -> None:
-        """Finish what has to wait until the manifest is committed."""
+        """Finish the work that has to wait until the manifest is committed."""
         self._text.settle()
 
     def renumbered(self, rows: Rows) -> Self:

@@ -238,7 +238,7 @@ def splits(results: Any) -> Iterator[str]:
 
 @renders("precision.shift")
 def shift(results: Any) -> Iterator[str]:
-    """Tweets: a threshold from dev, which is easier than test."""
+    """The precision on test of a threshold chosen on dev tweets, which are easier."""
     yield "| scores | right on dev | right on test | precision on test | warned of |"
     for kind, row in results["shift"].items():
         dev, test = row["dev"] or (0, 0), row["test"]

@@ -1,4 +1,4 @@
-"""The models of benchmarks/ast_tables.py, their settings, and the differences to the ready configurations."""
+"""The models of benchmarks/ast_tables.py, their settings, and their differences from the ready configurations."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Life(NamedTuple):
 
 
 def lives(events: Iterable[Event]) -> dict[str, Life]:
-    """Return the life of each document of the writers."""
+    """Return the `Life` of each document that the writers sent."""
     known: dict[str, Life] = {}
     for event in sorted(events, key=lambda e: e["begin"]):
         acknowledged = NEVER if "error" in event else event["end"]

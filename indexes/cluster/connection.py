@@ -47,7 +47,7 @@ class Connection:
         timeout: float | None = None,
         bulk: BulkSettings | None = None,
     ) -> None:
-        """Create the client; nothing is sent. `at` is the generation to use, by default the alias's.
+        """Create the client; nothing is sent. `at` is the generation to use; by default, that of the alias.
 
         `timeout` is per search, in seconds. Raises what `connect` raises.
         """

@@ -31,8 +31,8 @@ MEANWHILE = message(
 class ProblemError(HTTPException):
     """An answer that is an error: its status, what is wrong and how to fix it, and a code for programs.
 
-    `retry`: seconds after which the same request may succeed. `text`: the page's text instead, with `values`. `more`:
-    further members of the API's answer.
+    `retry`: seconds after which the same request may succeed. `text`: the text that the page shows instead, with
+    `values` filled in. `more`: further members of the API's answer.
     """
 
     def __init__(

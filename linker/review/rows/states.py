@@ -75,7 +75,7 @@ class Row:
         return next((match.probability for match in self.candidates if match.id == id_), None)
 
     def take(self, judgement: Judgement) -> None:
-        """Process a judgement of this seed; pass them in order, since the last counts."""
+        """Process a judgement of this seed; pass judgements in order, since the last one counts."""
         id_, verdict = judgement.id, judgement.verdict
         self.later = verdict == "skip"
         if not id_ and verdict == "not":

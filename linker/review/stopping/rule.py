@@ -82,7 +82,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A rule's own estimate: whether the target is reached, why, and whether it ends without any claim."""
+    """A rule's own estimate: whether the target is reached, why, and whether the rule ends without any claim."""
 
     reached: bool
     reason: Sentence
@@ -149,7 +149,7 @@ class Rule(ABC, Generic[O_co]):
 
     @property
     def by_order(self) -> OrderCertificate | None:
-        """What holds with confidence 1 − alpha if the front holds half of those left; None without such reads."""
+        """The claim at confidence 1 − alpha, if the front holds half of those left; None without such reads."""
         total, found = self.audit.total_by_order, self.counts.found
         if self.audit.is_contradicted:
             return OrderCertificate(_contradiction(self.audit), None, ASSUMPTION, contradicted=True)

@@ -77,7 +77,7 @@ class Urn(Rule[UrnOptions]):
 
     @property
     def wanted(self) -> int:
-        """The sufficient gap."""
+        """The gap that suffices to stop."""
         return max(self._long, self.options.gap)
 
     def _ahead(self) -> int:
@@ -229,7 +229,7 @@ class Controls(Rule[ControlOptions]):
 
     @property
     def certified(self) -> float | None:
-        """See `Rule`: the target, once enough controls have been reached."""
+        """The certified recall (see `Rule`): the target, once enough controls have been reached."""
         return max(super().certified or 0, self.target) if self.reached >= self.wanted else super().certified
 
     def _estimate(self) -> Estimate:

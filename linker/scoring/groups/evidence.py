@@ -81,7 +81,7 @@ class Findings:
 
     @staticmethod
     def of(parts: Sequence[Findings]) -> Findings:
-        """Return one or several findings as one."""
+        """Return the findings of all parts as one."""
         columns = zip(*((p.one, p.other, p.values, p.last) for p in parts), strict=True)
         return Findings(*(np.concatenate(column) for column in columns))
 

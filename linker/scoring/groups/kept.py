@@ -100,19 +100,19 @@ class LastGrouping:
         return np.where(keys[at] == self._keys, at, -1)
 
     def words_of(self, ids: Sequence[str], make: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """Return the words of a group, made if they are not known; the first of its `ids` represents it."""
+        """Return the words of a group, made by `make` if they are not known; the first of its `ids` represents it."""
         key = xxhash.xxh3_64_intdigest(np.array([self.key[id_] for id_ in ids], np.uint64).tobytes())
         words = self._words[key] = self._known_words[key] if key in self._known_words else make()
         return words
 
     def span_of(self, id_: str, by: str, make: Callable[[], Span | None]) -> Span | None:
-        """Return the passage of a document by another text, made if it is not known."""
+        """Return the passage of a document that is about another text, made by `make` if it is not known."""
         pair = (self.key[id_], self.key[by])
         span = self._spans[pair] = self._known_spans[pair] if pair in self._known_spans else make()
         return span
 
     def take(self, ids: Sequence[str], origin: str, findings: Findings, *, full: bool) -> None:
-        """Take over the findings of all documents; `full`: all of them were queries."""
+        """Store the findings of all documents; `full`: all of them were queries."""
         if full:
             self._taken, self._changed = len(ids), 0
         self._keys = np.array([self.key[id_] for id_ in ids], np.uint64)

@@ -23,8 +23,8 @@ def explain(
 ) -> list[list[dict[str, Any]]]:
     """Return for each hit of each text its scores from `bm25` and `dense`, and the parts of the `ranker`'s score.
 
-    A score is missing if the retriever is, or if the document shares no term with the text. Documents that a commit has
-    removed since have no scores.
+    A score is missing if its retriever is missing, or if the document shares no term with the text. Documents that a
+    commit has removed since have no scores.
     """
     collection = engine.collection
     vectors = collection.hybrid.vectors

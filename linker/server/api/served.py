@@ -93,7 +93,7 @@ class Served:
         return await self._heavy.run(call)
 
     def _most(self) -> int:
-        """Return how many texts are searched together; from FEWEST, an answer would reveal others' scores."""
+        """Return how many texts may be searched together: fewer than FEWEST, or answers would reveal others' scores."""
         calibrated = self.engine.collection.manifest.search.get("calibration")
         return (drift.FEWEST if calibrated else ranker_calibration.FEWEST) - 1
 

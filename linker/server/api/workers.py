@@ -53,7 +53,7 @@ class Workers:
         self._pipe = (-1, -1)  # when it closes, workers know that their supervisor is gone
 
     def run(self) -> int:
-        """Serve until SIGINT or SIGTERM; return the exit status: 1 if a worker could not start at first."""
+        """Serve until SIGINT or SIGTERM; return the exit status: 1 if a worker could not start at the beginning."""
         self._pipe = os.pipe()
         old = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:

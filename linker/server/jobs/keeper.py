@@ -52,7 +52,7 @@ class Standing:
         return cls(**values | {"step": Step(**values["step"]), "error": Reason.of(values["error"])})
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `of` reads, as JSON values."""
+        """Return the state as JSON values, which `of` reads."""
         return asdict(self) | {"error": self.error.to_json()}
 
     @property

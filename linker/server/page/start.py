@@ -94,7 +94,7 @@ async def create(
 
 
 def _take(project: Project, role: str, files: list[UploadFile]) -> None:
-    """Store files of a role, and look into each. Raises LinkerError if one cannot be read."""
+    """Store files of a role, and preview each. Raises LinkerError if one cannot be read."""
     for path in store_all(project, role, files):
         try:
             look(path)
