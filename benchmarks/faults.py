@@ -97,7 +97,7 @@ class Trial:
         return content(self._out)
 
     def outcome(self, **death: Any) -> str:
-        """Die, inspect, repeat the change; return the outcome."""
+        """Kill the change, inspect the state and repeat the change; return the outcome."""
         self._reset()
         answer = self._worker.ask(self._change, *self._paths, self._out, **death)
         committed = content(self._out) if (self._out / manifests.NAME).exists() else None

@@ -87,7 +87,7 @@ def statements(work: Path) -> dict[str, Any]:
 
 
 def known(work: Path) -> dict[str, Any]:
-    """Dev and test statements with the training links known, and each alone by the ranker of `statements`."""
+    """Decide dev and test statements with the training links known, and each alone by the ranker of `statements`."""
     links, alone = rank_data.links(STATEMENTS), json.loads((work / "alone.json").read_text())
     every = _texts(work / "statements.jsonl", links.values())
     cost = _in_a_process(every, shared_data() / STATEMENTS / "corpus.jsonl.gz", work / "known.run")

@@ -95,7 +95,7 @@ def tweets(work: Path) -> dict[str, Any]:
 
 
 def transfer(work: Path) -> dict[str, Any]:
-    """A ranker of the other sets, by words alone, on the held-out set: trees alone, and blended with BM25."""
+    """A ranker trained on the other sets, by words, on the held-out set: trees alone, and blended with BM25."""
     sets = {name: _by_words(work, name) for name in SETS}
     rows: dict[str, Any] = {}
     for left_out, (_, test) in sets.items():

@@ -114,7 +114,7 @@ def headlines(engine: Engine, topic: Topic) -> Order:
 
 
 def reads_to(flags: Sequence[bool], need: int) -> int | None:
-    """Return how many were read when this many had been found; None if they were not."""
+    """Return how many documents were read when this many had been found; None if fewer were found."""
     found = np.flatnonzero(flags)
     return int(found[need - 1]) + 1 if 0 < need <= len(found) else None
 

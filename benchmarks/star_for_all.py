@@ -73,7 +73,7 @@ def idf_of(found: npt.NDArray[np.int64], documents: int) -> npt.NDArray[np.float
 
 
 def learn(model: CompactStar, parts: Sequence[Part], recipe: Recipe, total: int) -> None:
-    """Train in place; a step has links of one set and windows of one set's documents, drawn by root of size."""
+    """Train in place; a step has links and windows of documents of one set each, drawn by the root of its size."""
     rng = np.random.default_rng([recipe.seed, recipe.stream])
     torch.manual_seed(recipe.seed)
     links = [part.half(recipe.links) for part in parts]

@@ -147,7 +147,7 @@ def silence(records: Records) -> dict[str, Any]:
 
 
 def chosen(records: Records) -> dict[str, Any]:
-    """Return the cheapest urn that reaches every target in 95 % of the reviews, on the topics for choices."""
+    """Return the cheapest urn that reaches every target in 95 % of the reviews, on the topics used for choices."""
     rows = by_rule(records)
     fits = [u for u in SCALES if u in rows and all(v["reached"][0] >= 0.95 for v in rows[u].values())]
     cheapest = min(fits, key=lambda u: rows[u]["0.9"]["times_oracle"][0], default=None)

@@ -303,7 +303,7 @@ class Collection:
 
 
 def contradictions(directory: Path) -> list[str]:
-    """Return damage despite matching checksums, found by opening the index and reading every document."""
+    """Return damage that no checksum shows, found by opening the index and reading every document."""
     try:
         collection = Collection.open(directory)
         collections.deque(collection.documents.texts(), maxlen=0)

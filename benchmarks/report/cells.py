@@ -33,7 +33,7 @@ def ruled(lines: Iterable[str]) -> Iterator[str]:
 
 
 def short(value: float) -> str:
-    """Return .123, and 1.000."""
+    """Return a figure with three decimals and without a leading zero: .123, but 1.000."""
     return f"{value:.3f}".removeprefix("0")
 
 

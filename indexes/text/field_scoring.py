@@ -59,7 +59,7 @@ class FieldScorer(Scorer):
         self._frequencies: dict[tuple[str, ...], dict[int, int]] = {}
 
     def is_over(self, fields: Mapping[str, Bm25Scorer]) -> bool:
-        """Return whether these are its scorers."""
+        """Return whether this ranks by exactly these scorers."""
         return all(self._fields[name] is scorer for name, scorer in fields.items())
 
     def _best(

@@ -181,7 +181,7 @@ class AnalysisSettings:
 
     @classmethod
     def of(cls, settings: str | AnalysisSettings) -> AnalysisSettings:
-        """Return the settings, or those of a language. Raises IndexesError if the language is unknown."""
+        """Return the settings given, or those of the language named. Raises IndexesError if it is unknown."""
         return cls(settings) if isinstance(settings, str) else settings
 
     @classmethod

@@ -148,7 +148,7 @@ def _copy(
 ) -> None:
     """Copy postings, with rows shifted, to `rows` and `counts`; those of term t go to free[numbers[t]], which moves on.
 
-    Without the GIL, since searches continue while segments are merged.
+    This runs without the GIL, since searches continue while segments are merged.
     """
     library = kernels.load("postings")
     if library is None:

@@ -54,7 +54,7 @@ def whole_numbers(language: str) -> Callable[[str], str]:
 
 
 def without_marks(text: str) -> str:
-    """Return the text of a post without addresses, its @handles and #hashtags followed by the words in them."""
+    """Return a post's text without addresses, and with the words of its @handles and #hashtags after each of them."""
     return MARKED.sub(_read, text)
 
 

@@ -94,7 +94,7 @@ class StoredVectors:
         return mapping_of(block) if block is not None else lent_file(self._flat)
 
     def add(self, vectors: Matrix) -> None:
-        """Add float32 [n, dim]."""
+        """Add vectors, float32 [n, dim]."""
         self.own()
         self.flat.add(vectors)
 

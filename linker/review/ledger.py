@@ -73,7 +73,7 @@ class Ledger:
         return stamped
 
     def undo(self, reviewer: str = "") -> Judgement | None:
-        """Take back the reviewer's last standing judgement, and return it, or None; repeated, the one before it."""
+        """Take back the reviewer's last standing judgement and return it, or None; a further call, the one before."""
         with self._database.writing() as connection:
             last = _last(self._entries(connection)[0], reviewer)
             if last is None:
@@ -125,7 +125,8 @@ class Ledger:
     def unread(self, reviewer: str) -> tuple[Pair, ...]:
         """Return pairs that others have judged and this reviewer has not, for a second, blind judgement.
 
-        In the order of the first judgements; pairs that the reviewer skipped come last. A skip is not a judgement.
+        They come in the order of the first judgements; pairs that the reviewer skipped come last. A skip is not a
+        judgement.
         """
         standing = self.judgements()
         mine = {(j.seed, j.id): j.verdict for j in standing if j.reviewer == reviewer}

@@ -121,7 +121,7 @@ def clear(folder: Path, names: Collection[str] = LINK_FILES) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[int]:
-    """Give the descriptor of a marked folder, locked exclusively by this process."""
+    """Yield the descriptor of a marked folder, locked exclusively by this process."""
     if folder.is_symlink() or not is_marked(folder):
         raise InputError(f"{folder} does not bear linker's mark, so nothing was deleted: delete it yourself")
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

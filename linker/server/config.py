@@ -123,7 +123,7 @@ def _check_access(host: str, token_file: Path | None, proxy_header: str) -> None
 
 
 def _indexes_of(directory: Path) -> list[tuple[str, Path]]:
-    """Return name and directory of each index: the directory itself, or those in it, also of reviews."""
+    """Return the name and directory of each index: the directory itself, or the indexes and reviews in it."""
     if is_index(directory):
         return [(directory.resolve().name, directory)]
     if not directory.is_dir():

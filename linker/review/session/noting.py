@@ -57,7 +57,7 @@ def _doubt(doubt: Doubt) -> dict[str, Any]:
 
 
 def _reading_pairs(progress: Progress, audited: int) -> Sentence:
-    """Return the numbers read and found if every seed has its own links; seeds and documents are the totals."""
+    """Return the numbers read and found if every seed has its own links, with the totals of seeds and documents."""
     counts = {"seeds": progress.seeds, "documents": progress.documents, "found": progress.found}
     if progress.read >= progress.population:
         return say(

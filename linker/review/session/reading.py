@@ -56,7 +56,7 @@ class Records(Protocol):
         ...
 
     def judgements(self, reviewer: str | None = None, *, rows: bool = False) -> Sequence[Judgement]:
-        """Return the standing judgements in the order they were made; `rows`: include `UNREAD` phases."""
+        """Return the standing judgements in the order they were made; `rows`: also those of `UNREAD` phases."""
         ...
 
 

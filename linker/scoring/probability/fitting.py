@@ -1,4 +1,4 @@
-"""From an index and judged queries to a calibration: some queries fit it, the others are held out for its promises."""
+"""Fit a calibration to an index's judged queries: some queries fit it, the others are held out for its promises."""
 
 from __future__ import annotations
 

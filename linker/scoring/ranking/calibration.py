@@ -132,7 +132,7 @@ def fit(
 
 
 def slope_of(scores: Float64Array, relevant: BoolArray, steepest: float = STEEPEST) -> float:
-    """Return the factor of `scores` [n, c] (−∞: none) that makes the relevant candidates most likely; 1 without any."""
+    """Return the factor of `scores` [n, c] (−∞: none) that makes the relevant candidates most likely; 1 if none is."""
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
 

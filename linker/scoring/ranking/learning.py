@@ -1,4 +1,4 @@
-"""From an index and judged queries to a ranker."""
+"""Learn a ranker from an index and judged queries."""
 
 from __future__ import annotations
 

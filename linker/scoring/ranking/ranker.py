@@ -61,7 +61,7 @@ class Ranker:
 
     @cached_property
     def _used(self) -> Int64Array:
-        """The positions of the trees' features among a group's features."""
+        """The positions of the trees' features among those that `with_group` returns."""
         places = {name: place for place, name in enumerate(names_of(self.names))}
         return np.array([places[name] for name in self.forest.names], dtype=np.int64)
 
