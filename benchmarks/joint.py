@@ -130,7 +130,7 @@ def _in_a_process(texts: Path, documents: Path, out: Path) -> dict[str, float]:
 
 
 def tweets(work: Path) -> dict[str, Any]:
-    """Tweets, which share claims: the capacity learned from the links, alone and together."""
+    """Link tweets, which share claims, each alone and all together, with the capacity learned from the links."""
     links, directory = rank_data.links(TWEETS), work / TWEETS
     rank_data.make_index(TWEETS, directory)
     every = _texts(work / "tweets.jsonl", (links["train"], links["test"]))

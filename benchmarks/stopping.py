@@ -52,7 +52,7 @@ def plan(topics: Topics) -> Iterator[Case]:
 
 
 def hidden_beside(topics: Topics, topic: str, number: int) -> str:
-    """Return another topic, with 10 documents up to this topic's number, of which at most a fifth are in both."""
+    """Return another topic, of 10 documents or more but no more than this one, at most a fifth of them shared."""
     own = topics.relevant[topic]
     fitting = [
         name

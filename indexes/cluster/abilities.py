@@ -49,7 +49,7 @@ def abilities_of(address: Address) -> Abilities:
 
 
 def refused(address: Address, what: str) -> IndexesError:
-    """Return the error for an unsupported operation: what, why and the remedy."""
+    """Return the error for an unsupported operation, which says what, why and the remedy."""
     by = abilities_of(address)
     return IndexesError(
         f"{address} is an index on {by.name}, which does not support {what}: {REFUSALS[what]}"
