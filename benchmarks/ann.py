@@ -5,9 +5,9 @@ vectors (real_vectors.py: the first N of a million), 500 test statements as quer
 runs in its own process. All graphs have 32 links per node (64 on the bottom level) and a construction width of 100.
 `sizes` are bytes per row of the saved structure apart from the float32 vectors (which our kinds share with exact
 search; hnswlib and usearch store them again, so they are subtracted), at 10,000 rows. For each target recall, the
-cheapest setting that reaches it is shown, in CPU ms per single query. Random vectors, which have no structure to
-find, are a warning: settings tuned on them are meaningless for text. Cases from earlier runs stay in the file until
-they are rerun.
+cheapest setting that reaches it is shown, in CPU ms per single query. Random vectors are included as a warning: they
+have no structure to find, so settings tuned on them are meaningless for text. Cases from earlier runs stay in the file
+until they are rerun.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def usearch_index(vectors: Matrix) -> tuple[Ask, Save]:
     index = Index(
         ndim=vectors.shape[1], metric="ip", dtype="f32", connectivity=LINKS, expansion_add=CONSTRUCTION
     )
-    index.add(np.arange(len(vectors)), vectors, threads=2)  # CPU time counts; two threads finish sooner
+    # CPU time is measured, so two threads only finish sooner
+    index.add(np.arange(len(vectors)), vectors, threads=2)
 
     def ask(queries: Matrix, width: int) -> RowArray:
         index.expansion_search = width
@@ -154,7 +155,7 @@ def _rounded(value: Any) -> Any:
 
 
 def keep(title: str, found: dict[str, Any]) -> None:
-    """Write a case into the results; read them late, since another kind may be measured concurrently."""
+    """Write a case into the results, which are read only now, since another kind may be measured concurrently."""
     print(record("ann", recorded("ann") | {title: found}, SEED))
 
 

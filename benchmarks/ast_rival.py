@@ -1,7 +1,8 @@
 """MiniLM at its best, as the rival of the AST: zero-shot on the first 256 tokens, and the maximum over chunks of 256.
 
 `python -m benchmarks.ast_rival --work FOLDER [--chunks N]` writes FOLDER/DATA/minilm.json for benchmarks.ast_tables.
-The model runs in bfloat16, which halves its time here; vectors are cached in FOLDER, so that a killed run can resume.
+The model runs in bfloat16, which halves its time on this machine; vectors are cached in FOLDER, so that a killed run
+can resume.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def report(work: Path) -> dict[str, Any]:
 
 
 def _merged(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Return the rows of both; of a row in both, the one with more seeds, or the new one if they are equal.
+    """Return the rows of both records; if a row is in both, the one with more seeds counts, or else the new one.
 
     Rows from a model's earlier settings are not detected: delete them from the record when settings change.
     """
@@ -201,7 +201,7 @@ def _of_data(folder: Path, data: str) -> dict[str, Any]:
         if found:
             rows[model] = {"seeds": len(found)} | _summary(found)
             rows[model]["settings"] = settings_of(model, len(case.pairs.links))
-    for model in ("ast", *ABLATIONS):  # a single seed, compared with the star of that seed
+    for model in ("ast", *ABLATIONS):  # these have a single seed, and are compared with the star of that seed
         path = folder / f"{model}-0.json"
         if path.exists():
             rows[f"{model}, seed 0"] = {"ablation": True} | _summary([json.loads(path.read_text())])

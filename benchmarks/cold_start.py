@@ -2,9 +2,9 @@
 
 `python -m benchmarks.cold_start` → benchmarks/results/cold_start.json: CPU seconds of whole processes (user and
 system), the minimum of several. The index holds the bbc-news articles; its encoder is a star of the recommended
-preset with the corpus vocabulary. Its weights are random, which does not affect times: its ring is not skipped, as in
-a trained model. The vectors of both runtimes are compared on the corpus, and so is the time per query once everything
-is loaded.
+preset with the corpus vocabulary. Its weights are random, which does not affect times, because its ring is computed as
+in a trained model. The vectors of both runtimes are compared on the corpus, and so is the time per query once
+everything is loaded.
 """
 
 from __future__ import annotations

@@ -150,7 +150,9 @@ class Clock:
 def rivals(size: int, folder: Path, node: elastic_server.Node | None) -> Iterator[tuple[str, Any, Clock]]:
     yield "ours", Ours(folder), Clock()
     yield "tantivy", Tantivy(folder), Clock()
-    if size <= 100_000:  # scores every document for every query: 10 ms per query at 89,000
+    if (
+        size <= 100_000
+    ):  # this system scores every document for every query: 10 ms per query at 89,000 documents
         yield "bm25s, numpy", Bm25s(folder, "numpy"), Clock()
     yield "bm25s, numba", Bm25s(folder, "numba"), Clock()
     if node is not None:
@@ -167,7 +169,7 @@ def measure(size: int, queries: list[str], folder: Path, node: elastic_server.No
         if there:
             found[name] |= {"build_client_cpu_s": round(here, 2), "build_server_cpu_s": round(there, 2)}
         print(size, name, found[name], flush=True)
-    # this also warms all systems up
+    # this also warms up all systems
     answers = {name: side.search(queries) for name, (side, _) in sides.items()}
     least = {name: {"batch": (np.inf, 0.0), "single": (np.inf, 0.0)} for name in sides}
     for number in range(ROUNDS):
@@ -237,4 +239,4 @@ def measured(options: Arguments) -> None:
             before = data.get(str(size), {}).get("rivals", {})
             if node is None and "elasticsearch" in before:  # keep the figures of an earlier run
                 found["rivals"]["elasticsearch"] = before["elasticsearch"]
-            record("elastic", data | {str(size): found}, SEED)  # the sizes may be measured one by one
+            record("elastic", data | {str(size): found}, SEED)  # sizes may be measured in separate runs

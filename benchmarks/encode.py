@@ -22,7 +22,7 @@ from linker.encoders.text import TextEncoder
 from linker.encoders.tokens import Vocabulary, WordTokenizer
 
 LENGTHS = (256, 1024, 4096)
-TOKENS = 1 << 14  # per timed call: a batch
+TOKENS = 1 << 14  # tokens per timed call, which encodes one batch
 MINILM = "minilm@256"
 STARS = {
     "star 4 x 32": StarConfig(dim=300, heads=4, head_dim=32, residual=True),

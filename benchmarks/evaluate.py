@@ -59,7 +59,7 @@ def write_case(
 def by_linker(qrels: Path, run: Path) -> dict[str, float]:
     from linker.evaluation import evaluate
 
-    return dict(evaluate(qrels, run, MEASURES, complete=False))  # averaged like pytrec_eval
+    return dict(evaluate(qrels, run, MEASURES, complete=False))  # averaged over topics, as pytrec_eval does
 
 
 def by_pytrec_eval(qrels: Path, run: Path) -> dict[str, float]:
@@ -121,7 +121,7 @@ def sizes(folder: Path, quick: bool, variants: bool) -> dict[str, Any]:
     """Measure every size, and with `variants` other score widths, line orders and judgements."""
     results: dict[str, Any] = {}
     for name, (topics, depth) in (QUICK if quick else SIZES).items():
-        repeats = 10 if topics * depth < 1_000_000 else 2  # short runs scatter more
+        repeats = 10 if topics * depth < 1_000_000 else 2  # short runs vary more
         results[name] = measure(*write_case(folder / name, topics, depth), repeats, list(TOOLS))
         for label, how in (VARIANTS if variants else {}).items():
             case = write_case(folder / f"{name} {label}", topics, depth, **how)

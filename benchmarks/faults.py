@@ -8,7 +8,8 @@
   be the one before or after, and repeating the change must end as if undisturbed.
 - power: the same holds for every state that a power cut may leave of each change (tests/power/disk.py describes the
   disk).
-- corruptions: bytes of an index are altered, files truncated and extended; the error on opening must name the file.
+- corruptions: bytes of an index are altered, and its files are truncated or extended; the error on opening must name
+the file.
 - hostile: index and model folders with valid checksums, as an attacker would make them, must be refused or return
   results of the right shape, and never kill the process.
 - fuzz: mutated inputs to every reader of foreign files must be accepted or refused, without a traceback.
@@ -41,7 +42,8 @@ from tests.power.recording import record as record_calls
 
 GOLDEN = HERE / "index-v3"
 PARTS = ("memory", "kills", "power", "corruptions", "hostile", "fuzz")
-GROWING = ("memory", "power")  # a run for some kinds or changes keeps the recorded results of the others
+# parts of which a run may measure only some kinds or changes; it keeps the recorded results of the others
+GROWING = ("memory", "power")
 
 
 def measure_kills(work: Path, at_random: int) -> dict[str, dict[str, int]]:
@@ -95,7 +97,7 @@ class Trial:
         return content(self._out)
 
     def outcome(self, **death: Any) -> str:
-        """Die, inspect, repeat the change; return the outcome."""
+        """Kill the change, inspect the state and repeat the change; return the outcome."""
         self._reset()
         answer = self._worker.ask(self._change, *self._paths, self._out, **death)
         committed = content(self._out) if (self._out / manifests.NAME).exists() else None

@@ -1,7 +1,7 @@
-"""Do fields pay? Tweets → claims with titles: BM25 over title and text joined, and BM25F with weights from dev.
+"""Do fields pay off? Tweets → claims with titles: BM25 over title and text joined, and BM25F with weights from dev.
 
 `python -m benchmarks.fields` → benchmarks/results/fields.json: MRR on dev and test with 95 % bootstrap intervals, the
-paired difference to the joined text at the defaults, dev MRR by the title's weight, and queries per CPU-second.
+paired difference from the joined text at the defaults, dev MRR by the title's weight, and queries per CPU-second.
 """
 
 from __future__ import annotations

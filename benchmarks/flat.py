@@ -125,7 +125,7 @@ def numpy_blocks(vectors: Matrix) -> Search:
 
 
 def numkong_product(vectors: Matrix, dtype: Any) -> Search:
-    """The matrix product alone: no selection, no bound, one scale for all."""
+    """The matrix product alone, without selection or bound, and with one scale for all rows."""
     import numkong
 
     def coded(matrix: Matrix) -> Any:
@@ -207,7 +207,7 @@ def gpu(vectors: Matrix, queries: Matrix) -> dict[str, Any]:
 
 
 def all_pairs(path: Path, rows: int, scan: bool) -> None:
-    """Find the top five of `rows` vectors for each of them, in full; in batches of 1,000."""
+    """Search `rows` vectors exactly for the top five of each of them, in batches of 1,000."""
     vectors = np.ascontiguousarray(np.load(path, mmap_mode="r")[:rows])
     search = certified(vectors) if scan else tuned_faiss(vectors)
     for start in range(0, rows, 1000):

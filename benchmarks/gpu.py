@@ -1,4 +1,4 @@
-"""Does every part of linker that can use a GPU work on one, and what is the gain? Takes ten minutes on one.
+"""Does every part of linker that can use a GPU work on one, and what is the gain? This takes ten minutes on a GPU.
 
 `python -m benchmarks.gpu` → benchmarks/results/gpu.json. It stops with an error if PyTorch sees no GPU. First come
 the tests that only run on a GPU (`pytest -m gpu`). Then, compared with the CPU in the same process, wall seconds, the

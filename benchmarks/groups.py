@@ -1,7 +1,7 @@
 """How good are the groups of a corpus, compared with other ways to cluster it, and what do they cost?
 
 `python -m benchmarks.groups --work FOLDER` → benchmarks/results/groups.json. Half of the true groups of each corpus
-are used to choose every system's threshold (the best B-cubed F1); results are on the other half. The model for use
+are used to choose every system's threshold (the best B-cubed F1); the results are for the other half. The model for use
 without links was learned from the first halves of `tweets` and `claims`, training statements and judged news
 (`--only learn` prints it); for `tweets`, only from their first half and judged news. `with links` also knows the
 groups of the first half. The other systems: average linkage and HDBSCAN (scikit-learn) on TF-IDF and, for tweets,
@@ -49,7 +49,7 @@ CORPORA: dict[str, Callable[[], Grouped]] = {
 }
 TAUGHT_RIVALS = (
     "Miranda et al. (2018)",
-)  # compared with linker with links, because they learn from them, too
+)  # compared with linker "with links", because these also learn from links
 SHORT = ("tweets",)  # corpora that MiniLM encodes within minutes
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 DEFAULT = 0.5
@@ -132,7 +132,7 @@ def _systems(
     model = SHIPPED
     if (
         name == "tweets"
-    ):  # `claims` is halved in another way, so the shipped model has seen tweets of both halves
+    ):  # the shipped model has seen tweets of both halves, since `claims` is halved in another way
         news = group_data.news()
         model = pairs_of.fit([(known, same), _taught(news, evidence_of(news, work / "news"), news.judged)])
     yield "linker", _by_thresholds(corpus, found, model)

@@ -1,4 +1,4 @@
-"""How large the image's environment is: the Dockerfile's steps, executed on an overlay of this machine's root.
+"""How large is the image's environment? The Dockerfile's steps are executed on an overlay of this machine's root.
 
 python -m benchmarks.image      (as root; downloads packages that are not cached)
 """

@@ -1,12 +1,12 @@
 """What does deciding together gain in one language, and what does it cost?
 
-`python -m benchmarks.joint --work FOLDER` → benchmarks/results/joint.json. Only words are used, nothing is chosen on
-test: MRR and S@1 of the texts of `test`, each alone (`--links many-to-one`) and together, with the 95 % bootstrap
-interval of the paired difference; next to them, other linking tools (benchmarks/support/rivals.py). `statements`:
-all 17,213 statements at once, by a ranker of the training links, none treated as known; `known`: with the training
-links known, as a command. `tweets`: with the training links known (many tweets share a claim), three seeds.
-`headlines` and `descriptions`: 800 texts and their 800 documents, nothing known, one to one. `orphans`: P(link) if some
-texts have no document. FOLDER is not deleted.
+`python -m benchmarks.joint --work FOLDER` → benchmarks/results/joint.json. Only words are used, and nothing is chosen
+on test. Each row has MRR and S@1 of the texts of `test`, each decided alone (`--links many-to-one`) and all together,
+with the 95 % bootstrap interval of the paired difference; other linking tools (benchmarks/support/rivals.py) are
+compared. `statements`: all 17,213 statements at once, by a ranker trained on the training links, with no link treated
+as known; `known`: with the training links known, as a command. `tweets`: with the training links known (many tweets
+share a claim), three seeds. `headlines` and `descriptions`: 800 texts and their 800 documents, nothing known, one to
+one. `orphans`: P(link) if some texts have no document. FOLDER is not deleted.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def statements(work: Path) -> dict[str, Any]:
 
 
 def known(work: Path) -> dict[str, Any]:
-    """Dev and test statements with the training links known, and each alone by the ranker of `statements`."""
+    """Decide dev and test statements with the training links known, and each alone by the ranker of `statements`."""
     links, alone = rank_data.links(STATEMENTS), json.loads((work / "alone.json").read_text())
     every = _texts(work / "statements.jsonl", links.values())
     cost = _in_a_process(every, shared_data() / STATEMENTS / "corpus.jsonl.gz", work / "known.run")
@@ -103,7 +103,7 @@ def known(work: Path) -> dict[str, Any]:
 def _decided(
     engine: Engine, texts: Path, known: Sequence[tuple[str, str]], kinds: Iterable[Kind | None], seed: int
 ) -> list[tuple[rivals.Run, Choice]]:
-    """Return the runs for several kinds of competition (None: chosen by the links) over the same candidates."""
+    """Return the runs of several kinds of competition (None: the links choose) over the same candidates."""
     side, linked = side_of(texts, None, None), {one for one, _ in known}
     ids, left = engine.collection.rows.ids, [id_ for id_ in side.documents if id_ not in linked]
     lists, taught, _ = candidate_lists(engine, side, left, known, seed)
@@ -130,7 +130,7 @@ def _in_a_process(texts: Path, documents: Path, out: Path) -> dict[str, float]:
 
 
 def tweets(work: Path) -> dict[str, Any]:
-    """Tweets, which share claims: the capacity learned from the links, alone and together."""
+    """Link tweets, which share claims, each alone and all together, with the capacity learned from the links."""
     links, directory = rank_data.links(TWEETS), work / TWEETS
     rank_data.make_index(TWEETS, directory)
     every = _texts(work / "tweets.jsonl", (links["train"], links["test"]))
@@ -154,19 +154,20 @@ def tweets(work: Path) -> dict[str, Any]:
     documents = _documents(shared_data() / TWEETS / "corpus.jsonl.gz")
     runs = {
         "BM25 + Hungarian": rivals.assigned(rivals.bm25(directory, asked)),
-        **_rivals(directory, asked, documents, ("RapidFuzz",)),  # MiniLM needs half an hour for 14,231 claims
+        # no MiniLM, which needs half an hour for 14,231 claims
+        **_rivals(directory, asked, documents, ("RapidFuzz",)),
     }
     return {**rows, **{name: _row(_reciprocal(run, links["test"]), before) for name, run in runs.items()}}
 
 
 def headlines(work: Path) -> dict[str, Any]:
-    """Headlines and their articles, nothing known, one to one."""
+    """Link headlines to their articles, one to one, with no links known."""
     news = rank_data.documents_of(shared_data() / "bbc-news" / "corpus.jsonl.gz")
     return _equal(work, "headlines", [(d.title, Document(d.id, d.text)) for d in news if d.title])
 
 
 def descriptions(work: Path) -> dict[str, Any]:
-    """Descriptions and their pages, nothing known, one to one."""
+    """Link descriptions to their pages, one to one, with no links known."""
     judged = rank_data.links("descriptions")["test"]
     pages = {
         d.id: d for d in rank_data.documents_of(shared_data() / "linked-pages" / "masked" / "en.jsonl.gz")
@@ -176,7 +177,7 @@ def descriptions(work: Path) -> dict[str, Any]:
 
 
 def orphans(work: Path) -> dict[str, Any]:
-    """P(link) if 0, 50 and 90 % of the claims of test are absent, with nothing known, by seed."""
+    """P(link) if 0, 50 and 90 % of the test claims are absent, with no links known, by seed."""
     return {str(seed): absent.linked(work, TWEETS, seed, taught=False) for seed in SEEDS}
 
 
@@ -186,7 +187,7 @@ def orphans_taught(work: Path) -> dict[str, Any]:
 
 
 def orphan_statements(work: Path) -> dict[str, Any]:
-    """The same for the statements of test with nothing known."""
+    """The same for the test statements, with no links known."""
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=False) for seed in SEEDS}
 
 

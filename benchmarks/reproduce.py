@@ -2,7 +2,7 @@
 
 `python -m benchmarks.reproduce --paper ast|semeval|bucc|cbg --work FOLDER` computes the cells that FOLDER lacks; with
 `--report`, it records the existing cells. Rows that a run lacks stay as they were recorded, with their machine and
-commit: the figures of a model trained on many steps are those of a seed on one processor.
+commit: the figures of a model that was trained for many steps hold only for a seed on one kind of processor.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 The topics are ordered by size; every other one, starting with the second, is reported (parts of the learner were
 chosen on topics that may be among them: see docs/review.md). ASReview reads them in its own environment, from the
 same three seeds, until .95 of the others are found, at most MOST documents; its reading orders are cached in FOLDER.
-Intervals are percentiles of 2,000 resamplings of topics. The million rows are the corpus repeated.
+Intervals are percentiles of 2,000 resamplings of topics. For the updates at a million rows, the corpus is repeated.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def topics() -> list[Topic]:
 def corpus_engine(work: Path, copies: int = 1) -> Engine:
     """Return an engine over the corpus, repeated this many times, with mean vectors."""
     directory = work / f"news-{copies}"
-    # "mean" is not the name of a model.
+    # "mean" is a label of this benchmark, not the name of a model.
     building.load_encoder = lambda name, **_: MeanVectors()  # type: ignore[attr-defined]
     if directory.exists():
         return Engine(directory, encoder=MeanVectors())
@@ -107,14 +107,14 @@ def feedback(engine: Engine, topic: Topic) -> Order:
 
 
 def headlines(engine: Engine, topic: Topic) -> Order:
-    """Return the former order of `linker find`: BM25 by the seeds' headlines as one query."""
+    """Return the former order of `linker find`: BM25 with the seeds' headlines as one query."""
     seeds = [Seed("s", topic.text, document=topic.seeds[0])]
     settings = Settings(order="rank", mode="bm25")
     return MergedOrder(engine, seeds, settings, Population(engine.collection.rows, seeds, settings))
 
 
 def reads_to(flags: Sequence[bool], need: int) -> int | None:
-    """Return how many were read when this many had been found; None if they were not."""
+    """Return how many documents were read when this many had been found; None if fewer were found."""
     found = np.flatnonzero(flags)
     return int(found[need - 1]) + 1 if 0 < need <= len(found) else None
 

@@ -1,4 +1,4 @@
-"""The order of pairs of many seeds: merged by z, by rank, and by raw score, as `linker find` pooled them before.
+"""The order of pairs of many seeds: merged by z, by rank, or by raw score, as `linker find` used to pool them.
 
 Seeds are articles, the BM25 index holds the statements that they are about (`statements2articles`). The default
 is chosen on articles linked in train.tsv and reported on those of test.tsv.
@@ -92,7 +92,7 @@ def by(work: Path, split: str, count: int, order: str) -> Iterator[tuple[str, st
 
 
 def first_thousand(work: Path, split: str, count: int, order: str) -> None:
-    """Read until a thousand are found; `in_child` measures this call."""
+    """Read until a thousand relevant pairs are found; `in_child` measures this call."""
     reads(by(work, split, count, order), links(split))
 
 

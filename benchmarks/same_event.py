@@ -1,4 +1,4 @@
-"""Beyond the news similarity task: do two articles report one event? And how good is a language unseen in training?
+"""Beyond news similarity: do two articles report one event, and how good are results in a language unseen in training?
 
 `python -m benchmarks.same_event --work FOLDER` keeps vectors and entities in FOLDER. The steps of the paper itself
 are in `linker reproduce semeval`.
@@ -34,7 +34,7 @@ HELD = "tr"
 
 @dataclass(frozen=True)
 class Bench:
-    """What all systems share."""
+    """The inputs that all systems share."""
 
     encoder: Encoder
     recogniser: Recogniser

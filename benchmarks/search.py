@@ -32,7 +32,7 @@ from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare,
 from indexes.interface import Matrix
 from linker.engine.engine import Engine
 
-BATCHES = {1: 150, 64: 640, 0: 10_000}  # batch size (0: all at once) → queries at most
+BATCHES = {1: 150, 64: 640, 0: 10_000}  # batch size (0: all at once) → maximum number of queries
 KS, REPEATS = (10, 100), 5
 Search = Callable[[Sequence[str], Matrix, int], Any]
 
@@ -128,7 +128,7 @@ def recall(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[
 
 
 def once(work: Path, folder: str, mode: Any, who: str, queries: list[str], vectors: Matrix) -> None:
-    """Open and answer all queries; a fresh process's memory is measured on this."""
+    """Open the index and answer all queries; the memory of a fresh process that does this is measured."""
     if who == "engine":
         open_engine(work / folder, queries, vectors).search(queries, 10, mode=mode)
         return

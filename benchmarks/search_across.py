@@ -121,12 +121,12 @@ def systems(
 
 
 def _read(lexicon: QueryLexicon, texts: Sequence[str]) -> float:
-    """Return the share of texts that a lexicon surely takes for its language."""
+    """Return the share of texts that a lexicon confidently takes for its own language."""
     return round(float(np.mean([lexicon.leans(text) >= SURE for text in texts])), 4)
 
 
 def _longest(text: str) -> str:
-    """Return the longest two words of a text, or four characters each where words are not divided."""
+    """Return the longest two words of a text or, in scripts without spaces, two pieces of four characters."""
     return " ".join(sorted(WORD.findall(text), key=len, reverse=True)[:2])
 
 

@@ -1,4 +1,4 @@
-"""Second looks at doubtful verdicts: how right the documents found are before and after them, with wrong verdicts.
+"""Second looks at doubtful verdicts: the precision of the documents found, with some wrong verdicts, before and after.
 
     python -m benchmarks.second_look [--cpu-minutes M]
 
@@ -31,7 +31,7 @@ from linker.review.stopping import LEAST_FOUND, make
 
 MOST, TARGET, WRONG = 1200, 0.9, (0.0, 0.05, 0.10)
 BATCH, FIRST = 25, 50  # verdicts before the list is made again; reads before the first early looks
-SHARES = (0.025, 0.05, 0.075, 0.1, 0.15)  # of the reads, spent on looks
+SHARES = (0.025, 0.05, 0.075, 0.1, 0.15)  # shares of the reads that are spent on looks
 
 
 class Reading:
@@ -41,7 +41,7 @@ class Reading:
         self.review, self.wrong = review, wrong
         self.verdicts: dict[int, Judgement] = {}
         self.looks = self.hits = 0
-        self.precisions: list[tuple[int, float]] = []  # after each number of looks
+        self.precisions: list[tuple[int, float]] = []  # recorded after each number of looks
 
     def read(self, *, early: bool) -> bool:
         """Read until the rule estimates that the target is reached, or `MOST` documents; return whether it does."""
@@ -107,7 +107,7 @@ class Reading:
 
 
 def measure(review: Review, wrong: float, *, early: bool) -> dict[str, Any]:
-    """Return a review before and after its looks."""
+    """Return the figures of a review before and after its looks."""
     reading = Reading(review, wrong)
     first = review.said.copy()
     ended = reading.read(early=early)

@@ -4,7 +4,7 @@
 connections, compared with a plain FastAPI server over the same encoder and a flat FAISS index: throughput at least
 2 times, p99 at most 1.1 times.
 
-`mix` measures one client's searches next to the worst mix that another token may send, and records them in
+`mix` measures one client's searches next to the worst mix that another token may send; it has its own record,
 serve_mix.json, since it needs fewer sentences. Target: p99 ≤ 1 s.
 
 Documents are sentences of statements2articles, queries the test statements, k = 10; responses are ids and scores.
@@ -117,7 +117,7 @@ def _send(url: str, body: Any, method: str | None = None) -> None:
 def measure(systems: dict[str, System]) -> dict[str, Any]:
     """Return each system's best round, by connections."""
     for system in systems.values():
-        load(system.url, system.bodies, 8, 2)  # warms up all systems
+        load(system.url, system.bodies, 8, 2)  # this warms up all systems
     found: dict[str, Any] = {name: {} for name in systems}
     for connections in CONNECTIONS:
         for number in range(ROUNDS):
@@ -198,7 +198,7 @@ def mix(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
     """Measure small searches of one token next to the worst mix that another token may send.
 
     A second server over the same index, which gets no other requests, is queried in the same way at the same time:
-    its waits are due to the machine's load alone.
+    its waits are due only to the load of the machine.
     """
     reader, other = "r" * 32, "o" * 32
     tokens = work / "tokens"

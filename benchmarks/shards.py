@@ -8,7 +8,7 @@ the single index: ids, order and scores.
 
 `wall` is wall-clock time, which other work disturbs. `path` is the critical path in CPU time: the searching thread's
 time, plus, for each set of shards searched at once, the maximum over cores. It is the time an idle machine would
-take. `ideal` is half of the single index's path on one core: a process per shard cannot do better.
+take. `ideal` is half of the single index's path on one core, and no process per shard can do better.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Does the service stay correct and small while workers are killed and documents change?
+"""Does the service stay correct, with flat memory, while workers are killed and documents change?
 
 `python -m benchmarks.soak [--minutes 30] [--work FOLDER]` → benchmarks/results/soak.json. Target: no wrong response,
 no failed request except those in flight at a kill, flat memory.
@@ -59,7 +59,7 @@ class Tally:
     """Counts of events."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    waits: list[float] = field(default_factory=list)  # seconds per answered request
+    waits: list[float] = field(default_factory=list)  # the duration of each answered request in seconds
     faults: list[str] = field(default_factory=list)
     kills: list[float] = field(default_factory=list)
     memory: list[dict[str, Any]] = field(default_factory=list)
@@ -76,13 +76,13 @@ class Soak:
         self._workers = len(service.workers())
         self._committed = self._oracle.generation
         self._asked: deque[Answered] = deque()
-        self._failed: deque[tuple[float, float, str]] = deque()  # from, to, why
+        self._failed: deque[tuple[float, float, str]] = deque()  # failed requests: from, to, why
         self._rng, self.tally, self._lock = random.Random(SEED), Tally(), threading.Lock()
         self._present: list[str] = []
         self._number = 0
 
     def run(self, seconds: float) -> Tally:
-        """Run everything for this long."""
+        """Run searches, changes and kills for this long."""
         begin = time.monotonic()
         do: dict[str, Callable[[], None]] = {
             "change": self._change, "kill": self._kill, "compact": self._compact,
@@ -191,7 +191,7 @@ class Soak:
     def _kill(self) -> None:
         workers = self._service.workers()
         if len(workers) < self._workers:
-            self.tally.counts["kills_put_off"] += 1  # the previous worker is being replaced
+            self.tally.counts["kills_put_off"] += 1  # the worker killed before is still being replaced
             return
         self.tally.kills.append(time.monotonic())
         self._service.kill(self._rng.choice(workers[1:]))

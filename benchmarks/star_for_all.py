@@ -47,8 +47,8 @@ CONFIG = replace(PRESETS["recommended"], dim=128)
 MEAN = Recipe(mean_only=True, stream=7)
 KEYS = Recipe(vectors=0.0, inputs=1e-2, alpha=5e-3, links="second")
 STEPS, KEY_STEPS = 200, 120
-LINKS, CLOZE = 256, 512  # pairs per step
-SHARE = 0.5  # of the learned vectors; the rest is pretrained
+LINKS, CLOZE = 256, 512  # links, and cloze pairs, per step
+SHARE = 0.5  # weight of the learned vectors; the pretrained ones get the rest
 NOTES = """Trained by `python -m benchmarks.star_for_all --ship` on links of English statements, tweets, headlines and
 manual pages, from the word vectors of a distilled sentence encoder (MIT). docs/training.md says what it finds."""
 Weights = dict[str, Any]
@@ -62,7 +62,7 @@ def pretrained(parts: Sequence[Part], seed: int) -> npt.NDArray[np.float32]:
 
 
 def frequencies(parts: Sequence[Part], size: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Return in how many documents each token is, int64 [size], and the number of documents."""
+    """Return how many documents have each token, int64 [size], and the number of documents."""
     documents = [d for part in parts for d in part.documents]
     return np.bincount(np.concatenate([np.unique(d) for d in documents]), minlength=size), len(documents)
 
@@ -73,7 +73,7 @@ def idf_of(found: npt.NDArray[np.int64], documents: int) -> npt.NDArray[np.float
 
 
 def learn(model: CompactStar, parts: Sequence[Part], recipe: Recipe, total: int) -> None:
-    """Train in place; a step has links of one set and windows of one set's documents, drawn by root of size."""
+    """Train in place; a step has links and windows of documents of one set each, drawn by the root of its size."""
     rng = np.random.default_rng([recipe.seed, recipe.stream])
     torch.manual_seed(recipe.seed)
     links = [part.half(recipe.links) for part in parts]

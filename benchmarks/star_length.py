@@ -1,7 +1,7 @@
 """How time and memory of a training step grow with the length of texts: the star against a Transformer layer.
 
 `python -m benchmarks.star_length` runs a forward and a backward pass over two texts on one thread. The Transformer
-layer has the star's dimensions and heads. Memory is the memory the forward pass keeps for the backward pass. A law a
+layer has the star's dimensions and heads. Memory is what the forward pass keeps for the backward pass. A law a
 · n^b is fitted to each, and `--plot FILE.svg` draws it over the measurements; the star's paper has no such figure.
 `weights` reproduces its figure 1, weights of softmax and of sparsemax over 5 and 25 tokens, and its appendix A, the
 expected sum of exponentials of scores uniform in [−1, 1].

@@ -34,7 +34,7 @@ from benchmarks.support.review_runs import (
     run,
 )
 
-ROUNDS = 60  # maximum plain reviews per topic; fewer of the other kinds
+ROUNDS = 60  # maximum number of plain reviews per topic; there are fewer of the other kinds
 NOISY_ROUNDS = 1
 SMALLEST, LARGE = 15, 100
 SCALES = tuple(name for name in QUICK if "scale" in name)
@@ -52,7 +52,7 @@ def plan(topics: Topics) -> Iterator[Case]:
 
 
 def hidden_beside(topics: Topics, topic: str, number: int) -> str:
-    """Return another topic, of 10 documents up to this topic's size, of which this one shares at most a fifth."""
+    """Return another topic, of 10 documents or more but no more than this one, at most a fifth of them shared."""
     own = topics.relevant[topic]
     fitting = [
         name
@@ -147,7 +147,7 @@ def silence(records: Records) -> dict[str, Any]:
 
 
 def chosen(records: Records) -> dict[str, Any]:
-    """Return the cheapest urn that reaches every target in 95 % of the reviews, on the topics for choices."""
+    """Return the cheapest urn that reaches every target in 95 % of the reviews, on the topics used for choices."""
     rows = by_rule(records)
     fits = [u for u in SCALES if u in rows and all(v["reached"][0] >= 0.95 for v in rows[u].values())]
     cheapest = min(fits, key=lambda u: rows[u]["0.9"]["times_oracle"][0], default=None)

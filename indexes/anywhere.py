@@ -1,4 +1,4 @@
-"""The interface of an index for readers and writers, wherever it is: in a directory, in shards, or on a cluster."""
+"""The interface of an index for readers and writers, whether it is in a directory, in shards, or on a cluster."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class AnyCollection(Protocol):
         """Return the retrievers, to query one by one and compare the rows of several answers."""
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
-        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; any for row −1."""
+        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; row −1 gets any."""
 
     def forward_of(self, ranking: HybridIndex, rows: RowArray, texts: Sequence[str]) -> ForwardIndex:
         """Return the terms in order of the documents `rows` (int64 [...]) of `ranking`, for queries of `texts`.
@@ -138,7 +138,7 @@ class AnyCollection(Protocol):
 class AnyWriter(Protocol):
     """An index that is opened for changes."""
 
-    takes_back: bool  # whether uncommitted changes leave no trace
+    takes_back: bool  # whether uncommitted changes can be taken back without a trace
     directory: Path
     manifest: Manifest
     _quarantine: list[bytes]

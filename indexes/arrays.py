@@ -1,4 +1,4 @@
-"""What every index shares: checks of k and of dimensions, normalised rows, distinct numbers, padded answers."""
+"""Functions that every index uses: checks of k and of dimensions, normalised rows, distinct numbers, padded answers."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 FACTOR, SETTLED, GROWTH = 8, 6, 4
-CROWDED = 12  # segments at which a commit also merges larger ones, since the background cannot keep up
+CROWDED = 12  # if there are this many segments, a commit also merges larger ones, since the background cannot keep up
 
 
 class MergeLimits(NamedTuple):
-    """How large a segment can become by merging."""
+    """How large a segment can become by merging: in rows, postings or tokens."""
 
     small: int  # in a commit
     built: int  # in a commit during a build, which has no readers
@@ -31,7 +31,7 @@ TOKENS = MergeLimits(1 << 20, 1 << 27, 1 << 27)
 def left_alone(sizes: Sequence[int], new: int, limits: MergeLimits, *, building: bool = False) -> int:
     """Return how many of the first segments stay as they are when a commit adds a segment of size `new`.
 
-    A build merges as a binary counter carries, which copies each row O(log n) times.
+    A build merges segments of similar size, as a binary counter carries: each row is copied O(log n) times.
     """
     factor, most = (1, limits.built) if building else (FACTOR, limits.small)
     if len(sizes) >= CROWDED and not building:
@@ -46,7 +46,7 @@ def left_alone(sizes: Sequence[int], new: int, limits: MergeLimits, *, building:
 def due(sizes: Sequence[int], limits: MergeLimits) -> slice:
     """Return the segments to merge in the background: at least two neighbours, or none (an empty slice).
 
-    Commits absorb none of them meanwhile. Of the remaining segments, each is more than GROWTH times as large as the
+    No commit absorbs any of them meanwhile. Of the remaining segments, each is more than GROWTH times as large as the
     next.
     """
     settled = limits.small * FACTOR // (FACTOR + 1)

@@ -49,7 +49,7 @@ class SharedParts(NamedTuple):
 
     documents: Mapping[Segment, StoredSegment] = {}
     postings: Mapping[str, PostingsSegment] = {}  # by file name, which is a checksum
-    forward: Mapping[str, ForwardSegment] = {}  # by file name, likewise
+    forward: Mapping[str, ForwardSegment] = {}  # also by file name
     rows: tuple[DocumentStore, Rows] | None = None
 
 
@@ -76,7 +76,7 @@ class Collection:
         checked = len(self.documents.since(earlier)[0]) if earlier else 0
         vectors = vectors or self._open_vectors(scan, verify, checked)
         self.stored_forward = self._open_forward(known)
-        self._fields: set[str] = set()  # fields known to occur in documents
+        self._fields: set[str] = set()  # metadata fields that are known to occur in documents
         settings = search_settings(manifest, on_failure)
         self.hybrid = HybridIndex(self.rows, vectors, self.text, settings, at_once=bool(manifest.elastic))
 
@@ -125,7 +125,7 @@ class Collection:
         )
 
     def with_merged(self, manifest: Manifest, merged: SharedParts) -> Self:
-        """Return the generation of `manifest`: the same rows in other segments, of which those `merged` are open.
+        """Return the generation of `manifest`: the same rows in other segments; `merged` are those already open.
 
         Vectors and known data of the rows are shared. Raises DamagedError.
         """
@@ -149,7 +149,7 @@ class Collection:
         return kind.open(folder, self.rows, analysis, bm25, known.postings)
 
     def _open_forward(self, known: SharedParts) -> ForwardIndex | None:
-        # Mapped now, since the next commit may delete its files.
+        # The files are mapped now, since the next commit may delete them.
         folder = storage.text_folder(self.directory, self.manifest)
         if not self.manifest.positions or folder is None:
             return None
@@ -280,7 +280,7 @@ class Collection:
         try:
             return has_field(self.text, field)
         except BackendUnavailableError:
-            return True  # the search will report it
+            return True  # if the server is down, the search will report it
 
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
         """Yield the documents that pass the filter, in row order; with `after`, those that follow that document.
@@ -303,7 +303,7 @@ class Collection:
 
 
 def contradictions(directory: Path) -> list[str]:
-    """Return damage despite matching checksums, found by opening the index and reading every document."""
+    """Return damage that no checksum shows, found by opening the index and reading every document."""
     try:
         collection = Collection.open(directory)
         collections.deque(collection.documents.texts(), maxlen=0)

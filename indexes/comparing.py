@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-LONGEST = 64  # characters of a number or date
+LONGEST = 64  # maximum characters of a number or a date
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DATE = re.compile(
     r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2})"
@@ -61,7 +61,7 @@ def number_of(text: str) -> float | None:
     text = text.strip()
     if len(text) > LONGEST or not _NUMBER.fullmatch(text):
         return None
-    value = float(text) + 0.0  # without the sign of -0.0
+    value = float(text) + 0.0  # removes the sign of -0.0
     return value if math.isfinite(value) else None
 
 
@@ -146,7 +146,7 @@ def date_sign(sign: str) -> Callable[[Any, Any], Any]:
 
 
 class Misfit(NamedTuple):
-    """How many of a field's values are not comparable with a bound, the total, the most frequent one, its kind."""
+    """How many of a field's values are not comparable with a bound, of how many, the most frequent one, its kind."""
 
     odd: int
     values: int
@@ -168,7 +168,8 @@ class Axis:
         counts = [len(rows) for _, rows in column]
         self._texts, self._counts = [text for text, _ in column], np.array(counts, dtype=np.int64)
         self._rows = np.fromiter((row for _, rows in column for row in rows), np.int64, sum(counts))
-        self._value = np.repeat(np.arange(len(column)), counts)  # value number per entry of `_rows`
+        # the number of the value that each entry of `_rows` has
+        self._value = np.repeat(np.arange(len(column)), counts)
 
     def misfit(self, bound: str) -> Misfit | None:
         """Return the values that are not comparable with `bound`, so no operator accepts them; None if all are."""

@@ -6,7 +6,7 @@ import math
 import os
 from pathlib import Path
 
-QUOTA = Path("/sys/fs/cgroup/cpu.max")  # in control groups v2: set by `docker run --cpus`
+QUOTA = Path("/sys/fs/cgroup/cpu.max")  # the quota in control groups v2, as set by `docker run --cpus`
 
 
 def cores() -> int:

@@ -33,7 +33,7 @@ def drop(directory: Path) -> Manifest:
             ownership.refuse_links(directory)
             # If the deletion stops halfway, these files are still known to be ours.
             ownership.mark(directory, [name for name in manifest.files if ownership.is_encoder_file(name)])
-            # The manifest goes first: with it but without another file, the index would be considered damaged.
+            # The manifest goes first: if it were left without another file, the index would count as damaged.
             (directory / manifests.NAME).unlink()
             writing.sync(directory)
             ownership.sweep(directory, ())

@@ -8,7 +8,7 @@ import importlib.util
 from collections.abc import Iterator, Mapping
 from typing import Any, Self, SupportsIndex
 
-DISTRIBUTION = "starlinker"  # on the package index, where "linker" is another project
+DISTRIBUTION = "starlinker"  # our name on the package index, where "linker" is another project
 
 
 def install(extra: str) -> str:
@@ -27,13 +27,13 @@ def install(extra: str) -> str:
 
 
 class Reason(str):
-    """What was wrong, in English: `cause` names it and `facts` are its values, for those who word it in another way."""
+    """What was wrong, in English: `cause` names it and `facts` are its values, for callers that word it differently."""
 
     cause: str
     facts: Mapping[str, Any]
 
     def __new__(cls, text: str = "", cause: str = "", **facts: Any) -> Self:
-        """Return `text` as a reason; without a cause, nobody can word it in another way."""
+        """Return `text` as a reason without a cause, which cannot be worded differently."""
         reason = super().__new__(cls, text)
         reason.cause, reason.facts = cause, facts
         return reason
@@ -44,7 +44,7 @@ class Reason(str):
         return Reason(super().replace(old, new, count), self.cause, **facts)
 
     def to_json(self) -> tuple[str, str, Mapping[str, Any]]:
-        """Return what `of` reads."""
+        """Return the reason as JSON values, which `of` reads."""
         return str(self), self.cause, self.facts
 
     @classmethod
@@ -54,7 +54,7 @@ class Reason(str):
         return cls(text, cause, **facts)
 
 
-# The causes of errors of the system, by their numbers.
+# The causes of errors of the operating system, by their numbers.
 CAUSES = {
     errno.ENOSPC: "disk-full",
     errno.EDQUOT: "disk-full",

@@ -29,14 +29,14 @@ import numpy.typing as npt
 from indexes.comparing import COMPARE, Misfit, comparable, compares, iso_of
 from indexes.errors import BadFilterError
 
-Mask = npt.NDArray[np.bool_]  # one flag per row
+Mask = npt.NDArray[np.bool_]  # a flag for each row
 Metadata = Mapping[str, Any]
 Where = str | Sequence[str] | Mapping[str, Any]  # the input of `Filter.parse`
 
 SIGNS = ("!=", ">=", "<=", "=", ">", "<")
-LONGEST_NAME = 100  # characters of a field with a range
+LONGEST_NAME = 100  # maximum characters of the name of a field with ranges
 _CONDITION = re.compile(rf"(.*?)({'|'.join(SIGNS)})(.*)", re.DOTALL)
-_UNSTORABLE = re.compile("[\x1f\ud800-\udfff]")  # the separator of a term's parts, and surrogates
+_UNSTORABLE = re.compile("[\x1f\ud800-\udfff]")  # the separator of a term's parts, and lone surrogates
 _BAR = re.compile(r"(?<!\\)\|")
 
 

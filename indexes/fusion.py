@@ -186,7 +186,7 @@ def _add_up(rows: RowArray, gains: Gains, rankings: int) -> tuple[RowArray, Gain
     """
     width = rows.shape[1]
     bits = width.bit_length()
-    padding = (1 << (62 - bits)) - 1  # sorts after every row
+    padding = (1 << (62 - bits)) - 1  # a key that sorts after every row
     if int(rows.max(initial=0)) >= padding:
         raise BadFusionError(f"row number {rows.max()} is too large to fuse")
     keys = (np.where(rows < 0, padding, rows) << bits) | np.arange(width)

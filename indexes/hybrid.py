@@ -49,7 +49,7 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One Hits per query, the mode that produced them, the unavailable retriever (or empty), and whether reranked.
+    """One Hits per query, the mode that produced them, the unavailable retriever, if any, and if reranked.
 
     `ranker` names the learned ranker that ordered them, if one did. `calibration` names the source of the hits'
     P(link), if it is known. Each of `notes` says how texts were interpreted, or why not to trust the answer.
@@ -138,7 +138,7 @@ class HybridIndex:
         *,
         at_once: bool = False,
     ) -> None:
-        """With `at_once`, a hybrid search queries both concurrently, since one waits for a server."""
+        """With `at_once`, a hybrid search queries both concurrently, for retrievers that wait for a server."""
         self.rows, self.vectors, self.text, self._at_once = rows, vectors, text, at_once
         self.settings = settings or SearchSettings()
 

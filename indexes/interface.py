@@ -85,7 +85,7 @@ def check_id(value: object) -> str:
 
 
 def check_ids(ids: Sequence[object]) -> None:
-    """Raise BadIdError, as `check_id` does, unless each of `ids` can be one: all together, which is far faster."""
+    """Raise BadIdError, as `check_id` does, unless all of `ids` are valid; checking them together is far faster."""
     if all(isinstance(id_, str) and id_ for id_ in ids):
         joined = "".join(map(str, ids))
         if joined.isprintable() and " " not in joined:
@@ -249,7 +249,7 @@ class TextIndex(Protocol):
 
 @runtime_checkable
 class RowSearch(Protocol):
-    """Answers as row numbers, which can be fused without touching strings.
+    """A search that answers with row numbers, which can be fused without touching strings.
 
     Two indexes that received the same documents in the same order have the same row numbers.
     """

@@ -1,4 +1,4 @@
-"""Names that a package exports, imported on first use: importing a package then loads nothing heavy."""
+"""Names that a package exports but imports only on first use, so that importing the package loads nothing heavy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A thread that merges what commits leave, for an engine that stays open."""
+"""A thread that merges the segments that commits leave, for an engine that stays open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Merger:
         self._is_asked = False
 
     def start(self) -> None:
-        """Merge what is due, if anything is, after the merge that is running."""
+        """Merge the segments that are due, if any, after the merge in progress."""
         collection = self._now()
         if not isinstance(collection, Collection) or not is_due(collection):
             return
@@ -48,7 +48,7 @@ class Merger:
                 while merge(self._now, self._publish):
                     pass
             except (OSError, IndexesError) as e:
-                # The index is unchanged; the next commit tries again.
+                # The index is unchanged; a merge is tried again after the next commit.
                 logging.getLogger("linker").warning("segments were not merged: %s", e)
 
     def _goes_on(self) -> bool:

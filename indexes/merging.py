@@ -32,7 +32,7 @@ from indexes.text import forward, postings, segment_files
 from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 
-NAME = "000000"  # name of the merged segment until the commit
+NAME = "000000"  # name of the merged segment before the commit
 WAIT = 30.0  # seconds that the commit waits for other writers
 
 Open = Callable[[], AnyCollection | None]
@@ -43,13 +43,13 @@ Publish = Callable[[Callable[[], Collection | None]], None]
 class _Text:
     """Merged postings, or terms in order: the file `new`, which replaces the files `old`."""
 
-    old: Sequence[str]  # below text/N/
-    new: str  # likewise
+    old: Sequence[str]  # file names below text/N/
+    new: str  # file name below text/N/
     opened: Any
 
     @property
     def path(self) -> Path:
-        """Where the merged file is until the commit."""
+        """The path of the merged file before the commit."""
         path: Path = self.opened.path
         return path
 
@@ -134,7 +134,7 @@ def merge(now: Open, publish: Publish) -> bool:
     with contextlib.suppress(FileExistsError):
         (directory / storage.MERGING).mkdir()
     with storage.merge_lock(directory) as locked:
-        if not locked:  # another process merges
+        if not locked:  # another process is merging
             return False
         try:
             ownership.refuse_links(directory)
@@ -157,7 +157,7 @@ def _merged(collection: Collection, folder: Path) -> _Merge | None:
             names = [segment.name for segment in documents]
             records = write_segment(folder, NAME, [], [], names, directory)
             stored = StoredSegment(folder, Segment(NAME, sum(s.rows for s in documents)))
-            stored.ids.rows("")  # hashed and sorted now, while nobody is waiting
+            stored.ids.rows("")  # this hashes and sorts the ids now, while nobody is waiting
             faults.point("merge.documents")
         made = [_merged_text(*text, folder) for text in texts]
     except (OSError, IndexesError):
@@ -180,7 +180,8 @@ def _merged_text(subfolder: str, segments: Sequence[Any], kind: ModuleType, fold
 
 def _commit(directory: Path, made: _Merge, now: Open, publish: Publish) -> bool:
     """Commit a merge over the last generation; return whether it still applies."""
-    manifests.load(directory)  # in a directory without an index, the lock file would be left behind
+    # raises in a directory without an index, where the lock file would be left behind
+    manifests.load(directory)
     with storage.write_lock(directory, WAIT):
         old = manifests.load(directory)
         if not made.fits(old):

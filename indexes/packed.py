@@ -1,4 +1,4 @@
-"""Ids as the bytes of their file and their offsets, in an eighth of the memory of as many strings.
+"""Ids as the bytes of their file and their offsets, in an eighth of the memory that strings would take.
 
 The rows of an id are found through sorted 64-bit hashes. Numpy hashes eight bytes of all ids at a time, with a
 per-process salt, so that nobody can craft a file whose ids all collide. Equal hashes do not imply equal ids: the
@@ -21,9 +21,9 @@ from indexes.dtypes import AnyArray, Int64Array
 
 WORD = 8  # bytes hashed at a time
 BLOCK = 1 << 16  # ids decoded or hashed at a time
-FEW = 32  # maximum ids that are found faster one by one than with numpy
+FEW = 32  # up to this many ids are found faster one by one than with numpy
 SALT = np.uint64(secrets.randbits(64))
-FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, from the golden ratio
+FACTOR = np.uint64(0x9E3779B97F4A7C15)  # an odd multiplier from the golden ratio
 HALF = np.uint64(32)
 WHOLE = (1 << 64) - 1
 # Bit masks of words that end after n bytes.
@@ -250,10 +250,11 @@ def _hashes(data: AnyArray, starts: Int64Array) -> AnyArray:
     first = int(starts[0])
     padded = np.zeros(int(starts[-1]) - first + WORD, dtype=np.uint8)
     padded[: len(padded) - WORD - 1] = data[first : int(starts[-1]) - 1]
-    words = np.ndarray(len(padded) - WORD + 1, "<u8", padded, strides=(1,))  # one word starting at each byte
+    # words of eight bytes, one starting at each byte
+    words = np.ndarray(len(padded) - WORD + 1, "<u8", padded, strides=(1,))
     at, lengths = starts[:-1] - first, np.diff(starts) - 1
     found = SALT ^ lengths.astype(np.uint64) * FACTOR
-    rows: AnyArray | slice = slice(None)  # all rows, as long as no id has been removed: a view is cheap
+    rows: AnyArray | slice = slice(None)  # a slice if no id has been removed: a view is cheap
     for begin in range(0, int(lengths.max(initial=0)), WORD):
         if (lengths[rows] <= begin).any():
             rows = np.flatnonzero(lengths > begin)

@@ -28,7 +28,7 @@ from indexes.interface import (
 )
 from indexes.packed import GrownIds, PackedIds
 
-MASKS_KEPT = 32  # a mask takes one byte per row
+MASKS_KEPT = 32  # number of cached masks, each of which takes one byte per row
 
 
 def already_present(ids: Sequence[str]) -> DuplicateIdError:
@@ -48,7 +48,7 @@ class Rows:
     def __init__(self) -> None:
         self._added: list[str] = []
         self.ids: Sequence[str] = self._added
-        self._stored = PackedIds([])  # restored ids, if they are packed
+        self._stored = PackedIds([])  # the restored ids, if they are packed
         self._row_of: dict[str, int] | None = {}  # live rows of all other ids
         self._dead: RowArray = np.empty(0, dtype=np.int64)  # ascending
         self._columns: dict[str, dict[str, list[int]]] = {}
@@ -121,7 +121,7 @@ class Rows:
         self.check_new(ids)
         if metadata is not None and len(metadata) != len(ids):
             raise ValueError(f"{len(ids)} ids but {len(metadata)} metadata")
-        # This may fail, so it comes before the first change.
+        # This may fail, so it comes before any change.
         columns = [_terms(values) for values in metadata or ()]
         first = len(self.ids)
         self._lookup().update(zip(ids, range(first, first + len(ids)), strict=True))
@@ -204,7 +204,7 @@ class Rows:
         """
         if where is None and not len(self._dead):
             return None
-        if isinstance(where, RowFilter):  # made for one query, so it is not kept
+        if isinstance(where, RowFilter):  # such a filter is made for one query, so its mask is not cached
             conditions = self.mask(Filter(where.conditions) if where.conditions else None)
             return where.rows if conditions is None else conditions & where.rows
         with self._lock:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-Pieces = Sequence[tuple[str, bool]]  # pieces of a text, each with whether it is marked
-SHOWN = 10  # elements shown of a long value
-WIDTH = 200  # characters shown of a text
+Pieces = Sequence[tuple[str, bool]]  # pieces of a text, each with a flag that says whether it is marked
+SHOWN = 10  # maximum number of elements shown of a long value
+WIDTH = 200  # maximum number of characters shown of a text
 
 
 def brief(parts: Sequence[str], limit: int = SHOWN) -> str:

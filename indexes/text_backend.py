@@ -22,7 +22,7 @@ from indexes.text.forward_index import ForwardIndex
 from indexes.text.parameters import AnalysisSettings
 from indexes.text.postings import NAME
 
-Identity = tuple[int, int, int, str]  # device, inode, time of the last write, name
+Identity = tuple[int, int, int, str]  # identity of a file: device, inode, time of the last write, name
 
 
 class TextBackend(Protocol):
@@ -46,7 +46,7 @@ class TextBackend(Protocol):
         ...
 
     def settle(self) -> None:
-        """Finish what has to wait until the manifest is committed."""
+        """Finish the work that has to wait until the manifest is committed."""
         ...
 
     def renumbered(self, rows: Rows) -> Self:
@@ -176,7 +176,7 @@ class WithForward:
         return files | _linked(self._directory, name, self._index.snapshot, FORWARD, self._durable)
 
     def settle(self) -> None:
-        """Finish what has to wait until the manifest is committed."""
+        """Finish the work that has to wait until the manifest is committed."""
         self._text.settle()
 
     def renumbered(self, rows: Rows) -> Self:
@@ -198,7 +198,7 @@ def durable_files(directory: Path, manifest: Manifest) -> set[Identity]:
 
 
 def _identity(path: Path) -> Identity:
-    """Return an identity shared by a file's links, but no later file: inode numbers are soon reused."""
+    """Return an identity that a file's links share, but no later file has: inode numbers are soon reused."""
     status = path.stat()
     return *writing.inode(status), status.st_mtime_ns, path.name
 

@@ -35,7 +35,7 @@ BATCH = 1024  # documents read at a time when all texts are reindexed
 class Writer(Committing):
     """The only writer of a collection. Nothing is visible to readers, or survives a crash, before `commit`."""
 
-    takes_back = True  # whether uncommitted changes leave no trace
+    takes_back = True  # whether uncommitted changes can be taken back without a trace
 
     @classmethod
     @contextlib.contextmanager
@@ -111,7 +111,7 @@ class Writer(Committing):
         try:
             yield writer
         finally:
-            # The commit stands; only its copy in the scratch folder is discarded.
+            # The commit is done; only its copy in the scratch folder is discarded.
             with contextlib.suppress(IndexesError):
                 writer._text.close()
             with contextlib.suppress(OSError, IndexesError):

@@ -20,7 +20,7 @@ def renders(*names: str) -> Callable[[Renderer], Renderer]:
 
 
 def ruled(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines as Markdown needs them for tables: a rule below the head, blank lines before and after."""
+    """Yield lines as Markdown needs them for tables: with a rule below the head, and blank lines before and after."""
     before = ""
     for line in lines:
         row, inside = line.startswith("|"), before.startswith("|")
@@ -33,7 +33,7 @@ def ruled(lines: Iterable[str]) -> Iterator[str]:
 
 
 def short(value: float) -> str:
-    """Return .123, and 1.000."""
+    """Return a figure with three decimals and without a leading zero: .123, but 1.000."""
     return f"{value:.3f}".removeprefix("0")
 
 

@@ -9,7 +9,7 @@ from benchmarks.report.cells import renders
 from benchmarks.support.common import recorded
 
 DOCUMENTS = 10**8
-PRICE = 0.04  # per CPU-hour, assumed, in any currency
+PRICE = 0.04  # assumed price of a CPU-hour, in any currency
 CPUS = 64
 ENCODERS = {
     "bag": "bag of word vectors",

@@ -107,7 +107,7 @@ def published(results: Any) -> Iterator[str]:
     yield "```"
 
 
-# benchmarks with the same layout
+# benchmarks whose results have the same layout
 SYSTEMS = ("published_star", "published_bucc", "published_news", "published_sts")
 
 

@@ -44,7 +44,7 @@ def curve(results: Any) -> Iterator[str]:
 
 @renders("rank.transfer")
 def transfer(results: Any) -> Iterator[str]:
-    """A ranker of the other sets on the held-out set: its trees alone, and blended with BM25."""
+    """A ranker trained on the other sets, on the held-out set: its trees alone, and blended with BM25."""
     yield "| set left out | BM25 | trees of the other three | the same, blended with BM25 | its lead (95 %) |"
     for name, row in results.get("transfer", {}).items():
         alone = row["alone"]["mrr"]

@@ -21,7 +21,8 @@ PAGES = (
     ),
 )
 for module in ("cost", "crosslingual", "pair", "rank", "review", "search", "server", "star"):
-    importlib.import_module(f"benchmarks.report.{module}_tables")  # registers its renderers
+    # importing a module registers its renderers
+    importlib.import_module(f"benchmarks.report.{module}_tables")
 MARKED = re.compile(r"(<!-- results: ([\w. ]+) -->\n).*?(<!-- /results -->)", re.DOTALL)
 
 
@@ -36,7 +37,8 @@ def render(text: str) -> str:
 
 
 def _part(name: str, table: Renderer) -> str:
-    path = RESULTS / f"{name.partition('.')[0]}.json"  # after a dot: another table of the same results
+    # the part after a dot names another table of the same results
+    path = RESULTS / f"{name.partition('.')[0]}.json"
     if not path.exists():
         return ""
     content = json.loads(path.read_text(encoding="utf-8"))

@@ -117,7 +117,7 @@ def _of_all(rows: Any) -> str:
 
 @renders("stopping.estimate")
 def estimate(results: Any) -> Iterator[str]:
-    """How often the interval of all relevant documents holds, and how wide it is."""
+    """How often the interval for the number of relevant documents holds, and how wide it is."""
     found = results["estimate"]
     yield (
         f"{found['looks']:,} looks at reviews of {found['topics']} topics, each by constants that were fitted to other "
@@ -153,7 +153,7 @@ def certificates(results: Any) -> Iterator[str]:
 
 @renders("second_look")
 def second_look(results: Any) -> Iterator[str]:
-    """What looks at doubtful verdicts cost, and how right the documents found are after them."""
+    """What second looks at doubtful verdicts cost, and the precision of the documents found after them."""
     yield (
         "| wrong verdicts | looks | topics | reads | looks ÷ reads | false finds ÷ reads | looks that met an error | "
         "precision before | after | .97 kept | recall before | after |"
@@ -220,7 +220,7 @@ def measures(results: Any) -> Iterator[str]:
 
 @renders("precision.splits")
 def splits(results: Any) -> Iterator[str]:
-    """The random splits in which a precision of .9 was kept, and the links kept."""
+    """In how many random splits a precision of .9 was kept, and how many links were kept."""
     yield (
         "| set | scores | links held out | promise kept (95 %) | plain threshold kept "
         "| precision under the promise, mean | share of the oracle's links (middle 90 %) | nothing promised |"
@@ -238,7 +238,7 @@ def splits(results: Any) -> Iterator[str]:
 
 @renders("precision.shift")
 def shift(results: Any) -> Iterator[str]:
-    """Tweets: a threshold from dev, which is easier than test."""
+    """The precision on test of a threshold chosen on dev tweets, which are easier."""
     yield "| scores | right on dev | right on test | precision on test | warned of |"
     for kind, row in results["shift"].items():
         dev, test = row["dev"] or (0, 0), row["test"]

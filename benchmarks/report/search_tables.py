@@ -52,7 +52,7 @@ def k3(results: Any) -> Iterator[str]:
 
 @renders("fields")
 def fields(results: Any) -> Iterator[str]:
-    """One row per ranking: MRR on dev and test, the paired difference on test to the first row, and speed."""
+    """One row per ranking: MRR on dev and test, the paired difference on test from the first row, and speed."""
     yield "| MRR, tweets2claims | dev | test | difference on test | queries per CPU-second |"
     for number, (name, row) in enumerate(results["rows"].items()):
         low, high = row["gain_interval"]
@@ -92,7 +92,7 @@ def _against(figures: Any) -> str:
     return f"{figures['certified_ms']:,.0f} / {figures['faiss_ms']:,.0f} ({figures['times_as_fast']:.1f} ×)"
 
 
-# They have not been remeasured since cells began to hold codes that are compared in registers.
+# These rows have not been measured again since cells began to hold codes that are compared in registers.
 OLD_CELLS = "ivfpq", "ivfpq (old cells)"
 
 

@@ -104,17 +104,17 @@ CORES, CACHE, DISK, FULL = (
     32 * 2**30,
     2e12,
     0.75,
-)  # per node: bytes of page cache and of disk, share used
+)  # per node: cores, bytes of page cache, bytes of disk, and the share of the disk that is used
 COPIES, SHARD, BUSY, MONTH = (
     2,
     50e9,
     0.5,
     730,
-)  # copies per shard, its bytes, share of CPU time for searches, hours
+)  # copies of a shard, bytes of a shard, share of the CPU time for searches, hours of a month
 DIM, LINKS = (
     128,
     2 * 32 * 4,
-)  # bytes of a vector's links in the graph's lowest layer, almost all of them
+)  # dimension of a vector; bytes of its links in the graph's lowest layer, which has almost all links
 SIDES = {"all": "", "cut": "; clients of that node alone"}
 
 

@@ -37,7 +37,7 @@ def encoders(results: Any) -> Iterator[str]:
             found = [(alone, "mrr"), (hybrid, "mrr"), (hybrid, "success_1")]
             cells = [
                 spread(side.get(key)) + _seeds(side) for side, key in found
-            ]  # from fewer seeds than the row
+            ]  # marks a figure from fewer seeds than the row
             yield f"| {name}{_seeds(row)} | {' | '.join([*pairs, *cells])} | {measured_with(name, row)} |"
 
 
@@ -65,7 +65,7 @@ def _lead_over(against: str, row: Any) -> str:
 
 
 def _all_pairs(row: Any) -> dict[str, Any]:
-    """Return a row's figures over all pairs; mRP only if it is the mean over the paper's eight ranks."""
+    """Return a row's figures over all pairs, with mRP only if it is the mean over the paper's eight ranks."""
     found: dict[str, Any] = row.get("tables", {})
     whole = sum(key.startswith("p@") for key in found) == len(RANKS)
     return found if whole else {key: value for key, value in found.items() if key != "mrp"}

@@ -57,7 +57,7 @@ def _at_recall(kind: str, recall: str) -> Callable[[Any], str]:
 
 
 def _watched(search: str) -> Callable[[Any], str]:
-    """Posts per CPU-second against the most seeds."""
+    """Posts per CPU-second when matched against the largest number of seeds."""
     return lambda r: f"{[row for row in r['rows'] if row['search'] == search][-1]['posts_per_cpu_s']:,}"
 
 

@@ -1,6 +1,6 @@
 """P(link) of a ranker if some queries have no match.
 
-Their document is removed from the candidates and the next one moves up, so its siblings stay. Nonsense consists of
+The document of these queries is removed from the candidates, and the next one moves up. `nonsense` queries consist of
 words drawn from the queries of a set. P(link) is estimated for each query alone, and for batches of TOGETHER queries.
 `linked` asks `link` about all texts of test at once, over an index that lacks the documents of the orphans.
 """
@@ -25,14 +25,14 @@ from linker.scoring.ranking.training import train
 
 ORPHANS = (0.0, 0.5, 0.9)  # shares of queries without a match
 TOGETHER = 256  # queries per batch
-LINKS = 1000  # training links at most
+LINKS = 1000  # maximum number of training links
 SURE = 0.9
-CHANCES = 200  # simulations of the calibration error by chance
+CHANCES = 200  # number of simulations of the calibration error by chance
 CERTAIN = 0.5  # the minimum P(link) for a watch to accept a link
 
 
 def figures(work: Path, name: str, seed: int) -> dict[str, float]:
-    """Return the figures of a ranker on test; if there is no training split, on a random half."""
+    """Return the figures of a ranker on test or, if there is no training split, on a random half."""
     directory, links = work / f"{name}-BM25", rank_data.links(name)
     rank_data.make_index(name, directory)
     deeper = PoolSettings(bm25=PoolSettings().bm25 + 1)

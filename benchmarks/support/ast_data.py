@@ -100,7 +100,7 @@ def _bm25(pairs: Pairs, linked: dict[str, list[int]], work: Path) -> dict[str, R
 
 
 def rank_dense(texts: npt.NDArray[np.float32], documents: npt.NDArray[np.float32], k: int) -> Ranking:
-    """Return the top k documents for each text by inner product, ties by row."""
+    """Return the top k documents for each text by inner product; ties are in row order."""
     parts = [best(texts[i : i + BLOCK] @ documents.T, k) for i in range(0, len(texts), BLOCK)]
     return np.concatenate([rows for rows, _ in parts]), np.concatenate([scores for _, scores in parts])
 

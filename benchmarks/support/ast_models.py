@@ -1,4 +1,4 @@
-"""The models of benchmarks/ast_tables.py, their settings, and the differences to the ready configurations."""
+"""The models of benchmarks/ast_tables.py, their settings, and their differences from the ready configurations."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ BASE = TrainingConfig(
 )  # fmt: skip
 LONGER = dataclasses.replace(
     BASE, epochs=4
-)  # these start from random weights, the star from the mean that it refines
-RECURRENT = dataclasses.replace(LONGER, lr=3e-3)  # at 1e-3 a GRU was still at chance after two epochs
+)  # these models start from random weights, while the star starts from the mean that it refines
+# with a rate of 1e-3, a GRU was no better than chance after two epochs
+RECURRENT = dataclasses.replace(LONGER, lr=3e-3)
 STAR = dataclasses.replace(BASE, lr=1e-4, embedding_lr=0.0, alpha_lr=50.0, epochs=1, batch_size=512)
 CLOZE = dataclasses.replace(STAR, cloze=256, embedding_lr=0.0, batch_size=256, mean_epochs=8)
 
@@ -63,7 +64,7 @@ READY = {
     "ast, cloze": "ast",
     "mean": "bag",
     "mean, cloze": "bag",
-}  # the others have a configuration of the same name
+}  # every other model has a configuration of the same name
 NEVER_MATTER = ("training.seed", "training.device", "training.checkpoint_steps")
 # Options newer than some recorded rows, with the behaviour of training before the option existed.
 LATER: Mapping[str, Any] = {
@@ -120,5 +121,6 @@ def _flat(data: Mapping[str, Any], encoder: EncoderConfig, training: TrainingCon
         "training": dataclasses.asdict(training),
     }
     values = {f"{table}.{key}": value for table, found in tables.items() for key, value in found.items()}
-    lists = {key: list(value) for key, value in values.items() if isinstance(value, tuple)}  # as in JSON
+    # lists, as in JSON
+    lists = {key: list(value) for key, value in values.items() if isinstance(value, tuple)}
     return {key: value for key, value in (values | lists).items() if key not in NEVER_MATTER}

@@ -22,7 +22,7 @@ LENGTH = 2000
 class Recipe:
     """How a compact star learns. A rate of 0 freezes a part; `links` is the part of the links to learn from."""
 
-    mean_only: bool = False  # the relay is the mean
+    mean_only: bool = False  # whether the relay is the plain mean
     vectors: float = 3e-3  # learning rate of the word vectors
     alpha: float = 0.0  # learning rate of α before its sigmoid
     inputs: float = 0.0  # learning rate of idf, count and position in the keys

@@ -26,7 +26,7 @@ from linker.engine.engine import Engine
 
 BATCH, K, DIM, KINDS, STANDING = 10, 10, 16, 7, 280
 PAUSE = 0.25  # seconds between two calls of a thread
-OLD = 4  # turns after which a writer deletes from a batch
+OLD = 4  # number of turns after which a writer deletes from a batch
 
 
 def standing() -> tuple[list[Document], Matrix]:
@@ -72,7 +72,7 @@ class Clients:
         event: dict[str, Any] = {"who": who, "kind": kind, **facts, "begin": time.monotonic()}
         try:
             event["answer"] = what(self._engine())
-        except Exception as e:  # any exception is a finding
+        except Exception as e:  # any exception is a result of the benchmark
             event |= {"error": str(e), "type": type(e).__name__}
         event["end"] = time.monotonic()
         with self._lock:
@@ -126,7 +126,7 @@ class Clients:
         self.call(name, "search", ask, query=query)
 
     def _batch(self, rng: random.Random) -> str:
-        """Return the word that marks a batch, usually a recent batch."""
+        """Return the word that marks a random batch, usually a recent one."""
         turns = {file.name[5:]: int(file.read_text() or 0) for file in self.folder.glob("turn-*")}
         if not turns:
             return "kind0"

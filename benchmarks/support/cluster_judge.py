@@ -21,7 +21,7 @@ NEVER = float("inf")
 
 
 class Life(NamedTuple):
-    """When a document's addition and deletion were sent and acknowledged; NEVER if they were not."""
+    """The times at which a document's addition and deletion were sent and acknowledged; NEVER if they were not."""
 
     sent: float = NEVER
     safe: float = NEVER
@@ -30,7 +30,7 @@ class Life(NamedTuple):
 
 
 def lives(events: Iterable[Event]) -> dict[str, Life]:
-    """Return the life of each document of the writers."""
+    """Return the `Life` of each document that the writers sent."""
     known: dict[str, Life] = {}
     for event in sorted(events, key=lambda e: e["begin"]):
         acknowledged = NEVER if "error" in event else event["end"]
@@ -44,7 +44,7 @@ def lives(events: Iterable[Event]) -> dict[str, Life]:
 
 
 def verdict(event: Event, known: Mapping[str, Life]) -> dict[str, int]:
-    """Return how many documents a search was wrong about, by kind of error."""
+    """Return the number of documents that a search got wrong, by kind of error."""
     begin, end, query, answer = event["begin"], event["end"], event["query"], event["answer"]
     if query.startswith(("kind", "near")):
         return {"other_order": int(answer != expected(query))}

@@ -15,7 +15,7 @@ from tests.elastic_server import Node
 from tests.namespaces import Network
 
 NODES, PORT, HEAP = 3, 9200, "-Xms320m -Xmx320m -XX:TieredStopAtLevel=1"
-DISK = 160  # MiB of the last node's disk
+DISK = 160  # size of the last node's disk in MiB
 
 
 @dataclass

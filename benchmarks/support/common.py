@@ -127,7 +127,7 @@ def _command() -> str:
 
 def record(name: str, data: dict[str, Any], seed: int | None = None) -> Path:
     """Write benchmarks/results/NAME.json: `data` with command, commit, date, machine and seed."""
-    # Untracked files count: the code that ran may be among them.
+    # Untracked files count as changes, since the code that ran may be among them.
     changed = _git("status", "--porcelain", "--", ".", ":!benchmarks/results")
     about = {
         "command": _command(),

@@ -23,7 +23,7 @@ faiss = load_faiss()  # untyped
 
 HEAP, BATCH = 128_000_000, 256
 LINKS, EF_CONSTRUCTION = 32, 100
-BLAS_BATCH = 5  # minimum queries for FAISS's matrix product to win (measured)
+BLAS_BATCH = 5  # from this many queries on, FAISS's matrix product is faster (measured)
 
 
 def read(corpus: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -112,7 +112,7 @@ def flat(vectors: Path, rows: int | None = None) -> Any:
 
 
 def filled_tantivy(folder: Path, texts: Sequence[str]) -> DirectText:
-    """Index texts, which are known by their rows; return their search."""
+    """Index texts, which are identified by their rows; return the function that searches them."""
     writer = open_tantivy(folder).writer(HEAP, 1)
     for row, text in enumerate(texts):
         document = tantivy.Document()

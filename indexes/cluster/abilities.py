@@ -22,7 +22,7 @@ class Abilities:
 
 
 DIRECTORY = "build an index in a directory for it (`out` DIR)"
-REFUSALS = {  # unsupported operations, with the reason and the alternative
+REFUSALS = {  # the reason and the alternative for each unsupported operation
     "`positions`": f"it keeps terms without their order: leave it out, or {DIRECTORY}",
     "`keep`": "a change is visible at once, so that there are no older generations: take snapshots of the "
     "cluster instead",
@@ -49,7 +49,7 @@ def abilities_of(address: Address) -> Abilities:
 
 
 def refused(address: Address, what: str) -> IndexesError:
-    """Return the error for an unsupported operation: what, why and the remedy."""
+    """Return the error for an unsupported operation, which says what, why and the remedy."""
     by = abilities_of(address)
     return IndexesError(
         f"{address} is an index on {by.name}, which does not support {what}: {REFUSALS[what]}"

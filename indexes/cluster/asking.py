@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds between tries
-ANY_COPY = 60.0  # seconds for which any copy may answer after the preferred copy failed to
+ANY_COPY = 60.0  # seconds for which any copy may answer after the preferred copy has failed to answer
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class Asking:
             except dialect.timed_out():
                 if not middle:
                     raise
-                self.ping(index)  # a server that hangs gets no more time
+                self.ping(index)  # raises if the server hangs, so that it gets no more time
         return [*self._search(index, bodies[:middle]), *self._search(index, bodies[middle:])]
 
     def _whole(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ class Asking:
         if preference:
             header["preference"] = preference
         ranked = header | ({"search_type": "dfs_query_then_fetch"} if self._settings.shards > 1 else {})
-        # A search that asks only for counts ranks nothing; the server caches it if it has the default search type.
+        # A search that asks only for counts ranks nothing; with the default search type, the server caches it.
         headers = (ranked if body.get("size") != 0 else header for body in bodies)
         lines = [line for pair in zip(headers, bodies, strict=True) for line in map(_json, pair)]
         answer = client.msearch(

@@ -1,4 +1,4 @@
-"""The part of a stored collection that is on a cluster: BM25, and the vectors if the manifest says so.
+"""The part of a stored collection that is on a cluster: BM25, and also the vectors if the manifest says so.
 
 The directory remains authoritative: it holds the documents, their rows and the commits. A commit adds to the server
 before the manifest is replaced and removes from it afterwards, so a crash in between may leave extra rows there, but

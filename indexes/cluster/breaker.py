@@ -72,7 +72,7 @@ class Breaker:
             self._failed(str(error), trial)
             raise
         except BaseException:
-            if trial:  # for example, the caller's error: it says nothing about the server
+            if trial:  # for example, an error of the caller, which says nothing about the server
                 self._trial = "due"
             raise
         with self._lock:
@@ -87,7 +87,7 @@ class Breaker:
             if self._trial == "due":
                 self._trial = "running"
                 return True
-            self._keep_pinging()  # after a fork, the child has no such thread
+            self._keep_pinging()  # restarts the thread, which a forked child does not have
             raise BackendUnavailableError(f"{self._reason} (no further requests until it answers a ping)")
 
     def _failed(self, reason: str, trial: bool) -> None:

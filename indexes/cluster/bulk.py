@@ -16,8 +16,8 @@ from indexes.interface import BackendUnavailableError, IndexesError
 CHUNK_BYTES = 4 << 20
 CHUNK_OPERATIONS = 2000
 RETRIED = (*BUSY, 500)
-MOVED = "shard_not_found"  # the node has lost its copy, and another has one
-CONFLICT = 409  # the index has this version of the document, or a later one
+MOVED = "shard_not_found"  # the node has lost its copy, but another node has one
+CONFLICT = 409  # the index already has this version of the document, or a later one
 
 
 class Operation(NamedTuple):
@@ -68,7 +68,7 @@ class Bulk:
         self._room = threading.Semaphore(2 * self._settings.workers)
         self._sent: list[Future[None]] = []
         self._closed = threading.Event()
-        self.retried = 0  # operations that were sent again
+        self.retried = 0  # number of operations that were sent again
 
     def put(self, operation: Operation) -> None:
         """Queue an operation; wait while too many requests are in flight. Raises the error of an earlier request."""

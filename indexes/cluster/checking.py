@@ -26,11 +26,12 @@ from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.records import Manifest
 from indexes.text.analysis import Analysis
 
-SAMPLE = 1000  # documents
+SAMPLE = 1000  # number of documents in the sample
 BATCH = 100  # documents looked up per request
 COMPARED = 512  # documents compared at a time
-RECOVERY, PAUSE = 30.0, 1.0  # seconds that missing shards may take to recover, and between two looks
-MOST_TERMS = 500  # terms of a document: servers limit the clauses of a query
+# seconds that missing shards may take to recover, and seconds between two checks for that
+RECOVERY, PAUSE = 30.0, 1.0
+MOST_TERMS = 500  # maximum number of a document's terms in a query, since servers limit the clauses
 
 
 class CheckReport(NamedTuple):

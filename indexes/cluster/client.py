@@ -27,10 +27,10 @@ PRODUCTS = {"elastic": "Elasticsearch", "opensearch": "OpenSearch"}
 SEARCH_SECONDS = 10.0
 WRITE_SECONDS = 60.0
 PING_SECONDS = 1.5
-BUSY = (429, 502, 503, 504)  # the server may answer later
+BUSY = (429, 502, 503, 504)  # statuses after which the server may answer later
 FULL = "a disk of the cluster is full: free space on it, and writes then resume"
 ALONE = "the node that answered is cut off from the others: repair the network between them, or name the others, too"
-# Remedies for the cluster's operator, by the nodes' messages.
+# Remedies for the cluster's operator, by parts of the nodes' messages.
 REMEDIES = {
     "disk usage exceeded": FULL,
     "No space left": FULL,
@@ -119,7 +119,7 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
 
         from indexes.cluster.nodes import AnsweringFirst, RememberedNode
     for name in ("elasticsearch", "elastic_transport"):
-        logging.getLogger(name).addHandler(logging.NullHandler())  # we report failures ourselves
+        logging.getLogger(name).addHandler(logging.NullHandler())  # linker reports failures itself
     seconds = seconds_of(settings) if timeout is None else timeout
     urls, header, certificates = settings.urls, authorization(settings), authority(settings)
     options: dict[str, Any] = {"ca_certs": certificates} if certificates else {}

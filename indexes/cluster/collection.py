@@ -51,7 +51,7 @@ class RemoteCollection:
             stored_manifest(address, state), documents=index.count(), elastic=settings.to_json()
         )
         self.documents = RemoteDocuments(index, str(address))
-        self._fields: set[str] = set()  # fields known to occur in documents
+        self._fields: set[str] = set()  # metadata fields that are known to occur in documents
         self._text, dense = retrievers(
             index, self.manifest, ByStamp(lambda ids, _: self.rows.find(ids), index.about)
         )
@@ -170,7 +170,7 @@ class RemoteCollection:
                 elif fields := self.index.fields():
                     raise unknown_field(name, fields)
         except BackendUnavailableError:
-            return  # the search will report it
+            return  # if the server is down, the search will report it
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
         """Return no remarks about the ranges of a filter: they would require reading all documents."""

@@ -47,7 +47,7 @@ class Connection:
         timeout: float | None = None,
         bulk: BulkSettings | None = None,
     ) -> None:
-        """Create the client; nothing is sent. `at` is the generation to use, by default the alias's.
+        """Create the client; nothing is sent. `at` is the generation to use; by default, that of the alias.
 
         `timeout` is per search, in seconds. Raises what `connect` raises.
         """
@@ -55,7 +55,7 @@ class Connection:
         self.dialect = DIALECTS[settings.server]
         self.client: Elasticsearch = self.dialect.connect(settings, timeout)
         self.patient = self.client.options(request_timeout=WRITE_SECONDS)
-        self._near = self.client.options(request_timeout=PING_SECONDS)  # for requests to a single node
+        self._near = self.client.options(request_timeout=PING_SECONDS)  # client for requests to a single node
         # The same shard copies answer this process, as long as they are up.
         self._asking = Asking(self.client, settings, secrets.token_hex(8))
         self._bulk_settings = bulk or BulkSettings()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
 Values = Mapping[str, Any]
-# The server reuses the same array for each document.
+# The script copies the vector, since the server reuses the same array for each document.
 READ = "def out = []; for (float x : doc['vector'].{}) out.add(x); return out"
 DOT = "Math.max(0.0, dotProduct(params.q, 'vector') + 1.0)"  # a score must not be negative
 
@@ -27,9 +27,9 @@ DOT = "Math.max(0.0, dotProduct(params.q, 'vector') + 1.0)"  # a score must not 
 class Dialect:
     """The protocol details of one server.
 
-    `fields` and `settings` return an index's, given the dimension and the kind of its vectors. `score` is the script
-    that scores documents by their `vector`, and `cosines` reads its scores, float32 [n, k]; `near` is the clause for
-    a number of filtered candidates from each shard's graph; `read` is the script that returns a vector.
+    `fields` and `settings` return those of an index, given the dimension and the kind of its vectors. `score` is the
+    script that scores documents by their `vector`, and `cosines` reads its scores, float32 [n, k]; `near` is the clause
+    for a number of filtered candidates from each shard's graph; `read` is the script that returns a vector.
     """
 
     connect: Callable[[ElasticSettings, float | None], Elasticsearch]
@@ -62,7 +62,7 @@ ELASTIC = Dialect(
 
 
 def _connect(settings: ElasticSettings, timeout: float | None) -> Elasticsearch:
-    # It has the calls of Elasticsearch's client that this package uses.
+    # This client has the calls of Elasticsearch's that this package uses.
     return cast("Elasticsearch", opensearch.connect(settings, timeout))
 
 
@@ -79,8 +79,8 @@ def _knn_vectors(dim: int, kind: str) -> Values:
 
 def _knn_settings(dim: int, kind: str) -> Values:
     if not dim or kind == "flat":
-        return {}  # the plugin only stores the vectors
-    # Below this number of vectors no graph is built for `vector`; −1: never.
+        return {}  # the plugin then only stores the vectors
+    # Number of vectors from which a graph is built for the field `vector`; −1: never.
     return {"knn": True, "knn.advanced.approximate_threshold": -1}
 
 

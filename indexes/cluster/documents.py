@@ -10,8 +10,9 @@ from indexes.cluster.mapping import document_of
 from indexes.cluster.reads import BATCH
 from indexes.interface import Document, IndexesError, Matrix, Metadata
 
-MOST = 1_000_000  # maximum documents whose ids are read
-BLOCK, BLOCKS = 64, 512  # documents read together by row, and how many such blocks are kept
+MOST = 1_000_000  # maximum number of documents whose ids are read
+# number of documents in a block that is read by row, and number of blocks that are cached
+BLOCK, BLOCKS = 64, 512
 
 
 class RemoteDocuments:

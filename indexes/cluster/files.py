@@ -1,4 +1,4 @@
-"""Two auxiliary indexes of an index that is only on a cluster: unusable records, and files in pieces."""
+"""Two auxiliary indexes of an index that is only on a cluster: one for unusable records, one for files in pieces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from indexes.disk.writing import FileRecord
 from indexes.interface import DamagedError, IndexesError
 
 PIECE = 1 << 20  # bytes
-MOST_BYTES = 1 << 30  # bytes per file
+MOST_BYTES = 1 << 30  # maximum bytes per file
 SEVERAL = 8  # pieces read per request
 
 

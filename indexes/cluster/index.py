@@ -29,7 +29,7 @@ from indexes.text.parameters import Bm25Parameters
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,150}(\.\d+)?")
 DEFAULT = Bm25Parameters()
 KEPT_DELETES = "1h"  # how long a deletion's version is kept, so that no older write undoes it
-MASTER_WAIT = "3s"  # for the election of a master, which is faster
+MASTER_WAIT = "3s"  # maximum wait for the election of a master, which usually is faster
 # suffixes of the auxiliary indexes of an index without a directory
 QUARANTINE, FILES = "-quarantine", "-files"
 
@@ -112,7 +112,7 @@ class ClusterIndex(IndexReads):
             **self.dialect.settings(dim, kind),
             **({"gc_deletes": KEPT_DELETES} if alone else {}),
         }
-        # A replica that is not active yet saves no write if its primary dies. With too few nodes, do without.
+        # If a primary dies, a replica that is not active yet saves no write, so wait; with too few nodes, do without.
         wait: dict[str, Any] = (
             {"wait_for_active_shards": "all", "timeout": "20s"} if self.settings.replicas else {}
         )
@@ -237,7 +237,7 @@ class ClusterIndex(IndexReads):
             self.check_led()
             return self.state(near=True)
 
-        self._near = self.client  # no search is waiting for this
+        self._near = self.client  # use the patient client, since no search is waiting for this
         return self._asking.patiently(look, seconds)
 
     def unfinished(self) -> State | None:

@@ -26,18 +26,18 @@ from indexes.interface import (
 from indexes.store.document_checks import read_document
 from indexes.text.analysis import encodable
 
-Further = Mapping[str, Any]  # values of other fields of the server: vectors, terms of BM25F's fields
+Further = Mapping[str, Any]  # values of further fields on the server: vectors, terms of BM25F's fields
 
 FORMAT = 4
 EARLIER = (
     "was made by an earlier version: fill it again with `linker index rebuild`, or, without a directory, drop it and "
     "build it again"
 )
-LONGEST_VALUE = 200  # characters of a metadata term; longer terms are replaced by their checksum
+LONGEST_VALUE = 200  # maximum characters of a metadata term; longer terms are replaced by their checksum
 # Twice the server's defaults, whose recall fell to .86 with many similar vectors.
 LINKS = {"m": 32, "ef_construction": 200}
-LONGEST_ID = 500  # bytes of an `_id`; Elasticsearch allows 512
-NOTHING = "."  # the analysis makes no such term
+LONGEST_ID = 500  # maximum bytes of an `_id`; Elasticsearch allows 512
+NOTHING = "."  # a term that the analysis never makes
 APART = 1e-4  # the length of the noise added to a vector before it enters a graph
 
 
@@ -70,7 +70,7 @@ def mapping(
     so that it is read back unchanged, and `stamp` is its version, by which ties are sorted. `fields`: the number of
     fields of BM25F, which have terms and lengths of their own.
     """
-    unstored = ["vector", "near", "terms", "length"]  # they are not stored again in the JSON
+    unstored = ["vector", "near", "terms", "length"]  # not stored again in the JSON
     properties: dict[str, Any] = {
         "terms": {"type": "text", "analyzer": "whitespace", "store": True},
         "length": {"type": "integer", "index": False},
@@ -83,7 +83,7 @@ def mapping(
         properties |= {name: {"type": "text", **ranked}, length: {"type": "integer", "index": False}}
         unstored += [name, length]
     if alone:
-        unstored += ["meta", "fields"]  # derived from the rest
+        unstored += ["meta", "fields"]  # derived from the document
         properties["stamp"] = {"type": "long"}
         properties["id"] = {"type": "keyword", "index": False}
         properties["fields"] = {"type": "keyword"}

@@ -16,7 +16,7 @@ from elastic_transport import (
 
 AWAY = 15.0  # seconds for which a node that did not answer is used only if there is no other
 
-_away: dict[str, float] = {}  # address → until when
+_away: dict[str, float] = {}  # address → time until which the node is avoided
 
 
 class RememberedNode(Urllib3HttpNode):

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from opensearchpy import Transport
 
 CONNECTIONS = 10  # connections kept open to each node
-IN_ADDRESS = ("allow_partial_search_results",)  # search parameters that are not in the body
+# search parameters that go into the address, not into the body
+IN_ADDRESS = ("allow_partial_search_results",)
 
 
 class Reply(dict[str, Any]):
@@ -222,7 +223,7 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> OpenSear
     """
     with importing("the OpenSearch backend", "opensearch"):
         from opensearchpy import Transport
-    logging.getLogger("opensearch").addHandler(logging.NullHandler())  # we report failures ourselves
+    logging.getLogger("opensearch").addHandler(logging.NullHandler())  # linker reports failures itself
     seconds = seconds_of(settings) if timeout is None else timeout
     urls, header = list(dict.fromkeys(settings.urls)), authorization(settings)
     if header:
@@ -275,7 +276,7 @@ def _node(url: str) -> dict[str, Any]:
 
 def _trusting(authority: str | None) -> ssl.SSLContext:
     """Return the SSL context that trusts this authority or the system's. Raises IndexesError if it is invalid."""
-    import ssl  # imported here: a search without a server need not wait for it
+    import ssl  # imported here, so that a search without a server need not wait for it
 
     try:
         return ssl.create_default_context(cafile=authority)

@@ -1,4 +1,4 @@
-"""Quoted phrases on a cluster, which finds the documents with their terms in sequence."""
+"""Quoted phrases in an index on a cluster: the server finds the documents with their terms in sequence."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class IndexReads(Connection):
                 if not answer["hits"]["hits"]:
                     return
         finally:
-            with contextlib.suppress(IndexesError), self.errors():  # it also expires by itself
+            with contextlib.suppress(IndexesError), self.errors():  # the point in time also expires by itself
                 self.client.close_point_in_time(id=pit)
 
     def vectors(self, ids: Sequence[str], dim: int) -> Matrix:

@@ -1,8 +1,8 @@
 """The directory's BM25, applied to the documents that a cluster ranks first.
 
-Lucene rounds lengths down to four significant bits, so close ranks may swap. Its score is thus an upper bound, and
-the candidates are rescored here, with exact lengths, counts and statistics, until the bound of the last candidate
-shows that no document below it belongs to the top k.
+Lucene rounds lengths down to four significant bits, so close ranks may swap. Its score is thus an upper bound.
+Candidates are rescored here, with exact lengths, counts and statistics, until the bound of the last one shows that no
+document below it belongs to the top k.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from indexes.text.parameters import Bm25Parameters
 from indexes.text.postings import LENGTHS, MOST_COUNT
 from indexes.text.scoring import weigh
 
-MOST_TERMS = 200_000  # terms whose frequencies are kept
+MOST_TERMS = 200_000  # maximum number of terms whose frequencies are cached
 COUNTED = 1000  # terms counted in one request
-SLACK, TIMES = 500, 4  # candidates of a query: at most TIMES × k + SLACK
+SLACK, TIMES = 500, 4  # a query has at most TIMES × k + SLACK candidates
 ROUNDING = 1e-6  # error of Lucene's scores, which are sums of floats
 
 Hit = Mapping[str, Any]
@@ -59,7 +59,8 @@ class Statistics(NamedTuple):
 class StatisticsCache:
     """Requests statistics together with searches; they are kept until the documents change.
 
-    They are those of full texts, or of several `fields`, by number: then a document counts once for each term.
+    The statistics are those of full texts or, with `fields` (numbers), of several fields, in which a document counts
+    once for each term.
     """
 
     def __init__(self, index: ClusterIndex, fields: Sequence[int] = ()) -> None:
@@ -73,7 +74,8 @@ class StatisticsCache:
     def search(self, bodies: Sequence[Body], terms: Sequence[str]) -> tuple[list[list[Hit]], Statistics]:
         """Return the hits of each search, and the statistics of at least `terms`. Raises like `Asking.msearch`."""
         missing = [term for term in terms if term not in self._known.frequencies]
-        for start in range(COUNTED, len(missing), COUNTED):  # each request has a time limit
+        # in several requests, since each has a time limit
+        for start in range(COUNTED, len(missing), COUNTED):
             self.search((), missing[start : start + COUNTED])
         known = self._known
         missing = [term for term in terms if term not in known.frequencies]
@@ -156,7 +158,7 @@ class Rescoring:
 
     @property
     def complete(self) -> bool:
-        """Whether no other document can be in the top k, or so many were tried that this is unlikely."""
+        """Whether no other document can be in the top k, or enough were tried to make that unlikely."""
         if self._exhausted or (self._seen >= self._most and len(self._best) >= self._k):
             return True
         if len(self._best) < self._k or self.after is None:

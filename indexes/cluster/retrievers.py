@@ -29,10 +29,10 @@ from indexes.text.analysis import Analysis
 from indexes.text.field_scoring import b_of
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
-# A server limits a query's clauses according to its memory, but always accepts this many.
+# A server limits the clauses of a query according to its memory, but always accepts this many.
 LONGEST_QUERY = 1000
 PAGE = 1000  # candidates per query whose terms are read in one request
-AT_ONCE = 10_000  # candidates of all queries in a request
+AT_ONCE = 10_000  # maximum number of candidates in a request, over all its queries
 EXACT_BELOW = 10_000  # up to this many documents, every vector is compared
 
 
@@ -52,7 +52,7 @@ class ClusterText(PagedSearch):
         self.statistics = StatisticsCache(index)
         self._by_fields: dict[tuple[int, ...], StatisticsCache] = {
             (): self.statistics
-        }  # by the numbers of the fields that are searched
+        }  # statistics by the numbers of the fields that are searched
 
     def search_rows(
         self,
@@ -87,7 +87,7 @@ class ClusterText(PagedSearch):
     def _extend(
         self, candidates: Sequence[Rescoring], queries: Sequence[Query], fields: tuple[int, ...]
     ) -> None:
-        """Ask for more candidates of each query, in one request."""
+        """Request more candidates of each query, in one request."""
         sizes = [one.size(PAGE) for one in candidates]
         stored = [field_name(number) for number in fields] or ["terms"]
         bodies = [

@@ -11,7 +11,7 @@ import numpy as np
 from indexes.interface import Mask, RowArray
 from indexes.rows import Rows
 
-FEW = 10_000  # up to this many documents always fit into memory
+FEW = 10_000  # this many documents always fit into memory
 
 
 class Numbers(Protocol):
@@ -57,7 +57,7 @@ class ByRow:
 
 
 class ByStamp:
-    """Rows that `number` assigns to ids and stamps, −1 to newer documents; `about` is the number of documents."""
+    """Rows that `number` assigns to ids and stamps (−1 for newer documents); `about` returns how many there are."""
 
     order = ({"_score": "desc"}, {"stamp": "asc"}, {"id": "asc"})
 
@@ -70,7 +70,7 @@ class ByStamp:
         return self._about()
 
     def width(self, k: int) -> int:
-        """Return k: the documents are not counted for each search."""
+        """Return k, since the documents are not counted for each search."""
         return k
 
     def of(self, hits: Sequence[Sequence[Any]]) -> RowArray:

@@ -48,7 +48,7 @@ class _OneSearch(HybridIndex):
         self, retrievers: Any, depth: int
     ) -> tuple[dict[str, Ranking], dict[str, BackendUnavailableError]]:
         rankings, failures = super()._ask(retrievers, depth)
-        rank = np.append(self.rows.sort(), -1)  # −1, the padding of short answers, maps to itself
+        rank = np.append(self.rows.sort(), -1)  # row −1, the padding of short answers, maps to itself
         return {name: (rank[rows], scores) for name, (rows, scores) in rankings.items()}, failures
 
 

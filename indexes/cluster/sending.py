@@ -52,7 +52,7 @@ class DirectSender:
     ) -> list[Operation]:
         """Return the operations that write documents, like `put`."""
         alone, (dim, kind) = self._index.settings.stateless, self._kind
-        if alone:  # a directory's writer has already done so
+        if alone:  # for an index next to a directory, the directory's writer has already done so
             vectors = own_vectors(self._manifest, vectors, [d.id for d in documents])
         blocks: dict[str, Any] = (
             {} if vectors is None or not dim else stored_vectors(np.asarray(vectors), kind, first)

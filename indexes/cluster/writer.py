@@ -36,7 +36,7 @@ from indexes.store.records import BuildRecord, Manifest
 from indexes.store.segments import storable
 from indexes.text.parameters import Bm25Parameters
 
-PATIENCE = BulkSettings().patience  # of a build, seconds
+PATIENCE = BulkSettings().patience  # seconds for which a build waits for a server that is down
 PAUSE = 1.0  # seconds between tries
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ class RemoteWriter(AnyWriter):
         return found | (self._sent & {*ids})
 
     def _waiting(self, ask: Callable[[], T]) -> T:
-        """Return what `ask` returns; while this is a build, a server that is away has PATIENCE seconds to come back.
+        """Return what `ask` returns; during a build, a server that is down has PATIENCE seconds to come back.
 
         Raises BackendUnavailableError.
         """
@@ -257,5 +257,5 @@ class RemoteWriter(AnyWriter):
         return manifest
 
     def store_encoder(self, name: str, folder: Path) -> Manifest:
-        """Refused: models are where they were when the index was built."""
+        """Raise IndexesError: an index on a cluster cannot hold a copy of its encoder."""
         raise refused(self.address, "a copy of the encoder")

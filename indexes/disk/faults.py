@@ -1,4 +1,4 @@
-"""Points where tests kill the process: LINKER_FAULT=NAME kills it there, NAME:3 at the third time."""
+"""Points where tests kill the process: LINKER_FAULT=NAME kills it at the point NAME, NAME:3 at its third time there."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def expect(mapped: mmap.mmap, *, scattered: bool) -> None:
 
 
 def is_whole(mapped: mmap.mmap | None) -> bool:
-    """Return whether a mapped file still has its full length: reading past its end would kill the process."""
+    """Return whether a mapped file still has its full length; reading past its end would kill the process."""
     return mapped is None or mapped.size() >= len(mapped)
 
 

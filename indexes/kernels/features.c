@@ -5,14 +5,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 2         /* of the functions' arguments, which __init__.py checks */
-#define MOST_TERMS 256    /* distinct terms of a query, as in features.py, which drops any further ones */
-#define MOST_WORDS 1024   /* of a query */
-#define MOST_TOKENS 8192  /* tokens that are read of a candidate */
-#define SLOTS 1024        /* of the table of a query's terms */
-#define NEAR 10           /* tokens within which terms are near each other */
-#define SMOOTHING 500.0   /* tokens of the language model's prior */
-#define ONE 4294967296.0  /* the weights of a query's terms are whole and add up to about this much */
+#define VERSION 2         /* version of the functions' arguments, which __init__.py checks */
+#define MOST_TERMS 256    /* maximum of distinct terms of a query, as in features.py, which drops any further ones */
+#define MOST_WORDS 1024   /* maximum of words of a query */
+#define MOST_TOKENS 8192  /* maximum of tokens of a candidate that are read */
+#define SLOTS 1024        /* slots of the hash table of a query's terms */
+#define NEAR 10           /* terms at most this many tokens apart are near each other */
+#define SMOOTHING 500.0   /* weight of the language model's prior, in tokens */
+#define ONE 4294967296.0  /* the weights of a query's terms are whole numbers that add up to about this */
 enum { CONTENT = 1, CAPITAL = 2, NUMBER = 4 };
 enum { FEATURES = 43 };
 
@@ -21,23 +21,23 @@ int64_t version(void) { return VERSION; }
 typedef struct {
     int64_t words, terms;
     const int32_t *word;    /* the term of each word, in order */
-    const uint32_t *number; /* of each term, in the candidates' segment */
+    const uint32_t *number; /* the number of each term in the candidates' segment */
     const int64_t *weight;
     const double *idf, *chance;
     const uint8_t *kind;
     uint32_t key[SLOTS];
-    int16_t slot[SLOTS]; /* of a key's term; -1: free */
+    int16_t slot[SLOTS]; /* the term of each key; -1: a free slot */
 } Query;
 
 typedef struct {
     int64_t length, read, sentences, hits;
-    const uint32_t *token, *start; /* start: of each sentence */
-    const float *idf;              /* of each term of the segment */
-    double mass;                   /* the idf of the tokens that were read */
+    const uint32_t *token, *start; /* start: the first token of each sentence */
+    const float *idf;              /* the idf of each term of the segment */
+    double mass;                   /* the sum of the idf of the tokens that were read */
     int32_t tf[MOST_TERMS];
     int32_t at[MOST_TOKENS];        /* position of each hit */
-    uint8_t term[MOST_TOKENS];      /* of each hit */
-    int32_t first[MOST_TOKENS + 1]; /* hit of each sentence */
+    uint8_t term[MOST_TOKENS];      /* query term of each hit */
+    int32_t first[MOST_TOKENS + 1]; /* the first hit of each sentence */
 } Candidate;
 
 static uint32_t slot_of(uint32_t number) { return number * 2654435761u >> 22; }
@@ -71,7 +71,7 @@ static void match(const Query *query, Candidate *c) {
         c->term[c->hits++] = (uint8_t)query->slot[at];
         c->tf[query->slot[at]]++;
     }
-    c->sentences = sentence + 1; /* those that were read */
+    c->sentences = sentence + 1; /* the number of sentences that were read */
     c->first[c->sentences] = (int32_t)c->hits;
 }
 
@@ -218,11 +218,11 @@ static float *windows(const Query *query, const Candidate *c, float *out) {
     return out;
 }
 
-/* 6 features of word order: runs of tokens that both texts have, the query's pairs of neighbours, nearness. */
+/* 6 features of word order: runs of tokens in both texts, the query's pairs of neighbouring words, nearness. */
 static float *phrases(const Query *query, const Candidate *c, float *out) {
     int32_t stamp[MOST_WORDS], run[MOST_WORDS], last[MOST_TERMS], pair[MOST_WORDS], nearest[MOST_WORDS];
-    int16_t own[MOST_TERMS], next[MOST_WORDS];             /* the words that are a term, the last one first; -1: no more */
-    int16_t following[MOST_TERMS], next_after[MOST_WORDS]; /* the words that another term precedes */
+    int16_t own[MOST_TERMS], next[MOST_WORDS];             /* lists of the words of a term, last first; -1: end */
+    int16_t following[MOST_TERMS], next_after[MOST_WORDS]; /* lists of the words that follow a term */
     int64_t before[MOST_WORDS + 1] = {0}, longest = 0, heaviest = 0, pairs = 0;
     memset(stamp, 0xff, sizeof *stamp * (size_t)query->words);
     for (int64_t t = 0; t < query->terms; t++) {
@@ -232,7 +232,7 @@ static float *phrases(const Query *query, const Candidate *c, float *out) {
     for (int64_t j = 0, content = -1; j < query->words; j++) {
         const int32_t term = query->word[j];
         before[j + 1] = before[j] + query->weight[term];
-        pair[j] = -1; /* the previous word with content */
+        pair[j] = -1; /* the previous content word; -1: none */
         nearest[j] = 2 * MOST_TOKENS;
         next[j] = own[term];
         own[term] = (int16_t)j;
@@ -261,7 +261,8 @@ static float *phrases(const Query *query, const Candidate *c, float *out) {
         if (!content) continue;
         for (int64_t j = following[term]; j >= 0; j = next_after[j])
             if (at - last[query->word[j]] < nearest[j])
-                nearest[j] = at - last[query->word[j]] + 1; /* in the other order, which counts as one token more */
+                nearest[j] = at - last[query->word[j]] + 1; /* the terms are in the other order, which counts as one
+                token more */
         if (previous >= 0 && c->term[previous] != term && at - c->at[previous] <= NEAR) {
             const int64_t a = query->weight[term], b = query->weight[c->term[previous]];
             together += (double)(a < b ? a : b) / (double)(at - c->at[previous]);

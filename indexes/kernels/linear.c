@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#define VERSION 2  /* of the functions' arguments, which __init__.py checks */
+#define VERSION 2  /* version of the functions' arguments, which __init__.py checks */
 #define TABLED 8   /* the factors of smaller counts are in the table, as in postings.c */
 
 int64_t version(void) { return VERSION; }

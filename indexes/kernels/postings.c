@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 8    /* of the functions' arguments, which __init__.py checks */
-#define BLOCK 4096   /* rows whose sums are held at a time: they fit the L1 cache */
+#define VERSION 8    /* version of the functions' arguments, which __init__.py checks */
+#define BLOCK 4096   /* rows whose sums are held at a time, since this many fit into the L1 cache */
 #define TABLED 8     /* the factors of smaller counts are in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define BEST_OF __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -95,7 +95,7 @@ static void search_one(const Segment *segment, const float *norm, const float *f
                 const float w = weight[first_term[q] + t];
                 int64_t p = at[t];
                 for (; p < end[t] && rows[p] < limit; p++) {
-                    const uint32_t row = rows[p] & (BLOCK - 1); /* stays inside sums even if the file is damaged */
+                    const uint32_t row = rows[p] & (BLOCK - 1); /* stays within `sums` even if the file is damaged */
                     const uint16_t n = segment->counts[p];
                     const float f = n < TABLED ? factor[n * codes + length[row]] : n / (n + norm[length[row]]);
                     sums[row] += (int64_t)(w * f) + 1;
@@ -192,7 +192,7 @@ void search_fields(int64_t fields, const uint32_t *const *rows, const uint16_t *
                    int64_t documents, int64_t first, const uint8_t *allowed, int64_t queries, const int64_t *first_term,
                    int64_t *places, int64_t width, const float *weight, int64_t k, uint64_t *heap) {
     int64_t sums[BLOCK];
-    float frequency[BLOCK]; /* of a term, over the fields */
+    float frequency[BLOCK]; /* the frequency of a term, summed over the fields */
     memset(frequency, 0, sizeof frequency);
     for (int64_t q = 0; q < queries; q++, heap += k) {
         for (int64_t t = first_term[q]; t < first_term[q + 1]; t++)

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#define VERSION 1  /* of the functions' arguments, which __init__.py checks */
+#define VERSION 1  /* version of the functions' arguments, which __init__.py checks */
 #define LANES 8
 
 int64_t version(void) { return VERSION; }
@@ -19,7 +19,7 @@ void dots(int64_t rows, const int64_t *begin, const int32_t *others, const int64
         for (int64_t p = begin[i]; p < begin[i + 1]; p++) {
             int64_t k = right_begin[others[p]];
             const int64_t end = right_begin[others[p] + 1];
-            double sum[LANES] = {0};  /* several, since each addition waits for the one before */
+            double sum[LANES] = {0};  /* several sums, since each addition waits for the one before */
             for (; k + LANES <= end; k += LANES)
                 for (int lane = 0; lane < LANES; lane++)
                     sum[lane] += (double)wide[right_columns[k + lane]] * right[k + lane];

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#define VERSION 1  /* of the functions' arguments, which __init__.py checks */
+#define VERSION 1  /* version of the functions' arguments, which __init__.py checks */
 
 int64_t version(void) { return VERSION; }
 

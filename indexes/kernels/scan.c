@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define GROUP 16
-#define VERSION 2 /* of the function signatures, which __init__.py checks */
+#define VERSION 2 /* version of the function signatures, which __init__.py checks */
 #define PANEL 64 /* rows compared at a time; a buffer must have room for this many more */
 #define WIDTH 6  /* queries compared at a time: with 4 groups of rows, 24 sums fit into the registers */
 #if defined(__x86_64__) && defined(__GNUC__)

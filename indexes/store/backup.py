@@ -192,7 +192,7 @@ def _link_or_copy(source: Path, file: IO[bytes], target: Path) -> FileRecord:
     try:
         target.hardlink_to(source)
     except OSError as e:
-        if e.errno not in (*writing.NO_LINKS, errno.ENOENT):  # deleted since it was opened
+        if e.errno not in (*writing.NO_LINKS, errno.ENOENT):  # the file was deleted after it was opened
             raise
         return writing.write_durably(target, _blocks(file))
     return writing.record_of(target)

@@ -14,8 +14,8 @@ from indexes.interface import DamagedError, Document
 from indexes.packed import PackedIds
 
 TYPES = {"id": str, "text": str, "title": str, "metadata": dict}
-DELETE = 0x7F  # the last ASCII character, not printable
-NESTED = 200  # lines with fewer opening brackets cannot be nested too deeply
+DELETE = 0x7F  # the last ASCII character, which is not printable
+NESTED = 200  # a line with fewer opening brackets cannot be nested too deeply
 
 
 def read_offsets(path: Path, rows: int, size: int) -> npt.NDArray[np.int64]:

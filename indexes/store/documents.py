@@ -60,7 +60,7 @@ class DocumentStore:
         """Open the segments except `known` ones, which are already open, with the same content, in `earlier`."""
         self.segments = [(known or {}).get(s) or StoredSegment(directory, s) for s in segments]
         self._firsts = np.cumsum([0, *(s.rows for s in segments)])
-        self._joined: Matrix | None = None  # the vectors of several segments
+        self._joined: Matrix | None = None  # the vectors of several segments, in one block
         self._growing: Growing | None = None  # the array that begins with these vectors
         self._earlier = (earlier._growing, self._shared_with(earlier)) if earlier else (None, 0)
 
@@ -95,7 +95,7 @@ class DocumentStore:
         return self._ids
 
     def since(self, earlier: DocumentStore) -> tuple[PackedIds, PackedIds]:
-        """Return the ids of the first rows, in the initial segments shared with `earlier`, and of all later rows."""
+        """Return the ids in the initial segments that are shared with `earlier`, and the ids of all later rows."""
         shared, ids = self._shared_with(earlier), [segment.ids for segment in self.segments]
         return PackedIds.joined(ids[:shared]), PackedIds.joined(ids[shared:])
 

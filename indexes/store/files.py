@@ -79,14 +79,14 @@ def open_lock(directory: Path, flags: int = 0) -> IO[bytes]:
 # Lock files held by this process, by device and inode, and the thread that holds each.
 _held: dict[tuple[int, int], int] = {}
 os.register_at_fork(after_in_child=_held.clear)
-PAUSE = 0.005  # seconds between tries: a merge waits for a gap between a busy writer's commits
+PAUSE = 0.005  # seconds between tries, as when a merge waits for a gap between a busy writer's commits
 
 
 @contextlib.contextmanager
 def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
     """Hold the write lock, which a killed process also releases; wait up to `wait` seconds for another holder.
 
-    Raises LockedError if this or another process still holds it; at once if this thread does.
+    Raises LockedError if this or another process still holds it, without waiting if it is this thread.
     """
     manifests.check_directory(directory)
     deadline, create = time.monotonic() + wait, os.O_CREAT
@@ -104,7 +104,7 @@ def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
         if holder == threading.get_ident() or time.monotonic() >= deadline:
             break
         time.sleep(PAUSE)
-        create = 0  # a lock file that is now gone was deleted with its index
+        create = 0  # if the lock file is now gone, it was deleted with its index
     who, remedy = "another process", "wait until it has ended, or stop it"
     if holder:
         who, remedy = "this process", "end that change first"
@@ -124,7 +124,7 @@ def merge_lock(directory: Path) -> Iterator[bool]:
     try:
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # It may have been deleted meanwhile.
+            # The folder may have been deleted meanwhile.
             yield folder.exists() and inode(folder.stat()) == inode(os.fstat(descriptor))
             return
         yield False

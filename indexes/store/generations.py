@@ -59,12 +59,12 @@ def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
         except IndexesError:
             if (folder / name).exists():
                 raise
-            continue  # a writer deleted it meanwhile
+            continue  # a writer has deleted it meanwhile
         if f"{older.generation:06d}.json" != name:
             raise DamagedError(
                 f"{folder / name} is generation {older.generation}: delete the file to discard it"
             )
-        # Otherwise the subsequent commit never happened.
+        # If it is not older, the commit that should have followed never happened.
         if older.generation < manifest.generation:
             generations[older.generation] = older
     return dict(sorted(generations.items()))

@@ -12,7 +12,7 @@ import numpy as np
 from indexes.disk.reading import REMEDY
 from indexes.interface import DamagedError, Matrix
 
-ROOM = 4  # an array has room for a quarter more rows; only written rows take memory
+ROOM = 4  # an array has room for a quarter more rows than needed; only written rows take memory
 
 
 class Growing:

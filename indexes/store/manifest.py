@@ -20,7 +20,7 @@ from indexes.store.schema import SchemaError, parse
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
 NAME = "manifest.json"
-SHARDS = "shards.json"  # in a directory that represents several indexes
+SHARDS = "shards.json"  # the file that lists shards in a directory that represents several indexes
 MOST_BYTES = 8 << 20  # about 50,000 files
 
 
@@ -64,7 +64,7 @@ def read(data: bytes, path: Path | str) -> Manifest:
         raise DamagedError(f"{path} is damaged: {e}; {REMEDY}") from None
 
 
-# Between two commits, each change and each reader reads the same bytes several times.
+# Cached, since between two commits each change and each reader reads the same bytes several times.
 @functools.lru_cache(maxsize=8)
 def _parsed(data: bytes) -> Manifest:
     """Return the manifest in `data`. Raises FormatVersionError, and SchemaError if a value is wrong."""
@@ -120,7 +120,7 @@ def _read(directory: Path, name: str) -> bytes:
 def _to_json(manifest: Manifest) -> dict[str, Any]:
     values = dataclasses.asdict(manifest)
     values |= {"analysis": manifest.analysis.to_json(), "bm25": manifest.bm25.to_json()}
-    if not manifest.build.columns:  # earlier versions do not know them
+    if not manifest.build.columns:  # left out if empty, since earlier versions do not know this key
         del values["build"]["columns"]
     return values
 

@@ -9,7 +9,7 @@ from typing import Any
 from indexes.disk.writing import FileRecord
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
-FORMAT = 3  # any other format is refused
+FORMAT = 3  # the only format that is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Manifest:
     vectors: str = "none"
     analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
     bm25: Bm25Parameters = field(default_factory=Bm25Parameters)
-    positions: bool = False  # whether it has a forward index
+    positions: bool = False  # whether the index has a forward index
     encoder: EncoderRecord | None = None
     generation: int = 0
-    documents: int = 0  # live documents only
+    documents: int = 0  # number of live documents
     quarantined: int = 0
     segments: tuple[Segment, ...] = ()
     build: BuildRecord = field(default_factory=BuildRecord)

@@ -68,7 +68,7 @@ def write_segment(
     lengths: list[int] = []
     content: dict[str, Parts] = {
         "documents.jsonl": itertools.chain(_blocks(earlier, "documents.jsonl"), _lines(documents, lengths)),
-        # The dictionary's order matters: writing the lines fills `lengths`.
+        # The order in this dictionary matters: writing the lines fills `lengths`, which the offsets need.
         "offsets.i64": _offsets(earlier, lengths),
         "ids.txt": _ids(earlier, [d.id for d in documents]),
     }
@@ -120,7 +120,7 @@ def _write_folder(directory: Path, name: str, content: Mapping[str, Parts]) -> d
     for file, parts in content.items():
         faults.point("segment.file")
         records[f"{SEGMENTS}/{name}/{file}"] = write_durably(folder / file, parts)
-    for path in (folder, folder.parent):  # the commit flushes their parent folder
+    for path in (folder, folder.parent):  # the commit flushes the folder above these two
         sync(path)
     return records
 
@@ -133,7 +133,7 @@ def _blocks(folders: Sequence[Path], name: str) -> Iterator[bytes]:
 
 
 def _lines(documents: Sequence[Document], lengths: list[int]) -> Iterator[bytes]:
-    """Yield documents' lines and append their lengths: holding all lines would take as much memory as the corpus."""
+    """Yield documents' lines and append their lengths; a list of them would take as much memory as the corpus."""
     option = orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
     for start in range(0, len(documents), BATCH):
         lines = [

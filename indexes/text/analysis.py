@@ -34,7 +34,8 @@ SEPARATORS = (
     "\uff5b-\uff65\U0001f300-\U0001f64f\U0001f680-\U0001f6ff"
 )
 SEPARATED = re.compile(f"[^{SEPARATORS}]+")
-ASCII = "".join(c if c.isalnum() else " " for c in map(chr, range(128)))  # the same for ASCII, as a table
+# the same separators in ASCII, as a table
+ASCII = "".join(c if c.isalnum() else " " for c in map(chr, range(128)))
 IN_NUMBER = r"(?<=[0-9])[.,](?=[0-9])"
 WITH_NUMBERS = re.compile(f"(?:[^{SEPARATORS}]+|{IN_NUMBER})+")
 HAS_NUMBER = re.compile(IN_NUMBER)

@@ -23,7 +23,7 @@ from indexes.text.postings import PostingsSegment
 from indexes.text.scoring import Bm25Scorer
 from indexes.text.vocabulary import TermVocabulary, query_terms
 
-PENDING = 1 << 23  # tokens held before they become a segment
+PENDING = 1 << 23  # number of tokens held before they become a segment
 BATCH = 1024  # documents reindexed at a time
 
 
@@ -71,8 +71,8 @@ class Bm25Index:
         self._tokens: list[Int32Array] = []
         self._lengths: list[Int64Array] = []
         self._pending = 0  # tokens
-        self._refusal = ""  # why changes are refused
-        self._building = True  # assume that nobody searches meanwhile
+        self._refusal = ""  # the reason why changes are refused
+        self._building = True  # by default, assume that nobody searches meanwhile
         self._closed = False
         self._lock = threading.Lock()
 

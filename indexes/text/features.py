@@ -18,9 +18,9 @@ from indexes.text.analysis import Analysis
 from indexes.text.scoring import lucene_idf
 from indexes.text.vocabulary import term_hash
 
-MOST_TERMS, MOST_WORDS, MOST_TOKENS = 256, 1024, 8192  # as in features.c
+MOST_TERMS, MOST_WORDS, MOST_TOKENS = 256, 1024, 8192  # the same as in features.c
 ONE = float(1 << 32)
-PIECES = 1 << 12  # pieces of queries whose terms are kept
+PIECES = 1 << 12  # number of pieces of queries whose terms are cached
 CONTENT, CAPITAL, NUMBER = 1, 2, 4
 ABSENT = 0xFFFFFFFF
 

@@ -22,7 +22,7 @@ from indexes.text.parameters import Bm25Parameters, Field
 from indexes.text.postings import PostingsSegment, find
 from indexes.text.scoring import Bm25Scorer, Query, Scorer, decoded, joined, offer_sums, weigh
 
-MOST_FREQUENCIES = 1 << 20  # kept
+MOST_FREQUENCIES = 1 << 20  # maximum number of frequencies that are cached
 
 
 class _Terms(NamedTuple):
@@ -59,7 +59,7 @@ class FieldScorer(Scorer):
         self._frequencies: dict[tuple[str, ...], dict[int, int]] = {}
 
     def is_over(self, fields: Mapping[str, Bm25Scorer]) -> bool:
-        """Return whether these are its scorers."""
+        """Return whether this ranks by exactly these scorers."""
         return all(self._fields[name] is scorer for name, scorer in fields.items())
 
     def _best(
@@ -182,7 +182,7 @@ def _ranges(scorers: Sequence[Bm25Scorer], places: Sequence[AnyArray], documents
 def _different(lists: Sequence[AnyArray], seen: AnyArray) -> int:
     """Return how many distinct rows `lists` have, each without repetitions; `seen` (bool [rows + 1]) is all false."""
     count, last = 0, len(seen) - 1
-    lists = [np.minimum(rows, last) for rows in lists]  # a damaged file's values must not lead out of bounds
+    lists = [np.minimum(rows, last) for rows in lists]  # values in a damaged file must not lead out of bounds
     for rows in lists:
         count += len(rows) - int(np.count_nonzero(seen[rows]))
         seen[rows] = True

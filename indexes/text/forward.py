@@ -35,7 +35,7 @@ PARTS = {
     "tokens": "<u4",
 }
 LAYOUT = Layout(MAGIC, PARTS)
-# A sentence ends after a full stop and a space, or at a line's end; languages without spaces need none.
+# A sentence ends after a full stop and a space, or at the end of a line; languages without spaces need no space.
 END = re.compile(r"[.!?…]['\"”’)\]]*\s+|[。！？]|\n+")
 
 
@@ -74,7 +74,7 @@ def sentences(text: str) -> list[str]:
 def numbered(
     vocabulary: TermVocabulary, texts: Sequence[str]
 ) -> tuple[Int32Array, Int64Array, Int64Array, Int64Array]:
-    """Return the terms' numbers [tokens], tokens per text [texts], tokens per sentence, and sentences per text.
+    """Return the terms' numbers [tokens], and the tokens per text [texts], tokens per sentence and sentences per text.
 
     Sentences without a term are left out. The first two are as `TermVocabulary.numbers` of the texts returns them.
     """
@@ -116,7 +116,7 @@ def from_tokens(
 
 
 def _frequencies(tokens: AnyArray, offsets: AnyArray, terms: int) -> AnyArray:
-    """Return in how many rows each term occurs, uint32 [terms]."""
+    """Return the number of rows in which each term occurs, uint32 [terms]."""
     found = np.zeros(terms, dtype=np.uint32)
     for low in range(0, len(offsets) - 1, ROWS):
         high = min(low + ROWS, len(offsets) - 1)
@@ -208,7 +208,7 @@ def _consistent(segment: ForwardSegment) -> bool:
         return False
     starts, begins = segment.sentences, segment.sentence_offsets[:-1][counts > 0]
     later = starts[1:] > starts[:-1]
-    later[begins[1:] - 1] = True  # a row's first sentence begins at 0
+    later[begins[1:] - 1] = True  # the first sentence of a row begins at 0
     if starts[begins].any() or not later.all() or (starts >= np.repeat(lengths, counts)).any():
         return False
     parts = (segment.tokens[i : i + CHUNK] for i in range(0, len(segment.tokens), CHUNK))

@@ -23,7 +23,7 @@ from indexes.text.parameters import AnalysisSettings
 from indexes.text.scoring import lucene_idf
 from indexes.text.vocabulary import TermVocabulary
 
-PENDING = 1 << 23  # tokens held before they become a segment
+PENDING = 1 << 23  # number of tokens held before they become a segment
 BATCH = 1024  # texts numbered at a time
 ROWS = 256  # rows searched for a phrase at a time
 

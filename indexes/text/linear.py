@@ -22,8 +22,8 @@ from indexes.text.postings import check_lengths, find
 from indexes.text.scoring import Bm25Scorer, lucene_idf
 from indexes.text.vocabulary import query_terms
 
-FULL_TEXT = ""  # the name of the only field of an index without fields
-MIX = 0x9E3779B97F4A7C15  # distinguishes the terms of different fields; odd
+FULL_TEXT = ""  # name of the only field of an index without fields
+MIX = 0x9E3779B97F4A7C15  # an odd number that distinguishes the terms of different fields
 
 
 class TextVector(NamedTuple):

@@ -13,7 +13,7 @@ from indexes.text.rewriting import WORD
 _WORD = re.compile(rf"[@#]?{WORD}(?:['’]{WORD})*")
 _PART = re.compile(
     f"{CJK_RUN.pattern}|[^{CJK_RUN.pattern[1:]}"
-)  # a run without spaces, or the text between two such runs
+)  # a run of characters written without spaces, or the text between two such runs
 
 
 def words_in(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
@@ -32,7 +32,7 @@ def words_in(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozense
             if parts is _PART and CJK_RUN.match(part[0]):
                 for at in range(start, max(start + 1, end - 1)):
                     yield at, min(at + 2, end), terms(text[at : min(at + 2, end)])
-            elif end - start > 1 or CJK_RUN.match(part[0]):  # a lone letter ("U.S.") says little
+            elif end - start > 1 or CJK_RUN.match(part[0]):  # a single letter ("U.S.") says little
                 yield start, end, terms(part[0])
 
 
@@ -64,11 +64,11 @@ def excerpt(
 ) -> tuple[list[tuple[str, bool]], int]:
     """Return at most about `length` characters of marked pieces, from a little before the one numbered `around`.
 
-    If text is left out, the excerpt begins with "… " or ends with " …". The number is how many characters earlier a
+    If text is left out, the excerpt begins with "… " or ends with " …". Also returns how many characters earlier a
     character of the text comes in the excerpt.
     """
     text = "".join(piece for piece, _ in pieces)
     start = max(0, min(around - length // 4, len(text) - length))
-    start = text.find(" ", start - 1, around) + 1 or start if start else 0  # where a word begins
+    start = text.find(" ", start - 1, around) + 1 or start if start else 0  # the beginning of a word
     before, after = [("… ", False)] * (start > 0), [(" …", False)] * (start + length < len(text))
     return [*before, *part(pieces, start, start + length), *after], start - 2 * len(before)

@@ -19,10 +19,11 @@ STEMMED = (
     "arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian", "italian",
     "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil", "turkish",
 )  # fmt: skip
-WITHOUT_STOP_WORDS = ("arabic", "greek", "romanian", "tamil", "turkish")  # tantivy has no list for them
+# languages for which tantivy has no list
+WITHOUT_STOP_WORDS = ("arabic", "greek", "romanian", "tamil", "turkish")
 BIGRAMS = ("chinese", "japanese", "korean")
 LANGUAGES = (*STEMMED, *BIGRAMS, "none")
-LONGEST = 120  # bytes; anything longer is not a word (base64, addresses)
+LONGEST = 120  # maximum bytes; anything longer is not a word (base64, addresses)
 VERSION = 2  # version of the analysis, recorded in an index; any other is refused
 MOST_K1 = 1000.0
 LONG_QUERY = 32  # terms
@@ -86,7 +87,7 @@ class Bm25Parameters:
             ("b", self.b, 0 <= self.b <= 1, "a number from 0 to 1"),
             ("k3", self.k3, self.k3 >= 0, "a number ≥ 0, or inf (every repetition counts)"),
         ):
-            if not valid:  # NaN compares false
+            if not valid:  # comparisons with NaN are false
                 raise IndexesError(f"BM25's {name} is {value}: it must be {expected}")
         names = [field.name for field in self.fields]
         if len(set(names)) < len(names) or len(names) > MOST_FIELDS:
@@ -180,7 +181,7 @@ class AnalysisSettings:
 
     @classmethod
     def of(cls, settings: str | AnalysisSettings) -> AnalysisSettings:
-        """Return the settings, or those of a language. Raises IndexesError if the language is unknown."""
+        """Return the settings given, or those of the language named. Raises IndexesError if it is unknown."""
         return cls(settings) if isinstance(settings, str) else settings
 
     @classmethod

@@ -21,8 +21,8 @@ STRAIGHT = re.compile(r'"([^"]*)"|' + QUOTED.pattern)
 def quoted(text: str) -> list[str]:
     """Return the parts of a text quoted by "…", “…”, „…“ or «…», in order.
 
-    A mark without its partner is plain text; so are all marks " if their number is odd, since it is unclear which of
-    them belong together.
+    A mark without its partner is plain text; so are all straight quotes (") if their number is odd, since it is unclear
+    which of them belong together.
     """
     pattern = QUOTED if text.count('"') % 2 else STRAIGHT
     return [next(part for part in match.groups() if part is not None) for match in pattern.finditer(text)]

@@ -25,7 +25,7 @@ from indexes.text.forward import ForwardSegment
 
 NEAR = 10
 SMOOTHING = 500.0
-Hits = Sequence[tuple[int, int]]  # position and term
+Hits = Sequence[tuple[int, int]]  # position of a term in a text, and the term
 
 
 class QueryMatches:
@@ -185,7 +185,7 @@ def _phrases(c: QueryMatches) -> dict[str, float]:
 
 
 def _run(c: QueryMatches, term_at: dict[int, int], word: int, position: int) -> tuple[int, int]:
-    """Return the query's last word of a run, and the length of the run that ends there and at a position."""
+    """Return a word of the query, and the length of the run that ends with it and at a position of the text."""
     length = 0
     while length <= word and term_at.get(position - length) == c.word[word - length]:
         length += 1

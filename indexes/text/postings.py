@@ -25,12 +25,13 @@ from indexes.text.segment_files import Layout
 
 SUFFIX = ".postings"
 NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
-BLOCK = 4096  # rows; as in postings.c, which reads lengths in whole blocks
+BLOCK = 4096  # number of rows in a block; the same as in postings.c, which reads lengths in whole blocks
 MAGIC = b"postngs2"
 MOST_COUNT = 65_535
-MOST_TOKENS = 1 << 48  # maximum tokens of a segment whose counts were capped
+MOST_TOKENS = 1 << 48  # maximum number of tokens of a segment whose counts were capped
 CHUNK = 1 << 22  # postings copied at a time by a merge
-BRIEF = 1 << 12  # lookups, or keys, up to which a compiled function keeps the GIL: tens of microseconds
+# up to this many lookups or keys, a compiled function keeps the GIL, for tens of microseconds
+BRIEF = 1 << 12
 # The lengths that codes represent.
 LENGTHS = np.concatenate(
     (np.arange(1 << 15), np.concatenate([np.arange(1024, 2048, dtype=np.int64) << e for e in range(5, 37)]))
@@ -63,7 +64,7 @@ class PostingsSegment:
 
     @functools.cached_property
     def layout(self) -> AnyArray:
-        """Its arrays' addresses and sizes, as postings.c takes them (Segment), int64 [8]."""
+        """The addresses and sizes of its arrays, int64 [8], as postings.c takes them (Segment)."""
         terms, starts, rows, counts, lengths = (
             array.__array_interface__["data"][0]
             for array in (self.terms, self.starts, self.rows, self.counts, self.lengths)
@@ -102,7 +103,7 @@ def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArra
         len(tokens),
         terms,
         starts.astype(np.int64),
-        unique.astype(np.uint32),  # the lower half
+        unique.astype(np.uint32),  # the lower half of the key
         counts,
         _padded(_codes(lengths)),
     )
@@ -126,7 +127,7 @@ def merged(segments: Sequence[PostingsSegment]) -> PostingsSegment:
         sizes[numbers + 1] += np.diff(segment.starts)
     starts = np.cumsum(sizes)
     rows, counts = np.empty(starts[-1], dtype=np.uint32), np.empty(starts[-1], dtype=np.uint16)
-    free = starts[:-1].copy()  # position of a term's next postings
+    free = starts[:-1].copy()  # position at which each term's next postings are written
     for segment, numbers in zip(segments, term_numbers, strict=True):
         _copy(segment, segment.first - segments[0].first, numbers, free, rows, counts)
     lengths = np.concatenate([s.lengths[: s.documents] for s in segments])
@@ -147,7 +148,7 @@ def _copy(
 ) -> None:
     """Copy postings, with rows shifted, to `rows` and `counts`; those of term t go to free[numbers[t]], which moves on.
 
-    Without the GIL, since searches continue while segments are merged.
+    This runs without the GIL, since searches continue while segments are merged.
     """
     library = kernels.load("postings")
     if library is None:
@@ -218,7 +219,7 @@ def _ordered(segment: PostingsSegment) -> bool:
     if not ends or (starts[1:] <= starts[:-1]).any() or (terms[1:] <= terms[:-1]).any():
         return False
     for begin in range(0, segment.size, CHUNK):
-        part = rows[begin : begin + CHUNK + 1]  # including the first row of the next part
+        part = rows[begin : begin + CHUNK + 1]  # one more, to include the first row of the next part
         low, high = np.searchsorted(starts, [begin + 1, begin + len(part)]).tolist()
         later = part[1:] > part[:-1]
         later[starts[low:high] - begin - 1] = True  # a term's first row may be any row

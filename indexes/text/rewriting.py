@@ -14,7 +14,7 @@ DECIMAL_COMMA = (
     "danish", "dutch", "finnish", "french", "german", "greek", "hungarian", "italian", "norwegian", "portuguese",
     "romanian", "russian", "spanish", "swedish", "turkish",
 )  # fmt: skip
-# a decimal point within a term: a letter that looks like one, so that no tokenizer splits there
+# stands for a decimal point within a term: a letter that looks like a point, so that no tokenizer splits there
 POINT = "\ua78f"
 RUN = re.compile(r"[0-9]+(?:[.,][0-9]+)+")
 DECIMAL = re.compile(r"[0-9]+[.,][0-9]+")
@@ -54,7 +54,7 @@ def whole_numbers(language: str) -> Callable[[str], str]:
 
 
 def without_marks(text: str) -> str:
-    """Return the text of a post without addresses, its @handles and #hashtags followed by the words in them."""
+    """Return a post's text without addresses, and with the words of its @handles and #hashtags after each of them."""
     return MARKED.sub(_read, text)
 
 

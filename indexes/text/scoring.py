@@ -22,12 +22,12 @@ from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
 from indexes.text.parameters import Bm25Parameters
 from indexes.text.postings import BRIEF, LENGTHS, PostingsSegment, check_lengths, find
 
-TABLED = 8  # factors of smaller counts are in a table; as in postings.c
+TABLED = 8  # the factors of smaller counts are in a table; the same as in postings.c
 ONE = float(1 << 52)  # upper bound of the sum of a query's weights
-KEYS = 1 << 21  # keys kept at a time: k per query
-QUERIES = 1 << 16  # queries looked up at a time, divided by the number of segments
+KEYS = 1 << 21  # number of keys (k per query) kept at a time
+QUERIES = 1 << 16  # this, divided by the number of segments, is the number of queries looked up at a time
 MOST_ROWS = (1 << 32) - (1 << 13)
-MOST_TABLES = 4  # tables kept, each for one k1 and b
+MOST_TABLES = 4  # number of cached tables, each for one k1 and b
 LOW = np.uint64(0xFFFFFFFF)
 HIGH = np.uint64(32)
 
@@ -43,7 +43,7 @@ class ScoringTables(NamedTuple):
 
 
 class AskedTerms(NamedTuple):
-    """The terms of some queries: where each query's begin in `first`, their `places` (see `find`), and weights."""
+    """The terms of some queries: each query's `first` term, the terms' `places` (see `find`), and their weights."""
 
     tables: ScoringTables
     first: AnyArray
@@ -132,7 +132,7 @@ class Bm25Scorer(Scorer):
     def factors(self, weight: float, b: float) -> AnyArray:
         """Return, by length code, the factor of a count before it saturates, float32 [codes]."""
         lengths = 1 - b + b * self._lengths / self._average
-        # With b = 1, a length of 0 has no postings.
+        # With b = 1, a length can be 0, but such a row has no postings.
         return (weight / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
     def norm(self, length: int, parameters: Bm25Parameters) -> float:
@@ -145,7 +145,7 @@ class Bm25Scorer(Scorer):
         tables = self._tables.get((k1, b))
         if tables is None:
             tables = self._made(k1, b)
-            # A new dictionary, since other threads may be reading the old one.
+            # This makes a new dictionary, since other threads may be reading the old one.
             self._tables = dict([*self._tables.items(), ((k1, b), tables)][-MOST_TABLES:])
         return tables
 
@@ -229,7 +229,7 @@ def weigh(
     lengths = np.repeat(np.array([sum(q.values()) for q in queries], dtype=np.float64), sizes)
     weights = parameters.query_weights(counts, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
     totals = np.bincount(query_of, weights, minlength=len(queries))
-    # Powers of two, by which floats are divided exactly.
+    # Scales are powers of two, by which floats are divided exactly.
     scales = np.exp2(np.floor(np.log2(ONE / np.maximum(totals, 1e-30))))
     return (weights * scales[query_of]).astype(np.float32), scales
 

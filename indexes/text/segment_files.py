@@ -19,7 +19,7 @@ from indexes.disk.writing import link_or_copy, record_of
 from indexes.interface import DamagedError
 
 HEAD = 64  # bytes
-NUMBERS = 5  # unsigned integers after the magic number
+NUMBERS = 5  # number of unsigned integers after the magic number
 
 
 class RowSegment(Protocol):

@@ -1,7 +1,7 @@
 """Terms by number while an index is written, and by hash while it is searched; analysis results are cached.
 
-Analysing a word costs a microsecond or more, looking it up a twentieth of that, and texts repeat their words. So a
-text is split where no language continues a word (analysis.py), and only new pieces are analysed.
+Analysing a word costs a microsecond or more, looking it up a twentieth of that, and texts repeat their words. So a text
+is split where a word ends in every language (analysis.py), and only new pieces are analysed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from indexes.dtypes import Int32Array, Int64Array
 from indexes.text.analysis import Analysis
 from indexes.text.parameters import LONGEST, AnalysisSettings
 
-MOST = 500_000  # cached pieces, and terms
+MOST = 500_000  # maximum numbers of cached pieces and of terms
 MOST_OF_QUERIES = 50_000  # cached pieces of queries
 PART = 1 << 20  # characters looked up at a time
 
@@ -38,11 +38,11 @@ class TermVocabulary:
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
         self._number: dict[str, int] = {}  # term → number
-        self._hashes = array("Q")  # hashes of terms, by number
+        self._hashes = array("Q")  # hashes of the terms, by number
         self._several: list[list[int]] = []  # terms of the pieces that have none or more than one
         self._held = 0  # total number of terms in `_several`
         self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
-        # The same by the pieces' hashes, if the compiled library can be used.
+        # The same, by the hashes of the pieces, if the compiled library can be used.
         posts = analysis.settings.tokenizer == "posts"
         self._table = PieceTable(posts) if kernels.load("postings") is not None else None
 
@@ -117,7 +117,7 @@ class TermVocabulary:
         return np.array(self._hashes, dtype=np.uint64)
 
     def full(self) -> bool:
-        """Return whether so much is cached that a new vocabulary should be started."""
+        """Return whether the cache is full, so that a new vocabulary should be started."""
         entries = self._table.entries if self._table else len(self._pieces)
         return max(entries, len(self._number), len(self._several) + self._held) > MOST
 

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 class CandidateGenerator(Protocol):
     """Generates rows that are likely to be among the best, so that a search need not scan all rows."""
 
-    FOURCCS: ClassVar[Sequence[bytes]]  # first bytes of its files: as written, then others it can read
+    # first bytes of its files: those that it writes, then others that it can read
+    FOURCCS: ClassVar[Sequence[bytes]]
     GRID: ClassVar[Sequence[Settings]]  # the settings that `index tune --recall` tries
-    settings: dict[str, float]  # trade the cost of a search against its recall
+    settings: dict[str, float]  # settings that trade the cost of a search against its recall
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
         """Index the new rows of `flat` (an IndexFlatIP); `vectors`, float32 [n, d], is a view of all its rows."""

@@ -29,19 +29,19 @@ from indexes import kernels
 from indexes.dtypes import UInt64Array
 from indexes.interface import Mask, Matrix, RowArray, ScoreArray
 
-PANEL, WIDTH = 64, 6  # as in scan.c
+PANEL, WIDTH = 64, 6  # the same as in scan.c
 BLOCK = 1 << 16  # rows encoded together; only the last block is ever re-encoded
-MOST_DIM = 4096  # up to this, a row's rounding error is less than a quarter of its length
+MOST_DIM = 4096  # up to this dimension, the rounding error of a row is less than a quarter of its length
 SLACK = 2.0**-20  # sixteen roundings to float32
-ROOM = 1024  # candidates held per query (16 k if larger); the threshold rises whenever they are full
-BUFFER_BYTES = 1 << 25  # buffer for the candidates of each thread
-BYTES = 20  # per candidate: row, value, upper, key
+ROOM = 1024  # candidates held per query (or 16 k if that is more); whenever the buffer is full, the threshold is raised
+BUFFER_BYTES = 1 << 25  # bytes of the buffer for the candidates of each thread
+BYTES = 20  # bytes per candidate: row, value, upper, key
 NO_KEY = np.iinfo(np.uint64).max
-FEW_SCORED = 32  # scoring one row in 32 costs as much as FAISS's scan
+FEW_SCORED = 32  # scoring one row in this many costs as much as FAISS's scan
 # Scoring a row maps a quarter of a mebibyte of its file into memory, so scoring one row in a few hundred maps all of
 # it.
 TOUCHED, LARGE = 512, 1 << 28
-SERIAL = 1 << 27  # byte products below which a second thread costs more than it saves
+SERIAL = 1 << 27  # with fewer products of bytes, a second thread costs more than it saves
 
 
 class ExactScan(Protocol):
@@ -238,7 +238,7 @@ class _Candidates:
     def __init__(self, vectors: Matrix, queries: _Queries, k: int, room: int) -> None:
         count = len(queries.vectors)
         self.vectors, self.queries, self.k, self.room = vectors, queries, k, room
-        # Above −inf, so that forbidden rows never pass.
+        # Thresholds start above −inf, so that forbidden rows never pass.
         self.threshold = np.full(count, np.finfo(np.float32).min, dtype=np.float32)
         self.scored = 0
         self.count = np.zeros(count, dtype=np.int64)

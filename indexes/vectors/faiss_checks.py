@@ -13,7 +13,7 @@ import numpy as np
 
 from indexes.dtypes import AnyArray
 
-BLOCK = 1 << 22  # neighbours checked at a time
+BLOCK = 1 << 22  # number of neighbours checked at a time
 BLOCK_ROWS = 32  # rows whose codes are stored together for comparison in registers
 MOST_LEVELS = 64
 MOST_LINKS = 1 << 16  # maximum links of a node, over all levels

@@ -18,7 +18,7 @@ from indexes.vectors.faiss_checks import File, WrongError
 if TYPE_CHECKING:
     from indexes.disk.writing import FileRecord
 
-BUFFER = 1 << 20  # bytes that FAISS passes on at a time
+BUFFER = 1 << 20  # bytes that FAISS passes to us at a time
 # Checks a file, given the dimension and the number of vectors; raises WrongError.
 Check = Callable[[File, int, int], None]
 

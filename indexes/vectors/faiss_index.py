@@ -42,11 +42,11 @@ from indexes.vectors.scores import best, with_reserve
 from indexes.vectors.scores import scores as exact_scores
 from indexes.vectors.stored import StoredVectors
 
-EXACT_BELOW = 10_000  # rows below which approximation does not pay off
-CODED_FROM = 1 << 14  # rows below which a scan by FAISS is as fast
-CODED_AFTER = 8  # single queries by FAISS that cost as much as computing the codes
-BATCHED = 16  # times as many queries if batched
-PICKED = 16  # filters that allow fewer than one row in 16 are answered from a copy of those rows
+EXACT_BELOW = 10_000  # with fewer rows, approximation does not pay off
+CODED_FROM = 1 << 14  # with fewer rows, a scan by FAISS is as fast as the certified one
+CODED_AFTER = 8  # this many single queries by FAISS cost as much as computing the codes
+BATCHED = 16  # factor of that number for queries in batches
+PICKED = 16  # if a filter allows fewer than one row in 16, a copy of these rows is searched
 FEW = 32  # the certified scan pays off if k is at most a 32nd of the rows
 
 
@@ -87,7 +87,7 @@ class FaissIndex:
         self._asked = 0
         self._rows = Rows()
         self._generator: CandidateGenerator | None = None
-        self._covered = 0  # rows indexed by the generator
+        self._covered = 0  # number of rows that the generator has indexed
         self._exact_below = exact_below or (AUTO_EXACT if kind == AUTO else EXACT_BELOW)
         self._settings = settings or {}
         self._lock = threading.Lock()
@@ -134,7 +134,7 @@ class FaissIndex:
                 return
             generator = self._generator or self._new(kind_by_size(total) if self.kind == AUTO else self.kind)
             self._stored.expect(scattered=False)
-            if isinstance(generator, Hnsw):  # linking writes the rows onto themselves
+            if isinstance(generator, Hnsw):  # linking writes the rows in place, onto themselves
                 self._stored.own()
             generator.extend(self._stored.flat, self.vectors)
             self._generator, self._covered = generator, total
@@ -242,7 +242,7 @@ class FaissIndex:
         return self._exact(normalised(check_vectors(queries, self.dim)), k, self._rows.mask())
 
     def _exact_scan(self, queries: int, k: int, mask: Mask | None) -> ExactScan:
-        """Return the scan to use: the codes once they pay for themselves, and only if most rows must be compared."""
+        """Return the scan to use: the certified one if its codes pay for themselves and most rows must be compared."""
         total = len(self._stored)
         allowed = total if mask is None else int(np.count_nonzero(mask))
         if total < CODED_FROM or allowed * PICKED < total or k * FEW > total:

@@ -21,11 +21,13 @@ from indexes.vectors.scores import best, with_reserve
 from indexes.vectors.scores import scores as exact_scores
 from indexes.vectors.stored import StoredVectors, faiss_loaded
 
-BLAS_BATCH = 5  # minimum queries for a matrix product to beat one scan per query (measured, d = 64 … 1024)
+BLAS_BATCH = (
+    5  # from this many queries on, a matrix product beats one scan per query (measured for d = 64 … 1024)
+)
 NEVER = 2**31 - 1
 BLOCK_FLOATS = 1 << 20  # floats copied at a time if a filter selects rows: 4 MiB, about a CPU cache
 SCORED_FLOATS = 1 << 24  # scores held at a time while ties at rank k are resolved: 64 MiB
-GPU_K = 2048  # FAISS's limit on the GPU
+GPU_K = 2048  # FAISS's limit of k on the GPU
 
 
 class BlasThreshold:
@@ -85,7 +87,7 @@ class FlatScan:
             rough, rows = _scan_by_numpy(vectors, queries, fetch, mask)
         elif mask is None and (gpu := self._on_gpu(fetch)) is not None:
             rounding += _half_rounding(vectors.shape[1])
-            # float16 rounds more coarsely, and the scan is cheaper.
+            # float16 rounds more coarsely, so more candidates are needed, and the scan is cheaper.
             fetch = min(4 * fetch, GPU_K, allowed)
             rough, rows = self._scan(gpu, vectors, queries, fetch, mask)
         else:

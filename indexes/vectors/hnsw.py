@@ -47,11 +47,11 @@ class Hnsw:
             index.hnsw.efConstruction = self.EF_CONSTRUCTION
             _attach(index, flat)
             self._index = index
-        index, self._index = self._index, None  # so that a half-built graph (Ctrl-C) is never used
+        index, self._index = self._index, None  # so that a half-built graph (after Ctrl-C) is never used
         total = flat.ntotal
         self._set_levels(index, vectors)
-        # `add` also appends to the storage. The rows are already there, so it writes them onto themselves: no second
-        # copy of the vectors exists at any time.
+        # `add` also appends to the storage. The rows are already there, so with `ntotal` lowered it writes them onto
+        # themselves: there never is a second copy of the vectors.
         flat.ntotal = index.ntotal
         try:
             index.add(vectors[index.ntotal :])
@@ -74,7 +74,7 @@ class Hnsw:
         faiss.copy_array_to_vector(np.concatenate([old_levels, levels]).astype(np.int32), index.hnsw.levels)
 
     def cost(self, fetch: int, rows: int) -> float:
-        """Return the number of vectors compared: about half of a visited node's links lead to seen nodes."""
+        """Return the number of vectors compared; about half of a visited node's links lead to nodes seen before."""
         return self.LINKS * self._width(fetch)
 
     def _width(self, fetch: int) -> int:

@@ -8,7 +8,8 @@ from indexes.vectors.faiss_files import damaged, first_bytes
 from indexes.vectors.hnsw import Hnsw
 from indexes.vectors.pq import IvfPq, PqScan
 
-AUTO_EXACT, AUTO_CELLS = 200_000, 1_000_000  # minimum rows at which `auto` approximates, and uses cells
+# numbers of rows from which `auto` approximates, and from which it uses cells
+AUTO_EXACT, AUTO_CELLS = 200_000, 1_000_000
 GENERATORS: dict[str, type[Hnsw] | type[IvfPq] | type[PqScan]] = {"hnsw": Hnsw, "ivfpq": IvfPq, "pq": PqScan}
 
 

@@ -45,12 +45,12 @@ class IvfPq:
         {"probed": 1 / p, "refine": r}
         for p, r in itertools.product((256, 128, 64, 32, 16, 12, 8, 4, 2), (1, 2, 4, 8, 16))
     )
-    RESERVE = 256  # additional rows rescored, since many may share one code
+    RESERVE = 256  # number of additional rows rescored, since many may share one code
     PROBED_PER_HIT = 40  # minimum rows compared per hit, whatever `probed` is
     DIMENSIONS_PER_CODE = 2
     LOOKED_UP = 4  # dimensions per byte of a code in files of earlier versions
-    CODE_SPEED = 32.0  # codes compared in the time of one full vector
-    POINTS_PER_CENTROID = 39  # FAISS's own lower limit for training
+    CODE_SPEED = 32.0  # number of codes that are compared in the time of one full vector
+    POINTS_PER_CENTROID = 39  # FAISS's lower limit of rows for training
 
     def __init__(self) -> None:
         self.settings: dict[str, float] = {"probed": 1 / 12, "refine": 2}
@@ -138,7 +138,7 @@ class PqScan:
     FOURCCS: ClassVar[Sequence[bytes]] = (b"IPfs",)
     GRID: ClassVar[Sequence[Settings]] = tuple({"refine": r} for r in (1, 2, 4, 8, 16, 32, 64))
     DIMENSIONS_PER_CODE = 2
-    CODE_SPEED = 32.0  # codes compared in the time of one full vector
+    CODE_SPEED = 32.0  # number of codes that are compared in the time of one full vector
     POINTS = 1 << 16  # rows to train on
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from indexes.interface import IndexesError, Matrix, RowArray, ScoreArray
 from indexes.vectors.pq import Settings
 
-TIMED = 100  # queries timed one at a time
+TIMED = 100  # number of queries that are timed, one at a time
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import numpy as np
 from indexes import kernels
 from indexes.interface import Matrix, RowArray, ScoreArray
 
-BUFFER_BYTES = 1 << 25  # bytes of products held at a time
+BUFFER_BYTES = 1 << 25  # bytes of products held in memory at a time
 
 
 def scores(vectors: Matrix, queries: Matrix, rows: RowArray) -> ScoreArray:

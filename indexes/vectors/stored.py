@@ -61,7 +61,7 @@ class StoredVectors:
         if not faiss_loaded() and find_spec("faiss") is None:
             load_faiss()
         self.dim = dim
-        self._block: Matrix | None = None  # vectors not yet in a flat index
+        self._block: Matrix | None = None  # vectors that are not yet in a flat index
         self._flat: Any = None
         self._lock = threading.Lock()
         self._scattered = False
@@ -94,7 +94,7 @@ class StoredVectors:
         return mapping_of(block) if block is not None else lent_file(self._flat)
 
     def add(self, vectors: Matrix) -> None:
-        """Add float32 [n, dim]."""
+        """Add vectors, float32 [n, dim]."""
         self.own()
         self.flat.add(vectors)
 

@@ -117,10 +117,10 @@ def _kappa(table: Mapping[tuple[Verdict, Verdict], int]) -> float | None:
     for (a, b), count in table.items():
         first[a] += count
         second[b] += count
-    expected = sum(first[verdict] * second[verdict] for verdict in first)  # times n²
+    expected = sum(first[verdict] * second[verdict] for verdict in first)  # the expected agreement, times n²
     if expected == n * n:
         return None
-    observed = n * sum(count for (a, b), count in table.items() if a == b)  # times n²
+    observed = n * sum(count for (a, b), count in table.items() if a == b)  # the observed one, times n²
     return (observed - expected) / (n * n - expected)
 
 

@@ -132,12 +132,13 @@ class StopState:
 
     `estimated`: the target recall is reached by the rule's estimate, so the audit may begin. `certified`: a recall
     that was reached at the rule's confidence whatever the order was, 0 to 1, or None if nothing is certified.
-    `reason` says why to the reviewer, in a sentence or two with their numbers; that of our rules is a `Sentence` (see
-    `linker.review.wording`), which can be shown in another language, as can the price of `Progress`. `stop`: the rule
-    asks for nothing more, since the audit is over as well, or because the rule (a number found, a number read) never
-    claims anything. `left`: by the random reads, at most this many relevant documents are left unread, at the rule's
-    confidence; None without an audit, of which `audit` says what it found. `due`: the rule asks for no more of the
-    queue, but for an audit. `by_order`: the certificate by the order, None before an audit has drawn from the front.
+    `reason` tells the reviewer why, in a sentence or two with numbers; our rules give a `Sentence` (see
+    `linker.review.wording`), which can be shown in another language, as can the price in `Progress`. `stop`: the rule
+    asks for no more reads, either because the audit is over as well, or because the rule (a number found, a number
+    read) never claims anything. `left`: by the random reads, at most this many relevant documents are left unread, at
+    the rule's confidence; None without an audit. `audit` says what the audit found. `due`: the rule asks for an audit,
+    and for no more reads from the queue. `by_order`: the certificate that relies on the order, None before an audit has
+    drawn from the front of the order.
     """
 
     estimated: bool
@@ -152,7 +153,7 @@ class StopState:
 
 @dataclass(frozen=True, slots=True)
 class TotalEstimate:
-    """How many documents are relevant in all, read and unread: `likely`, and from `low` to `high` in nine of ten."""
+    """How many documents are relevant in all, read and unread: `likely`, and a 90 % interval from `low` to `high`."""
 
     low: int
     likely: int
@@ -164,11 +165,11 @@ class Progress:
     """A review's progress: documents read and found, out of how many; the stopping rule's state, and its price.
 
     `curve` holds the number found after each document that was read in this review; the `prior` documents that were
-    imported count as read and found, but are not in it. `audited` were drawn at random, `front` of them from the
-    front of the unread. `price` says in a sentence
-    what certainty would cost. If every seed has links of its own, these count pairs of `seeds` and `documents`; in a
-    topic, `seeds` is 0. `ahead`: reads without a find until the rule considers the target reached, None if it cannot
-    tell. `total`: the relevant documents in all, as the order that learns lets one estimate.
+    imported count as read and found, but are not in it. `audited` were drawn at random, `front` of them from the front
+    of the order. `price` says in a sentence what certainty would cost. If every seed has links of its own, these count
+    pairs of `seeds` and `documents`; in a topic, `seeds` is 0. `ahead`: reads without a find until the rule considers
+    the target reached, None if it cannot tell. `total`: the estimated number of relevant documents in all, if the order
+    learns.
     """
 
     read: int

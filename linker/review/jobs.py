@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from linker.review.settings import Unit
 
 FEWEST = 10  # seeds: fewer may be about one story without a word in common
-SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # that are examined
+SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # how many seeds, documents and characters of each are examined
 TOP = 0.01  # share of the documents that count as a seed's nearest, at most ten
-SHARED = 0.045  # share of nearest documents common to two seeds: about 0.01 by chance
+SHARED = 0.045  # share of their nearest documents that two seeds have in common: about 0.01 by chance
 OFTEN = 0.1  # share of the documents: a word in more of them is not informative
 COMMON, TIMES = 0.5, 2  # a story's word is in this share of the seeds, twice as often as in the documents
 WORD = re.compile(r"[^\W\d_]{4,}")
@@ -21,9 +21,10 @@ ADDRESS = re.compile(r"(?:https?://|www\.|\w+\.\w+\.?\w*/)\S+")
 
 
 def guess_unit(seeds: Sequence[str], documents: Sequence[str]) -> Unit:
-    """Return "topic" if the seeds are few, or lead to the same documents; else "pairs".
+    """Return "topic" if there are few seeds, or if they lead to the same documents; else "pairs".
 
-    Seeds that share no words with the documents (another language) are of one story if they share a word.
+    Seeds that share no words with the documents (being in another language) are about one story if half of them share a
+    word.
     """
     if len(seeds) < FEWEST:
         return "topic"
@@ -66,7 +67,7 @@ def _nearest(seeds: Sequence[frozenset[str]], documents: Sequence[frozenset[str]
                 scores[place] += weights[word] / lengths[place]
         same = [
             place for place in scores if documents[place] == words
-        ]  # a seed of the documents finds itself
+        ]  # a seed that is one of the documents finds itself
         for place in same:
             del scores[place]
         found.append(set(sorted(scores, key=scores.__getitem__, reverse=True)[:count]))

@@ -57,7 +57,8 @@ class Ledger:
         """
         self.path = Path(path)
         self._database = Database(self.path, durable=durable)
-        self._known: tuple[tuple[Entry, ...], str] = ((), "")  # the entries that were read, and the last seal
+        # the entries read so far, and the seal of the last one
+        self._known: tuple[tuple[Entry, ...], str] = ((), "")
         self._rows: dict[str, tuple[str, list[Row]]] = {}  # each table's rows as last read, with their seal
 
     def add(self, judgement: Judgement) -> Judgement:
@@ -72,7 +73,7 @@ class Ledger:
         return stamped
 
     def undo(self, reviewer: str = "") -> Judgement | None:
-        """Take back the reviewer's last standing judgement, and return it, or None; repeated, the one before it."""
+        """Take back the reviewer's last standing judgement and return it, or None; a further call, the one before."""
         with self._database.writing() as connection:
             last = _last(self._entries(connection)[0], reviewer)
             if last is None:
@@ -111,7 +112,7 @@ class Ledger:
         """Return all entries in order, or only entries with a number greater than `after`."""
         earlier = (
             self._known
-        )  # before the transaction, which may not see entries read meanwhile by other threads
+        )  # taken before the transaction, which may not see entries that other threads read meanwhile
         with self._database.reading() as connection:
             entries, _ = self._entries(connection, earlier)
         return entries[bisect.bisect_right(entries, after, key=lambda e: e.number) :] if after else entries
@@ -124,7 +125,8 @@ class Ledger:
     def unread(self, reviewer: str) -> tuple[Pair, ...]:
         """Return pairs that others have judged and this reviewer has not, for a second, blind judgement.
 
-        In the order of the first judgements; pairs that the reviewer skipped come last. A skip is not a judgement.
+        They come in the order of the first judgements; pairs that the reviewer skipped come last. A skip is not a
+        judgement.
         """
         standing = self.judgements()
         mine = {(j.seed, j.id): j.verdict for j in standing if j.reviewer == reviewer}
@@ -271,7 +273,7 @@ def _values(judgement: Judgement) -> list[str | float | None]:
     values = {name: getattr(judgement, name) for name in COLUMNS}
     for name in ("score", "probability"):
         number = values[name]
-        # SQLite does not keep -0.0.
+        # SQLite does not preserve the sign of -0.0.
         values[name] = None if number is None or math.isnan(number) else float(number) + 0.0
     return list((values | {"tags": _json(list(judgement.tags))}).values())
 

@@ -24,7 +24,7 @@ from linker.review.project import Project
 from linker.review.reservations import Reservations
 
 LEDGER = "links.sqlite"
-MOST = 5  # maximum counterparts judged per page
+MOST = 5  # maximum number of counterparts to judge per page
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ProposedLinks:
     def next(self, reviewer: str, holder: str = "") -> tuple[int, ProposedLink] | None:
         """Return the likeliest pair that nobody has judged or has open, with its rank among all, or None.
 
-        It is the same for a `holder` (see `Reservations`) until it is judged. A page whose counterpart was found is
+        A `holder` (see `Reservations`) gets the same pair until it is judged. A page whose counterpart was found is
         not shown again; pairs that this reviewer skipped come last.
         """
         with self._lock:

@@ -19,10 +19,10 @@ from linker.review.settings import Settings
 if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
-FIRST = 32  # candidates held per seed at first
-DEEPER = 4  # factor by which the depth grows when they are used up
+FIRST = 32  # candidates held per seed after the first search
+DEEPER = 4  # factor by which the depth of the search grows when these are used up
 BATCH = 256  # seeds searched at a time
-MOMENTS = 100  # candidates used for a seed's mean and deviation
+MOMENTS = 100  # candidates from which a seed's mean and standard deviation are computed
 
 
 class Queue(Order, Protocol):
@@ -55,7 +55,7 @@ class _Stream:
 
     def __init__(self, number: int, seed: Seed) -> None:
         self.number, self.seed = number, seed
-        self.depth = 0  # of the last search
+        self.depth = 0  # depth of the last search
         self.ended = False
         self.mean, self.deviation = 0.0, 1.0
         self.waiting: deque[Held] = deque()

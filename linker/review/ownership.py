@@ -25,7 +25,8 @@ from linker.review.schema import APPLICATION
 
 MARK = b"linker: lock and mark of a review's folder; do not edit\n"
 LOCK, ABOUT, INDEX, UPLOADS, LINKS = "lock", "project.json", "index", "uploads", "links"
-UNFINISHED = ".building-"  # a folder of an unfinished job; the next job of its kind removes it
+# folder of a job in progress; if the job does not finish, the next job of its kind removes it
+UNFINISHED = ".building-"
 FOLDERS = (UPLOADS, LINKS, UNFINISHED + LINKS)  # folders of files, in addition to an index
 PAIRS, SOURCES, TARGETS = LINK_FILES = "pairs.jsonl", "sources.jsonl", "targets.jsonl"
 _LEDGER = re.compile(
@@ -33,7 +34,7 @@ _LEDGER = re.compile(
 )
 _WHOLE = r"lock|project\.json|map\.bin|matches\.json|groups\.json|seeds\.quarantine\.jsonl"
 _FILE = re.compile(rf"{_WHOLE}|\.(?:{_WHOLE})\.[0-9]+\.tmp")
-_PART = re.compile(r"\.[a-z0-9_]{8}\.part")  # an interrupted upload
+_PART = re.compile(r"\.[a-z0-9_]{8}\.part")  # name of an interrupted upload
 _APPLICATION_AT = 68  # offset of the application id in an SQLite header
 
 
@@ -120,7 +121,7 @@ def clear(folder: Path, names: Collection[str] = LINK_FILES) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[int]:
-    """Give the descriptor of a marked folder, locked exclusively by this process."""
+    """Yield the descriptor of a marked folder, locked exclusively by this process."""
     if folder.is_symlink() or not is_marked(folder):
         raise InputError(f"{folder} does not bear linker's mark, so nothing was deleted: delete it yourself")
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -11,7 +11,7 @@ from indexes.rows import Rows
 from linker.review.interface import Seed
 from linker.review.settings import Settings
 
-BLOCK, BLOCKS = 4096, 8  # random positions per draw; draws before all remaining ones are listed
+BLOCK, BLOCKS = 4096, 8  # random positions per block, and blocks before all remaining members are listed
 
 
 class Population:

@@ -175,7 +175,7 @@ class Workspace:
             raise taken
         about = {"name": name, "created": datetime.now(UTC).isoformat(timespec="seconds")}
         try:
-            # It appears under its name once it is completely on disk. Only its owner can read it.
+            # The folder appears under its name once it is completely on disk. Only its owner can read it.
             building = Path(tempfile.mkdtemp(prefix=f"{UNFINISHED}{folder.name}-", dir=self.directory))
             try:
                 ownership.mark(building)
@@ -213,7 +213,7 @@ def _key(path: Path) -> str:
 
 
 def _single(directory: Path) -> Project | None:
-    """Return the review that a directory is, or None: an index, or a folder that linker made for a review."""
+    """Return the review that a directory is (an index, or a folder that linker made for a review), or None."""
     try:
         if is_index(directory):
             # The ledger of an index on a cluster is in the working directory.

@@ -1,4 +1,4 @@
-"""Who has which document open: nobody is given a document that another reader has, until that reader leaves it."""
+"""Which reader has which document open: nobody else gets a document until its reader has left it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from linker.review.interface import Candidate
 
 Key = tuple[str, str]  # seed and document; the seed is empty if all seeds describe one topic
 
-SECONDS = 600.0  # seconds after which an idle reader's document goes to the next reader
+SECONDS = 600.0  # an idle reader's document goes to the next reader after this many seconds
 
 
 class Reservations:
@@ -53,7 +53,7 @@ class Reservations:
         return candidate
 
     def release(self, key: Key, holder: str | None = None) -> None:
-        """End the reservations of a judged candidate, for everybody or for one holder."""
+        """End all reservations of a judged candidate, or only that of one holder."""
         for name, (held, _) in list(self._held.items()):
             if self._key(held) == key and holder in (None, name):
                 del self._held[name]

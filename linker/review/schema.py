@@ -10,8 +10,10 @@ from typing import Any
 
 import xxhash
 
-APPLICATION = 0x6C6E6B72  # "lnkr" in the file's header: a ledger of ours
-VERSION = 2  # of the schema; version 1 (linker 0.2) had no seals and is upgraded when opened
+APPLICATION = 0x6C6E6B72  # "lnkr" in the file's header, the mark of our ledgers
+VERSION = (
+    2  # version of the schema; version 1 (linker 0.2) had no seals, and is upgraded when the file is opened
+)
 
 # Entries are never changed or removed: triggers enforce this for every program that opens the file. The seal of an
 # entry is a checksum of its values and the previous seal, so that no entry can be changed, added or lost between two
@@ -44,7 +46,7 @@ TABLES = {
     "seeds": ("position", "id", "text", "title", "metadata", "document"),
     "settings": ("key", "value"),
 }
-MOST = 50  # objects read from a schema; ours has about ten
+MOST = 50  # maximum number of objects read from a schema; ours has about ten
 
 
 class DamageError(Exception):

@@ -1,4 +1,4 @@
-"""Chooses which of a topic's seeds to show next to a document."""
+"""Choose which of a topic's seeds to show next to a document."""
 
 from __future__ import annotations
 

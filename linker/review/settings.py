@@ -85,7 +85,7 @@ class Settings:
 
     @property
     def enough(self) -> int | None:
-        """How many matches suffice for a row, if each seed has its own: one, unless `per_seed` says otherwise."""
+        """How many matches suffice for a row, if each seed has its own: one, unless `per_seed` holds."""
         return self.until if self.per_seed else 1
 
     @classmethod

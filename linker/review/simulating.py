@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
 RECALLS = (0.8, 0.9, 0.95, 1.0)
-FEW = 10  # documents wanted by a reader who does not want all
-SEEDS = 3  # relevant documents known at the start
-LEFT, TOP, WIDTH, HEIGHT = 60, 24, 640, 360  # of the plot, in pixels
+FEW = 10  # number of documents that suffice for a reader who does not want all of them
+SEEDS = 3  # relevant documents that are known at the start
+LEFT, TOP, WIDTH, HEIGHT = 60, 24, 640, 360  # measures of the plot, in pixels
 SHARES = (0.0001, 0.001, 0.01, 0.1, 1.0)  # tick marks on the x axis
 
 
@@ -51,7 +51,7 @@ class Plan:
 class Simulated:
     """One review: `found` is the number found after each document read; seeds are neither read nor among `relevant`.
 
-    `stop`: the reads after which the stopping rule estimated that the target was reached; None if it never did.
+    `stop`: the reads after which the stopping rule estimated that the target was reached; None if this never happened.
     `total`: the estimate at that point of all relevant documents.
     """
 
@@ -138,7 +138,7 @@ def _read(
     rule = stopping.make(plan.rule, population.size, plan.target)
     found, hits, stop, total = list[int](), 0, None, None
     while plan.most is None or len(found) < plan.most:
-        done = stop is not None or len(left) < LEAST_FOUND  # with fewer found, rules make no claim
+        done = stop is not None or len(left) < LEAST_FOUND  # with fewer documents found, rules make no claim
         if (hits == len(left) and done) or (candidate := order.next()) is None:
             break
         hit = candidate.id in left

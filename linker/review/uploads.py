@@ -22,7 +22,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def store(project: Project, name: str, content: BinaryIO, role: str = "posts") -> Path:
-    """Store an uploaded file in the review's folder and return its path; if its name is taken, a number is added.
+    """Store an uploaded file in the review's folder and return its path; if the name is taken, a number is added to it.
 
     project.json records it with its role: linker never deletes a file that is not recorded.
 
@@ -94,7 +94,7 @@ def _name(temporary: Path, path: Path) -> None:
     except OSError as e:
         if e.errno not in NO_LINKS:
             raise
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # reserves the name
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # creating the file reserves the name
         temporary.replace(path)
 
 

@@ -11,7 +11,7 @@ DOCUMENTS, PAIRS = "documents", "pairs"
 # A count (int), a share from 0 to 1 that is shown in whole per cent (float), a number with exactly the digits to be
 # shown (Decimal), a word that stays as it is (str), or a Sentence, which is translated too.
 Value: TypeAlias = "int | float | Decimal | str | Sentence"
-Show: TypeAlias = Callable[[int | float | Decimal], str]  # formats a number for a language
+Show: TypeAlias = Callable[[int | float | Decimal], str]  # formats a value in a language
 
 
 class Messages(Protocol):
@@ -27,7 +27,7 @@ class Messages(Protocol):
 
 
 def message(text: str) -> str:
-    """Return the text itself; it marks a text for translation; the lookup happens later."""
+    """Return the text unchanged; the call marks it for translation, which happens later."""
     return text
 
 

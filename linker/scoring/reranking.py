@@ -43,8 +43,8 @@ def rerank(
 ) -> Answer:
     """Return the answer with the top k of each query after scoring every candidate with its query.
 
-    With `weight` 1, the scores are the reranker's; below 1, the z-scores of both stages within a query are added, the
-    reranker's with weight `weight`. Ties keep the order of the first stage. Raises IndexesError if `weight` is not
+    With `weight` 1, the scores are the reranker's; below 1, the z-scores of both stages within a query are added, with
+    weight `weight` for the reranker's. Ties keep the order of the first stage. Raises IndexesError if `weight` is not
     from 0 to 1.
     """
     if not 0 <= weight <= 1:
@@ -60,7 +60,7 @@ def rerank(
         dataclasses.replace(before, ids=hits.ids[:k], scores=hits.scores[:k], probabilities=None)
         for before, hits in zip(answer.hits, second, strict=True)
     ]
-    # The scores are no longer a ranker's probabilities.
+    # The scores are no longer probabilities.
     return dataclasses.replace(answer, hits=best, reranked=True, ranker="")
 
 

@@ -22,17 +22,17 @@ class Limits:
 
     body: int = 16 << 20
     bulk: int = 4 << 30  # a body of `documents:bulk`, which is never held as a whole
-    form: int = 1 << 20  # of a submitted form
-    upload: int = 2 << 30  # of files for a review
-    seconds: float = 60.0  # until the answer, unless the body is streamed
+    form: int = 1 << 20  # the body of a submitted form
+    upload: int = 2 << 30  # a body of files for a review
+    seconds: float = 60.0  # from a request to its answer, unless the body is streamed
     idle: float = 20.0  # between two chunks of a body, or of an answer that the client is slow to read
     rate: float = 0.0  # requests per second per token or address; 0: unlimited
     threads: int = max(4, 2 * cores())  # searches at the same time
     waiting: int = 256  # searches that wait for a thread
     jobs: int = 2  # jobs that run at the same time, in each worker
     jobs_waiting: int = 16  # jobs that wait for their turn, in each worker
-    job_seconds: float = 3600.0  # until a job is ended
-    job_kept: float = 3600.0  # until an ended job is forgotten
+    job_seconds: float = 3600.0  # duration of a job, after which it is ended
+    job_kept: float = 3600.0  # from the end of a job until it is forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def _check_access(host: str, token_file: Path | None, proxy_header: str) -> None
 
 
 def _indexes_of(directory: Path) -> list[tuple[str, Path]]:
-    """Return name and directory of each index: the directory itself, or those in it, also of reviews."""
+    """Return the name and directory of each index: the directory itself, or the indexes and reviews in it."""
     if is_index(directory):
         return [(directory.resolve().name, directory)]
     if not directory.is_dir():

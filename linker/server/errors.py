@@ -31,15 +31,15 @@ MEANWHILE = message(
 class ProblemError(HTTPException):
     """An answer that is an error: its status, what is wrong and how to fix it, and a code for programs.
 
-    `retry`: seconds after which the same request may succeed. `text`: the page's text instead, with `values`. `more`:
-    further members of the API's answer.
+    `retry`: seconds after which the same request may succeed. `text`: the text that the page shows instead, with
+    `values` filled in. `more`: further members of the API's answer.
     """
 
     def __init__(
         self, status: int, detail: str, code: str, *, retry: int | None = None, text: str = "",
         values: Mapping[str, Any] | None = None, **more: Any,
     ) -> None:  # fmt: skip
-        # FastAPI lets no other exception escape while reading a body
+        # the only kind of exception that FastAPI lets through while it reads a body
         super().__init__(status, detail, {} if retry is None else {"retry-after": str(retry)})
         self.code, self.retry, self.text, self.values, self.more = code, retry, text, dict(values or {}), more
 

@@ -10,7 +10,7 @@ from linker.base.options import described
 
 
 def option(record: type[Any], name: str, **more: Any) -> Any:
-    """Return pydantic's field for an option of a record: its default, bounds and description, or `more`."""
+    """Return pydantic's field for an option of a record, with its default, bounds and description, unless in `more`."""
     return Field(described(record, name)[0].default, **_about(record, name, more))
 
 

@@ -45,7 +45,7 @@ KNOWN: Mapping[type[Exception], tuple[int, str]] = {
 
 
 class RegisterEntry(NamedTuple):
-    """An error that is known: its status, its code, and its text on one line, without credentials."""
+    """A known error: its status, its code, and its text on one line, without credentials."""
 
     status: int
     code: str
@@ -53,7 +53,7 @@ class RegisterEntry(NamedTuple):
 
 
 def known(error: Exception) -> RegisterEntry | None:
-    """Return the register's entry for an error; None for our own faults, which reveal nothing."""
+    """Return the register's entry for an error; None for a fault of our own, of which clients learn nothing."""
     for kind, (status, code) in KNOWN.items():
         if isinstance(error, kind):
             return RegisterEntry(

@@ -35,12 +35,14 @@ from linker.server.page.app import create_app
 from linker.server.shelf import Shelf
 
 BACKLOG = 1024  # connections that wait to be accepted
-GRACE, API_GRACE = 5, 30  # seconds for requests in progress when the server ends
-SWITCH = 0.0005  # seconds after which a thread yields to another, possibly the one serving all requests
+GRACE, API_GRACE = 5, 30  # seconds that requests in progress may take when the server ends
+SWITCH = (
+    0.0005  # seconds after which a thread yields to another, which may be the one that serves all requests
+)
 
 
 class _Server(uvicorn.Server):
-    """Calls `then` once it answers; at a signal, the application reports at `/ready` that it is draining."""
+    """A server that calls `then` once it answers; at a signal, `/ready` reports that the application is draining."""
 
     def __init__(self, config: uvicorn.Config, then: Callable[[], None], drain: Callable[[], None]) -> None:
         super().__init__(config)
@@ -102,7 +104,7 @@ def _by_workers(config: ServeConfig, host: str, port: int, count: int) -> int:
     from linker.server.api.app import service_app
 
     logs.configure(config.log_format)
-    config.indexes()  # a mistake is reported once, not by each worker
+    config.indexes()  # checked here, so that a mistake is reported once and not by each worker
     listener = listen(host, port)
     # Libraries in the workers read this: the workers share the thread count of a single process.
     threads, _, _ = os.environ.get("OMP_NUM_THREADS", str(cores())).partition(",")
@@ -111,7 +113,7 @@ def _by_workers(config: ServeConfig, host: str, port: int, count: int) -> int:
     def work(is_ready: Callable[[], None]) -> None:
         try:
             app = service_app(config)
-            app.state.service.load_encoders()  # meanwhile the other workers answer
+            app.state.service.load_encoders()  # meanwhile, the other workers answer
             app.state.service.refresh()
         except (LinkerError, IndexesError) as e:
             sys.exit(f"error: {on_one_line(str(e))}")
@@ -181,7 +183,7 @@ def address_of(host: str, listener: socket.socket) -> str:
 
 
 def _load_learner() -> None:
-    with contextlib.suppress(MissingExtraError):  # the page reports it when needed
+    with contextlib.suppress(MissingExtraError):  # the page reports the missing extra when it is needed
         model.load()
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """One review, ready: several threads may use all of it.
+    """An open review, ready for use by several threads.
 
     `copies` caches the near duplicates of documents; `computed`, the last values a page computed, with their inputs.
     """
@@ -90,7 +90,7 @@ class Shelf:
             opened = self.review(project)
             if project.ready:
                 opened.review.prepare()
-            else:  # it was deleted meanwhile
+            else:  # the review was deleted meanwhile
                 self.forget(project)
 
     def size(self, project: Project) -> int:

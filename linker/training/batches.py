@@ -73,7 +73,7 @@ class Batches:
         order = rng.permutation(len(self._links))
         parts = np.array_split(
             self._links[order], len(self)
-        )  # of even sizes, so that no batch with a single link remains
+        )  # batches of even sizes, so that none is left with a single link
         return [self._batch(part, rng) for part in parts]
 
     def _batch(self, links: Int64Array, rng: np.random.Generator) -> Batch:

@@ -38,7 +38,7 @@ def save_checkpoint(
     tensors[RANDOM] = torch.get_rng_state()
     if _on_gpu(module):
         tensors[RANDOM_CUDA] = torch.cuda.get_rng_state()
-    # One entry in the header keeps the order of bytes fixed.
+    # A header with a single entry keeps the order of its bytes fixed.
     header = json.dumps({"progress": dataclasses.asdict(progress), "setting": setting})
     write_atomically(
         path, save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, {"linker": header})
@@ -67,7 +67,8 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting
         module.load_state_dict(_within(tensors, "model."))
         optimizer.load(_within(tensors, "optimizer."))
         torch.set_rng_state(tensors[RANDOM])
-        if _on_gpu(module) and RANDOM_CUDA in tensors:  # not if the checkpoint was made on a CPU
+        # a checkpoint that was made on a CPU has no such state
+        if _on_gpu(module) and RANDOM_CUDA in tensors:
             torch.cuda.set_rng_state(tensors[RANDOM_CUDA])
         return TrainingProgress(**header["progress"])
     except (LookupError, TypeError, ValueError, RuntimeError) as e:

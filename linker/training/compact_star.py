@@ -20,13 +20,13 @@ from linker.encoders.configs import StarConfig
 from linker.encoders.entmax import MIN_EPSILON
 from linker.encoders.star import StarTransformer
 
-STEPS = 30  # maximum steps of Newton's method
-PART = 120_000  # positions per pass, padding included: each pass has a gradient of the whole table
+STEPS = 30  # maximum number of steps of Newton's method
+PART = 120_000  # positions per pass, including padding; passes are large, since each has a gradient of the whole table
 
 
 @dataclass(frozen=True)
 class Types:
-    """Texts as types: ids (int64 [B, U], 0: none), counts (float32 [B, U]) and first positions (float32, 0 to 1)."""
+    """Texts as distinct tokens: ids (int64 [B, U], 0: none), counts and first positions, 0 to 1 (float32 [B, U])."""
 
     ids: Tensor
     counts: Tensor
@@ -34,7 +34,7 @@ class Types:
 
     @classmethod
     def of(cls, texts: Sequence[np.ndarray[Any, Any]]) -> Types:
-        """Count the types of texts of token ids."""
+        """Count the distinct tokens of texts of token ids."""
         found = [np.unique(text, return_index=True, return_counts=True) for text in texts]
         width = max(1, *(len(ids) for ids, _, _ in found))
         ids = np.zeros((len(texts), width), dtype=np.int64)
@@ -109,7 +109,7 @@ class CompactStar(nn.Module):
             self.star.embedding.weight.copy_(torch.from_numpy(vectors))
         self.register_buffer("idf", torch.from_numpy(idf.astype(np.float32)))
         self.inputs = nn.Parameter(torch.zeros(len(self.FEATURES), config.heads))
-        self.mean_only = False  # the vector is the plain mean
+        self.mean_only = False  # whether the vector is the plain mean
 
     @property
     def relay(self) -> Any:

@@ -28,12 +28,14 @@ class DataConfig:
     word_vectors: str = "gensim"
     dim: int = 300  # dimension of learned or random vectors
     lsa_dim: int = 0  # latent semantic dimensions of the corpus, appended to a file's vectors
-    lsa_weight: float = 0.5  # length of that part, relative to the file's
+    lsa_weight: float = 0.5  # length of that part, relative to the part from the file
     min_count: int = 2
     max_vocabulary: int = 50_000
-    sif: float | None = 1e-3  # smooth inverse frequency: rarer words get longer vectors; None: keep lengths
+    sif: float | None = (
+        1e-3  # smooth inverse frequency: rarer words get longer vectors; None keeps the lengths
+    )
     rescale: bool = True  # scale vectors to a mean length of 1, so that learning rates are comparable
-    word_epochs: int = 10  # gensim's passes over the texts
+    word_epochs: int = 10  # number of gensim's passes over the texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class _Choice:
     """The keys of a table `[encoder]` other than the model's hyperparameters."""
 
     kind: Kind = "star"
-    preset: Literal["paper", "recommended"] = "recommended"  # for kind = "star"
+    preset: Literal["paper", "recommended"] = "recommended"  # used if kind = "star"
     max_length: int = 512
 
 
@@ -68,7 +70,7 @@ class EncoderConfig:
         model = PRESETS[choice.preset] if choice.kind == "star" else KINDS[choice.kind]()
         rest = {key: value for key, value in values.items() if key not in choices}
         if isinstance(model, StarConfig) and rest.get("score") == "cosine":
-            # A cosine would cancel the preset's contrast.
+            # With a cosine as the score, the preset's contrast would cancel out.
             model = dataclasses.replace(model, contrast=None)
         hyperparameters = {f.name for f in dataclasses.fields(model)}
         for key in rest:
@@ -91,8 +93,8 @@ class TrainingConfig:
     """
 
     loss: Literal["infonce", "triplet", "multi-similarity"] = "infonce"
-    # For triplet and multi-similarity; negatives are of the other kind or, with "both" and the triplet loss, of
-    # either.
+    # For the triplet and multi-similarity losses: an anchor's negatives are of the other kind (texts or documents) or,
+    # with "both" and the triplet loss, of either kind.
     anchor: Literal["text", "document", "both"] = "text"
     temperature: float = 0.05
     margin: float = 0.15
@@ -103,26 +105,24 @@ class TrainingConfig:
     alpha_lr: float = 1.0
     embedding_lr: float = 1.0
     inputs_lr: float = 100.0
-    weight_decay: float = 0.0  # AdamW; 0 is Adam
-    warmup: float = 0.1  # share of all steps
+    weight_decay: float = 0.0  # of AdamW; 0 makes it Adam
+    warmup: float = 0.1  # share of all steps in which the learning rate rises
     schedule: Schedule = "linear"  # after the warm-up, the learning rate falls to 0 or is constant
     clip: float = 1.0  # maximum norm of the gradient; inf: no limit
     max_length: int = 256  # tokens per text in training
     crop: bool = False  # take these tokens from a random position of a document, not from its start
     word_dropout: float = 0.0  # probability that a token is left out
-    hard_negatives: int = 0  # per text: unlinked documents that BM25 ranks high
+    hard_negatives: int = 0  # number of hard negatives per text: unlinked documents that BM25 ranks high
     negatives_depth: int = 50  # depth of BM25's ranking from which these are drawn
-    # Documents per step that must also be found from a window of their own text (inverse cloze task).
+    # Number of documents per step that must also be found from a window of their own text (inverse cloze task).
     cloze: int = 0
     cloze_window: int = 40  # tokens of such a window, at most half of the document
     mean_epochs: int = 0  # epochs in which the word vectors first learn as a plain mean, which takes seconds
-    held_back: float = (
-        0.0  # share of the linked texts from which the star's key inputs and α learn before the rest
-    )
+    held_back: float = 0.0  # share of the links that only the star's key inputs and α see at first
     teacher: str | None = None  # an encoder by name or path, whose cosines are a second target (distillation)
     teacher_weight: float = 1.0
     sparse: bool = False  # update only the word vectors of a batch's tokens, for large vocabularies
-    dev_documents: int = 5000  # candidates on dev: the linked documents, filled up with BM25's best
+    dev_documents: int = 5000  # number of candidates on dev: the linked documents, filled up with BM25's best
     patience: int = 3  # epochs without a better dev MRR before training stops
     precision: Literal["float32", "bfloat16"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"

@@ -16,7 +16,7 @@ from linker.base.errors import InputError
 from linker.base.files import write_atomically
 from linker.encoders.interface import Encoder
 
-MOST, FEWEST = 300, 5  # documents on a map
+MOST, FEWEST = 300, 5  # maximum number of documents on a map
 WIDTH, HEIGHT, MARGIN = 1000, 700, 60
 BLUE = "#1f77b4"
 LETTER, LINE = 5.2, 11  # approximate width of a letter and height of a line in a label
@@ -42,7 +42,7 @@ def draw_documents(encoder: Encoder, documents: Sequence[Document], path: Path, 
 
 
 def tsne(vectors: npt.NDArray[np.float32]) -> Points:
-    """Return the t-SNE of vectors [n, d], float64 [n, 2]; always the same, as it runs in one thread.
+    """Return the t-SNE of vectors [n, d], float64 [n, 2]; always the same, since it runs in one thread.
 
     Raises MissingExtraError without scikit-learn.
     """
@@ -50,7 +50,7 @@ def tsne(vectors: npt.NDArray[np.float32]) -> Points:
         from sklearn.manifold import TSNE
         from threadpoolctl import threadpool_limits
     perplexity = min(30.0, (len(vectors) - 1) / 3)
-    with threadpool_limits(1):  # fixes the order of sums
+    with threadpool_limits(1):  # one thread, so that the order of sums is fixed
         places = TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors)
     return np.asarray(places, dtype=np.float64)
 

@@ -1,8 +1,8 @@
 """Inputs to a star's keys that learn from links that its word vectors have not seen.
 
-Word vectors memorise the links that they learned from, so attention has nothing left to learn there. Here, the
-vectors first learn from a part of the links; the weights of idf, count and first position in the relay's keys, and α,
-learn from the held-back links. Both are then used in a star whose vectors learn from all links: no part was trained
+Word vectors memorise the links from which they learned, so attention has nothing left to learn from these links. Here,
+the vectors first learn from a part of the links; the weights of idf, count and first position in the relay's keys, and
+α, learn from the held-back links. Both are then used in a star whose vectors learn from all links: no part was trained
 on its own answers (docs/attention.md).
 """
 
@@ -29,7 +29,7 @@ from linker.training.config import TrainConfig, TrainingConfig
 from linker.training.losses import info_nce
 from linker.training.schedule import learning_rate_scale, parameter_groups, scale_rates
 
-LENGTH = 2000  # tokens read from a document, from a random position
+LENGTH = 2000  # number of tokens that are read from a document, from a random position
 INPUTS_RATE, ALPHA_RATE = 1e-2, 5e-3
 TEMPERATURE, DROPOUT, WARMUP = 0.07, 0.3, 0.1
 # Options for which the relay over distinct tokens matches the star, besides `contrast`, which must be a number.
@@ -85,7 +85,8 @@ def learn(encoder: TextEncoder, vectors: Float32Array, pairs: Pairs, config: Tra
         [np.array(ids, dtype=np.int32) for ids in encoder.tokenizer.encode_batch(part, encoder.max_length)]
         for part in (pairs.texts, pairs.documents)
     )
-    size = min(512, max(32, len(pairs.links) // 16))  # a small corpus needs enough steps
+    # smaller batches for a small corpus, which needs enough steps
+    size = min(512, max(32, len(pairs.links) // 16))
     batches = Batches(pairs, size, config.seed)
     steps = [batch for epoch in range(config.mean_epochs) for batch in batches.epoch(epoch)]
     cloze = _Cloze(documents, min(config.cloze, 2 * size), config.cloze_window)
@@ -110,7 +111,7 @@ def _descend(
         for number, batch in enumerate(steps):
             scale_rates(optimizer, learning_rate_scale(number, len(steps), WARMUP))
             optimizer.zero_grad(set_to_none=True)
-            # A separate random stream: the vectors have already seen the windows of their training.
+            # A separate random stream, since the vectors have already seen the windows of their own training.
             loss = loss_of(batch, np.random.default_rng([seed, 2, number]))
             torch.autograd.backward(loss)
             torch.nn.utils.clip_grad_norm_([parameter for _, parameter in learned], 1.0)

@@ -35,7 +35,7 @@ from linker.training.teacher import Teacher
 from linker.training.vectors import WHOLE
 
 Ids = Sequence[Sequence[int]]
-SAMPLE = 32  # documents used to count each head's zeros
+SAMPLE = 32  # number of documents in which to count each head's zeros
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class _Trainer:
     def _mined(self, texts: Tensor, documents: Tensor, positives: Tensor) -> Tensor:
         """Return the loss of the pairs that the miner keeps.
 
-        Danovitch's anchors (equation 7) are documents; in his code, anchors and negatives are both kinds.
+        Danovitch's anchors are documents in equation 7; in his code, anchors and negatives are of both kinds.
         """
         config = self.config
         ours, theirs, negatives = texts, documents, ~positives
@@ -233,7 +233,7 @@ class _Trainer:
         return self.world.gather(share, len(ids))
 
     def _judge(self) -> None:
-        """Evaluate on dev, save the model if it is the best, and decide whether to continue."""
+        """Evaluate on dev, save the model if it is the best so far, and return whether to continue."""
         figures = {} if self.judge is None else self.judge.figures(self.encoder, self.world)
         score = self.world.agree([figures.get("mrr", -1.0)])[0]
         better = self.judge is None or score > self.progress.best
@@ -300,5 +300,5 @@ def _setting(encoder: TextEncoder, data: list[Any], config: TrainingConfig) -> s
 def _step_of(line: str) -> int:
     try:
         return int(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError, RecursionError):  # the last line from a killed run
+    except (ValueError, KeyError, TypeError, RecursionError):  # the incomplete last line of a killed run
         return 1 << 60

@@ -1,4 +1,4 @@
-"""Selection of the triplets in a batch."""
+"""Select the triplets in a batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def mine(
     miner: Miner,
     epsilon: float = 0.1,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return triplets as rows of (anchor, its link, its negative), int64 [t] each.
+    """Return triplets as three arrays, int64 [t] each: anchors, a link of each, a negative of each.
 
     `anchors` [n, d] and `others` [m, d] are L2-normalised; `positives` and `negatives`, bool [n, m], mark each anchor's
     candidates. "multi-similarity" (Wang et al., 2019, equations 9 and 10) keeps links that are farther than the

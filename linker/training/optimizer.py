@@ -91,7 +91,8 @@ class Optimizer:
 
     @staticmethod
     def _counts(part: torch.optim.Optimizer) -> bool:
-        return isinstance(part, torch.optim.SparseAdam)  # its step count is a number, AdamW's a tensor
+        # SparseAdam's step count is a number, AdamW's is a tensor
+        return isinstance(part, torch.optim.SparseAdam)
 
     def _gradients(self) -> Iterator[Tensor]:
         """Yield the values of each gradient; values of a sparse one are first summed per token."""

@@ -19,7 +19,7 @@ from indexes.dtypes import Float32Array, Int64Array
 
 PATIENCE = timedelta(
     days=1
-)  # while the first process queries a teacher; if a process dies, torchrun ends the others
+)  # maximum wait, which is long when the first process queries a teacher; if a process dies, torchrun ends the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class World:
         for parameter in module.parameters():
             if not parameter.requires_grad:
                 continue
-            if id(parameter) in sparse:  # even without a gradient here: the others wait for this process
+            if id(parameter) in sparse:  # even if this process has no gradient, since the others wait for it
                 parameter.grad = self._sum_of_rows(parameter)
                 continue
             if parameter.grad is None:
@@ -151,4 +151,5 @@ def _wire() -> str:
 
 def _share(count: int, rank: int, size: int) -> Int64Array:
     rows = np.arange(rank, count, size)
-    return rows if len(rows) else np.zeros(1, dtype=np.int64)  # encoded twice, but used only once
+    # row 0, which another process encodes, too; only one of the two is used
+    return rows if len(rows) else np.zeros(1, dtype=np.int64)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METRICS = Path("training/metrics.jsonl")
-MOVED = 0.01  # minimum |Δα| for a head to count as moved
+MOVED = 0.01  # a head has moved if its |Δα| is at least this
 ROOM = 0.05  # minimum range of the α axis around the start, so that noise does not look like a move
 
 

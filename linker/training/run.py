@@ -1,4 +1,4 @@
-"""From a training file to a model folder: the work of `linker train`."""
+"""Train a model folder from a training file: the work of `linker train`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def silent(message: str) -> None:
 def run(config: TrainConfig, *, resume: bool = False, log: Log = silent) -> Path:
     """Train as `config` specifies and return the model's folder.
 
-    With `resume`, continue from the checkpoint in the folder, if there is one. `log` is given a line on each step and
+    With `resume`, continue from the checkpoint in the folder, if there is one. `log` receives a line on each step and
     on anomalies in the data. Under torchrun, processes share the work, and the first one logs. Raises LinkerError if
     the data, the settings or the output folder are wrong, or the loss is not finite; MissingExtraError if an extra is
     missing.
@@ -127,7 +127,7 @@ def learn_as_mean(
 
 def mean_settings(training: TrainingConfig, links: int) -> TrainingConfig:
     """Return the settings for learning word vectors as a mean before a model's `training` on that many links."""
-    size = min(512, max(32, links // 16))  # a small corpus needs enough steps
+    size = min(512, max(32, links // 16))  # smaller batches for a small corpus, which needs enough steps
     return TrainingConfig(
         temperature=0.07, lr=3e-3, max_length=2000, word_dropout=0.3, batch_size=size,
         cloze=2 * size if training.cloze else 0, cloze_window=training.cloze_window,

@@ -21,19 +21,19 @@ from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.training.batches import Pairs
 
-BLOCK = 1024  # texts between two saves, from which a killed run resumes
+BLOCK = 1024  # number of texts between two saves; a killed run resumes from the last save
 
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """A teacher's vectors of texts, [n, t], and documents, [m, t], float32, L2-normalised; with the rows of Pairs."""
+    """A teacher's vectors of texts, [n, t], and documents, [m, t], float32, L2-normalised, in the rows of Pairs."""
 
     texts: npt.NDArray[np.float32]
     documents: npt.NDArray[np.float32]
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the vectors."""
+        """A hash of the vectors."""
         digest = xxhash.xxh3_64()
         for vectors in (self.texts, self.documents):
             digest.update(vectors.tobytes())

@@ -24,9 +24,9 @@ from linker.encoders.tokens import (
 )
 from linker.training.config import DataConfig
 
-WHOLE = 1 << 30  # tokens: texts are not truncated when words are counted
+WHOLE = 1 << 30  # maximum number of tokens, so large that texts are not truncated when words are counted
 LEARNED = ("gensim", "lsa", "random")  # any other value of word_vectors is a path
-DENSE = 3000  # texts up to which a dense eigenvalue problem is faster
+DENSE = 3000  # up to this number of texts, solving a dense eigenvalue problem is faster
 
 
 def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Float32Array]:
@@ -38,7 +38,7 @@ def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[To
     latent = matrix is None or (data.lsa_dim and data.word_vectors not in LEARNED)
     ids = (
         tokenizer.encode_batch(texts, WHOLE) if latent or data.sif else []
-    )  # only once, since a corpus takes long
+    )  # encoded only once, since this takes long for a corpus
     if matrix is None:
         matrix = lsa_vectors(ids, tokenizer.size, data.dim)
     elif latent:

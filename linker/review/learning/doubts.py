@@ -1,9 +1,9 @@
 """Verdicts that are probably wrong and therefore deserve another look.
 
 A document's verdicts, the first one and those of later looks, are taken to err independently, all at one rate (Dawid &
-Skene, 1979); what the document's text says is a sigmoid of its score by a model that has not seen its verdict (Raykar
-et al., 2010). The rate and the sigmoid are fitted together with the probabilities, so that looks which overturn
-verdicts make others improbable, too, and looks which uphold them end the list.
+Skene, 1979); the evidence of its text is a sigmoid of its score by a model that has not seen its verdict (Raykar
+et al., 2010). The rate and the sigmoid are fitted together with the probabilities: each look that overturns a verdict
+makes other verdicts less certain, too, and looks that uphold verdicts shorten the list until it is empty.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from indexes.dtypes import BoolArray, Float64Array
 from linker.review.interface import Judgement
 from linker.scoring.probability import logistic
 
-LOOKS = ("second look", "third look")  # tags of a verdict that was checked again
-CHANGED = ", changed"  # end of the tag if the look changed the verdict
-WRONG = 0.02  # expected share of wrong verdicts among the found at which no more looks are asked for
-MISSED = 0.25  # probability above which a document that counts as irrelevant is listed
-LEAST = 5  # minimum relevant documents, and others, for probabilities
-PRIOR = 3.0, 60.0  # wrong verdicts and verdicts that the error rate begins with
+LOOKS = ("second look", "third look")  # tags of a verdict, one for each time it was checked again
+CHANGED = ", changed"  # suffix of the tag if that look changed the verdict
+WRONG = (
+    0.02  # no more looks if the expected share of wrong verdicts among the documents found is at most this
+)
+MISSED = 0.25  # a document judged irrelevant is listed if its probability is higher than this
+LEAST = 5  # probabilities need this many relevant documents and as many others
+PRIOR = 3.0, 60.0  # prior of the error rate: 3 wrong verdicts among 60
 ROUNDS = 15
-CERTAIN = 1e-6  # probabilities nearer to 0 or 1 count as this
+CERTAIN = 1e-6  # probabilities are at least this far from 0 and 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,9 @@ def _looks(tags: Sequence[str]) -> int:
 def doubted(judged: Sequence[Judgement], scores: Mapping[tuple[str, str], float]) -> list[Doubt]:
     """Return the verdicts that deserve another look, those that are most probably wrong first.
 
-    These are the relevant documents without which at most WRONG of all that were found are expected to be wrong, and
-    the others that are relevant with a probability above MISSED. `scores`: by seed and id, by a model that has not
-    seen the verdict. None has had all LOOKS.
+    These are the least probable of the documents found, listed until the expected share of wrong verdicts among the
+    rest is at most WRONG, and other documents that are relevant with a probability above MISSED. A verdict that has had
+    all LOOKS is not listed. `scores`: by seed and id, from a model that has not seen the verdict.
     """
     known = [j for j in judged if (j.seed, j.id) in scores]
     said = np.array([j.relevant for j in known], dtype=bool)
@@ -104,10 +106,10 @@ def _is_few(labels: Float64Array | BoolArray) -> bool:
 
 
 def probabilities(votes: Float64Array, scores: Float64Array) -> Float64Array:
-    """Return P(relevant) of each document by its verdicts and its score [n].
+    """Return P(relevant) of each document from its verdicts and its score [n].
 
-    votes: how many of its verdicts were "relevant", and how many were not [n, 2]. Expectation maximisation, from an
-    error rate of one in twenty.
+    votes: how many of its verdicts were "relevant", and how many were not [n, 2]. Expectation maximisation; the error
+    rate starts at one in twenty.
     """
     from scipy.special import expit
 
@@ -122,8 +124,8 @@ def probabilities(votes: Float64Array, scores: Float64Array) -> Float64Array:
 def _fitted(scores: Float64Array, p: Float64Array) -> Float64Array:
     """Return the log odds of relevance by the scores, linear in them and fitted to probabilities p.
 
-    An example counts as relevant with weight p and as another with 1 − p, after Platt's prior (1999), which keeps both
-    away from 0 and 1.
+    An example counts as relevant with weight p and as irrelevant with weight 1 − p, after Platt's prior (1999), which
+    keeps both away from 0 and 1.
     """
     found, others = p.sum(), (1 - p).sum()
     target = p * (found + 1) / (found + 2) + (1 - p) / (others + 2)

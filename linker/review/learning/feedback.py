@@ -30,10 +30,10 @@ from linker.review.seeds import Nearest
 if TYPE_CHECKING:
     from linker.engine.engine import Engine
 
-FIRST = 32  # reads after which it is first tested whether the vectors help
-SPARE = 32  # spare documents chosen at each training run, besides those read until the next one
+FIRST = 32  # reads before the first test of whether the vectors help
+SPARE = 32  # documents chosen at each training run beyond those expected to be read before the next one
 
-Label = bool | None  # relevant or not; None: read, but neither
+Label = bool | None  # by row: relevant or not; None if judged "maybe"
 
 
 class FeedbackOrder:
@@ -72,13 +72,14 @@ class FeedbackOrder:
         self._labels: dict[int, Label] = {}  # by row, in the order of reading
         self._taken = np.ones(len(self._rows.ids), dtype=bool)
         self._taken[self._population.rows] = False
-        self._trained_on, self._due = 0, 0  # reads at the next training run, and at the one after it
+        # reads that the current model is trained on, and reads at which it is due to be trained again
+        self._trained_on, self._due = 0, 0
         self._scores: Float32Array | None = None
         self._best: deque[int] = deque()
-        self._compared = 0, False  # reads at the last test, and whether the vectors help
+        self._compared = 0, False  # reads at the last test, and whether the vectors helped
 
     def total(self, seed: str) -> None:
-        """Return None: every document is a candidate of the topic."""
+        """Return None, which means that every document is a candidate of the topic."""
 
     def tell(self, judgement: Judgement) -> None:
         """Learn from a judgement at the next request; a document that is no longer in the index is ignored."""
@@ -93,7 +94,7 @@ class FeedbackOrder:
             self._plan()
 
     def _plan(self) -> None:
-        """Note that a model is to be trained on the reads so far, and when the next one will be."""
+        """Schedule a training run on the reads so far, to happen at the next request, and the run after it."""
         self._trained_on = len(self._labels)
         self._due = self._trained_on + max(1, math.floor(self._settings.growth * self._trained_on))
         self._scores, self._best = None, deque()
@@ -220,7 +221,7 @@ class FeedbackOrder:
 
     @functools.cached_property
     def _drawn(self) -> list[int]:
-        """Random rows, always the same."""
+        """Random rows, the same at every training run."""
         rows: RowArray = self._population.rows
         generator = np.random.default_rng([self._seed, len(rows)])
         drawn: list[int] = generator.choice(

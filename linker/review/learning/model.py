@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 CACHED = 20_000  # documents whose vectors are cached
 FOLDS = 5  # folds of held-out judgements
 SAMPLE = 2048  # approximate sample size of vectors
-# scikit-learn's checks cost as much as a small model; here, numbers are finite and parameters valid.
+# scikit-learn's checks take as long as training a small model; here, numbers are finite and parameters valid.
 UNCHECKED = {"assume_finite": True, "skip_parameter_validation": True}
-# The tolerances of its LogisticRegression: a tighter minimum takes three times as long.
+# The tolerances of scikit-learn's LogisticRegression: tighter ones take three times as long.
 QUICK = {"gtol": 1e-4, "ftol": 64 * np.finfo(float).eps, "maxls": 50, "maxiter": 100}
 
 
@@ -55,7 +55,7 @@ class Examples:
         self.collection, self.linear = collection, collection.linear
         encoder = collection.manifest.encoder
         blocks = collection.documents.vectors(encoder.dim) if encoder else []
-        # Not as a memory map: creating its rows costs more than reading them.
+        # An array rather than a memory map: creating a view of each row of a map costs more than reading it.
         self.vectors: Matrix | None = np.asarray(blocks[0]) if blocks else None
         self.mean = np.zeros(0) if self.vectors is None else self.vectors.mean(axis=0, dtype=np.float64)
         self.hashes = array("Q")  # hashes of terms, by column
@@ -69,7 +69,7 @@ class Examples:
         return self.vectors[:: max(1, len(self.vectors) // SAMPLE)]
 
     def row(self, row: int) -> TextVector:
-        """Return the text of a row of the index as a vector; its terms are columns."""
+        """Return the text of a row of the index as a vector over the columns, one per term."""
         if row not in self._known:
             if len(self._known) >= CACHED:
                 self._known.clear()
@@ -77,7 +77,7 @@ class Examples:
         return self._known[row]
 
     def text(self, document: Document) -> TextVector:
-        """Return a document's text as a vector; its terms are columns."""
+        """Return a document's text as a vector over the columns, one per term; new terms get new columns."""
         vector = self.linear.vector(document)
         columns = []
         for term in vector.terms.tolist():
@@ -132,10 +132,10 @@ def held_out(
     examples: Examples, always: Sequence[Example], judged: Sequence[tuple[int, Example]], fold: Sequence[int],
     settings: LearnerSettings, seed: int, *, vectors: bool = True,
 ) -> dict[int, float]:  # fmt: skip
-    """Return the score of each judged row by a model that has not seen its fold, by row.
+    """Return the score of each judged row from a model that has not seen its fold, by row.
 
-    always: examples that every model sees. judged: rows with their examples, `fold` the fold of each. A fold is
-    skipped if the remaining examples are all of one class.
+    always: examples that every model sees. judged: rows with their examples, `fold` the fold of each. A fold is skipped
+    if the other examples are all of one class.
     """
     found = dict[int, float]()
     for number in sorted(set(fold)):
@@ -157,8 +157,8 @@ def vectors_help(
 ) -> bool:
     """Return whether the vectors help to separate held-out judgements, compared with the text alone.
 
-    That is, the relevant document scores higher in more pairs of a relevant and another document of one fold. always:
-    examples that every model sees.
+    They help if, with them, the relevant document scores higher in more of the pairs of a relevant and another document
+    of the same fold. always: examples that every model sees.
     """
     gain = 0
     for number in range(FOLDS):

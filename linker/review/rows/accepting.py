@@ -1,9 +1,9 @@
-"""Accepting the open rows' best candidates unread: how many of them are wrong, as an estimate and as a bound.
+"""Accept the open rows' best candidates unread: an estimate of how many are wrong, and an upper bound.
 
-Two bounds hold with 95 % confidence. A calibration of the index promises a precision of first candidates (Learn then
-Test) with half of the error; the other half covers the wrong links that such a list may hold by chance. Without a
-calibration, people check rows drawn at random from those to accept, and the bound is Clopper and Pearson's for the
-remaining rows; the i-th check may err with probability α/2^i, so that checks can be repeated.
+Two bounds hold with 95 % confidence. With a calibration of the index, half of the error goes to its promise of a
+precision of first candidates (Learn then Test), and half to the number of wrong links that a list of this precision may
+hold by chance. Without a calibration, people check rows drawn at random from those to accept, and the bound is Clopper
+and Pearson's for the remaining rows; the i-th check may err with probability α/2^i, so that checks can be repeated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_CHECKED = 60  # rows per check; half of the rows if there are fewer than tw
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Rows to accept, in random order; people read the first `size`. It is the `number`-th check of a review."""
+    """The `number`-th check of a review: rows to accept, in random order, of which people read the first `size`."""
 
     level: float
     pairs: tuple[tuple[str, str], ...]
@@ -64,10 +64,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Open rows to accept at a `level`, each with its best candidate: `expected` are wrong, at most `most`.
+    """Open rows to accept at a `level`, each with its best candidate: about `expected` are wrong, at most `most`.
 
-    `most` is None if nothing is certified. `held`: links of the calibration behind the promise. `check`: the check
-    behind the bound, in progress (`unread` rows to read, `wrong` so far), or about to begin.
+    `most` is None if nothing is certified. `held`: the number of calibration links behind the promise. `check`: the
+    check behind the bound, in progress (`under_way`: `unread` rows are left to read, `wrong` were wrong so far),
+    complete, or about to begin.
     """
 
     level: float
@@ -82,7 +83,7 @@ class Offer:
 
 
 def offer(rows: Sequence[Row], matches: Matches, level: float = LEVEL, check: Check | None = None) -> Offer:
-    """Return which rows can be accepted now, by the promise of the index or, without one, by the check.
+    """Return which rows can be accepted now, under the promise of the index or, without one, by the check.
 
     Raises InputError for a level that is not in LEVELS.
     """
@@ -107,7 +108,7 @@ def drawn(links: Sequence[tuple[Row, Match]], level: float, before: Check | None
 
 
 def _promised(rows: Sequence[Row], level: float, threshold: float, held: int) -> Offer:
-    """Return the offer of a promise, which covers all first candidates this probable, including read ones."""
+    """Return the offer under a promise, which covers all first candidates above the threshold, including read ones."""
     above = [row for row in rows if row.candidates and row.candidates[0].probability >= threshold]
     links = tuple((r, r.candidates[0]) for r in by_probability(above) if _is_free(r, r.candidates[0].id))
     wrong = sum(_verdict(row, row.candidates[0].id) is False for row in above)

@@ -1,4 +1,4 @@
-"""The candidates of all rows, found by a job and kept in a file: nothing is computed twice."""
+"""The candidates of all rows, found by a job and kept in a file, so that nothing is computed twice."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Match:
 class Matches:
     """The candidates of each row by the seed's id, best first, and a stamp of their inputs (`stamp`).
 
-    `known`: how many rows had a match when the candidates were computed; the probabilities learned from these. `held`
-    and `right`: if the index has a calibration, P(link) of first candidates of held-out texts, and which of them are
-    right.
+    `known`: how many rows had a match when the candidates were computed; the probabilities were learned from these
+    rows. `held` and `right`: if the index has a calibration, P(link) of the first candidates of held-out texts, and
+    whether each of them is right.
     """
 
     stamp: str

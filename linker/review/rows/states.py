@@ -35,14 +35,14 @@ class Row:
 
     @property
     def state(self) -> State:
-        """Its state; of a match and "no match", the later judgement counts."""
+        """Its state; if it was judged both to have a match and to have none, the later judgement counts."""
         if self.links:
             return "matched"
         return "none" if self.closed else "open"
 
     @property
     def accepted(self) -> bool:
-        """Whether all its matches are unread."""
+        """Whether all its matches were accepted unread."""
         return bool(self.links) and all(j.phase == "accepted" for j in self.links.values())
 
     @property
@@ -53,7 +53,7 @@ class Row:
 
     @property
     def best(self) -> Match | None:
-        """Its match, or the likeliest candidate."""
+        """Its match or, without one, the likeliest candidate."""
         if self.links:
             id_, judgement = next(iter(self.links.items()))
             return Match(id_, self.chance(id_) or judgement.probability or 0.0)
@@ -75,7 +75,7 @@ class Row:
         return next((match.probability for match in self.candidates if match.id == id_), None)
 
     def take(self, judgement: Judgement) -> None:
-        """Process a judgement of this seed; pass them in order, since the last counts."""
+        """Process a judgement of this seed; pass judgements in order, since the last one counts."""
         id_, verdict = judgement.id, judgement.verdict
         self.later = verdict == "skip"
         if not id_ and verdict == "not":

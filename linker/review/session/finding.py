@@ -1,4 +1,4 @@
-"""Read a review one document after the other, until enough was found or the reviewer stops."""
+"""Read the documents of a review one after another, until enough were found or the reviewer stops."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def find(
 
 
 def _enough(review: Review, limits: FindLimits) -> str:
-    """Return why to stop now, empty to continue; begin the audit if that is next."""
+    """Return why to stop now, or an empty string to continue; begin the audit if it is due."""
     progress, until = review.progress(), review.settings.until
     if until and not review.settings.per_seed and progress.found >= until:
         return f"{until} relevant found"

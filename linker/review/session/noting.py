@@ -32,12 +32,12 @@ def note_of(review: Review) -> MethodNote | None:
 def facts_of(review: Review) -> dict[str, Any]:
     """Return a review's progress, as JSON values.
 
-    `most`: by the random reads, no more documents are relevant in all, at the rule's confidence, and no more than
-    `left` of them are unread; `certified`: the recall that this makes. `by_order`: the certificate that supposes
-    something of the order (`OrderCertificate`). `total`: how many are
-    relevant in all by the estimate, between `total_low` and `total_high`. `ahead`: reads without a find until the rule
-    considers the target reached. Each is None if it is not known. `price` says what certainty would cost. `doubts`:
-    the verdicts that deserve another look, those that are most probably wrong first.
+    By the random reads and at the rule's confidence, at most `most` documents are relevant in all, and at most `left`
+    of them are unread; `certified`: the recall that follows. `by_order`: the certificate that assumes something about
+    the order (`OrderCertificate`). `total`: how many are relevant in all by the estimate, between `total_low` and
+    `total_high`. `ahead`: reads without a find until the rule considers the target reached. Each is None if it is not
+    known. `price` says what certainty would cost. `doubts`: the verdicts that deserve another look, those that are most
+    probably wrong first.
     """
     progress = review.progress()
     stop = progress.stop
@@ -57,7 +57,7 @@ def _doubt(doubt: Doubt) -> dict[str, Any]:
 
 
 def _reading_pairs(progress: Progress, audited: int) -> Sentence:
-    """Return the numbers read and found if every seed has its own links; seeds and documents are the totals."""
+    """Return the numbers read and found if every seed has its own links, with the totals of seeds and documents."""
     counts = {"seeds": progress.seeds, "documents": progress.documents, "found": progress.found}
     if progress.read >= progress.population:
         return say(

@@ -31,7 +31,7 @@ CONTROLS = 0  # index of the controls' random order; audits count from 1
 
 
 class Records(Protocol):
-    """The interface that a review needs of its ledger, such as `linker.review.ledger.Ledger`."""
+    """The interface that a review needs from its ledger, such as `linker.review.ledger.Ledger`."""
 
     @property
     def seeds(self) -> Sequence[Seed]:
@@ -40,7 +40,7 @@ class Records(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Values by name; `linker.review.settings` lists those a review reads."""
+        """Values by name; `linker.review.settings` lists those that a review reads."""
         ...
 
     def set(self, key: str, value: Any) -> None:
@@ -56,7 +56,7 @@ class Records(Protocol):
         ...
 
     def judgements(self, reviewer: str | None = None, *, rows: bool = False) -> Sequence[Judgement]:
-        """Return the standing judgements in the order they were made; `rows`: include `UNREAD` phases."""
+        """Return the standing judgements in the order they were made; `rows`: also those of `UNREAD` phases."""
         ...
 
 
@@ -84,7 +84,8 @@ class Reading:
             self.population = Population(collection.rows, self.seeds, self.settings)
             self._nearest = Nearest(self.seeds, collection.manifest.analysis)
             self._order = make_order(self.engine, self.seeds, self.settings, self.population)
-            self._undone: dict[str, deque[Candidate]] = {}  # candidates each holder must judge again first
+            # by holder: candidates whose judgement was undone, to be judged again first
+            self._undone: dict[str, deque[Candidate]] = {}
             self._returned: deque[Candidate] = deque()  # candidates handed out and returned unread
             self._second_time: set[Key] = set()  # candidates handed out again after a skip
             self._restart()
@@ -114,7 +115,7 @@ class Reading:
 
     @property
     def phase(self) -> Phase:
-        """Whether documents come from the queue, or are drawn for the audit or as controls."""
+        """Whether the next document comes from the queue, or is drawn at random for the audit or as a control."""
         rule = self._tally.rule
         if self._phase == "audit" and rule.audit.ended <= self._audit["before"]:
             return "audit"
@@ -155,7 +156,7 @@ class Reading:
             return frozenset() if self.settings.double else self._open.seeds(holder)
 
     def elsewhere(self, holder: str = "") -> int:
-        """Return how many documents other readers have open: if `next` is None, all that are left."""
+        """Return how many documents other readers have open; if `next` returns None, no others are left."""
         with self._lock:
             return self._open.others(holder)
 
@@ -183,7 +184,7 @@ class Reading:
         return None
 
     def _free(self, candidate: Candidate) -> bool:
-        """Return whether a candidate is unread and open for nobody."""
+        """Return whether a candidate is unread and nobody has it open."""
         key = self._key(candidate)
         return not self._tally.is_read(key) and self._open.of(key) is None
 
@@ -200,14 +201,14 @@ class Reading:
         return None
 
     def _reach(self, key: Key) -> None:
-        """Let the order learn the verdict on a control that it has reached by itself; count it for the rule."""
+        """Let the order learn the verdict on a control once it has reached it by itself; count it for the rule."""
         if control := self._controls.pop(key, None):
             self._order.tell(control)
             if control.relevant:
                 self._tally.rule.update(Read(True, "control", reached=True))
 
     def _drawn(self) -> Candidate | None:
-        """Return a random unread document, the same after a restart: audit i reads in the i-th random order.
+        """Return a random unread document, the same after a restart: each audit reads in a random order of its own.
 
         Half of an audit's documents are drawn from the front, if the order learns.
         """
@@ -256,7 +257,7 @@ def make_order(engine: Engine, seeds: Sequence[Seed], settings: Settings, popula
 
 
 def make_rule(settings: Settings, population: int) -> Rule[Any]:
-    """Return the stopping rule of a review. Raises InputError if there is none of this name, ConfigError."""
+    """Return the stopping rule of a review. Raises InputError for an unknown name, ConfigError for bad options."""
     options = {"audit": settings.audit, **settings.rule_options}
     if not settings.learns:
         options["certificate"] = "exact"

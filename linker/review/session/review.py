@@ -32,13 +32,13 @@ class Review(Reading):
     """One review of an index. Several threads may use it, each for its own reader.
 
     The ledger's settings give the unit: in a `topic`, all seeds describe one story, a document is judged once and the
-    order learns from each judgement; with `pairs`, every seed has its own links. A process that dies loses only who
-    had which document open. That is recorded by `holder`, such as a session of the page, so that readers may change
-    their names and two with the same name get different documents; by default the reviewer's name.
+    order learns from each judgement; with `pairs`, every seed has its own links. If a process dies, only the record of
+    who had which document open is lost. It is kept by `holder`, such as a session of the page, so that readers may
+    change their names and two with the same name get different documents; the holder is by default the reviewer's name.
     """
 
     def named(self, id_: str, seed: str) -> Candidate:
-        """Return a document that a reader names, with its seed; in a topic, if that seed is gone, the likeliest one.
+        """Return a document that a reader names, with its seed; in a topic whose seed is gone, the most similar one.
 
         Raises InputError if a review of pairs lacks the seed, UnknownIdError if the index lacks the document.
         """
@@ -121,7 +121,7 @@ class Review(Reading):
     def accept(self, links: Iterable[Candidate], model: str, reviewer: str = "", note: str = "") -> int:
         """Store links that nobody has read; a single `undo` takes them all back; return how many. Raises InputError.
 
-        They count as found only in the rows, not in the curve or the method note.
+        They count as found only in the rows, and neither in the curve nor in the method note.
         """
         with self._lock:
             links, time = tuple(links), datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -138,7 +138,7 @@ class Review(Reading):
     def _is_said(
         self, before: Judgement | None, candidate: Candidate, said: tuple[Verdict, str, str, tuple[str, ...]]
     ) -> bool:
-        """Return whether a judgement was made already: a form may be sent twice."""
+        """Return whether a judgement was made already, since a form may be sent twice."""
         if before is None:
             return said[0] == self._tally.verdicts.get(self._key(candidate))
         known = (before.verdict, before.reviewer, before.note, before.tags)
@@ -188,7 +188,7 @@ class Review(Reading):
             return judgement
 
     def _take_back(self, holder: str) -> None:
-        """Return a reader's open document to whoever asks first; an audit draws its own again."""
+        """Return a reader's open document to whoever asks first; one of an audit can be drawn again."""
         held = self._open.take_back(holder)
         if held is not None and held.id and held.phase in ("queue", "search"):
             self._returned.appendleft(held)
@@ -242,7 +242,7 @@ class Review(Reading):
     def doubts(self) -> list[Doubt]:
         """Return the verdicts that deserve another look, those that are most probably wrong first.
 
-        They are judged by the scores that `chances` are made of.
+        They follow from the same scores as `chances`.
         """
         with self._lock:
             judged = self._judged()
@@ -253,7 +253,7 @@ class Review(Reading):
         return [j for j in self._tally.standing.values() if j.verdict in ("relevant", "not")]
 
     def _scores(self, judged: Sequence[Judgement]) -> dict[tuple[str, str], float]:
-        """Return a score of each judged document, by seed and id, that does not know its verdict."""
+        """Return a score of each judged document, by seed and id, that does not depend on its verdict."""
         if not isinstance(self._order, FeedbackOrder):
             return {(j.seed, j.id): log_odds(j.probability) for j in judged if j.probability is not None}
         known = self._order.held_out({j.id: original(j) for j in judged})

@@ -18,8 +18,8 @@ def counting(
 ) -> list[Judgement]:
     """Return the judgements that count in a review of these seeds, in their order.
 
-    A document counts if the review could have shown it: others were not searched for here, so counting them as found
-    would overstate recall. A judgement without an order was imported before linker recorded this.
+    A document counts if the review could have shown it: this review did not search for others, so counting them as
+    found would overstate recall. A judgement without an order was imported before linker recorded this.
     """
     known = [j for j in judgements if j.seed in seeds or not j.seed]
     inside = population.holds([(j.seed, j.id) for j in known])
@@ -57,8 +57,8 @@ class Prefix(Sequence[int]):
 class Tally:
     """Standing judgements by document, or by seed and document if every seed has its own links (`pairs`).
 
-    Of two reviewers' judgements of the same document, the later counts, so that the one who settles a conflict has
-    the last word; how and when the document was reached is taken from the first.
+    Of two reviewers' judgements of the same document, the later counts, so that whoever settles a conflict decides; the
+    phase and the time at which the document was reached are those of the first.
     """
 
     def __init__(self, rule: Rule[Any], judgements: Iterable[Judgement] = (), *, pairs: bool = False) -> None:
@@ -80,7 +80,7 @@ class Tally:
                 continue
             self._note(judgement)
             if earlier is not None and earlier.verdict == "skip":
-                del standing[key]  # re-insert: read now, not when skipped
+                del standing[key]  # inserted again, since it is read now, and not when it was skipped
             elif earlier is not None:
                 phase = earlier.phase
             standing[key] = replace(judgement, phase=phase)
@@ -96,7 +96,7 @@ class Tally:
         return self.verdicts.get(key, "skip") != "skip"
 
     def add(self, judgement: Judgement) -> bool:
-        """Count one more; return False, and count nothing, if it contradicts earlier counts."""
+        """Count one more judgement; return False, and count nothing, if it contradicts earlier counts."""
         key = self.key(judgement)
         if self.is_read(key):
             self._note(judgement)

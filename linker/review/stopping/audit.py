@@ -7,13 +7,13 @@ import math
 from linker.review.interface import AUDITED, RANDOM, Read
 from linker.review.stopping.evidence import BLOCK, FRONT, HALF, Bets
 
-DOUBT = 0.1  # the probability below which the finds contradict what the certificate by the order supposes
+DOUBT = 0.1  # p-value below which the finds contradict the assumption of the certificate by the order
 
 
 class Audit:
     """Audits of unread documents, one after another, and the bound from these and all other random reads.
 
-    An audit ends with its first find or after `size` documents. Interleaved judgements from the queue do no harm. The
+    An audit ends with its first find or after `size` documents. Judgements from the queue may come in between. The
     bounds are updated after every random read, but in an audit only at its end. With `by_order`, half of an audit
     comes from the front of the order, see `Bets`.
     """
@@ -23,11 +23,11 @@ class Audit:
         self.size, self.by_order = size, by_order
         self.evidence = Bets(alpha, target)
         self.order_evidence = Bets(alpha, target, by_order=True)
-        self.total_by_order: int | None = None  # as `total`, by the order
-        self.front, self.anywhere = [0, 0], [0, 0]  # audited documents, and how many were relevant
+        self.total_by_order: int | None = None  # like `total`, by the order
+        self.front, self.anywhere = [0, 0], [0, 0]  # audited documents from each, and how many were relevant
         self._front_before = 0  # audited documents from the front before the last audit
         self.count = 0  # audits begun
-        self.drawn = 0  # documents in the last one
+        self.drawn = 0  # documents drawn in the last audit
         self.passed = not size  # whether the last finished audit had no find
         self.total: int | None = None  # upper bound on relevant documents, read and unread
         self.ended = 0  # documents of all audits up to the last finished one
@@ -71,15 +71,15 @@ class Audit:
 
     @property
     def from_front(self) -> bool:
-        """Whether the next document of the audit is drawn from the front of the order, if that is not read in full."""
+        """Whether the audit's next document is drawn from the front of the order, unless all of the front is read."""
         return self.by_order and self._open and self.drawn // BLOCK % 2 == 1
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether the finds from anywhere are too many, next to those from the front, for what the order promises.
+        """Whether the finds from anywhere are too many, compared with those from the front, for the assumption.
 
-        A document from the front should be relevant at least HALF / FRONT times as often as one from anywhere: given
-        their sum, the finds from anywhere are then at most binomial.
+        A document from the front should be relevant at least HALF / FRONT times as often as one from anywhere. Given
+        the sum of both, the number of finds from anywhere is then bounded by a binomial distribution.
         """
         (front, inside), (anywhere, outside) = self.front, self.anywhere
         if not front or not outside:

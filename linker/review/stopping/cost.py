@@ -1,4 +1,4 @@
-"""The cost of certainty: how many random documents certify which recall. Pure arithmetic, so known in advance."""
+"""The cost of certainty: how many random documents certify a given recall, by arithmetic before anything is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linker.review.stopping.evidence import Bets, front_reads
 from linker.review.stopping.rule import LEAST_FOUND, Rule, number
 from linker.review.wording import DOCUMENTS, Sentence, joined, say, say_many
 
-EXPECTED = (15, 50, 100, 300)  # relevant documents assumed for the price before any find
+EXPECTED = (15, 50, 100, 300)  # number of relevant documents assumed for the price before the first find
 
 
 @functools.lru_cache(maxsize=256)
@@ -20,12 +20,12 @@ def price(unread: int, found: int, target: float, *, alpha: float = 0.05) -> int
     """Return how many of the `unread` documents, read at random without a find, certify the recall `target`.
 
     `found` relevant documents are known; the error is `alpha`, for one look at a sample of fixed size: a lower bound
-    for any certificate without assumptions. 0 if so few are unread that the recall is already certain.
+    for any certificate without assumptions. It is 0 if so few documents are unread that the recall is already certain.
     """
     short = short_of(found, target)
     if short > unread:
         return 0
-    below = alpha * (1 - 1e-9)  # as in `most_left`
+    below = alpha * (1 - 1e-9)  # for the same reason as in `most_left`
     return least(lambda n: hypergeometric_tail(0, unread, short, n) <= below, 0, unread - short + 1)
 
 
@@ -86,9 +86,9 @@ def outlook(
 class AuditOffer:
     """The offer of an audit: read `size` random documents, and the claim that follows if none of them is relevant.
 
-    `left`: an upper bound on the relevant ones that are then unread; `recall`: the least share found, None if too few
-    were found for a share. `price`: how many such documents, all from anywhere, certify the target recall.
-    `by_order`, `order_price`: the same by the order, None without.
+    `left`: an upper bound on the relevant ones that are then unread; `recall`: a lower bound on the share found, None
+    if too few were found. `price`: how many such documents, all drawn from all unread ones, certify the target recall.
+    `by_order`, `order_price`: recall and price by the order, None if the audit does not use the order.
     """
 
     size: int
@@ -128,10 +128,10 @@ def _price(rule: Rule[Any], target: float, *, by_order: bool = False) -> int:
 
 
 def price_of(rule: Rule[Any], what: str = DOCUMENTS) -> Sentence:
-    """Return the current cost of certainty in a review: the outlook, until enough was found for a price.
+    """Return the current cost of certainty in a review; until enough were found for a price, the outlook.
 
-    If the order learns, also that of the certificate by the order, unless the reads contradict it. Every random read
-    so far counts, so an audit begun early costs less at the end.
+    If the order learns, the cost of the certificate by the order is added, unless the reads contradict that
+    certificate. Every random read so far counts, so an audit begun early costs less at the end.
     """
     unread, found = rule.counts.unread, rule.counts.found
     if not unread:

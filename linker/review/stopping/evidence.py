@@ -10,20 +10,21 @@ from math import lgamma
 from linker.review.stopping.bounds import least
 
 FIRST = 0.75  # share of the stake bet on no find in any audit
-AGAIN = 1 / 6  # ratio of the stake on no find after one more find
+AGAIN = 1 / 6  # factor by which each find in an audit lowers the stake on no further find
 KEPT = 0.1  # minimum share of a bet kept if a control is relevant
-FRONT, HALF = 0.05, 0.5  # share of the unread in the front; supposed share of the relevant ones left there
+# share of the unread documents in the front, and assumed share of the remaining relevant ones there
+FRONT, HALF = 0.05, 0.5
 BLOCK = 25  # audited documents from anywhere, then as many from the front
-HEDGE = (0.25, 0.5, 0.75, 0.9)  # shares of a bet that the other bets keep after a find
-SHARE = (1 - FIRST / (1 - AGAIN)) / len(HEDGE)  # share of the stake on each of them
+HEDGE = (0.25, 0.5, 0.75, 0.9)  # the other bets, by the share of its stake that each keeps after a find
+SHARE = (1 - FIRST / (1 - AGAIN)) / len(HEDGE)  # share of the whole stake on each of the other bets
 
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """A run of random reads without a find: how many were unread and found before, and the number of reads.
+    """A run of random reads without a find: the numbers unread and found before it, and the number of reads.
 
-    share: 1 if they were drawn from all unread ones. Otherwise, `unread` counts those of the front, which is supposed
-    to hold at least this share of the relevant ones left.
+    share: 1 if they were drawn from all unread ones. Otherwise, `unread` counts those in the front, which is assumed to
+    hold at least this share of the relevant ones left.
     """
 
     unread: int
@@ -33,7 +34,7 @@ class Streak:
     share: float = 1.0
 
     def bet(self, total: int, kept: float) -> float:
-        """Return the logarithm of a bet on no find by now, had `total` documents been relevant in all.
+        """Return the logarithm of a bet on no find so far, supposing that `total` documents are relevant in all.
 
         A miss, whose probability is 1 − q at most, multiplies it by (1 − kept q) / (1 − q), a find by `kept`.
         """
@@ -70,24 +71,27 @@ class Bets:
 
     An audit stakes everything on finding nothing, and does so again after each find: with FIRST, it needs at most a
     tenth more reads than the exact tail of a sample of fixed size. A control, which may come early, bets so as to
-    separate `total` best from the share `target` of it, so that expected finds cost little.
+    separate `total` best from `target` times `total`, so that expected finds cost little.
 
-    Of the evidence `by_order`, documents drawn from the front are a part: the bound then also supposes, whenever one
-    is drawn while `total` or more are relevant, that the front holds half of the relevant ones left. The front is the
-    first FRONT of the unread in the order, less those read from it in this audit, so that it shrinks as it is read.
+    The evidence `by_order` includes documents drawn from the front: the bound then also assumes, whenever one is drawn
+    while `total` or more are relevant, that the front holds half of the relevant ones left. The front is the first
+    share FRONT of the unread documents in the order, less those read from it in this audit, so that it shrinks as it is
+    read.
     """
 
     def __init__(self, alpha: float, target: float, *, by_order: bool = False) -> None:
         self.alpha, self.target, self.by_order = alpha, target, by_order
         self._runs: list[Streak] = []
-        self._since = self._finds = 0  # first run after an audit's last find; number of such finds
-        self._front_reads = 0  # in the audit, since the last find
+        self._since = self._finds = (
+            0  # the first run after the last find of an audit; the number of such finds
+        )
+        self._front_reads = 0  # reads from the front in this audit, since its last find
         self._hits: list[int] = []  # numbers found before each relevant control
 
     def take(
         self, unread: int, found: int, *, relevant: bool, audit: bool = True, front: bool = False
     ) -> None:
-        """Process a random read; `unread` and `found` are the numbers before it; `front`: it is from the front."""
+        """Process a random read; `unread` and `found` are the numbers before it; `front`: it came from the front."""
         if relevant and audit:
             self._finds, self._since, self._front_reads = self._finds + 1, len(self._runs), 0
             return
@@ -103,7 +107,7 @@ class Bets:
             self._runs.append(run)
 
     def begin_audit(self) -> None:
-        """Let the front be whole again."""
+        """Make the front complete again, for the next audit."""
         self._front_reads = 0
 
     def front(self, unread: int) -> int:
@@ -112,7 +116,7 @@ class Bets:
 
     @property
     def is_begun(self) -> bool:
-        """Whether there was a random read."""
+        """Whether there has been a random read."""
         return bool(self._runs or self._hits or self._finds)
 
     def most(self, unread: int, found: int, more: int = 0, top: int | None = None) -> int:
@@ -122,7 +126,8 @@ class Bets:
         """
         then, step, high = self._ahead(unread, found, more), 1, found + unread - more
         high = high if top is None else max(min(top, high), found)
-        while high - step >= found and self._refuted(high - step + 1, then):  # most reads hardly lower it
+        # most reads hardly lower the bound
+        while high - step >= found and self._refuted(high - step + 1, then):
             high, step = high - step, 2 * step
         return least(lambda total: self._refuted(total + 1, then), max(high - step + 1, found), high)
 
@@ -160,5 +165,5 @@ class Bets:
         return top + math.log(math.fsum(math.exp(part - top) for part in parts))
 
     def _kept(self, total: int, found: int) -> float:
-        """Return the share a control's bet keeps if it is relevant: the ratio of those left by either number."""
+        """Return the share of its stake that a control's bet keeps if the control is relevant."""
         return max((self.target * total - found) / (total - found), KEPT) if total > found else KEPT

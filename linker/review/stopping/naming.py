@@ -29,8 +29,8 @@ def make(
     """Return a new stopping rule that knows of no judgement yet.
 
     `population`: the documents that can be read, without the seeds; `target`: the recall wanted, above 0 to 1;
-    `options`: the fields of the rule's options, as in JSON. Raises InputError for an unknown name, and ConfigError
-    (its sibling) for a bad option; both suggest the closest name.
+    `options`: the fields of the rule's options, as in JSON. Raises InputError for an unknown name and ConfigError for a
+    bad option; both suggest the closest name.
     """
     where = f"the stopping rule {name!r}"
     if name not in _RULES:

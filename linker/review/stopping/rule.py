@@ -14,7 +14,7 @@ from linker.review.stopping.audit import Audit
 from linker.review.stopping.total import FindHistory
 from linker.review.wording import Sentence, joined, say, say_many
 
-LEAST_FOUND = 15  # with fewer relevant documents found, no claim is made
+LEAST_FOUND = 15  # no claim is made if fewer relevant documents were found
 ASSUMPTION = say("The first twentieth of the unread holds at least half of the relevant ones left.")
 
 
@@ -24,7 +24,7 @@ class RuleOptions:
 
     `alpha` is the error allowed; `audit`, the number of random unread documents that the audit reads (0: no audit).
     `certificate`: "exact" draws every audited document from all unread ones; "order" draws half of them from the front
-    of an order that learns, and also certifies a recall by the order. A review knows which its order allows.
+    of an order that learns, and also certifies a recall by the order. A review knows which of them its order allows.
     """
 
     alpha: float = 0.05
@@ -51,11 +51,11 @@ O_co = TypeVar("O_co", bound=RuleOptions, covariant=True)
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of documents in the population not yet ruled out, read, found, and read since the last find.
+    """Numbers of documents: in the population and not yet ruled out, read, found, and read since the last find.
 
-    An irrelevant document that did not come from the queue (an audit, a search) says nothing about the ranking: it
-    only leaves the population. A find always counts, and starts a new gap. Imported documents (prior knowledge) leave
-    the urn as well, and the evidence about the ranking begins after them.
+    An irrelevant document that did not come from the queue (an audit, a search) says nothing about the ranking: it is
+    only removed from the population. A find always counts, and starts a new gap. Imported documents (prior knowledge)
+    are removed as well, and the evidence about the ranking begins after them.
     """
 
     population: int
@@ -82,7 +82,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A rule's own estimate: whether the target is reached, why, and whether it ends without any claim."""
+    """A rule's own estimate: whether the target is reached, why, and whether the rule ends without any claim."""
 
     reached: bool
     reason: Sentence
@@ -126,7 +126,8 @@ class Rule(ABC, Generic[O_co]):
         reasons = [_too_few(found, left) if few else estimate.reason, *bounds]
         if due:
             reasons.append(self._audit_next())
-        # With few found, the estimate is not published: reading ends by the bound on those left, or not at all.
+        # With few found, the estimate is not published: reading ends when the bound on those left allows it, or not at
+        # all.
         stop = estimate.over or (estimate.reached and audited and not (few and left is None))
         reached = estimate.reached and not few
         return StopState(
@@ -148,7 +149,7 @@ class Rule(ABC, Generic[O_co]):
 
     @property
     def by_order(self) -> OrderCertificate | None:
-        """What holds with confidence 1 − alpha if the front holds half of those left; None without such reads."""
+        """The claim at confidence 1 − alpha, if the front holds half of those left; None without such reads."""
         total, found = self.audit.total_by_order, self.counts.found
         if self.audit.is_contradicted:
             return OrderCertificate(_contradiction(self.audit), None, ASSUMPTION, contradicted=True)
@@ -164,12 +165,12 @@ class Rule(ABC, Generic[O_co]):
 
     @property
     def total(self) -> TotalEstimate | None:
-        """How many documents are relevant in all, if the order learns; None if little was found, or imported."""
+        """How many documents are relevant in all, if the order learns; None if few were found or any imported."""
         return self._finds.total(self.counts.unread)
 
     @property
     def ahead(self) -> int | None:
-        """How many reads without a find it takes until the estimate reaches the target; None if it cannot tell.
+        """How many reads without a find it takes until the estimate reaches the target; None if that is unknown.
 
         With few found, it is None: the estimate would not be worth publishing.
         """
@@ -236,7 +237,7 @@ def _contradiction(audit: Audit) -> Sentence:
 
 
 def most_left_sentence(left: int, alpha: float) -> Sentence:
-    """Return the certified bound on the rest at error `alpha`, in the wording of all pages and notes."""
+    """Return the certified bound on the rest at error `alpha`, as a sentence for pages and notes."""
     return say(
         "With %(confidence)s confidence, at most %(left)s relevant ones are left unread, if all verdicts are right.",
         confidence=1 - alpha, left=left,
@@ -252,7 +253,7 @@ def from_the_front(count: int) -> Sentence:
 
 
 def number(value: float) -> Decimal:
-    """Return a number such as a recall as it was set, for use in a sentence: 0.8, not 0.80."""
+    """Return a number such as a target recall with the digits that were set, for use in a sentence: 0.8, not 0.80."""
     return Decimal(f"{value:g}")
 
 

@@ -1,4 +1,4 @@
-"""The stopping rules; `linker.review.stopping.make` starts them by name."""
+"""The stopping rules; `linker.review.stopping.make` creates them by name."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-SCALE, LEAST_WEIGHT, MOST_WEIGHT = 600, 20.0, 160.0  # the more cautious of two halves' choices
+# chosen on two halves of the topics; the more cautious values
+SCALE, LEAST_WEIGHT, MOST_WEIGHT = 600, 20.0, 160.0
 
 
 def weight(target: float, scale: float = SCALE) -> float:
-    """Return the urn's w for a target recall: the higher it is, the less the missing documents resemble those found."""
+    """Return the urn's w for a target recall; the higher the target, the less missing documents resemble found ones."""
     return min(max(round(scale * (1 - target), 6), LEAST_WEIGHT), MOST_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)
 class UrnOptions(RuleOptions):
-    """`w`: how many times as likely a relevant document comes next as another one, 0: by the target (`weight`).
+    """`w`: how many times as likely a relevant document comes next as another one; 0: see `weight`.
 
     `gap`: the least gap to stop.
     """
@@ -76,7 +77,7 @@ class Urn(Rule[UrnOptions]):
 
     @property
     def wanted(self) -> int:
-        """The sufficient gap."""
+        """The gap that suffices to stop."""
         return max(self._long, self.options.gap)
 
     def _ahead(self) -> int:
@@ -104,13 +105,13 @@ class Urn(Rule[UrnOptions]):
 
 
 class Hypergeometric(Rule[RuleOptions]):
-    """Callaghan & Müller-Hansen (2020): the last n reads as if drawn at random, for every n.
+    """Callaghan & Müller-Hansen (2020): treat the last n reads as if drawn at random, for every n.
 
     An urn is the last n reads with x finds; K = ⌊r/τ⌋ + 1 − (r − x) relevant ones would have been in it and the
     unread documents. Stop when the least P(at most x) is below α. Only urns that begin right after a find (or at the
     first document) can have the least, and none begins before the imported documents. One judgement multiplies each
-    of these probabilities by at least 1 − K/unread, so most judgements need no look at the urns at all: `_slack` is
-    the logarithmic margin before one may fall below α.
+    of these probabilities by at least 1 − K/unread, so after most judgements the urns need not be examined at all:
+    `_slack` is the logarithmic margin before one may fall below α.
     """
 
     def __init__(self, population: int, target: float, options: RuleOptions | None = None) -> None:
@@ -137,7 +138,7 @@ class Hypergeometric(Rule[RuleOptions]):
     def _look(self) -> None:
         counts = self.counts
         short = short_of(counts.found, self.target)
-        if short > counts.unread:  # so many can no longer be missing
+        if short > counts.unread:  # more would have to be missing than are unread
             self.p = 0.0
         else:
             starts = np.asarray(self._starts)
@@ -176,7 +177,8 @@ def least_tail(x: Ints, size: Ints, relevant: Ints, drawn: Ints) -> float:
 
     log = log_choose(good, k) + log_choose(all_ - good, taken - k) - log_choose(all_, taken)
     term = total = np.ones_like(k)
-    while (term > 1e-15 * total).any():  # each term from the previous one; below the mean they only shrink
+    # each term follows from the one before; below the mean, terms only shrink
+    while (term > 1e-15 * total).any():
         term = term * (k * (all_ - good - taken + k) / ((good - k + 1) * (taken - k + 1)))
         k, total = k - 1, total + term
     return min(float(np.exp(log + np.log(total)).min()), 0.5)
@@ -227,7 +229,7 @@ class Controls(Rule[ControlOptions]):
 
     @property
     def certified(self) -> float | None:
-        """See `Rule`: the target, once enough controls have been reached."""
+        """The certified recall (see `Rule`): the target, once enough controls have been reached."""
         return max(super().certified or 0, self.target) if self.reached >= self.wanted else super().certified
 
     def _estimate(self) -> Estimate:

@@ -31,8 +31,8 @@ def method_note(
     """Return the method note of a review at its current stage.
 
     target, alpha: the rule's. audited: documents read in audits. what: the documents, in the plural, such as "posts".
-    source: their origin, such as "the channel of the ministry, January to March". reading: a custom sentence on the
-    documents read and found.
+    source: their origin, such as "the channel of the ministry, January to March". reading: a sentence on the documents
+    read and found that replaces the usual one.
     """
     sentences = [reading or _reading(progress, audited, source).about(what)]
     if progress.front:

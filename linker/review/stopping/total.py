@@ -1,10 +1,10 @@
 """How many documents are relevant in all: an estimate, with an interval, from how finds become rarer.
 
-It is what reviews of other topics had left when their finds were as frequent as here: quantiles of the logarithm of
-(left + 1) / (found + 1), linear in the log odds of a find now and in the logarithm of the number found (Koenker &
-Bassett, 1978, "Regression quantiles"). They were fitted to simulated reviews (benchmarks/stopping.py) in which at most
-a tenth of the documents were relevant. How often the interval held on topics that it was not fitted to is in
-docs/stopping.md. It knows nothing of documents that resemble none of those found.
+It is the number that reviews of other topics had left when their finds were as frequent as here: quantiles of the
+logarithm of (left + 1) / (found + 1), linear in the log odds of a find now and in the logarithm of the number found
+(Koenker & Bassett, 1978, "Regression quantiles"). They were fitted to simulated reviews (benchmarks/stopping.py) in
+which at most a tenth of the documents were relevant. docs/stopping.md says how often the interval held on topics to
+which it was not fitted. The estimate cannot account for documents that resemble none of those found.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import math
 
 from linker.review.interface import Read, TotalEstimate
 
-LEAST = 5  # found, before anything is estimated
+LEAST = 5  # documents found before anything is estimated
 POWER = 3  # the i-th read weighs i ** POWER: what counts is the last quarter or so
-# Constant, for the log odds of a find, and for the logarithm of the number found, at these quantiles.
+# Coefficients at these quantiles: constant, log odds of a find, and logarithm of the number found.
 QUANTILES = {0.05: (0.691, 0.457, -0.835), 0.5: (2.566, 0.621, -0.838), 0.95: (4.677, 0.722, -1.011)}
 
 
@@ -44,7 +44,7 @@ class FindHistory:
         return math.log(rate / (1 - rate))
 
     def total(self, unread: int) -> TotalEstimate | None:
-        """Return how many are relevant in all, at most `unread` of them left; None for few finds, or imported ones."""
+        """Return how many are relevant in all, at most `unread` left; None if few were found, or any imported."""
         if not unread:
             return TotalEstimate(self.found, self.found, self.found)
         if self._imported or self.found < LEAST:

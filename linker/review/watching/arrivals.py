@@ -28,9 +28,9 @@ def is_file(path: Path | None) -> bool:
 class Arrivals:
     """The posts of a file, a pipe or stdin (`-`), in small batches of whatever is available.
 
-    With `follow`, a file has no end: appended posts arrive, followed by those of a new file of the same name, as when
-    loggers rotate files. A last line without a newline is read only if it is complete, or if nothing more can be
-    appended: otherwise its rest may be written later.
+    With `follow`, reading continues at the end of the file with the posts that are appended, and then with those of a
+    new file of the same name, as loggers create when they rotate files. A last line without a newline is read only if
+    it is complete, or if nothing more can be appended: otherwise its rest may be written later.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Arrivals:
     def _blocks(self) -> Iterator[bytes]:
         """Yield the available data without waiting for more; `read1` returns the data in a pipe."""
         while True:
-            # Checked first, so that data written before another file took the name is read, too.
+            # This is checked first, so that data written before another file took the name is read, too.
             self._ended = not self._regular or self._following() is not None
             while block := self._file.read1(BLOCK):
                 yield block
@@ -118,7 +118,7 @@ class Arrivals:
         return os.fstat(self._file.fileno()).st_size < self._file.tell()
 
     def _resumed(self, start: Position) -> tuple[Path, Position]:
-        """Return the file that was read up to `start`, under any name; otherwise warn, and return `path`."""
+        """Return the file that was read up to `start`, under any name; if it is gone, warn and return `path`."""
         if path := find(self._path, start):
             return path, start
         logger.warning(
@@ -130,7 +130,7 @@ class Arrivals:
         return self._path, Position()
 
     def _open(self, path: Path, start: Position) -> None:
-        """Open a file and seek to a position; a newline missing from a complete last line belongs to that line."""
+        """Open a file at a position; skip the newline of a last line that was read before its newline was written."""
         try:
             self._file = open_input(path)
         except OSError as e:

@@ -63,7 +63,7 @@ class Kept:
             file.close()
 
     def add(self, matches: Iterable[PostMatch], bad: Iterable[BadLine], position: Position) -> None:
-        """Append the results of a batch; the posts up to `position` are then done."""
+        """Append the results of a batch, after which the posts up to `position` are done."""
         if self._matches:
             self._matches.append(match.to_json() for match in matches)
         self.refused += self._bad.append(line.to_json() for line in bad)
@@ -107,7 +107,7 @@ class Kept:
 
 
 class _Growing:
-    """A file of JSON lines, opened with the first line; `whole` is its size after the last complete batch."""
+    """A file of JSON lines, opened with its first line to write; `whole`: its size after the last complete batch."""
 
     def __init__(self, path: Path, whole: int | None) -> None:
         """With `whole`, the file is truncated to that size first; otherwise it is appended to as it is."""
@@ -123,7 +123,7 @@ class _Growing:
                 if file.tell() < self.whole:
                     raise InputError(f"{self._path} is shorter than it was: name another file with `out`")
                 file.truncate(self.whole)
-                file.seek(0, os.SEEK_END)  # otherwise `tell` counts from the end of the truncated bytes
+                file.seek(0, os.SEEK_END)  # otherwise `tell` would still count the truncated bytes
             except OSError as e:
                 raise InputError(f"cannot write {self._path}: {e.strerror}") from e
             self._open = file

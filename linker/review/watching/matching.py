@@ -19,7 +19,7 @@ from linker.scoring.probability import cutting
 from linker.scoring.probability.promise import Promise
 
 BATCH = 256  # posts per search
-FEWEST_ALONE = 20  # judged queries without a link that teach a ranker what most posts are like
+FEWEST_ALONE = 20  # a ranker is trusted if it learned from this many judged queries without a link
 PROBABLE = 0.5  # a link that is more likely right than wrong
 PATIENCE = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between attempts while the seeds cannot be searched
 
@@ -46,7 +46,7 @@ class PostMatch:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The threshold for links: a P(link), the threshold that promises a precision, or a score. By default, P ≥
+    """The threshold for links: a P(link), a promised precision, or a score. By default, P ≥
     0.5."""
 
     threshold: float | None = None
@@ -57,8 +57,8 @@ class Cut:
 class Matcher:
     """Searches an index of seeds for the seeds that posts are about.
 
-    Seeds that other processes add or delete count from their commit on. While the seeds cannot be searched (a server
-    is down), posts wait; none is lost, or matched by only half of a hybrid search.
+    Seeds that other processes add or delete are seen once they are committed. While the seeds cannot be searched (a
+    server is down), posts wait; none is lost, and none is matched by only half of a hybrid search.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Matcher:
         ranker = self._engine.ranker
         if ranker is None:
             return True
-        about = ranker.about  # linker's default ranker does not report how many were found
+        about = ranker.about  # linker's default ranker does not report this number
         queries, linked = about.get("queries"), about.get("found")
         alone = queries - linked if isinstance(queries, int) and isinstance(linked, int) else 0
         if alone >= FEWEST_ALONE:

@@ -1,4 +1,4 @@
-"""Finds the file that a position is in, and the files after it, under the names a logger rotated them to."""
+"""Find the file that a position is in, and the files after it, under the names to which a logger rotated them."""
 
 from __future__ import annotations
 

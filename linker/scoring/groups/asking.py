@@ -1,4 +1,4 @@
-"""Which pairs of documents people judge, so that a few answers suffice to certify the precision of the groups.
+"""Choose the pairs of documents for people to judge, so that a few answers suffice to certify the groups' precision.
 
 All groups above a threshold are tested together: pairs drawn at random from them, judged, and one binomial test
 (Learn then Test with one threshold: Angelopoulos et al., 2021). The threshold is the lowest at which this test
@@ -23,9 +23,10 @@ from linker.scoring.groups.stories import Stories
 from linker.scoring.probability.promise import DELTA, fewest, tail
 
 MOST = 300  # maximum pairs that people judge
-ALL = 100  # up to this number, people judge all pairs
+ALL = 100  # if there are at most this many pairs, people judge all of them
 BANDS = (0.25, 0.05, 0.0)  # least P(same story) of the strata between groups
-WITHIN, BETWEEN, LEAST = 80, 220, 40  # pairs asked about for the recall, and of each stratum
+# pairs to judge for the recall: within groups, between groups, and at least from each stratum between
+WITHIN, BETWEEN, LEAST = 80, 220, 40
 POWER = 0.8  # probability that the test passes if the probabilities are right
 
 
@@ -49,7 +50,7 @@ class Stratum:
 def strata(stories: Stories, ids: Sequence[str], seed: int = 0) -> tuple[Stratum, ...]:
     """Return the pairs of different texts to judge for the recall: within groups, then between them by BANDS.
 
-    Strata between groups get LEAST pairs and, of the others, a share by their size and how uncertain they are (Neyman,
+    Each stratum between groups gets LEAST pairs, and a share of the others by its size and its uncertainty (Neyman,
     1934).
     """
     rng = np.random.default_rng(seed)
@@ -78,9 +79,9 @@ def recall(judged: Sequence[tuple[int, int, int]]) -> tuple[float, float, float]
     """Return the share of right pairs that is within groups: its estimate, and the ends of its 95 % interval.
 
     `judged`: of each stratum, how many pairs it has, how many of them are judged, and how many of these are right;
-    those within groups first. Pairs are in two strata if some of them count as within groups and some not. The ends are
-    those that exact bounds of all strata allow (Clopper and Pearson, 1934), which err together with a probability of
-    5 % at most (Bonferroni).
+    those within groups first. Pairs are in two strata if some of them count as within groups and some not. The interval
+    follows from exact bounds for each stratum (Clopper and Pearson, 1934); the probability that any of them is wrong is
+    at most 5 % (Bonferroni).
     """
     bounds = [_right(*stratum, DELTA / 2 / len(judged)) for stratum in judged]
     (said, low, high), between = bounds[0], [sum(ends) for ends in zip(*bounds[1:], strict=True)]
@@ -105,7 +106,7 @@ def _share(within: float, between: float) -> float:
 
 
 def delta_of(number: int) -> float:
-    """Return the error that the `number`-th sample (from 1) may spend: all together spend no more than 5 %."""
+    """Return the error that the `number`-th sample (from 1) may spend; all samples together spend no more than 5 %."""
     return DELTA * 0.5**number
 
 
@@ -124,7 +125,7 @@ def sample(
     tests = _tests(precision, delta_of(number))
     for last in range(len(ordered) - 1, -1, -1):
         if last + 1 < len(ordered) and ordered[last][0] == ordered[last + 1][0]:
-            continue  # groups with equal probability are kept or dropped together
+            continue  # groups of equal probability are included or left out together
         if expected[last] <= precision:
             continue
         count = _needed(float(expected[last]), int(held[last]), tests)

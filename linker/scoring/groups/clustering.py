@@ -8,8 +8,8 @@ local search in Elsner and Schudy, "Bounding and comparing methods for correlati
 repeat until neither changes anything.
 
 Only candidate pairs have a probability. Another pair of documents i and j gains θ (wᵢ wⱼ − 1), where w is P of a
-document's weakest candidate: if lists end with improbable pairs, an absent pair is almost certainly apart; if they
-end with probable ones, they were too short to tell.
+document's last candidate: if the candidate lists end with improbable pairs, two documents that are not candidates of
+each other almost certainly belong apart; if they end with probable ones, the lists were too short to tell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from indexes.dtypes import Float64Array, Int64Array
 
 THRESHOLD = 0.5
-LEAST = 1e-9  # gains up to this are rounding errors
+LEAST = 1e-9  # gains up to this count as rounding errors
 ROUNDS, PASSES = 10, 20  # rounds of merging and moving; passes over all documents
 
 
@@ -59,7 +59,7 @@ def cluster(
 
 
 def several(labels: Int64Array) -> Iterator[Int64Array]:
-    """Yield the documents of each label of `labels` [n] that two or more have, ascending, in order of the labels."""
+    """Yield, in order of the labels, the documents (ascending) of each label that several have in `labels` [n]."""
     order, sizes = np.argsort(labels, kind="stable"), np.bincount(labels)
     ends = np.cumsum(sizes)
     for label in np.flatnonzero(sizes > 1).tolist():
@@ -81,7 +81,7 @@ class _Partition:
         self, pairs: Int64Array, probabilities: Float64Array, weakest: Float64Array, threshold: float
     ) -> None:
         self._threshold, self._weakest = threshold, list[float](weakest.tolist())
-        # The gain of a pair beyond that of an absent one.
+        # The gain of a candidate pair beyond the gain that it would have as an absent pair.
         gains = probabilities - threshold * weakest[pairs[:, 0]] * weakest[pairs[:, 1]]
         self._near: list[dict[int, float]] = [{} for _ in self._weakest]
         for (i, j), gain in zip(pairs.tolist(), gains.tolist(), strict=True):
@@ -91,7 +91,7 @@ class _Partition:
         self._sum = self._weakest.copy()
 
     def solved(self) -> Sequence[int]:
-        """Return the group of each document, named by its first one."""
+        """Return the group of each document, named by the group's first document."""
         for _ in range(ROUNDS):
             merged = self._merge()
             if not (self._move() or merged):
@@ -117,7 +117,7 @@ class _Partition:
         while heap:
             lost, a, b = heapq.heappop(heap)
             if a in into or b in into or -lost != between[a][b] + self._absent(a, b):
-                continue  # outdated: one of them has changed and was pushed again
+                continue  # outdated: one of the two groups has changed, and the pair was pushed again
             if len(between[a]) < len(between[b]):
                 a, b = b, a
             into[b] = a

@@ -31,7 +31,7 @@ def days_of(documents: Sequence[Document]) -> Float64Array:
 
 
 def stated(texts: Sequence[str], dates: Float64Array) -> Float64Array:
-    """Return `dates` [n], each unknown one replaced by the last date that the text states."""
+    """Return `dates` [n], with each unknown date replaced by the last date that the text states."""
     return np.array([day_of(text) if np.isnan(day) else day for text, day in zip(texts, dates, strict=True)])
 
 

@@ -19,14 +19,15 @@ from indexes.text.forward_index import ForwardIndex
 from indexes.text.scoring import lucene_idf
 from linker.scoring.probability import logistic
 
-TAKEN = ("likelihood", "coverage", "names", "numbers", "run_weight")  # ranker features used
+TAKEN = ("likelihood", "coverage", "names", "numbers", "run_weight")  # features of the ranker that are used
 # Features of a pair, without an encoder.
 NAMES = ("odds", "ahead", "rank", *TAKEN, "cosine", "mutual", "recent")
 RECENT = NAMES.index("recent")
 BY_VECTORS = ("near",)  # with an encoder, also the cosine of the vectors
 LONG = 80  # distinct terms from which a text is longer than a post
-FADING, UNDATED = 14.0, 0.2  # days after which `recent` is 1/e; its value if a date is not known
-KINDS = 3  # kinds of pairs: no, one or two long texts
+# days after which `recent` has fallen to 1/e; the value of `recent` if a date is not known
+FADING, UNDATED = 14.0, 0.2
+KINDS = 3  # kinds of pairs: with no, one or two long texts
 FEWEST = 40  # judged pairs of a kind, of both classes, needed to learn
 ROWS = 1 << 12  # rows counted at a time
 MOST_PAIRS = 1 << 15  # pairs compared at a time
@@ -61,7 +62,7 @@ def weights(forward: ForwardIndex) -> tuple[csr_array, AnyArray]:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Which documents found which as candidates.
+    """Which documents found which others as candidates.
 
     `one` int64 [d] found `other` [d], with the features `values` float32 [d, f]; `last` bool [d]: it ends a full list.
     """
@@ -80,7 +81,7 @@ class Findings:
 
     @staticmethod
     def of(parts: Sequence[Findings]) -> Findings:
-        """Return one or several findings as one."""
+        """Return the findings of all parts as one."""
         columns = zip(*((p.one, p.other, p.values, p.last) for p in parts), strict=True)
         return Findings(*(np.concatenate(column) for column in columns))
 
@@ -113,7 +114,7 @@ class PairEvidence:
         return self.values[:, self.names.index("cosine")]
 
     def weakest(self, probabilities: Float64Array) -> Float64Array:
-        """Return P of each document's last candidate, float64 [n], from P of the pairs [m]; 0 for a short list."""
+        """Return P of each document's last candidate, float64 [n], from P of the pairs [m]; 0 if its list is short."""
         weakest = np.zeros(self.count)
         for side in (0, 1):
             here = self.last[:, side]
@@ -172,7 +173,7 @@ class PairModel:
         return np.asarray(expit((self.inputs(evidence) * of[:, :-1]).sum(axis=1) + of[:, -1]))
 
     def learned(self, evidence: PairEvidence, same: BoolArray) -> PairModel:
-        """Return a model also fitted to pairs labelled as the `same` story, bool [m]; its weights stay near these."""
+        """Return a model also fitted to labelled pairs (`same` story or not, bool [m]); its weights stay near these."""
         x, weights = self.inputs(evidence), list(self.weights)
         for kind in range(KINDS):
             here = evidence.long == kind
@@ -193,8 +194,8 @@ class PairModel:
 def fit(parts: Sequence[tuple[PairEvidence, BoolArray]]) -> PairModel:
     """Return a model from several corpora: the evidence of each, and which pairs are the same story, bool [m].
 
-    Among pairs with the same number of long texts, each corpus has the same weight. Without a corpus
-    in which most of them have dates, their time apart is not used.
+    Among pairs with the same number of long texts, each corpus has the same weight. If no corpus has dates for most of
+    its documents, the time between documents is not used.
     """
     values = [evidence.values[:, [evidence.names.index(name) for name in NAMES]] for evidence, _ in parts]
     centre = np.round(np.stack([v.mean(axis=0) for v in values]).mean(axis=0), 4)

@@ -1,4 +1,4 @@
-"""Which documents find which: the opening of each document is a query to the index of all.
+"""Which documents find which others: the opening of each document is a query to the index of all documents.
 
 If most documents are known, only the new ones are queries, and then those earlier documents that a new one is likely
 to belong to, because the new one probably is among their candidates, too.
@@ -21,13 +21,14 @@ from linker.scoring.ranking import pooled
 from linker.scoring.ranking.candidates import VECTOR_NAMES, Gatherer, Pool, PoolSettings
 from linker.scoring.ranking.ranker import BATCH, Ranker
 
-SETTINGS = PoolSettings(bm25=21, dense=11)  # a document's first candidate is itself
+# one more than is used, since a document's first candidate is itself
+SETTINGS = PoolSettings(bm25=21, dense=11)
 OPENING = 400  # characters of a document used as its query
 STEEPEST = 10.0  # bound of the log odds
-AGAIN = 0.01  # least P(same story) by which a new document makes an earlier one a query again
-VERSION = 1  # to be increased when findings change
+AGAIN = 0.01  # a new document makes an earlier one a query again if P(same story) is at least this
+VERSION = 1  # version of the method: increase it whenever findings change
 
-# Earlier findings, and which documents (bool [n]) have to be queries nevertheless.
+# Earlier findings, and which documents (bool [n]) have to be queries all the same.
 Known = tuple[Findings, BoolArray]
 
 
@@ -59,7 +60,7 @@ def gather(
 
     Also returns who found whom, and the number of queries. `days` float64 [n]: their dates as days since year 1, NaN
     if not known. Vectors of the index's encoder are taken from the index. `advance` is called with the number of newly
-    done documents. With what is `known`, only some documents are queries. Raises BackendUnavailableError if a
+    done documents. With findings already `known`, only some documents are queries. Raises BackendUnavailableError if a
     retriever cannot answer.
     """
     finder = _Finder(collection, rows, texts, advance)
@@ -77,7 +78,7 @@ def gather(
 
 
 class _Finder:
-    """Asks the index of n documents by the openings of some of them."""
+    """Queries the index of n documents with the openings of some of them."""
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class _Finder:
         self._place[rows] = np.arange(len(rows))
 
     def find(self, documents: Int64Array) -> Findings:
-        """Return what these documents find."""
+        """Return the findings of these documents."""
         features = np.empty((0, len(self.names) - 3), np.float32)
         parts = [Findings(documents[:0], documents[:0], features, np.empty(0, bool))]
         for start in range(0, len(documents), BATCH):
@@ -115,7 +116,7 @@ class _Finder:
 
 
 def _directed(pool: Pool, ranker: Ranker, place: Int64Array, documents: Int64Array) -> Findings:
-    """Return what the `documents` found, by the pool of each; `place` has the document in each row, or −1."""
+    """Return the findings of the `documents` from their pools; `place` has the document in each row, or −1."""
     valid = pool.valid & (pool.rows < len(place))
     scores = np.where(pool.valid, ranker.scores(pool), 0)
     known = pool.features[:, :, [pool.names.index(name) for name in ranker.names]]

@@ -12,10 +12,10 @@ Kind = Literal["began", "joined", "merged", "split", "left"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a group: the documents `ids`, which were in the group `other` before, if they were in one.
+    """A change of a group: the documents `ids`, which were in the group `other` before, if in any.
 
-    "began": a group of two or more that no earlier one became; "joined": new documents; "merged": documents of another
-    group, which is gone; "split": documents of another group, which continues; "left": documents that are gone.
+    "began": a new group of two or more that continues no earlier one; "joined": new documents; "merged": documents of
+    another group, which is gone; "split": documents of another group, which continues; "left": documents that are gone.
     """
 
     change: Kind

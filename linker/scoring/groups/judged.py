@@ -1,4 +1,4 @@
-"""Judged pairs of documents: P(same story) learns from them, and a promised precision is tested on them."""
+"""Judged pairs of documents, from which P(same story) is learned and on which a promised precision is tested."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Judged:
 
     `story` int64 [n]: the story of each document in a same-story pair, −1 for others. If only pairs of the same story
     were named (`complete`), two of these documents not joined by a chain of pairs are assumed to be different
-    stories; otherwise only `pairs` (int64 [j, 2]) count, which are the `same` or not (bool [j]). `learns` and `tests`
-    bool [n]: documents whose pairs are used for learning and for testing.
+    stories; otherwise only `pairs` (int64 [j, 2]) count; `same` (bool [j]) says which of them are the same story.
+    `learns` and `tests` bool [n]: documents whose pairs are used for learning and for testing.
     """
 
     story: Int64Array
@@ -36,7 +36,7 @@ class Judged:
         return self._judged(pairs, self.learns)
 
     def within(self, stories: Stories) -> tuple[Float64Array, BoolArray]:
-        """Return the judged pairs of different texts in one group: the group's probability [t], which are correct."""
+        """Return, for judged pairs of different texts in one group, the group's probability [t] and which are right."""
         if self.complete:
             known = np.flatnonzero(self.tests)
             known = known[np.argsort(stories.labels[known], kind="stable")]
@@ -66,7 +66,7 @@ class Judged:
 def judged_of(
     pairs: Mapping[tuple[str, str], bool], place: Mapping[str, int], *, halved: bool = False, seed: int = 0
 ) -> Judged:
-    """Return judged pairs of ids, as positions of the documents; pairs with an unknown id are left out.
+    """Return pairs that were judged by id, as pairs of the documents' positions; those with an unknown id are left out.
 
     `halved`: pairs are tested, too. If only pairs of the same story are named, half of the stories are held out from
     learning for that; if there are verdicts of both kinds, all pairs are used for testing, and none for learning.

@@ -1,4 +1,4 @@
-"""What a grouping keeps for the next one: who found whom, the words of each group, and the passages of its members."""
+"""What a grouping stores for the next one: findings, the words of each group, and the passages of its members."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ from linker.base.logs import logger
 from linker.scoring.groups.evidence import Findings
 from linker.scoring.groups.finding import Known
 
-CHANGED = 1.0  # share of the documents that may come or go until all are queries again, as idf has changed
+CHANGED = (
+    1.0  # if a larger share of the documents has come or gone, all are queries again, since idf has changed
+)
 DAMAGE = (OSError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile, EOFError)
 ARRAYS = ("one", "other", "values", "last")
 
 Span = tuple[int, int]
-Spans = dict[tuple[int, int], Span | None]  # of a document, by the text that it is about
-Words = dict[int, tuple[str, ...]]  # of a group, by its documents
+Spans = dict[tuple[int, int], Span | None]  # passages of a document, by the text that they are about
+Words = dict[int, tuple[str, ...]]  # words of a group, by its documents
 
 
 class LastGrouping:
-    """What the last grouping knew about documents, in a file; nothing of it depends on other files.
+    """What the last grouping knew about documents, in one file that needs no other.
 
-    A document is known by its `key`, a hash of its id and text. `full`: so many documents have come or gone since all
-    of them were queries that they should be again. Words of groups and passages that are not used again are dropped.
+    A document is known by its `key`, a hash of its id and text. `full`: enough documents have come or gone since all of
+    them were queries that all should be queries again. Words of groups and passages that are not used again are
+    dropped.
     """
 
     def __init__(self, path: Path, documents: Iterable[Document]) -> None:
@@ -75,7 +78,8 @@ class LastGrouping:
     def known(self, ids: Sequence[str], origin: str) -> Known | None:
         """Return what is known about n documents, numbered as in `ids`; None if all of them have to be queries.
 
-        New documents are queries, and those whose last candidate is gone, since others may follow.
+        New documents are queries, and so are those whose last candidate is gone, since other candidates may take its
+        place.
         """
         if self._findings is None or self.full or origin != self._origin:
             return None
@@ -96,26 +100,26 @@ class LastGrouping:
         return np.where(keys[at] == self._keys, at, -1)
 
     def words_of(self, ids: Sequence[str], make: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """Return the words of a group, made if they are not known; the first of its `ids` represents it."""
+        """Return the words of a group, made by `make` if they are not known; the first of its `ids` represents it."""
         key = xxhash.xxh3_64_intdigest(np.array([self.key[id_] for id_ in ids], np.uint64).tobytes())
         words = self._words[key] = self._known_words[key] if key in self._known_words else make()
         return words
 
     def span_of(self, id_: str, by: str, make: Callable[[], Span | None]) -> Span | None:
-        """Return the passage of a document by another text, made if it is not known."""
+        """Return the passage of a document that is about another text, made by `make` if it is not known."""
         pair = (self.key[id_], self.key[by])
         span = self._spans[pair] = self._known_spans[pair] if pair in self._known_spans else make()
         return span
 
     def take(self, ids: Sequence[str], origin: str, findings: Findings, *, full: bool) -> None:
-        """Take over who found whom among all documents; `full`: all of them were queries."""
+        """Store the findings of all documents; `full`: all of them were queries."""
         if full:
             self._taken, self._changed = len(ids), 0
         self._keys = np.array([self.key[id_] for id_ in ids], np.uint64)
         self._origin, self._findings = origin, findings
 
     def save(self) -> None:
-        """Write the file; a crash leaves the earlier one or this one."""
+        """Write the file; after a crash, it is either the earlier one or this one, complete."""
         assert self._findings is not None
         arrays: dict[str, AnyArray] = {
             "origin": np.array(self._origin),

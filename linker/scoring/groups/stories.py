@@ -1,4 +1,4 @@
-"""Groups of documents, each with its certainty, its medoid, and its weakest link, which would split it."""
+"""Groups of documents, each with its certainty, its medoid, and its weakest link, without which it would split."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ class Stories:
         ).tocoo()
         found: dict[int, tuple[int, int, float]] = {}
         last: dict[int, int] = {}
-        for at in np.argsort(tree.data, kind="stable").tolist():  # the last link of each group is the weakest
+        # in this order, the last link of each group is its weakest
+        for at in np.argsort(tree.data, kind="stable").tolist():
             one, other = int(tree.row[at]), int(tree.col[at])
             label = int(self.labels[one])
             found[label], last[label] = (one, other, 2 - float(tree.data[at])), at

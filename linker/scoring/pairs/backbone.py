@@ -65,8 +65,8 @@ class Backbone:
         """Write config.json, model.safetensors and the tokenizer into a folder that `load_backbone` reads."""
         from safetensors.torch import save as to_safetensors
 
-        # Cloned, because safetensors refuses tied weights, which share memory. Not written by `save_pretrained`,
-        # because that does not report a failed write.
+        # Weights are cloned, because safetensors refuses tied weights, which share memory. We do not use
+        # `save_pretrained`, because it does not report a failed write.
         state = {name: value.detach().cpu().clone() for name, value in self.module.state_dict().items()}
         self.module.config.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
@@ -96,7 +96,7 @@ def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
             break
         except InputError:
             raise
-        except Exception as e:  # for a wrong folder, the library may raise almost anything
+        except Exception as e:  # given a wrong folder, the library may raise almost anything
             if Path(source).is_dir():
                 raise InputError(
                     f"{name} is not a model that transformers can read: {_first_line(e)}"
@@ -132,7 +132,7 @@ def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:
         config = AutoConfig.from_pretrained(folder, **options)
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         module = AutoModel.from_config(config, trust_remote_code=False)
-    except Exception as e:  # for a wrong folder, the library may raise almost anything
+    except Exception as e:  # given a wrong folder, the library may raise almost anything
         raise InputError(
             f"{folder} does not hold a backbone's configuration and tokenizer: {_first_line(e)}"
         ) from None
@@ -141,7 +141,7 @@ def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:
 
 @contextmanager
 def _transformers(what: str) -> Iterator[None]:
-    """Name the extra to install if transformers is missing; keep its progress bars out of log files."""
+    """Raise an error that names the extra if transformers is missing; keep its progress bars out of log files."""
     with importing(what, "pretrained"):
         from transformers.utils import logging
     logging.disable_progress_bar()

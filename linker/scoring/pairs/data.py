@@ -23,7 +23,7 @@ NAMES = {"id": ("_id", "id"), "first": FIRST, "second": SECOND, "gold": ("score"
 def by_language(values: Sequence[str], what: str) -> dict[str, str]:
     """Return names by language from option values: "NAME" for all languages (key ""), "de=NAME" for one.
 
-    Raises InputError if a language is repeated; the message says that there are two of `what`.
+    Raises InputError if a language is repeated; `what` names the values in the message.
     """
     found: dict[str, str] = {}
     for value in values:

@@ -50,7 +50,7 @@ class Attention:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dictionary that JSON can hold; a weight is None where its place is outside the text."""
-        shown = self.weights.astype(object)  # not rounded, so that only exact zeros print as 0
+        shown = self.weights.astype(object)  # not rounded, so that only exact zeros are shown as 0
         shown[~self.inside] = None
         heads = [
             {
@@ -89,7 +89,7 @@ class TextExplanation:
 
     @property
     def unevenness(self) -> float:
-        """Largest difference of a relay's weight from a uniform one; near 0, the relay takes the plain mean."""
+        """Largest difference between a relay's weight and a uniform one; near 0, the relay takes the plain mean."""
         relays = [a.weights for a in self.attentions if a.name.endswith("relay")]
         return max((float(np.abs(w - 1 / w.shape[1]).max()) for w in relays), default=0.0)
 
@@ -229,7 +229,9 @@ def _forward(module: StarTransformer, ids: Sequence[int]) -> tuple[Float64Array,
         both = [x.expand_as(fixed) for x in (fixed, inside)]
         both = [x if name.endswith("relay") else x[:, 0].transpose(0, 1) for x in both]
         seen[name] = both[0].float().cpu().numpy(), both[1][..., 0].cpu().numpy()
-        return fixed  # makes the embedding linear in the word vectors: only then do shares add up
+        return (
+            fixed  # fixed weights make the embedding linear in the word vectors: only then do shares add up
+        )
 
     def catch(_module: torch.nn.Module, _inputs: object, output: Tensor) -> Tensor:
         words.append(output.detach().requires_grad_())

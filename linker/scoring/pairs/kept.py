@@ -13,7 +13,7 @@ from linker.base.errors import InputError
 from linker.base.files import read_bytes
 
 Take = Callable[[Any], None]
-BEGIN = b'{"'  # of every entry
+BEGIN = b'{"'  # the beginning of every entry
 
 
 class KeptFile:
@@ -39,7 +39,7 @@ class KeptFile:
         if data.strip() and not good + complete and not _cut_off(data):
             raise InputError(f"{path} holds no {self._what}: name another file for them")
         try:
-            if complete:  # only its line end is missing
+            if complete:  # only the line end of the last line is missing
                 _append(path, b"\n")
             elif last:
                 os.truncate(path, whole)

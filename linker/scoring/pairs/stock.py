@@ -72,7 +72,7 @@ class CrossEncoderScorer:
 
 
 def best_passages(query: str, text: str, count: int, *, words: int = WORDS, step: int = STEP) -> list[str]:
-    """Return the `count` passages of a text that cover a query best, best first; a short text as a whole.
+    """Return the `count` passages of a text that cover a query best, best first; a short text is one passage.
 
     A passage counts each query word in it once, with weight log(1 + passages ÷ passages with the word). Equal
     passages are in text order.
@@ -80,7 +80,7 @@ def best_passages(query: str, text: str, count: int, *, words: int = WORDS, step
     places = [(match.start(), match.end(), match[0].lower()) for match in _WORD.finditer(text)]
     if len(places) <= words:
         return [text]
-    step = min(step, words)  # nothing is left out
+    step = min(step, words)  # so that no word is left out
     starts = range(0, len(places) - words + step, step)
     wanted = set(_WORD.findall(query.lower()))
     held = [{word for *_, word in places[start : start + words]} & wanted for start in starts]

@@ -1,4 +1,4 @@
-"""The quality of thresholds on a score, on judged pairs: pairs accepted, share right, pairs missed."""
+"""The quality of thresholds on a score, measured on judged pairs: pairs accepted, the share right, pairs missed."""
 
 from __future__ import annotations
 

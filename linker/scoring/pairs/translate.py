@@ -198,7 +198,7 @@ def _load(name: str) -> tuple[Any, Any]:
             tokenizer = AutoTokenizer.from_pretrained(name, **options)
             model = AutoModelForSeq2SeqLM.from_pretrained(name, use_safetensors=True, **options)
             return model.eval(), tokenizer
-        except Exception as e:  # for a wrong folder, the library may raise almost anything
+        except Exception as e:  # given a wrong folder, the library may raise almost anything
             failure = (str(e).strip() or repr(e)).splitlines()[0]
     raise InputError(
         f"there is no translator {name!r}: no folder of that name that transformers can read, and it could not be "

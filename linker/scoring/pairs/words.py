@@ -7,11 +7,11 @@ from itertools import islice
 
 HAN_KANA = "\u3005-\u3007\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 RUN = re.compile(f"[{HAN_KANA}]+")
-# One word: characters between spaces or, in a run, two with the punctuation after them, since most Chinese words have
-# one or two characters.
+# One word: the characters between spaces or, in a run of Han or kana, up to two characters with the punctuation after
+# them, since most Chinese words have one or two characters.
 _WORD = re.compile(rf"[{HAN_KANA}]{{1,2}}[^\w\s]*|[^\s{HAN_KANA}]+")
 RUN_OR_LETTERS = re.compile(rf"[{HAN_KANA}]+|[^\W\d_{HAN_KANA}]+")  # units that a dictionary translates
-# Words; scripts that are written without spaces between words (Chinese, Japanese, Thai …), character by character.
+# A word or, in scripts that are written without spaces between words (Chinese, Japanese, Thai …), a character.
 CHARACTER_OR_WORD = re.compile(
     r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
 )
@@ -31,7 +31,7 @@ def first_words(text: str, count: int) -> str:
 def spaced(text: str) -> str:
     """Return the text with each run of Han and kana as its overlapping pairs of characters, with spaces between them.
 
-    This lets code that splits at spaces find words there too: 国家统计 becomes 国家 家统 统计.
+    Code that splits at spaces then finds words there, too: 国家统计 becomes 国家 家统 统计.
     """
     return RUN.sub(_pairs, text)
 

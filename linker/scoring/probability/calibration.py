@@ -62,8 +62,8 @@ def _digest(value: Any) -> str:
 class Calibration:
     """A logistic regression on the features `names`, standardised by `centre` and `scale`; the offset is last.
 
-    `held` and `right` [n]: P(link) of the first hits of held-out queries, and which of them are right. `seen`: the
-    features of first hits, for comparison with future ones. `about` says how it was fitted.
+    `held` and `right` [n]: P(link) of the first hits of held-out queries, and whether each of them is right. `seen`:
+    the features of first hits, for comparison with future ones. `about` says how it was fitted.
     """
 
     names: tuple[str, ...]

@@ -2,8 +2,8 @@
 
 Each text has an outside option, "no link". Each document has a price per text that rises while the texts'
 probabilities of a link with it sum to more than its capacity (Sinkhorn's scaling, restricted to oversubscribed
-columns). How many texts a document accepts (one, a few or any number) is learned from known links. Since its kind is
-unknown, a document discounts a text by the mean discount over the kinds.
+columns). How many texts a document accepts (one, a few or any number) is learned from known links. Since the kind of a
+document is unknown, its texts get the mean discount over the kinds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 
 Kind = Literal["none", "soft", "one-to-one", "relations"]
-FEW = 3  # maximum texts of a document that accepts a few
+FEW = 3  # maximum number of texts of a document that accepts "a few"
 ROUNDS = 10
 OUTSIDE = float(np.log(1e-3))  # weight of "no link" in the competition, next to candidates that sum to one
 SMOOTHING = 0.5  # pseudo-count of documents of each kind
@@ -111,7 +111,7 @@ def compete(
     for _ in range(rounds):
         probabilities = softmax(_discounted(logits, discount[column]))
         for price, (_, room) in zip(prices, kinds, strict=True):
-            # The texts' demand for a document if it were known to be of this kind.
+            # The demand of the texts for a document, supposing that it is known to be of this kind.
             with np.errstate(over="ignore", invalid="ignore"):
                 factor = np.exp(np.minimum(-price - discount, 700))[column]
                 wanted = probabilities[:, :-1] * factor / (1 + probabilities[:, :-1] * (factor - 1))
@@ -122,9 +122,9 @@ def compete(
 
 
 def spread(won: Float64Array, first: Float64Array) -> Float64Array:
-    """Return probabilities [n, c + 1] in which the most probable candidates of `won` [n, c + 1] have `first` [n].
+    """Return `won` [n, c + 1] with the probability of each row's most probable candidate changed to `first` [n].
 
-    The other candidates keep their proportion to it as long as the sum is at most one; "no link" gets the rest.
+    The others keep their proportion to it as long as the sum is at most one; "no link" gets the rest.
     """
     n, top = np.arange(len(won)), won[:, :-1].argmax(axis=1)
     out = won[:, :-1] / np.maximum(won[n, top], 1e-300)[:, None] * first[:, None]
@@ -135,7 +135,7 @@ def spread(won: Float64Array, first: Float64Array) -> Float64Array:
 
 
 def _counts(unique: Int64Array, taken: Int64Array | None) -> Int64Array:
-    """Return how many of the links `taken` [t] each of the documents `unique` [u] has: int64 [u]."""
+    """Return how many of the links to `taken` [t] each of the documents `unique` [u] has: int64 [u]."""
     if taken is None or not len(taken) or not len(unique):
         return np.zeros(len(unique), np.int64)
     place = np.minimum(np.searchsorted(unique, taken), len(unique) - 1)
@@ -143,7 +143,7 @@ def _counts(unique: Int64Array, taken: Int64Array | None) -> Int64Array:
 
 
 def _discount(prices: Float64Array, kinds: Sequence[tuple[float, Int64Array]], many: float) -> Float64Array:
-    """Return the logarithm of the factor on a text's odds of each document, float64 [u]."""
+    """Return the logarithm of the factor by which a text's odds of each document fall, float64 [u]."""
     with np.errstate(divide="ignore"):
         parts = [
             np.where(room > 0, np.log(share) - price, -np.inf)

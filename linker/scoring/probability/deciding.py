@@ -34,8 +34,8 @@ from linker.scoring.ranking.fitting import Held
 Won = tuple[Float64Array, Float64Array]  # P(link) of candidates [n, c] and P(none) [n]
 ROUNDS = 40
 FOLDS = 5
-MANY = 50  # minimum texts for estimating the share that have a link
-SEEN = ("first", "some")  # log odds of the first candidate, and of any
+MANY = 50  # minimum number of texts from which to estimate the share that have a link
+SEEN = ("first", "some")  # log odds of the first candidate, and of any candidate
 FEWEST = 40  # minimum known links to learn a competition or probabilities
 SURE = 1e-6
 
@@ -55,7 +55,7 @@ class Known:
 
     @property
     def capacity(self) -> Capacity:
-        """How many texts linked documents have."""
+        """How many texts a linked document has."""
         return capacity_of(self.links)
 
 
@@ -78,7 +78,8 @@ class Decision:
     """P(link) of each candidate (float64 [n, c]), P(none) of each text (float64 [n]), and how they were obtained.
 
     `share` of the texts have a link; `held` and `right` [m]: P(link) of the first candidates of known links that were
-    held out, so many of them without their documents, and which are right.
+    held out, and whether they are right; the right documents were removed from as many lists as the share of texts
+    without a link requires.
     """
 
     links: Float64Array
@@ -92,7 +93,7 @@ class Decision:
 def decide(
     lists: Lists, known: Known | None, kind: Kind | None = None, seed: int = 0, expected: float | None = None
 ) -> Decision:
-    """Return P(link) of all texts' candidates, decided together; `kind` overrides the known links' choice.
+    """Return P(link) of all texts' candidates, decided together; `kind` replaces the choice from known links.
 
     The documents of known links are taken, to the extent given by the capacity. `expected`: the share of the texts
     that have a link, if it is known.
@@ -160,7 +161,7 @@ def _capacity(kind: Kind, learned: Capacity) -> Capacity:
 
 
 def _together(lists: Lists, choice: Choice, taken: Int64Array | None) -> tuple[Float64Array, Float64Array]:
-    """Return P(link) [n, c] and P(none) [n] of texts that compete or, without a competition, of each alone."""
+    """Return P(link) [n, c] and P(none) [n] of texts that compete or, without a competition, of each text alone."""
     here = 1 - lists.none[:, None]
     if choice.capacity == ANY:
         shares = softmax(np.where(np.isfinite(lists.scores), lists.scores, -1e300))
@@ -172,11 +173,12 @@ def _together(lists: Lists, choice: Choice, taken: Int64Array | None) -> tuple[F
 def _calibrated(
     won: Won, held: Won, absent: Won, known: Known, choice: Choice, seed: int, share: float | None
 ) -> Decision:
-    """Return the decision with P(link) of first candidates as often right as those of held-out links.
+    """Return the decision, with P(link) of first candidates fitted to how often those of held-out links are right.
 
-    Their own documents are candidates of `held`, and not of `absent`, from which P(link) learns what no link looks
-    like; how many of the texts have one is estimated. The other candidates keep their odds relative to the first, as
-    far as the total probability allows. Each part of the held-out links is judged by what the others taught.
+    The lists of `held` contain the right documents; those of `absent` do not, so that P(link) learns from them what no
+    link looks like. The share of the texts that have a link is estimated unless it is given. The other candidates keep
+    their odds relative to the first, as far as the total probability allows. Each part of the held-out links is judged
+    by a model fitted to the others.
     """
     right = mrr(held[0], known.relevant, known.lists.documents >= 0) == 1
     x, linked, alone = (_described(*one) for one in (won, held, absent))

@@ -12,8 +12,8 @@ import numpy as np
 
 from indexes.dtypes import Float64Array
 
-FALSE_ALARMS = 0.01  # per batch
-FEWEST = 20  # queries; with fewer, no warning
+FALSE_ALARMS = 0.01  # maximum probability of a false alarm per batch
+FEWEST = 20  # minimum number of queries for a warning
 
 
 def distance(first: Float64Array, second: Float64Array) -> float:

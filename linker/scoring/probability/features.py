@@ -14,7 +14,7 @@ from indexes.interface import BackendUnavailableError, Filter
 
 DEPTH = 100  # documents per retriever among which scores are compared
 BATCH = 256  # queries per batch, with a few documents each
-MOST_PAIRS = 1 << 15  # pairs of queries and documents per batch, whose vectors are copied
+MOST_PAIRS = 1 << 15  # pairs of a query and a document per batch, since their vectors are copied
 TEXT_NAMES = ("bm25", "share", "margin", "ratio", "z", "length")
 VECTOR_NAMES = ("cosine", "cosine_margin", "agreement", "dense_rank")
 NAMES = (*TEXT_NAMES, *VECTOR_NAMES)
@@ -105,7 +105,7 @@ def _vector_features(
 
 
 def _best_other(scores: Float64Array, ranks: Int64Array) -> Float64Array:
-    """Return the best score [n, D] of another document than the one at each of `ranks` [n, c]."""
+    """Return the best of `scores` [n, D] without the document at each of `ranks` [n, c]: [n, c]."""
     second = scores[:, min(1, scores.shape[1] - 1)]
     return np.where(ranks == 0, second[:, None], scores[:, :1])
 

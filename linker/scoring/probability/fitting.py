@@ -1,4 +1,4 @@
-"""From an index and judged queries to a calibration: some queries fit it, the others are held out for its promises."""
+"""Fit a calibration to an index's judged queries: some queries fit it, the others are held out for its promises."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from linker.scoring.probability.promise import FEWEST as FEWEST_HELD
 Qrels = Mapping[str, Mapping[str, float]]
 Search = Callable[[Sequence[str], int], Answer]
 HITS = 10  # hits per query from which the model learns
-FEWEST = 20  # minimum relevant hits, and other hits, for a fit
-MOST_SEEN = 1000  # first hits kept for comparison with future ones
+FEWEST = 20  # a fit needs this many relevant hits and as many others
+MOST_SEEN = 1000  # number of first hits kept for comparison with future ones
 HELD_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class Hitlist:
-    """Documents of queries: rows (int64 [n, c], −1: none), features [n, c, f], which are relevant and judged."""
+    """Documents of queries: rows (int64 [n, c], −1: none), features [n, c, f], which are relevant, which are judged."""
 
     rows: Int64Array
     features: Float64Array

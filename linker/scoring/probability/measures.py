@@ -1,4 +1,4 @@
-"""The quality of probabilities: calibration error with its noise floor, Brier score against the base rate's, AUC."""
+"""The quality of probabilities: calibration error with its noise floor, Brier score against that of the base rate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def calibration_error(probabilities: Float64Array, right: BoolArray, bins: int =
 
 
 def noise_floor(probabilities: Float64Array, seed: int = 0) -> float:
-    """Return the mean calibration error that perfect probabilities have by chance alone."""
+    """Return the mean calibration error that perfect probabilities would have by chance alone."""
     random = np.random.default_rng(seed)
     drawn = [random.random(len(probabilities)) < probabilities for _ in range(DRAWS)]
     return float(np.mean([calibration_error(probabilities, right) for right in drawn]))

@@ -19,7 +19,7 @@ from indexes.dtypes import BoolArray, Float64Array
 from linker.base.logs import logger
 
 DELTA = 0.05
-FEWEST = 40  # links at which the first sequence starts
+FEWEST = 40  # number of links at which the first sequence starts
 SHARES = (0.10, 0.25, 0.50)  # shares of all links at which the other sequences start
 STEP = 0.02  # share of all links per step of a sequence
 
@@ -28,7 +28,7 @@ STEP = 0.02  # share of all links per step of a sequence
 class Promise:
     """Links with probability `threshold` or more have at least this `precision`, with error probability `delta`.
 
-    It was tested on `links` of the `held` held-out links; `right` of those tested are right.
+    It was tested on `links` of the `held` held-out links, of which `right` are right.
     """
 
     precision: float
@@ -40,7 +40,7 @@ class Promise:
 
     @property
     def coverage(self) -> float:
-        """The share of all held-out links that the threshold keeps."""
+        """The share of the held-out links that the threshold keeps."""
         return self.links / self.held
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class Promise:
 
 
 def tail(links: int, right: int, precision: float) -> float:
-    """Return P(Binomial(links, precision) ≥ right): the probability of so many right ones if the promise is
+    """Return P(Binomial(links, precision) ≥ right): the probability of that many right ones if the promise is
     broken."""
     from scipy.special import bdtrc
 
@@ -89,8 +89,8 @@ def least_probability(
 ) -> tuple[float, dict[str, Any]]:
     """Return the P(link) needed to keep a link, and the metadata entries on a promised `precision`.
 
-    It is `at_least`, or more if the promise needs it, which is tested on the links `held` out: P(link) [n] and which
-    are right [n]; None: there are none, and nothing is promised. If no threshold passes, no link is kept.
+    It is `at_least`, or more if the promise needs it. The promise is tested on held-out links (`held`: their P(link)
+    [n], and which are right [n]); with None, nothing is promised. If no threshold passes, no link is kept.
     """
     if precision is None or held is None:
         return at_least, {}
@@ -123,7 +123,7 @@ def best_f1(p: Float64Array, share: float) -> dict[str, float]:
 def fewest(precision: float, delta: float) -> int:
     """Return how many links, all right, a test at level `delta` needs; if none suffice, a number above any sample's.
 
-    A sequence that starts with fewer would end at once: 40 links never show a precision of .9 at .05 / 4.
+    A sequence that started with fewer would end at once: 40 links never show a precision of .9 at level .05 / 4.
     """
     if precision >= 1:
         return sys.maxsize

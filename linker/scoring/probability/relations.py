@@ -1,4 +1,4 @@
-"""Evidence on a candidate from other texts: trees over their demand for the same documents, learned from known links.
+"""Evidence on a candidate from other texts: trees over their demand for the same document, learned from known links.
 
 Competition only takes a document away from a text; this can also add support if texts share a document. The features
 come from P(link) of each text alone, not from any known link, so that known texts and texts to link have comparable
@@ -25,13 +25,14 @@ NAMES = (
     "first_lead", "both_lead",
 )  # fmt: skip
 TREES = 100  # 50 to 200 are equally good on tweets2claims
-OWN = 0.5  # weight of log P(link) of the text alone, added to the trees: as good as trees alone, and steadier
+# weight of log P(link) of the text alone, which is added to the trees' score: as good as trees alone, and steadier
+OWN = 0.5
 FOLDS = 5
 LEAST = 1e-9  # a probability is at least this before its logarithm is taken
 
 
 def relations(lists: Lists) -> Float32Array:
-    """Return NAMES of each candidate, float32 [n, c, names]; 0 if there is none.
+    """Return the features NAMES of each candidate, float32 [n, c, names]; 0 where there is no candidate.
 
     link: log P(link) of the text alone; behind, margin, rank: relative to the text's other candidates; others_best,
     others_lead, others_rank, others_sum, others_count: relative to the other texts that have the document as a
@@ -59,7 +60,7 @@ def relations(lists: Lists) -> Float32Array:
 def _others(
     documents: Int64Array, p: Float64Array, valid: BoolArray
 ) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array]:
-    """Return, over the other texts with the document: the best `p`, how many are better, the sum, and the number."""
+    """Return, over the other texts with the document: the best `p`, how many are better, their sum and number."""
     flat = np.flatnonzero(valid)
     document, value = documents.ravel()[flat], p.ravel()[flat]
     order = np.lexsort((-value, document))
@@ -86,8 +87,9 @@ def related(
     account for all other texts' demand.
 
     `relevant` (bool [n, c]) marks the links among the candidates of the known texts, `first`; `absent` are the same
-    lists without them. Their scores come from trees that did not see the text's links; each fold lacks its documents
-    while the other texts keep theirs. None with fewer than FEWEST linked texts, or without the extra `rank`.
+    lists without them. The scores of known texts come from trees that did not see the text's links. For the scores
+    without their documents, one fold at a time lacks them, while the other texts keep theirs. Returns None if fewer
+    than FEWEST texts are linked, or without the extra `rank`.
     """
     if int(relevant.any(axis=1).sum()) < FEWEST:
         return None

@@ -12,7 +12,7 @@ import numpy as np
 from indexes.dtypes import Float64Array
 
 EDGE = 1e-9  # probabilities are clipped to at least this distance from 0 and 1
-EXPECTED = 2.0  # pseudo-cases with the expected share, added to those of the estimate
+EXPECTED = 2.0  # number of pseudo-cases with the expected share that are added to the cases
 ROUNDS, ENOUGH = 500, 1e-6
 
 
@@ -30,9 +30,9 @@ def estimate_share(evidence: Float64Array, expected: float = 0.5) -> float:
 
 
 def adapted(probabilities: Float64Array, share: float, known: float | None = None) -> Float64Array:
-    """Return `probabilities` [n], made for cases with positive share `share`, adapted to the share of these.
+    """Return `probabilities` [n], which assume that a `share` of the cases is positive, adapted to these cases' share.
 
-    It is `known`, or estimated.
+    That share is `known` or, by default, estimated.
     """
     from scipy.special import expit, logit
 

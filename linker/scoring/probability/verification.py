@@ -2,8 +2,9 @@
 
 P(right) = P(linked) · P(right | linked): two logistic regressions on features of the page's list and of its first
 candidate. They are fitted on linked pages with out-of-fold features, once as they are and once without their targets.
-The first therefore assumes that half of the pages are linked. Saerens, Latinne and Decaestecker (2002) adjust it to
-any other share, and estimate the share by EM from the probabilities of the pages to link.
+The regression for P(linked) therefore assumes that half of the pages are linked. It is adjusted to any other share by
+the method of Saerens, Latinne and Decaestecker (2002), which also estimates the share by EM from the probabilities of
+the pages to link.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from linker.scoring.probability.shares import estimate_share
 from linker.scoring.ranking.linear import LinearRanker, inherited
 
 EDGE = 1e-4  # probabilities are clipped to at least this distance from 0 and 1
-CLIP = 4.0  # clipping, in standard deviations
+CLIP = 4.0  # features are clipped to this many standard deviations
 PENALTY, PENALTY_ALONE = 30.0, 10.0  # ridge penalty towards a prior, and towards zero
 LIST = ("list.score", "list.gap", "list.rest", "list.competition")
 
@@ -101,9 +102,9 @@ def fit_calibrated(
 ) -> tuple[Verifier, list[Verifier]]:
     """Return a verifier, and for each fold a verifier fitted without the pages of that fold.
 
-    Each sequence holds one array per fold of each of the `divisions`: `pages` names its pages, and the others are
-    arguments of `fit_verifier`; there are at least two folds. A ridge makes log odds too small and many features make
-    them too large, so Platt's (1999) slope and offset, fitted out of fold, rescale the log odds of all verifiers.
+    Each sequence holds one array per fold of each of the `divisions`, of at least two folds: `pages` has the fold's
+    pages, and the other sequences are arguments of `fit_verifier`. A ridge makes log odds too small and many features
+    make them too large, so Platt's (1999) slope and offset, fitted out of fold, rescale the log odds of all verifiers.
     """
 
     def fit(absent: Int64Array) -> Verifier:
@@ -137,7 +138,7 @@ def _fit(
 ) -> Float64Array:
     """Fit like `logistic.fit`, with an added positive and negative example at zero, so that nothing becomes certain.
 
-    `times`: how often each page is among the examples, which are weighted so that it counts once.
+    `times`: how often each page is among the examples; they are weighted so that each page counts once.
     """
     neutral = np.zeros((2 * times, z.shape[1]))
     labels = np.append(positive, [True, False] * times)

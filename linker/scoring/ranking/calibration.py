@@ -1,10 +1,10 @@
-"""From a ranker's scores to probabilities: that no candidate is relevant, and that each candidate is the link.
+"""From a ranker's scores to the probabilities that no candidate is relevant, and that each candidate is the link.
 
 P(none) is a logistic regression on how a query's best candidate stands out; the rest is divided among the candidates
 by a softmax of their scores, so that the probabilities of a query add up to one. Both are fitted on out-of-fold
 scores: P(none) on all queries, including those whose relevant document is not a candidate, and again on each query
-with its relevant documents hidden, since few judged queries show what absence looks like. It then assumes the judged
-queries' share of queries with a match or, if many queries are asked together, their own.
+with its relevant documents hidden, since few judged queries show what absence looks like. P(none) is then adapted to
+the share of queries with a match: that of the judged queries or, if many queries are asked together, their own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from linker.scoring.probability import logistic
 from linker.scoring.probability.shares import adapted
 
 # Features of the best candidate that indicate whether it is relevant at all, if the ranker has them.
-# The share of the query in the candidate alone depends on their lengths, and so does its share in the query.
+# Either coverage alone (of the query by the candidate, or the reverse) would depend on the lengths of both.
 SEEN = (
     "coverage",
     "mass_share",
@@ -32,7 +32,7 @@ SEEN = (
     "days_wrong",
 )
 STEEPEST = 20.0
-FEWEST = 50  # minimum queries asked together to estimate their share with a match
+FEWEST = 50  # minimum number of queries asked together from which to estimate the share with a match
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class ListCalibration:
         return shares * (1 - none)[:, None], none
 
     def together(self, none: Float64Array, share: float | None = None) -> Float64Array:
-        """Return P(none) [n] of queries that are asked together, for the `share` of them that has a match.
+        """Return P(none) [n] of queries that are asked together, given the `share` of them that has a match.
 
-        If the share is not known, fewer than FEWEST queries are too few to estimate it, and keep their P(none); so
-        does a query without candidates.
+        If the share is not given, it is estimated from FEWEST queries or more; fewer keep their P(none), as does a
+        query without candidates.
         """
         if self.linked is None or (share is None and len(none) < FEWEST):
             return none
@@ -108,10 +108,10 @@ def fit(
     names: Sequence[str],
     share: float | None = None,
 ) -> ListCalibration:
-    """Fit both parts on out-of-fold `scores` [n, c] and which candidates are `relevant` (bool [n, c]).
+    """Fit both parts on out-of-fold `scores` [n, c], given which candidates are `relevant` (bool [n, c]).
 
-    `hidden` [n, c] are the scores of the other candidates if the relevant ones are not candidates; `share`, that of
-    queries with a match which P(none) assumes, by default that of these queries.
+    `hidden` [n, c]: the scores that the other candidates get when the relevant ones are not candidates. `share`: the
+    share of queries with a match that P(none) assumes; by default, that of these queries.
     """
     from scipy.special import logit
 
@@ -132,7 +132,7 @@ def fit(
 
 
 def slope_of(scores: Float64Array, relevant: BoolArray, steepest: float = STEEPEST) -> float:
-    """Return the factor of `scores` [n, c] (−∞: none) that makes the relevant candidates most likely; 1 without any."""
+    """Return the factor of `scores` [n, c] (−∞: none) that makes the relevant candidates most likely; 1 if none is."""
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
 

@@ -28,11 +28,11 @@ WINDOWS = {
     "near": (-14, 14),
 }  # ranges of days in which a document is a candidate
 DEEP = 200  # top BM25 documents from which those dated in the range become candidates
-DEPTHS = (30, 50, 80)  # numbers of BM25 documents that a ranker for linking may read
+DEPTHS = (30, 50, 80)  # numbers of BM25's top documents that a ranker for linking may read
 MISSED = 0.01  # share of known links that a smaller depth may miss, compared with the largest
 SAMPLE = 1000  # queries used to choose the depth
-DAYS = 1 << 20  # dates of documents that are kept
-UNKNOWN = -99_999.0  # days, if one of the dates is not known
+DAYS = 1 << 20  # maximum number of documents whose dates are kept in memory
+UNKNOWN = -99_999.0  # value of `days` if one of the dates is not known
 VECTOR_NAMES = ("cosine",)
 DATE_NAMES = ("days", "days_apart", "days_wrong")
 
@@ -49,7 +49,7 @@ FORMS = (
         rf"\b{_MONTH}\s+(?P<day>\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}\b", re.IGNORECASE
     ),  # January 14, 2020
 )
-YEAR = re.compile(_YEAR)  # most texts state none
+YEAR = re.compile(_YEAR)  # looked for first, since most texts state no year
 MOST = 1 << 16  # characters searched, at the end of a text
 
 
@@ -75,7 +75,7 @@ def document_day(metadata: Mapping[str, Any], field: str) -> float:
 
 @dataclass(frozen=True)
 class PoolSettings:
-    """How many candidates a ranker reads: from BM25, from the encoder, and from BM25 with the right date.
+    """How many candidates a ranker reads: from BM25, from the encoder, and from BM25's documents with the right date.
 
     `date_field`: the metadata field of a document's date, or "". `direction`: documents are dated "after" their query,
     "before" it, or "near" it. Raises ConfigError if a value cannot be used.
@@ -112,7 +112,7 @@ class Pool:
         return self.rows >= 0
 
     def part(self, rows: slice) -> Pool:
-        """Return the candidates of some queries."""
+        """Return the pool of only some queries."""
         return Pool(self.rows[rows], self.features[rows], self.names)
 
     def without(self, hidden: BoolArray) -> Pool:
@@ -141,7 +141,7 @@ class Gatherer:
         self.names = settings.names(self._embed is not None)
 
     def again(self) -> Gatherer:
-        """Return the same with new rows, for documents as they are now."""
+        """Return the same gatherer with new rows, for documents as they are now."""
         other = copy.copy(self)
         other.ranking = self._collection.ranking()
         return other
@@ -196,7 +196,7 @@ class Gatherer:
         return np.asarray(dated, dtype=np.int64)
 
     def _compared(self, earlier: Float64Array) -> Float32Array:
-        """Return DATE_NAMES, float32 [n, c, 3], from the days [n, c] by which a query is later than a document."""
+        """Return the features DATE_NAMES, float32 [n, c, 3], from the days [n, c] from a document to its query."""
         days = -earlier
         wrong = {"after": -days, "before": days, "near": np.abs(days)}[self._settings.direction]
         out = np.stack([days, np.abs(days), np.maximum(wrong, 0)], axis=-1)

@@ -1,4 +1,4 @@
-"""Candidate lists of texts with their features, and lists of texts whose links are held out."""
+"""Candidate lists of texts with their features, and such lists of texts whose links are held out."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Described:
 class Fold:
     """Lists of n held-out linked pages, and the position of the linked target in each: int64 [n], −1 if missing.
 
-    A page with several targets has a list for each, without the other targets.
+    A page with several targets has one list per target, without the other targets.
 
     `without`: lists of the same pages with all their targets missing, as if they had no counterpart.
     """

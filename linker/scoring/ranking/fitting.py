@@ -19,20 +19,20 @@ from linker.scoring.ranking.calibration import slope_of
 from linker.scoring.ranking.described import Described, Fold, aligned
 from linker.scoring.ranking.linear import PENALTY, LinearRanker, fit_ranker
 
-FEWEST = 20  # links; with fewer, no ranker is learned
-SHARPEST = np.exp(2)  # steepest slope of the logits: links that are all found would allow any
+FEWEST = 20  # minimum number of links from which a ranker is learned
+SHARPEST = np.exp(2)  # steepest slope of the logits: if all links were found, any slope would fit
 # A link is contradicted if another candidate has at least this log odds against all others, and the linked target has
 # at most this log odds against it. Such links are left out of the fit if they are more than this share of all: up to
-# one in a hundred correct links are like that, and a fit without these would be overconfident.
+# one in a hundred correct links look contradicted, and a fit without them would be overconfident.
 CLEAR, HOPELESS, DOUBTFUL = np.log(9), -5.0, 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The first candidates of n linked pages, with out-of-fold features: with their targets available, and without.
+    """The first candidates of n linked pages, with out-of-fold features: from lists with their targets, and without.
 
-    `linked` and `alone` [n]: their probabilities at the share of the pages to link; `right` [n]: whether the first
-    candidates of `linked` are right.
+    `linked` and `alone` [n]: their probabilities with and without the targets, at the share of the pages to link;
+    `right` [n]: whether the first candidates of `linked` are right.
     """
 
     linked: Float64Array
@@ -40,7 +40,7 @@ class Held:
     alone: Float64Array
 
     def mixture(self, share: float, seed: int = 0) -> tuple[Float64Array, BoolArray]:
-        """Return a random sample with `share` of the pages linked: probabilities [m], whether right [m].
+        """Return a random sample in which a `share` of the pages is linked: probabilities [m], whether right [m].
 
         It is as large as possible without using a list twice.
         """
@@ -71,7 +71,7 @@ class Fitted:
     def least_probability(
         self, at_least: float, precision: float | None, expected: float | None
     ) -> tuple[float, dict[str, Any]]:
-        """Return the P(link) needed to keep a link, and the metadata entries on it and on the share linked.
+        """Return the P(link) needed to keep a link, and the metadata entries on it and on the share of linked pages.
 
         The promise is tested on held-out links, mixed with lists without their targets so that the share of linked
         pages matches the pages to link; `expected` is this share, if given.
@@ -92,10 +92,10 @@ def learn_ranker(
 ) -> Fitted:
     """Return a ranker and a verifier learned from the folds `parts`, and the probabilities of `lists`.
 
-    `parts` holds the folds of all `divisions`, one after the other: a page counts as much as with one division, and
-    is only judged by models not fitted on it. Without folds, `start` is applied, standardised on `lists` if it was
-    learned elsewhere. `expected`: the share of pages with a counterpart, if it is known. Raises InputError if folds
-    and `start` are both missing.
+    `parts` holds the folds of all `divisions`, one division after another: a page counts as much as with one division,
+    and is judged only by models that were not fitted on it. Without folds, `start` is applied, standardised on `lists`
+    if it was learned elsewhere. `expected`: the share of pages with a counterpart, if it is known. Raises InputError if
+    folds and `start` are both missing.
     """
     start = start and adapted(start, lists)
     if not parts:
@@ -124,7 +124,7 @@ def learn_ranker(
     rows = [part.lists.rows for part in parts]
     verifier, checks = fit_calibrated(names, rows, x, right, y, prior, divisions)
     fitted = _applied(Calibrated(ranker, verifier), pages, expected)
-    first = slice(len(parts) // divisions)  # a test counts each page once
+    first = slice(len(parts) // divisions)  # only the first division, so that a test counts each page once
     held = Held(
         np.concatenate([check(v, fitted.share) for check, v in zip(checks[first], x[first], strict=True)]),
         np.concatenate(right[first]),
@@ -178,7 +178,7 @@ def _cross_fitted(
 
 
 def _contradicted(scored: _Scored, part: Fold) -> BoolArray:
-    """Return which linked pages [n] have a clear counterpart other than their linked target."""
+    """Return which linked pages [n] have a clear counterpart that is not their linked target."""
     n, scores = np.arange(len(part.right)), scored.logits[:, :-1].copy()
     linked = np.where(part.right >= 0, scores[n, part.right], -np.inf)
     top = scores.argmax(axis=1)

@@ -77,7 +77,7 @@ def load(folder: Path) -> Ranker:
         fingerprint = "ranker-" + xxhash.xxh3_128_hexdigest(
             orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)
         )
-        blend = float(settings.get("blend", 0.0))  # earlier rankers have none
+        blend = float(settings.get("blend", 0.0))  # earlier rankers have no blend
         if not 0 <= blend <= MOST_BLEND or (blend and "bm25" not in names):
             raise ValueError("BM25's weight is out of range")
         return Ranker(pool, names, forest, fitted, fingerprint, encoder, blend, dict(about))
@@ -95,7 +95,7 @@ def _names(values: Any) -> tuple[str, ...]:
 def _calibration(values: Mapping[str, Any], names: tuple[str, ...]) -> ListCalibration:
     wanted = _names(values["inputs"])
     numbers = {key: tuple(float(v) for v in values[key]) for key in ("weights", "centre", "scale")}
-    slope, linked = float(values["slope"]), values.get("linked")  # earlier rankers have none
+    slope, linked = float(values["slope"]), values.get("linked")  # earlier rankers do not record it
     if any(name not in ("best", "lead", *names) for name in wanted):
         raise ValueError("its calibration uses an unknown feature")
     if [len(v) - len(wanted) for v in numbers.values()] != [1, 0, 0] or min(numbers["scale"]) <= 0:

@@ -36,8 +36,8 @@ HEAD = (
     "feature_names",
 )
 NAME = re.compile(r"[a-z0-9_.]{1,60}")
-BLOCK = 1 << 16  # rows times trees scored at a time
-MOST_ROWS = 1 << 40  # maximum rows of a leaf
+BLOCK = 1 << 16  # number of rows × number of trees scored at a time
+MOST_ROWS = 1 << 40  # maximum number of training rows of a leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +164,7 @@ class Forest:
 
 
 def compact(text: str, digits: int = 6) -> str:
-    """Return a model's text reduced to scoring, with values rounded to `digits`; LightGBM can read it
-    too."""
+    """Return a model's text with only what scoring needs, values rounded to `digits`; LightGBM can read it, too."""
     head, *blocks = text.partition("end of trees")[0].split("\nTree=")
     values = dict(_pairs(head.splitlines()))
     lines = [
@@ -209,7 +208,7 @@ def _tree(values: Mapping[str, str], features: int) -> Tree:
     _require(len(leaf) == leaves, "a tree of uneven size")
     _require(all(np.isfinite(a).all() for a in (threshold, inner, leaf)), "a number that is not finite")
     count = _counts(values, leaves)
-    # Bit 0: by category; bit 1: where missing values go; others: which values are missing.
+    # Bit 0: a split by category; bit 1: the side to which missing values go; other bits: which values are missing.
     _require(bool(np.isin(kind, (0, 2)).all()), "a split of another kind")
     _require(bool(((feature >= 0) & (feature < features)).all()), "a split on a feature that does not exist")
     children = np.concatenate([left, right])

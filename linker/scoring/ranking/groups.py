@@ -19,11 +19,11 @@ def names_of(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def with_group(features: Float32Array, valid: BoolArray, names: Sequence[str]) -> Float32Array:
-    """Return the features of candidates (float32 [n, c, f]) with the comparing ones, float32 [n, c, names_of].
+    """Return the features of candidates (float32 [n, c, f]) and those that compare them, float32 [n, c, names_of].
 
-    `valid` (bool [n, c]) marks candidates; the others are ignored, and their features are meaningless. For each
-    feature that is not specific to the query: its difference to the best, its position between the least and the best
-    (0 to 1), the number of candidates with a larger value, and the lead of the best over the second.
+    `valid` (bool [n, c]) marks candidates; the others are ignored, and their features are meaningless. For each feature
+    that differs between the candidates of a query: its difference from the best, its position between the least and the
+    best (0 to 1), the number of candidates with a larger value, and the lead of the best over the second.
     """
     columns = [i for i, name in enumerate(names) if name not in OF_QUERY]
     x = features[:, :, columns]

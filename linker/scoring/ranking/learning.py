@@ -1,4 +1,4 @@
-"""From an index and judged queries to a ranker."""
+"""Learn a ranker from an index and judged queries."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def learn(
 ) -> Training:
     """Return a ranker trained on the queries judged in `qrels`; `embed` None: without the index's encoder.
 
-    A query without a relevant document teaches when there is no link. If fewer than FEWEST queries have a relevant
-    candidate and the index has no encoder, linker's default ranker is measured and returned instead.
+    Queries without a relevant document teach the ranker when there is no link. If fewer than FEWEST queries have a
+    relevant candidate and the index has no encoder, linker's default ranker is measured and returned instead.
 
     Raises the same errors as `training.train`.
     """

@@ -19,8 +19,8 @@ from indexes.dtypes import Float64Array, Int64Array
 Features = npt.NDArray[np.float32]
 CLIP = 8.0  # standard deviations
 PENALTY = 10.0  # ridge penalty
-LISTS = 2000  # lists scored at a time: standardised features take as much memory as the features
-OWN = 20  # number of lists that a ranker's own standardisation counts for
+LISTS = 2000  # lists scored at a time, since standardised features take as much memory as the features
+OWN = 20  # a ranker's own standardisation counts as much as this many lists
 # Each training list is used again without its target, with this weight, to teach when there is no link.
 SEEN_WITHOUT = 0.02
 
@@ -44,10 +44,10 @@ class LinearRanker:
     def restandardised(self, features: Features) -> LinearRanker:
         """Return the ranker restandardised on the lists `features` [n, c, f]; its own scale counts as 20 lists.
 
-        Scores are generally larger with one dictionary or language than with another, wherever a page has its
-        counterpart. Nearly all candidates are wrong, so the share of pages with a counterpart hardly matters.
+        Scores are generally larger with one dictionary or language than with another. Nearly all candidates are wrong,
+        so the share of pages with a counterpart hardly matters.
         """
-        if not len(features):  # all pages are linked: there is nothing to adapt to
+        if not len(features):  # all pages are linked already: there is nothing to adapt to
             return self
         flat = features.reshape(-1, features.shape[-1])
         mean, variance = flat.mean(0, dtype=np.float64), flat.var(0, dtype=np.float64)

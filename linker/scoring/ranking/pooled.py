@@ -1,4 +1,4 @@
-"""The default ranker of linker: for an index without an encoder and with no or too few links of its own.
+"""The default ranker of linker: for an index that has no encoder and too few links, if any, of its own.
 
 It was trained on several collections, and blends its trees with BM25, because trees alone lose to BM25 on a different
 kind of collection.
@@ -24,13 +24,13 @@ from linker.scoring.ranking.groups import names_of
 from linker.scoring.ranking.ranker import Ranker, blended
 from linker.scoring.ranking.training import Training, TrainingLists, grow, lists_of
 
-NAME = "pooled"  # its name for `--rerank`
+NAME = "pooled"  # the name by which `--rerank` chooses it
 FOLDER = Path(__file__).with_name("pooled")
 TREES = 100  # more trees fit their training collections better, and others worse
 BLEND = 1.0
-SHARE = 0.5  # of queries with a match, in a collection of which nothing is known
+SHARE = 0.5  # assumed share of queries with a match in a collection about which nothing is known
 
-# P(none) as it was when P(same story) of `scoring.groups` was learned, whose evidence needs it.
+# P(none) as it was when P(same story) of `scoring.groups` was learned, since its evidence depends on it.
 FOR_GROUPS = calibration.ListCalibration(
     ("best", "lead", "coverage", "sentence", "likelihood", "missing_idf", "run_weight", "query_idf"),
     0.7894111644099112,
@@ -92,7 +92,7 @@ def learn(
     about: Mapping[str, object] | None = None,
     text: str | None = None,
 ) -> tuple[Ranker, str]:
-    """Return a ranker learned from several collections, and its trees' text, or with the trees of `text`.
+    """Return a ranker learned from several collections, and the text of its trees, which are those of `text` if given.
 
     Each part holds a collection's pool and which of its candidates are relevant (bool [n, c]). The probabilities are
     fitted on each collection's scores from trees of the others, so they hold for unseen collections.

@@ -17,9 +17,9 @@ from linker.scoring.ranking.candidates import Pool, PoolSettings
 from linker.scoring.ranking.forest import Forest
 from linker.scoring.ranking.groups import names_of, with_group
 
-BATCH = 256  # queries described at a time
-BLENDED = ("blend.bm25",)  # additional contribution of a blend
-EQUAL = 1e-9  # scores of a query with a standard deviation up to this count as equal
+BATCH = 256  # queries whose features are computed at a time
+BLENDED = ("blend.bm25",)  # name of the contribution that a blend adds
+EQUAL = 1e-9  # the scores of a query count as equal if their standard deviation is at most this
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Ranker:
 
     @cached_property
     def _used(self) -> Int64Array:
-        """The positions of the trees' features among a group's features."""
+        """The positions of the trees' features among those that `with_group` returns."""
         places = {name: place for place, name in enumerate(names_of(self.names))}
         return np.array([places[name] for name in self.forest.names], dtype=np.int64)
 

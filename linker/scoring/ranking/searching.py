@@ -1,4 +1,4 @@
-"""Searching with a learned ranker: it orders the candidates, followed by the first stage's if more are needed."""
+"""Searching with a learned ranker: it orders its candidates; the first stage's hits follow if more are needed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RankedSearch:
     def explain(self, text: str, top: int = 8) -> tuple[Pool, Ranked, list[tuple[str, Moved]]]:
         """Return a text's candidates, in the pool's and in the ranker's order, and the contributions to each score.
 
-        The last is in the ranker's order, with the ids, and names the `top` features with the largest contributions.
+        The contributions are in the ranker's order, each with its document's id and the `top` largest features.
         """
         gatherer = self._gatherer.again()
         pool = gatherer.gather([text])

@@ -24,9 +24,9 @@ from linker.scoring.ranking.forest import Forest, compact
 from linker.scoring.ranking.groups import names_of, with_group
 from linker.scoring.ranking.ranker import Ranker
 
-FEWEST = 100  # minimum queries with a relevant candidate
+FEWEST = 100  # minimum number of queries with a relevant candidate
 STEPS = (25, 50, 75, 100, 150, 200, 250, 300, 400)  # numbers of trees to choose from
-GOOD_ENOUGH = 0.0005  # MRR: fewer trees are chosen if they lose less than this
+GOOD_ENOUGH = 0.0005  # fewer trees are chosen if they lose less MRR than this
 PARAMETERS = {
     "objective": "lambdarank", "label_gain": [0, 1], "lambdarank_truncation_level": 10, "learning_rate": 0.05,
     "feature_fraction": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 5.0, "max_bin": 127,
@@ -85,14 +85,14 @@ def grow(lists: TrainingLists, names: Sequence[str], trees: int, seed: int) -> s
 class Training:
     """A ranker, its trees' text, and its cross-validation: MRR and S@1 of the ranker and of the first retriever.
 
-    `held` float64 [n, c]: the scores of the queries' candidates by trees that never saw the query; `absent`, with those
-    that are not relevant as the only candidates.
+    `held` float64 [n, c]: the scores of the queries' candidates by trees that never saw the query; `absent`: the same
+    for the candidates that are not relevant, without the relevant ones.
     """
 
     ranker: Ranker
     text: str
     queries: int
-    found: int  # queries with a relevant candidate
+    found: int  # number of queries with a relevant candidate
     mrr: float
     success: float
     mrr_before: float
@@ -174,7 +174,7 @@ def _out_of_fold(
 
 
 def _hidden(pool: Pool, relevant: BoolArray, fold: Int64Array, forests: Sequence[Forest]) -> Float64Array:
-    """Return the scores [n, c] of the other candidates without the relevant ones, by each fold's trees."""
+    """Return the scores [n, c] that the other candidates get without the relevant ones, by each fold's trees."""
     others = pool.without(relevant)
     lists = lists_of(others, relevant)
     scores = np.full(others.rows.shape, -np.inf)

@@ -44,7 +44,7 @@ from linker.server.shelf import Shelf
 ROUTES = (
     search, embeddings, rerank, starting, jobs, indexes, administration, many, documents, evaluate, status,
 )  # fmt: skip
-PATHS = ("/v1/", "/metrics", *OPEN)  # the API's paths if a page serves all others
+PATHS = ("/v1/", "/metrics", *OPEN)  # paths of the API; if there is a page, it serves all others
 DESCRIPTION = (
     "Search indexes, change their documents, and evaluate runs. Errors are problem details (RFC 9457)."
 )
@@ -116,13 +116,13 @@ def _reloading(service: Service) -> Iterator[None]:
 
 
 def described(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document, made once."""
+    """Return the OpenAPI document, which is made once."""
     if app.openapi_schema is None:
         made = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes
         )
         schemas = made.setdefault("components", {}).setdefault("schemas", {})
-        for name in ("HTTPValidationError", "ValidationError"):  # ours are problem details
+        for name in ("HTTPValidationError", "ValidationError"):  # our errors are problem details
             schemas.pop(name, None)
         for model in (ProblemDetails, EvaluateRequest):  # no route declares these itself
             schemas[model.__name__] = model.model_json_schema()

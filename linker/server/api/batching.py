@@ -1,8 +1,8 @@
 """Waiting searches become one call of the engine: encoded, scanned and scored as one batch.
 
 A search that arrives while nothing runs begins at once. Searches that arrive while one with the same options runs
-wait for its end and are batched. After a batch of several, the next one waits up to a window for as many, since the
-same callers often search again at once. Searches with other options, or by another owner, run in parallel.
+wait for its end and are batched. After a batch of several searches, the next batch waits up to a window for as many,
+since the same callers often search again at once. Searches with other options, or by another owner, run in parallel.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Run = Callable[[Callable[[], Answer]], Awaitable[Answer]]
 
 @dataclasses.dataclass(eq=False, slots=True)
 class _WaitingSearch:
-    """One caller's texts, and where it waits for their answer."""
+    """One caller's texts, and the future of their answer."""
 
     texts: Sequence[str]
     future: asyncio.Future[Answer]
 
     def answer(self, answer: Answer) -> None:
-        if not self.future.done():  # otherwise the caller has given up
+        if not self.future.done():  # it is done if the caller has given up
             self.future.set_result(answer)
 
     def fail(self, error: Exception) -> None:
@@ -55,7 +55,7 @@ class _Lane:
             self._filled.set()
 
     async def fill(self, wanted: int, window: float) -> None:
-        """Wait until `wanted` searches wait, for `window` seconds at most."""
+        """Wait until `wanted` searches are waiting, for at most `window` seconds."""
         if len(self.waiting) >= wanted:
             return
         self._wanted = wanted
@@ -121,20 +121,21 @@ class Batcher(Generic[OptionsT]):
         if lane is None:
             lane = self._lanes[owner, options] = _Lane()
             task = asyncio.create_task(self._serve(lane, options))
-            self._tasks.add(task)  # the event loop holds tasks weakly
+            self._tasks.add(task)  # the event loop itself holds only weak references to tasks
             task.add_done_callback(self._tasks.discard)
         lane.put(one)
         try:
             return await one.future
         finally:
-            lane.waiting.pop(one, None)  # no search for a caller that gave up
+            lane.waiting.pop(one, None)  # do not search for a caller that has given up
 
     async def _serve(self, lane: _Lane, options: OptionsT) -> None:
         while batch := lane.take(self._most()):
             await self._answer(batch, options)
             if len(batch) > 1:
                 await lane.fill(len(batch), self._window)
-        del self._lanes[OWNER.get(), options]  # a task keeps the context in which it was made
+        # OWNER is still right, since a task keeps the context in which it was made
+        del self._lanes[OWNER.get(), options]
 
     async def _answer(self, batch: Sequence[_WaitingSearch], options: OptionsT) -> None:
         texts = [text for one in batch for text in one.texts]

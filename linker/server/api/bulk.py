@@ -1,4 +1,4 @@
-"""Take documents from a stream of JSON lines in bounded memory; lines that cannot be used are reported, not lost."""
+"""Add documents from a stream of JSON lines in bounded memory; lines that cannot be used are reported, not lost."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from linker.engine.engine import Engine
 from linker.server.api.served import Served
 from linker.server.errors import ProblemError
 
-BATCH_DOCUMENTS, BATCH_BYTES = 10_000, 16 << 20  # maximum per commit; nothing else of the body is held
+BATCH_DOCUMENTS, BATCH_BYTES = 10_000, 16 << 20  # maximum per commit; no more of the body is held in memory
 MOST_BAD = 10_000  # unusable lines after which the rest is refused
-RETRIES = 3  # if another process adds the same documents meanwhile
+RETRIES = 3  # attempts, since another process may add the same documents meanwhile
 
 
 @dataclass(slots=True)
 class LineCounts:
-    """Outcome of the lines so far; `quarantined`: line number and why the line cannot be used."""
+    """The outcome of the lines so far; `quarantined`: the numbers of unusable lines, each with the reason."""
 
     index: str
     lines: int = 0

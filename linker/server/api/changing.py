@@ -1,4 +1,4 @@
-"""Changes of single documents; waiting changes are made together, in one commit."""
+"""Change single documents; waiting changes are made together, in one commit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from indexes.errors import BackendUnavailableError, LockedError
 from indexes.interface import Document
 from linker.server.api.pool import OWNER, BusyError
 
-MOST = 256  # changes in a commit
-WINDOW = 0.01  # seconds for which a commit waits for the last commit's clients; much less than it takes
+MOST = 256  # maximum number of changes in a commit
+WINDOW = 0.01  # seconds that a commit waits for the last commit's clients; much less than a commit takes
 
 Change = Document | str  # a document to put, or the id of one to delete
 Apply = Callable[[Sequence[Change]], list[bool]]
@@ -56,7 +56,7 @@ class Changes:
         if len(self._waiting) >= self._wanted:
             self._enough.set()
         if self._task is None:
-            # In its own context: it works for all owners.
+            # The task gets a context of its own, since it works for all owners.
             self._task = asyncio.create_task(self._serve(), context=contextvars.Context())
         try:
             return await one.future
@@ -72,9 +72,9 @@ class Changes:
             self._task = None
 
     async def _fill(self, clients: int) -> None:
-        """Wait a moment until all of several clients have requested their next change.
+        """Wait briefly until each of several clients has requested its next change.
 
-        Otherwise two halves of them would take turns, each waiting for the other's commit.
+        Otherwise, the clients would split into two halves that take turns, each waiting for the other's commit.
         """
         self._wanted, self._enough = clients, asyncio.Event()
         if len(self._waiting) < clients > 1:
@@ -84,7 +84,7 @@ class Changes:
     def _take(self) -> list[_WaitingChange]:
         taken = list(self._waiting)[:MOST]
         for one in taken:
-            self._waiting.pop(one, None)  # it may have been withdrawn meanwhile
+            self._waiting.pop(one, None)  # a change may have been withdrawn meanwhile
         return taken
 
     async def _commit(self, take: Callable[[], list[_WaitingChange]]) -> int:
@@ -92,7 +92,7 @@ class Changes:
         batch: list[_WaitingChange] = []
 
         def apply() -> list[bool]:
-            batch.extend(take())  # only now, since more have arrived while others were writing
+            batch.extend(take())  # taken only now, since more have arrived while others were writing
             return self._apply([one.change for one in batch]) if batch else []
 
         try:
@@ -106,7 +106,7 @@ class Changes:
         return len(batch)
 
     async def _failed(self, batch: Sequence[_WaitingChange], error: Exception) -> None:
-        """Make each change of a failed batch separately, unless no change can be the reason."""
+        """Make each change of a failed batch separately, unless the error cannot be due to any one change."""
         if len(batch) > 1 and not isinstance(error, BackendUnavailableError | LockedError):
             for one in batch:
                 await self._commit(lambda one=one: [one])  # type: ignore[misc] # bound now

@@ -17,15 +17,15 @@ import orjson
 from linker.server.api.pool import BusyError
 
 LARGE = 256 << 10  # bytes; a larger body is read in the server only once it is known to be valid
-MOST_TOLD = 100  # invalid fields reported
+MOST_TOLD = 100  # maximum number of invalid fields to report
 MOST_SHOWN = 100  # values of a list in the short form of a request
-NICE = 10  # searches go first
+NICE = 10  # lower priority, so that searches go first
 
 
 async def run(module: str, *arguments: str, body: bytes) -> bytes:
-    """Return the output of a module run on a body; if the caller gives up, it is killed.
+    """Return the output of a module run on a body; if the caller gives up, its process is killed.
 
-    Raises BusyError if something else has ended it, such as a lack of memory.
+    Raises BusyError if something else has ended the process, such as a lack of memory.
     """
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", module, *arguments),

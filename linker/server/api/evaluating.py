@@ -18,7 +18,7 @@ from linker.evaluation.reading.trec import read_qrels, read_run
 from linker.server.api import children
 
 MOST_RUNS = 20
-SMALL = 64 << 10  # bytes; a smaller request is not worth a process
+SMALL = 64 << 10  # bytes; a smaller request is not worth a process of its own
 
 Qrels = str | dict[str, dict[str, int]]
 Run = str | dict[str, dict[str, float]]

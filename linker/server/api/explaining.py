@@ -1,4 +1,4 @@
-"""Why a document was found: its score from each retriever, and what moved a ranker's probability."""
+"""Explain why a document was found: its score from each retriever, and what contributed to a ranker's score."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from indexes.text.search import TextSearch
 from linker.engine.engine import Engine
 from linker.scoring.ranking.ranker import Ranker
 
-MOST_TEXTS, MOST_K = 10, 100  # explaining costs a second search
+MOST_TEXTS, MOST_K = 10, 100  # limits of a request with `explain`, which costs a second search
 FEATURES = 8  # features of a ranker shown per document
 
 
@@ -23,8 +23,8 @@ def explain(
 ) -> list[list[dict[str, Any]]]:
     """Return for each hit of each text its scores from `bm25` and `dense`, and the parts of the `ranker`'s score.
 
-    A score is missing if the retriever is, or if the document shares no term with the text. Documents removed since
-    by a commit have none.
+    A score is missing if its retriever is missing, or if the document shares no term with the text. Documents that a
+    commit has removed since have no scores.
     """
     collection = engine.collection
     vectors = collection.hybrid.vectors

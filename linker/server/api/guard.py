@@ -25,7 +25,7 @@ from linker.server.guard.rates import Rates
 from linker.server.guard.tokens import Principal
 from linker.server.guard.tokens import Scope as TokenScope
 
-OPEN = ("/health", "/ready", "/openapi.json")  # they need no token
+OPEN = ("/health", "/ready", "/openapi.json")  # paths that need no token
 STREAMED = (":bulk", "/snapshot")  # suffixes of paths whose bodies are read piece by piece
 HEADERS = {
     **gate.HEADERS,
@@ -41,7 +41,7 @@ _bearer = HTTPBearer(auto_error=False, description="A token of the server's toke
 def require(scope: TokenScope) -> Any:
     """Return the dependency for a route that needs a scope; it provides the `Principal`."""
 
-    async def check(  # FastAPI calls non-async functions in a thread
+    async def check(  # async, since FastAPI calls other functions in a thread
         request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Principal:
         principal: Principal = request.state.principal

@@ -18,7 +18,7 @@ import orjson
 LogFormat = Literal["text", "json"]
 log = logging.getLogger("linker.service")
 WAITING = 10_000  # maximum lines waiting to be written; more are lost
-FLUSH = 2.0  # seconds to write the last of them
+FLUSH = 2.0  # seconds allowed for writing the last lines at the end
 
 
 class _Formatter(logging.Formatter):
@@ -62,7 +62,7 @@ class _Queued(logging.handlers.QueueHandler):
 def aside() -> Iterator[None]:
     """Write the log, and uvicorn's, in a thread: otherwise a stderr that nobody reads would block every answer."""
     handlers, loggers = log.handlers[:], (log, logging.getLogger("uvicorn"))
-    if not handlers:  # nobody has configured it
+    if not handlers:  # nobody has configured logging
         yield
         return
     before = [logger.handlers[:] for logger in loggers]

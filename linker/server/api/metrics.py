@@ -82,7 +82,7 @@ class ServerMetrics:
             self._degraded.labels(index).inc()
 
     def is_due(self) -> bool:
-        """Return whether gauges that other workers read are older than a second; the next call returns False."""
+        """Return whether gauges that other workers read are older than a second; if so, they count as set now."""
         now = time.monotonic()
         is_due = SHARED in os.environ and now - self._looked > 1
         if is_due:

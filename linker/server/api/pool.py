@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from linker.base.errors import LinkerError
 
 T = TypeVar("T")
-OWNER: ContextVar[str] = ContextVar("owner", default="")  # the owner of the current request
+OWNER: ContextVar[str] = ContextVar("owner", default="")  # owner of the current request
 
 
 class BusyError(LinkerError):
@@ -42,7 +42,7 @@ class FairPool:
         self._threads, self._share = threads, max(1, threads - 1)
         self.waiting = waiting
         self._queues: OrderedDict[str, deque[_Call]] = OrderedDict()  # the owner served last is last
-        self._held: Counter[str] = Counter()  # running or waiting calls per owner
+        self._held: Counter[str] = Counter()  # number of running or waiting calls per owner
         self._running: Counter[str] = Counter()
 
     @property
@@ -87,7 +87,8 @@ class FairPool:
     def _ended(self, one: _Call, inner: asyncio.Future[Any]) -> None:
         self._running[one.owner] -= 1
         self._release(one)
-        error = None if inner.cancelled() else inner.exception()  # fetched even if nobody waits for it
+        # retrieved even if nobody waits for it, or asyncio would log it
+        error = None if inner.cancelled() else inner.exception()
         if one.future.cancelled():
             pass
         elif inner.cancelled():

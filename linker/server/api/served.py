@@ -32,9 +32,11 @@ from linker.server.shelf import Shelf
 
 T = TypeVar("T")
 FOLLOW = 1.0  # seconds
-SMALL_TEXTS, SMALL_CHARACTERS, SMALL_K = 8, 20_000, 100  # limits of a search that is run at once
-HEAVY_THREADS = 2  # no owner has both
-PART, CALIBRATED_PART = 16, 200  # texts of a larger search between two breaks
+# limits of a small search, which is batched with others
+SMALL_TEXTS, SMALL_CHARACTERS, SMALL_K = 8, 20_000, 100
+HEAVY_THREADS = 2  # no owner gets both threads
+# a larger search runs in parts of this many texts, with turns for others in between
+PART, CALIBRATED_PART = 16, 200
 
 
 class Served:
@@ -53,7 +55,7 @@ class Served:
 
     @property
     def names(self) -> dict[str, str]:
-        """Names for the directories in answers: of several, the last part of each path."""
+        """Names for the directories in answers: with several, the last part of each path."""
         shards = {str(d): d.name for d in self.engine.directories if d != self.engine.directory}
         directory = self.engine.directory
         return {**shards, str(directory): self.name, shown(directory): self.name}
@@ -91,7 +93,7 @@ class Served:
         return await self._heavy.run(call)
 
     def _most(self) -> int:
-        """Return how many texts are searched together; from FEWEST, an answer would reveal others' scores."""
+        """Return how many texts may be searched together: fewer than FEWEST, or answers would reveal others' scores."""
         calibrated = self.engine.collection.manifest.search.get("calibration")
         return (drift.FEWEST if calibrated else ranker_calibration.FEWEST) - 1
 
@@ -102,7 +104,8 @@ class Served:
         except BackendUnavailableError as e:
             hybrid = self.engine.collection.hybrid
             missing = {"dense": hybrid.vectors is None, "bm25": hybrid.text is None}
-            if options.mode is not None and missing.get(options.mode):  # it will not come back later
+            # a retriever that the index lacks will not come back later
+            if options.mode is not None and missing.get(options.mode):
                 raise ProblemError(400, str(e), "no-such-retriever") from None
             raise
 
@@ -135,12 +138,12 @@ class Service:
         self.pool = FairPool(config.limits.threads, config.limits.waiting, "search")
         self.aside = defaultdict[str, asyncio.Semaphore](
             lambda: asyncio.Semaphore(1)
-        )  # processes of an owner
+        )  # lets each owner run one separate process at a time
         self.heavy = FairPool(HEAVY_THREADS, config.limits.waiting, "heavy")
         self.access = config.access
         self.jobs = Jobs(config.limits, config.jobs_folder)
         self.indexes: Mapping[str, Served] = {}
-        self.waiting_for = ""  # why it is not ready yet
+        self.waiting_for = ""  # why the service is not ready yet
         self.draining = False
         self.administering = asyncio.Lock()  # indexes are created and deleted one after another
         self._open(config.indexes())

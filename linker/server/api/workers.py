@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-READY = signal.SIGRTMIN  # from a worker to the supervisor; unlike others, such signals are queued
+READY = signal.SIGRTMIN  # sent by a worker to the supervisor; unlike others, real-time signals are queued
 SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, READY})
 SHARED = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's name
 PAUSE = 1.0  # seconds before a worker that did not get ready is replaced
@@ -49,11 +49,11 @@ class Workers:
         """
         self._count, self._work, self._grace = count, work, grace
         self._on_ready, self._on_end = ready, ended
-        self._alive: dict[int, bool] = {}  # by process id: whether it is ready
-        self._pipe = (-1, -1)  # its closing tells workers that their supervisor is gone
+        self._alive: dict[int, bool] = {}  # by process id: whether the worker is ready
+        self._pipe = (-1, -1)  # when it closes, workers know that their supervisor is gone
 
     def run(self) -> int:
-        """Serve until SIGINT or SIGTERM; return the exit status: 1 if a worker could not start at first."""
+        """Serve until SIGINT or SIGTERM; return the exit status: 1 if a worker could not start at the beginning."""
         self._pipe = os.pipe()
         old = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
@@ -101,7 +101,7 @@ class Workers:
             self._be_worker()
 
     def _be_worker(self) -> None:
-        """Work, and leave by `os._exit`: the supervisor's clean-up is not the worker's."""
+        """Work, and leave by `os._exit`, since a worker must not run the supervisor's clean-up."""
         supervisor, status = os.getppid(), 1
         try:
             os.close(self._pipe[1])
@@ -124,7 +124,7 @@ class Workers:
             os._exit(status)
 
     def _watch(self) -> None:
-        os.read(self._pipe[0], 1)  # nobody writes: it returns when the supervisor is gone
+        os.read(self._pipe[0], 1)  # nobody writes to the pipe: this returns when the supervisor is gone
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _reaped(self) -> dict[int, bool]:
@@ -136,7 +136,7 @@ class Workers:
 
     def _send(self, number: int) -> None:
         for pid in self._alive:
-            os.kill(pid, number)  # not yet waited for, so the process id is still its own
+            os.kill(pid, number)  # not yet waited for, so no other process can have this id
 
     def _end(self) -> None:
         """End the workers, and kill those that have not ended in time."""

@@ -1,4 +1,4 @@
-"""Access to the page and the API: tokens, limits on trying them, and sessions that can be ended."""
+"""Access to the page and the API: tokens, limits on guessing them, and sessions that can be ended."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ LIFETIME = 30 * 24 * 3600  # seconds of a session
 TRIES, TRIES_OF_ALL = (
     (0.2, 20.0),
     (5.0, 200.0),
-)  # wrong tokens per second, and at once: per address, in total
-REMEMBERED = 10_000  # correct tokens by address
+)  # wrong tokens per second, and at once: first per address, then in total
+REMEMBERED = 10_000  # number of correct tokens remembered, by address
 ENDING = ".sessions"  # suffix of the file with the secret, next to the token file
 
 
 class Access:
     """The tokens of a file, and the sessions of users who signed in with them; without a file everybody is admitted.
 
-    The secret that signs sessions is random: nobody can guess a token from a cookie. It is in a file next to the
-    token file, with the signed-out sessions, so that a restart neither signs anybody out nor in again.
+    The secret that signs sessions is random: nobody can guess a token from a cookie. It is in a file next to the token
+    file, together with the signed-out sessions, so that a restart signs nobody out and signs nobody in again.
     """
 
     def __init__(self, tokens: Tokens | None = None, file: Path | None = None) -> None:
@@ -118,7 +118,7 @@ class Access:
                 with contextlib.suppress(OSError), self._file.open("a", encoding="ascii") as file:
                     file.write(
                         f"{id_} {self._ended[id_]}\n"
-                    )  # if the disk is full, it ends only until a restart
+                    )  # if the disk is full, the session is ended only until a restart
                     file.flush()
                     os.fsync(file.fileno())
 
@@ -137,7 +137,7 @@ class Access:
             key, *ended = nonempty_lines(file)
             self._key = bytes.fromhex(key)
             self._ended = {id_: int(until) for id_, until in (line.split() for line in ended)}
-        except OSError:  # tokens may be where only a service manager writes
+        except OSError:  # the token file may be in a folder where only a service manager can write
             self._file = None
             return
         except ValueError:

@@ -1,4 +1,4 @@
-"""Checks by page and API before a request is answered: names, origins, sizes, times.
+"""Checks by page and API before a request is answered: host names, origins, sizes, times.
 
 A request is refused before its body is read; a body that is read must arrive in time.
 """
@@ -32,7 +32,8 @@ KINDS = {
     "slow-body": (408, SLOW),
     "too-many-requests": (429, OFTEN),
 }
-FLAGS = {"unknown-host": " The option is --allow-host."}  # for programs and logs; the page names no options
+# for programs and logs; the page's texts name no options
+FLAGS = {"unknown-host": " The option is --allow-host."}
 
 
 class RefusedError(ProblemError):
@@ -50,11 +51,11 @@ class Bounds:
     """Limits of a body: its size in bytes, and its time in seconds: in total, and between two chunks."""
 
     size: int
-    seconds: float | None = 60.0  # None: a stream, which may continue as long as chunks arrive
+    seconds: float | None = 60.0  # None for a stream, which may continue as long as chunks arrive
     idle: float = IDLE
 
 
-SMALL = Bounds(4 << 10, 5.0, 5.0)  # for an unknown client
+SMALL = Bounds(4 << 10, 5.0, 5.0)  # limits for an unknown client
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Admission:
 
 
 def bounded(scope: Scope, receive: Receive, bounds: Bounds) -> Receive:
-    """Return `receive`, which raises RefusedError if a body is too large or too slow; at once if its length says
+    """Return `receive`, which raises RefusedError for a body that is too large or too slow; at once if its length says
     so."""
     length = Headers(scope=scope).get("content-length", "0")
     if not (length.isascii() and length.isdecimal()) or len(length) > 18 or int(length) > bounds.size:
@@ -86,7 +87,7 @@ def bounded(scope: Scope, receive: Receive, bounds: Bounds) -> Receive:
 
     async def receive_bounded() -> Message:
         nonlocal taken, ended
-        if ended:  # waits for the client to disconnect
+        if ended:  # after the body, `receive` waits for the client to disconnect
             return await receive()
         left = bounds.idle if bounds.seconds is None else begun + bounds.seconds - time.monotonic()
         try:

@@ -43,7 +43,7 @@ class Asked(Protocol):
         """Return the answer to an error; None if the guard does not handle it."""
 
     def ended(self, status: int) -> None:
-        """Record the end; `status` is 0 if nothing was answered."""
+        """Record the end of the request; `status` is 0 if nothing was answered."""
 
 
 class Gate:

@@ -1,4 +1,4 @@
-"""The names to which a server answers: an attacker may point others at it (DNS rebinding)."""
+"""The names to which a server answers, since an attacker may point other names at it (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Names that are answered, in lower case, in addition to this machine's own.
+    """The names to which a server answers, in lower case, in addition to this machine's own.
 
-    `any_address`: also answer to every IP address, which needs no name and so cannot be rebound.
+    `any_address`: also answer to every IP address, since an address is not a name that could be rebound.
     """
 
     names: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ class PatientProtocol(H11Protocol):
     """
 
     _deadline: asyncio.TimerHandle | None = None
-    _since = 0.0  # when it began to wait
+    _since = 0.0  # time at which this connection began to wait
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Begin to wait for a request."""
@@ -57,12 +57,12 @@ class PatientProtocol(H11Protocol):
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         super().connection_lost(exc)
         self._forget()
 
     def shutdown(self) -> None:
-        """Answer the request in progress, and one more if it comes soon, and announce that it is the last."""
+        """Answer the request in progress, and one more if it comes soon, announcing that it is the last."""
         if _CLOSE not in self.server_state.default_headers:
             self.server_state.default_headers = [*self.server_state.default_headers, _CLOSE]
         self._unset_keepalive_if_required()
@@ -79,7 +79,7 @@ class PatientProtocol(H11Protocol):
 
     @property
     def _may_go(self) -> bool:
-        """Whether it waits for a request or its body, unless the user is signed in."""
+        """Whether this connection may be closed: it waits for a request or, if nobody is signed in, for a body."""
         known = not self._is_idle and self.cycle.scope["state"].get("known")
         return not self.transport.is_closing() and (self._is_idle or (self.cycle.more_body and not known))
 
@@ -105,7 +105,8 @@ class PatientProtocol(H11Protocol):
 
     @property
     def _most_of_one(self) -> int:
-        return MOST if self.config.proxy_headers else MOST_OF_ONE  # all connections come from the proxy
+        # behind a proxy, all connections come from its address
+        return MOST if self.config.proxy_headers else MOST_OF_ONE
 
     def _watch(self) -> None:
         if not self._is_idle:

@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-MOST = 10_000  # clients remembered; the least recently seen is forgotten
+MOST = 10_000  # number of clients remembered; the least recently seen is forgotten first
 
 
 class Rates:
@@ -17,7 +17,7 @@ class Rates:
         self, rate: float, burst: float | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._rate, self._burst, self._clock = rate, burst or max(1.0, 2 * rate), clock
-        # Tokens left, and the time of that count.
+        # The number of tokens left, and the time of that count.
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, name: str) -> int:

@@ -19,7 +19,7 @@ from linker.engine.grouping import Groups
 from linker.review.grouped import Grouped, Item, Story, save
 from linker.server.jobs.linking import given
 
-# Lower-case names of fields for a document's language and source; of an address, the host is used.
+# Lower-case names of fields for a document's language and source; if the source is an address, its host is used.
 LANGUAGE = ("language", "lang")
 SOURCE = ("source", "publisher", "outlet", "site", "domain", "channel", "author", "user", "account")
 ADDRESS = ("url", "link", "uri")
@@ -98,7 +98,7 @@ def _source(document: Document) -> str:
         return said[:60]
     try:
         host = urlsplit(_field(document, ADDRESS)).hostname or ""
-    except ValueError:  # such as an unfinished IPv6 address
+    except ValueError:  # for example, an incomplete IPv6 address
         return ""
     return host.removeprefix("www.")[:60]
 

@@ -1,4 +1,4 @@
-"""From uploaded files to an index and its seeds: all of it, or nothing."""
+"""Build an index and its seeds from uploaded files: either all of it, or nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from linker.review.ledger import Ledger
 from linker.review.ownership import UNFINISHED
 from linker.review.project import Project
 
-SEEDS_QUARANTINE = "seeds.quarantine.jsonl"  # the articles that could not be read, next to the uploads
+SEEDS_QUARANTINE = (
+    "seeds.quarantine.jsonl"  # file of the articles that could not be read, next to the uploads
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def specification(
 
 
 def unfinished(project: Project) -> list[Path]:
-    """Return the folders that an indexing job of this review left behind, or will leave if it is cancelled."""
+    """Return the folders that an indexing job of this review leaves behind if it is cancelled or killed."""
     return [project.own_folder / f"{UNFINISHED}index"]
 
 

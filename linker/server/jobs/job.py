@@ -47,7 +47,7 @@ class Job:
     """A running or ended task. Its child process is killed by `cancel`, and ends by itself when this process does."""
 
     def __init__(self, task: str, spec: Mapping[str, Any], unfinished: Sequence[Path] = ()) -> None:
-        """Start `task` of linker.server.jobs.worker; the indexes `unfinished` are deleted unless it succeeds."""
+        """Start `task` of linker.server.jobs.worker; unless it succeeds, the indexes `unfinished` are deleted."""
         self.task, self._unfinished = task, tuple(unfinished)
         self._step, self._begun = Step(""), time.monotonic()
         self._state: State = "running"
@@ -62,7 +62,7 @@ class Job:
             stderr=self._log,
         )
         assert self._child.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it ended at once; its log says why
+        with contextlib.suppress(BrokenPipeError):  # the child ended at once; its log says why
             self._child.stdin.write(orjson.dumps(spec) + b"\n")
             self._child.stdin.flush()
         self._reader = threading.Thread(target=self._read, name=f"job {task}", daemon=True)
@@ -119,11 +119,11 @@ class Job:
         return "result" in told
 
     def _end(self, finished: bool, status: int) -> None:
-        if finished:  # even if a cancellation came too late: the work stands
+        if finished:  # true even if a cancellation came too late: the result is kept
             self._state = "done"
             return
         for path in self._unfinished:
-            with contextlib.suppress(IndexesError):  # it is not our index, or its server does not answer
+            with contextlib.suppress(IndexesError):  # the index is not ours, or its server does not answer
                 discard(path)
         if not self.error and not self._cancelled.is_set():
             self._log.seek(0)

@@ -29,7 +29,7 @@ from linker.server.guard.tokens import Principal
 from linker.server.jobs.job import Job, Step
 
 TICK = 0.1  # seconds between two checks of a job
-PATIENCE = 15.0  # seconds another worker is given to end a cancelled job
+PATIENCE = 15.0  # seconds that another worker has to end a cancelled job
 
 
 @dataclass
@@ -52,12 +52,12 @@ class Standing:
         return cls(**values | {"step": Step(**values["step"]), "error": Reason.of(values["error"])})
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `of` reads, as JSON values."""
+        """Return the state as JSON values, which `of` reads."""
         return asdict(self) | {"error": self.error.to_json()}
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended for good."""
+        """Whether the job has ended."""
         return self.state not in ("waiting", "running")
 
 
@@ -91,7 +91,7 @@ class Jobs:
             with self._making:
                 if self._own is None:
                     self._own = tempfile.TemporaryDirectory(prefix="linker-jobs-")
-                    weakref.finalize(self, self._own.cleanup)  # if the application is never closed
+                    weakref.finalize(self, self._own.cleanup)  # in case the application is never closed
                 return Path(self._own.name)
         return self._shared
 
@@ -202,10 +202,10 @@ class Jobs:
             standing.error = Reason(f"the job could not be started: {e.strerror}", "ended")
         except (LinkerError, IndexesError) as e:
             standing.state, standing.error = "failed", reason_of(e)
-        with self._lock:  # a reader who sees it ended must not find it running
+        with self._lock:  # a client that sees the job ended must not find it among the running ones
             try:
                 self._write(standing)
-            except OSError:  # the disk is full: its file says "running" for ever
+            except OSError:  # the disk is full, so the file will say "running" forever
                 self._unwritten[standing.id] = standing
             self._entries.pop(standing.id, None)
         seconds = round(time.monotonic() - start, 3)

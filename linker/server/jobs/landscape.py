@@ -21,7 +21,7 @@ from linker.base.progress import Progress
 from linker.engine.engine import Engine
 from linker.server.jobs.points import EDGE, LEAST, MOST, Points, save
 
-COMPONENTS = 50  # principal components that t-SNE starts from
+COMPONENTS = 50  # number of principal components from which t-SNE starts
 ITERATIONS = 500
 PERPLEXITY = 30.0
 READING, PLACING = "reading documents", "placing documents"
@@ -86,12 +86,12 @@ def layout(rows: Matrix, seed: int, tell: Progress) -> Points:
         max_iter=ITERATIONS,
         random_state=seed,
         n_jobs=1,
-        verbose=2,  # the only way to learn its progress
+        verbose=2,  # scikit-learn reports its progress in no other way
     )
     with contextlib.redirect_stdout(_Iterations(tell)):
         places = tsne.fit_transform(rows)
     low, high = places.min(axis=0), places.max(axis=0)
-    span = max(float((high - low).max()), 1e-9)  # one scale for both axes
+    span = max(float((high - low).max()), 1e-9)  # the same scale for both axes
     scaled: Points = np.round((places - low) / span * EDGE).astype(np.uint16)
     return scaled
 

@@ -16,7 +16,7 @@ from linker.crosslingual.options import LinkOptions
 from linker.crosslingual.sides import links_between
 from linker.engine.engine import Engine
 
-# Options that a specification may have.
+# Options that a specification may set.
 OPTIONS = ("method", "k", "encoder", "one_to_one", "min_probability", "precision", "self_train")
 
 

@@ -26,7 +26,7 @@ from linker.scoring.probability.calibration import Calibration
 from linker.scoring.probability.competition import Lists
 from linker.scoring.probability.deciding import Known, decide
 
-KEPT = 10  # candidates of a row
+KEPT = 10  # maximum number of candidates of a row
 SPARE = 10  # extra candidates, since a filter may exclude some
 BATCH = 64  # rows searched at a time
 SEARCHING = "finding candidates"
@@ -71,7 +71,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
 
 def _calibration(engine: Engine) -> Calibration | None:
-    """Return the calibration of an index, or None if it has no valid one."""
+    """Return the calibration of an index, or None if it has none that is valid."""
     try:
         return engine.calibration
     except InputError:
@@ -100,7 +100,7 @@ def _together(engine: Engine, seeds: Sequence[Seed], links: Sequence[tuple[str, 
     source = Side(Path(), documents, UNKNOWN)
     linked = list(dict.fromkeys(seed for seed, _ in links))
     left = [seed.id for seed in seeds if seed.id not in set(linked)]
-    if not left:  # nothing to decide: all rows are shown alone
+    if not left:  # nothing to decide together: each row is decided alone
         left, linked, links = linked, [], []
     lists, known, _ = candidate_lists(engine, source, left, links, 0)
     found = _ranked(engine, left, lists, known)

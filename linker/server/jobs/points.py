@@ -11,7 +11,7 @@ import orjson
 from linker.base.errors import InputError
 from linker.base.files import read_bytes, write_atomically
 
-MOST = 20_000  # documents on a map; of more, a random sample is shown
+MOST = 20_000  # maximum number of documents on a map; if there are more, a random sample is shown
 LEAST = 5
 EDGE = 65_535  # coordinates are uint16
 

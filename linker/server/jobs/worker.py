@@ -19,7 +19,7 @@ from indexes.interface import IndexesError
 from linker.base.errors import LinkerError
 
 EVERY = 0.1  # minimum seconds between two lines of the same step
-NICE = 10  # pages and searches, which people wait for, go first
+NICE = 10  # lower priority: pages and searches, for which people wait, go first
 
 Task = Callable[[Mapping[str, Any], Callable[[str, int, int | None], None]], dict[str, Any]]
 
@@ -47,7 +47,7 @@ def main(name: str) -> int:
     os.dup2(2, 1)  # keep libraries' output out of our lines
     os.nice(NICE)
     spec = orjson.loads(sys.stdin.buffer.readline())
-    spec |= spec.pop("given", {})  # from a client of the API
+    spec |= spec.pop("given", {})  # the part that a client of the API sent
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         result = task(name)(spec, _Teller(told.write))

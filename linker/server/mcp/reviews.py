@@ -43,7 +43,7 @@ class Indexes:
         return tuple(self._projects)
 
     def name(self, index: str) -> str:
-        """Return the name of the index meant; `name` may be empty if there is only one. Raises InputError."""
+        """Return the full name of an index; `name` may be empty if there is only one. Raises InputError."""
         if index in self._projects:
             return index
         if not index and len(self._projects) == 1:
@@ -81,7 +81,7 @@ class Followed:
     def __init__(self, opened: Opened) -> None:
         self._engine, self._ledger, self._review = opened.engine, opened.ledger, opened.review
         self._lock = threading.Lock()
-        self._entry = 0  # last ledger entry the review has processed
+        self._entry = 0  # number of the last ledger entry that the review has processed
         self._entry, self._seen = self._newest(), self._state()
 
     def next(
@@ -111,7 +111,7 @@ class Followed:
             self._follow()
             candidate = self._candidate(id_, seed, reviewer)
             progress = self._review.judge(candidate, verdict, reviewer, note, tags)
-            # else another process has judged at the same time
+            # otherwise, another process has judged at the same time, and the ledger must be read again
             if len(self._ledger.history(self._entry)) == 1:
                 self._entry, self._seen = self._newest(), self._state()
             return candidate, progress, self._review.enough()
@@ -160,7 +160,7 @@ class Followed:
         return entries[-1].number if entries else self._entry
 
     def _state(self) -> tuple[int, object, object]:
-        """Return the other state a review depends on: the generation, seeds and settings."""
+        """Return the other state that a review depends on: the index's generation, the seeds and the settings."""
         return self._engine.collection.manifest.generation, self._ledger.seeds, self._ledger.settings
 
 

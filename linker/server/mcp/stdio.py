@@ -16,13 +16,13 @@ from pydantic import ValidationError
 
 def serve(server: MCPServer[Any]) -> None:
     """Answer the client on stdin and stdout until it goes away."""
-    import anyio  # a dependency of mcp, whose import above reports its absence
+    import anyio  # a dependency of mcp; the import of mcp above reports if it is missing
 
     anyio.run(_serve, server)
 
 
 async def _serve(server: MCPServer[Any]) -> None:
-    inner = server._lowlevel_server  # its own `run_stdio_async` drops lines that are not messages
+    inner = server._lowlevel_server  # the server's own `run_stdio_async` drops lines that are not messages
     async with stdio_server() as (lines, answers):
         await inner.run(_Messages(lines, answers), answers, inner.create_initialization_options())
 
@@ -71,7 +71,7 @@ def _refusal(kind: str, line: Any) -> JSONRPCError:
     if kind == "json_invalid":
         code, text = PARSE_ERROR, "this line is not JSON in UTF-8, or it holds half of a surrogate pair"
         try:
-            line = json.loads(line)  # json accepts lone surrogates
+            line = json.loads(line)  # json accepts lone surrogates, which UTF-8 cannot hold
         except (ValueError, RecursionError):
             line = None
     id_ = line.get("id") if isinstance(line, dict) else None

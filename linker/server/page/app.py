@@ -73,7 +73,7 @@ def create_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
     )
     app.state.config, app.state.jobs = config, jobs
     app.state.workspace, app.state.shelf = workspace, opened
-    # A page has about thirty links, and FastAPI searches all routes for each.
+    # Cached, since a page has about thirty links, and FastAPI searches all routes for each.
     app.state.path_for = functools.lru_cache(4096)(app.url_path_for)
     for module in PAGES:
         app.include_router(module.router)

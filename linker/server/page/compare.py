@@ -21,8 +21,8 @@ from linker.server.page.reviews import InReview, Reader
 from linker.server.shelf import Opened
 
 router = APIRouter()
-MEASURES = "map recip_rank success.1,5"  # as in linker.evaluation.comparison.DEFAULT
-SHOWN = 60  # conflicts on a page
+MEASURES = "map recip_rank success.1,5"  # the same as linker.evaluation.comparison.DEFAULT
+SHOWN = 60  # maximum number of conflicts on a page
 Text = Annotated[str, Form(max_length=2000)]
 Upload = Annotated[Sequence[UploadFile], File()]
 

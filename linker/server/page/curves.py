@@ -11,9 +11,9 @@ from datetime import datetime
 from linker.review.language import ReaderLanguage
 from linker.review.ledger import Entry
 
-WIDTH, HEIGHT = 640, 260  # of the plot, in SVG units
-POINTS = 320  # maximum points of the curve
-TICKS = 5  # per axis, about
+WIDTH, HEIGHT = 640, 260  # size of the plot, in SVG units
+POINTS = 320  # maximum number of points of the curve
+TICKS = 5  # approximate number of ticks per axis
 BREAK = 300.0  # seconds without a judgement that count as a break
 
 
@@ -27,7 +27,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class DrawnCurve:
-    """The plot: `line` has the curve's points; `band`, top and height of the possible number of documents."""
+    """The plot: `line` has the curve's points; `band` is the top and height of the possible numbers."""
 
     width: int
     height: int
@@ -77,7 +77,7 @@ def curve(found: Sequence[int], most: int | None, language: ReaderLanguage) -> D
 
 
 def _ticks(largest: int) -> tuple[list[int], int]:
-    """Return round numbers from 0, and the end of the axis: the last of them, at least `largest`."""
+    """Return round numbers from 0, and the end of the axis: the last of these numbers, which is at least `largest`."""
     power = 10 ** max(0, math.floor(math.log10(max(largest / TICKS, 1))))
     step = next((m * power for m in (1, 2, 5) if m * power * TICKS >= largest), 10 * power)
     count = max(1, math.ceil(largest / step))

@@ -51,5 +51,5 @@ async def _nameless(request: Request, error: Exception) -> Response:
 async def _ours(request: Request, error: Exception) -> Response:
     fault("", error)
     response = page(request, "error.html", error=translate(request).text(NOT_YOURS), status=500)
-    protect(response.headers)  # this handler runs outside the guard
+    protect(response.headers)  # the guard does not do this here, since this handler runs outside of it
     return response

@@ -54,7 +54,7 @@ def show(request: Request, opened: InReview) -> Response:
         "rows": counts(rows) if rows else None,
         "reviewers": opened.ledger.reviewers,
         "note": note_of_rows(rows, documents) if rows else note_of(opened.review),
-        # the review's main file comes first: the posts, or the rows that each look for a match
+        # the review's main file comes first: the posts or, if each row looks for a match, the rows
         "own": sorted(
             own_tables(opened.project),
             key=lambda name: (about["roles"].get(name) == "articles") != (progress.seeds > 0),

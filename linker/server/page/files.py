@@ -61,7 +61,7 @@ class Upload:
 
     @property
     def date_format(self) -> str:
-        """The format chosen or guessed for the dates; empty if they stay as they are."""
+        """The format chosen or guessed for the dates; empty if the dates stay as they are."""
         guessed = next(iter(self.preview.date_formats), "") if self.preview else ""
         return self.chosen.get("date_format", guessed)
 
@@ -78,7 +78,7 @@ class Upload:
 
     @property
     def columns(self) -> Columns:
-        """How the file is read. Raises InputError if no column is chosen for the text, or one column for two
+        """How to read the file. Raises InputError if no column is chosen for the text, or one column for two
         roles."""
         assert self.preview is not None
         roles: dict[str, Role] = {}
@@ -171,6 +171,6 @@ def look(path: Path, how: Mapping[str, str] | None = None) -> tuple[Preview, str
 
 
 def as_date(form: str) -> str:
-    """Return a sample date in one date format, or in each of several: one whose day and month differ."""
+    """Return an example of a date, whose day and month differ, in one date format or in each of several."""
     day = datetime(2022, 3, 14, 15, 9)
     return " · ".join(day.date().isoformat() if f == ISO else day.strftime(f) for f in form.split(EITHER))

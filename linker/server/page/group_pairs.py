@@ -1,4 +1,4 @@
-"""The pairs that certify a precision of groups or estimate its recall: drawn at random, judged one after the other."""
+"""The pairs that certify a precision of groups or estimate their recall: drawn at random, judged one after another."""
 
 from __future__ import annotations
 

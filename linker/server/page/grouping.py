@@ -20,10 +20,10 @@ from linker.scoring.groups.asking import Stratum, passes, recall, sample
 from linker.server.page.rendering import message
 from linker.server.shelf import Opened
 
-PAGE = 50  # groups, and documents of a group, on a page
-LEAD = 280  # characters of a document in a group
+PAGE = 50  # maximum number of groups, or of documents of a group, on a page
+LEAD = 280  # characters shown of a document in a group
 OFFERED = 300  # groups offered as targets for moving a document
-WIDTH = 1000  # of a timeline, in its own units
+WIDTH = 1000  # width of a timeline, in its own units
 LEVELS = (0.8, 0.9, 0.95)
 SAMPLE, RECALL = "sample", "missed"  # settings: pairs to judge for precision and for recall
 COLUMNS = {
@@ -36,7 +36,8 @@ COLUMNS = {
 
 Order = Literal["", "largest"]
 Look = Literal["", "timeline"]
-What = Literal["", "missed"]  # what is asked about pairs: whether enough are right, or how many are missed
+# the question that pairs answer: whether enough are right (""), or how many are missed
+What = Literal["", "missed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,8 @@ def as_row(opened: Opened, story: Story) -> dict[str, Any]:
 def members(opened: Opened, story: Story, items: Iterable[Item]) -> list[dict[str, Any]]:
     """Return what the page of a group shows of some of its documents: the passage that is about the story.
 
-    It is found by the group's representative, and in the representative by the first of the other texts.
+    The passage is found by comparing the document with the group's representative; that of the representative, by
+    comparing it with the first of the other texts.
     """
     stands = story.representative
     texts = (item.id for item in story.items if item.near_copy_of is None and item.id != stands)
@@ -157,7 +159,7 @@ def members(opened: Opened, story: Story, items: Iterable[Item]) -> list[dict[st
 
 
 def _document(opened: Opened, id_: str) -> Document:
-    """Return a document, an empty one if it was deleted since."""
+    """Return a document; an empty one if it has been deleted since."""
     return opened.engine.document(id_) if id_ in opened.engine else Document(id_, "")
 
 
@@ -200,7 +202,7 @@ class AskedPairs:
 
     @property
     def done(self) -> bool:
-        """Whether all pairs are judged: only then a test may be made, and once."""
+        """Whether all pairs are judged; only then may they be tested, and only once."""
         return self.judged == len(self.pairs)
 
     def following(self, skipped: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
@@ -227,7 +229,7 @@ class PairSample(AskedPairs):
 
 @dataclass(frozen=True, slots=True)
 class Missed(AskedPairs):
-    """The sample by which it is estimated how many right pairs are within groups."""
+    """The sample from which the share of right pairs that are within groups is estimated."""
 
     strata: tuple[Stratum, ...]
 

@@ -19,7 +19,7 @@ from linker.server.page import sessions
 from linker.server.page.rendering import message
 
 OPEN = ("/login", "/static/")  # paths that need no sign-in
-UPLOAD = "/upload"  # the end of the paths that take files
+UPLOAD = "/upload"  # suffixes of the paths that take files
 HEADERS: Mapping[str, str] = {
     **gate.HEADERS,
     "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
@@ -70,7 +70,7 @@ class _PageRequest:
 
     def refusal(self, error: BaseException) -> Response | None:
         if not isinstance(error, RefusedError | TimeoutError):
-            return None  # the application answers with a page
+            return None  # the application answers errors with a page
         refused = error if isinstance(error, RefusedError) else RefusedError("slow-body")
         text = self._session.language.text(refused.text, **refused.values)
         return PlainTextResponse(text, refused.status_code, refused.headers)

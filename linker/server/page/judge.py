@@ -40,7 +40,7 @@ def show(
 
     If each row looks for its own match, show the rows.
     """
-    if q := request.query_params.get("q"):  # an old link: Judge once had a search of its own
+    if q := request.query_params.get("q"):  # an old link, from when Judge had a search of its own
         path = address(request, "search", project=opened.project.key)
         return RedirectResponse(f"{path}?{urlencode({'q': q})}", 303)
     if not id and is_rows(opened):
@@ -66,7 +66,7 @@ def judge(
     If the document was judged meanwhile, it is shown with that verdict, and nothing is stored.
     """
     review = opened.review
-    _next(opened, reader)  # after a restart, hand out the reader's open document again
+    _next(opened, reader)  # after a restart, this hands out the reader's open document again
     named = tuple(dict.fromkeys(tag for part in tags.split(",") if (tag := " ".join(part.split()))))
     others = group(opened, id) if copies and id in opened.engine else ()
     try:
@@ -98,7 +98,7 @@ def list_doubts(request: Request, opened: InReview) -> Response:
     """List the verdicts that are probably wrong; each can be kept or changed here."""
     of = opened.ledger.judgements()
     found = opened.once("doubts", of, opened.review.doubts)
-    if opened.review.settings.double:  # each judges blind
+    if opened.review.settings.double:  # reviewers judge blind, so each sees only their own verdicts
         found = [d for d in found if d.judgement.reviewer == request.state.session.reviewer]
     entries = [(d, _line(opened, d.judgement.id), seed_of(opened, d.judgement.seed)) for d in found]
     return page(request, "doubts.html", {"entries": entries}, project=opened.project)
@@ -206,7 +206,7 @@ def _show(
 
 
 def _next(opened: Opened, session: Session) -> Candidate | None:
-    """Return a reader's open document; None without a seed or a find, since the order would be arbitrary."""
+    """Return a reader's open document; None if there is no seed and no find to order by."""
     review = opened.review
     begins = not review.seeds and not review.progress().found
     return None if begins else review.next(session.reviewer, session.id)

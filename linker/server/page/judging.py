@@ -15,18 +15,18 @@ from linker.engine.folding import copies
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.server.shelf import Opened
 
-LONGEST = 40_000  # characters of a text that are initially shown
+LONGEST = 40_000  # number of characters of a text that are shown at first
 LEAD = 220  # characters of a seed in its short form
 LIKELIEST = 8  # seeds that are offered for a document
 LABEL = 60  # characters of a seed in a list of them
-WORDS = 6  # shared words that are named
-WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:;])(?<!\n)\n(?=\w)")  # the line's end
-KNOWN = 256  # documents whose copies are remembered
+WORDS = 6  # maximum number of shared words that are named
+WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:;])(?<!\n)\n(?=\w)")  # the newline after a wrapped line
+KNOWN = 256  # number of documents whose copies are cached
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A candidate with all that its page shows; `rest` is how many characters of its text are left out.
+    """A candidate with all that its page shows; `rest` is the number of characters of its text that are left out.
 
     `seed_number` counts from 1, 0 if the seed is no longer in the review; `seed_text` is its whole text.
     """
@@ -79,7 +79,8 @@ def as_lines(metadata: Mapping[str, Any]) -> dict[str, str]:
 def unwrapped(text: str) -> str:
     """Return a text without the hard line breaks of a wrapped file (newswire, e-mail), of the same length.
 
-    A line of 40 to 80 characters without a full stop, before a continuing line, was wrapped; two may be chance.
+    A line of 40 to 80 characters that has no full stop at its end and goes on in the next line is taken to be wrapped;
+    if there are only two such lines, that may be chance.
     """
     found = [match.start() for match in WRAPPED.finditer(text)]
     if len(found) < 3:
@@ -117,9 +118,10 @@ def _copies(opened: Opened, id_: str) -> tuple[str, ...]:
 class SeedOffer:
     """The form's choices for a document found by search: the seeds to judge it for, and its judgements.
 
-    `seeds`: ids and labels; `chosen` is selected or, if it is empty, the reviewer is asked. `said`: verdict, or
-    "mixed", and the seed's label. `seen`: verdict and seed that the reader saw, sent back by the form. `is_open`:
-    whether the document can be judged at all: seeds and documents outside the filter cannot.
+    `seeds`: ids and labels; `chosen` is the selected seed; if it is empty, the reviewer has to choose. `said`: the
+    verdicts so far, each with its seed's label ("mixed" if reviewers differ). `seen`: the verdicts and seeds that the
+    reader saw, which the form sends back. `is_open`: whether the document can be judged at all: seeds and documents
+    outside the filter cannot.
     """
 
     seeds: tuple[tuple[str, str], ...]
@@ -181,7 +183,7 @@ def _label(number: int, seed: Seed) -> str:
 
 
 def _said(opened: Opened, reviewer: str) -> dict[str, dict[str, tuple[Verdict, str]]]:
-    """Return, by document and seed (empty in a topic), the verdict that counts, and the same verdict or "mixed".
+    """Return, by document and seed (empty in a topic), the verdict that counts, and that verdict or "mixed".
 
     If two reviewers judge everything blind, only this reviewer's own verdicts.
     """

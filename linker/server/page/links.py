@@ -22,7 +22,7 @@ from linker.server.page.rendering import address, page
 from linker.server.page.reviews import InProject, Reader
 
 router = APIRouter()
-LONGEST = 6000  # characters of a page that are shown
+LONGEST = 6000  # number of characters of a page that are shown
 Upload = Annotated[UploadFile, File()]
 Text = Annotated[str, Form(max_length=2000)]
 

@@ -15,7 +15,7 @@ from linker.review.rows.states import counts, states
 
 @dataclass(frozen=True, slots=True)
 class ReviewRow:
-    """A review: its numbers, and its job, empty until somebody has chosen one.
+    """A review: its numbers, and its job, which is empty until somebody has chosen one.
 
     `matched`, `none`: rows with a match, and rows judged to have none. `last`: the time of the last verdict, or of
     the review's creation.
@@ -56,7 +56,8 @@ def row_of(project: Project) -> ReviewRow:
             unit = str(ledger.settings.get("unit", ""))
     except (InputError, IndexesError, OSError) as e:
         return ReviewRow(project, problem=reason_of(e))
-    read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}  # counted once, by any reviewers
+    # each is counted once, whoever judged it
+    read = {(j.seed, j.id) for j in judgements if j.verdict != "skip"}
     relevant = {(j.seed, j.id) for j in judgements if j.relevant}
     last = max((j.time for j in judgements), default=made)
     matched, none = of_rows["matched"], of_rows["none"]

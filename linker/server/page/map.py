@@ -14,7 +14,7 @@ from linker.server.page.rendering import address, page
 from linker.server.page.reviews import InReview
 
 router = APIRouter()
-LONGEST = 600  # maximum characters of a text shown next to the map
+LONGEST = 600  # maximum number of characters of a text shown next to the map
 
 
 @router.get("/p/{project}/map", name="map")

@@ -132,14 +132,14 @@ def learnable(opened: Opened, rows: Sequence[Row]) -> int:
 
 
 def candidate(row: Row, id_: str) -> Candidate:
-    """Return a document as the row's candidate, with the list's data about it."""
+    """Return a document as the row's candidate, with its rank and probability from the list."""
     place = next((i for i, match in enumerate(row.candidates, start=1) if match.id == id_), 0)
     chance = row.chance(id_)
     return Candidate(row.seed.id, id_, chance or 0.0, place, chance)
 
 
 def current(row: Row, id_: str = "") -> str:
-    """Return the open document: the named one, the match, or the likeliest that is left."""
+    """Return the open document: the named one, the match, or the likeliest candidate that is left."""
     if id_:
         return id_
     best = row.best or next(iter(row.candidates), None)
@@ -183,7 +183,7 @@ def label(row: Row) -> str:
 
 
 def batches(rows: Sequence[Row]) -> list[tuple[Judgement, int]]:
-    """Return the acceptances in force, latest first: for each, one of its links and their number."""
+    """Return the bulk acceptances in force, latest first: one of the links of each, and the number of its links."""
     found: dict[tuple[str, str], list[Judgement]] = {}
     for row in rows:
         for judgement in row.links.values():

@@ -7,7 +7,7 @@ from linker.base.printable import without_credentials
 from linker.review.language import ReaderLanguage
 from linker.review.wording import message
 
-# By the cause of a reason, what the page says; its facts are the message's values.
+# The page's message for each cause of a reason; the reason's facts are the message's values.
 REASONS = {
     "damaged": message("A file of this review is damaged. Whoever runs linker can restore it from a backup."),
     "wrong-width": message("The row has %(count)s cells, but there are %(wanted)s columns."),

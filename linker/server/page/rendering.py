@@ -24,7 +24,7 @@ from linker.server.page.sessions import CSRF_FIELD
 
 FOLDER = Path(__file__).parent
 message = wording.message
-SWAP = "x-linker-swap"  # a request from our script, which replaces the page's <main> with the response's
+SWAP = "x-linker-swap"  # header of requests from our script, which replaces the page's <main> with the response's
 
 
 # The words for verdicts.
@@ -50,7 +50,7 @@ class Place:
     needs_index: bool = True
 
 
-# In the order of the work; pages whose routes do not exist are left out.
+# In the order in which a review uses them; pages whose routes do not exist are left out.
 PLACES = (
     Place(
         message("Files"),
@@ -111,7 +111,7 @@ def page(
 
 
 def is_swap(request: Request) -> bool:
-    """Whether our script made the request: it gets the next page directly, a browser a redirect (303)."""
+    """Whether our script made the request: it gets the next page directly, but a browser gets a redirect (303)."""
     return SWAP in request.headers
 
 
@@ -167,7 +167,7 @@ def static(name: str) -> str:
 
 
 def _places(request: Request, project: Project) -> list[dict[str, Any]]:
-    """Return a review's places: title, path, whether it is current, why it cannot be used yet, and its pages."""
+    """Return a review's places: the title and path of each, if it is current, why it cannot be used yet, its pages."""
     text = request.state.session.language.text
     found = []
     for place in PLACES:

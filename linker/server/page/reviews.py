@@ -44,7 +44,7 @@ def opened_of(request: Request, project: Annotated[Project, Depends(project_of)]
 
 
 class NotReadyError(Exception):
-    """A project has no index yet, so only its upload page can be shown."""
+    """Raised if a project has no index yet, so that only its upload page can be shown."""
 
     def __init__(self, project: Project) -> None:
         super().__init__(project.name)
@@ -52,7 +52,7 @@ class NotReadyError(Exception):
 
 
 def reader_of(request: Request) -> Session:
-    """Return the session of a reader who has a name: unnamed readers could not be told apart."""
+    """Return the session of a reader who has a name, since unnamed readers could not be distinguished."""
     session: Session = request.state.session
     if not session.reviewer:
         raise NamelessError
@@ -60,7 +60,7 @@ def reader_of(request: Request) -> Session:
 
 
 class NamelessError(Exception):
-    """Somebody without a name wants to judge."""
+    """Raised if somebody without a name wants to judge."""
 
 
 Reader = Annotated[Session, Depends(reader_of)]

@@ -1,4 +1,4 @@
-"""Judge, if each row looks for its own match: a list of rows, one of them open, its candidates best first."""
+"""Judge, if each row looks for its own match: a list of rows, with one of them open and its candidates best first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from linker.server.page.sessions import Session
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/judge/rows")
-HITS = 10  # of a search for a row's match
+HITS = 10  # maximum number of hits of a search for a row's match
 MEANWHILE = message(
     "This row was judged meanwhile, in another window or by somebody else: nothing was stored. Look at how it stands, "
     "and judge again if you see it otherwise."
@@ -163,7 +163,7 @@ def update(request: Request, opened: InReview, reader: Reader) -> Response:
 
 
 def _brought_up_to_date(request: Request, opened: Opened) -> Standing | None:
-    """Start finding candidates if there are none, or they are for other rows or documents.
+    """Start finding candidates if there are none, or if rows or documents have changed since.
 
     Returns the job in progress, or the failed or cancelled one, which only a person restarts.
     """
@@ -197,7 +197,7 @@ def _judge(
     copies: Sequence[str],
     seen: str,
 ) -> None:
-    """Store a verdict on a candidate as from the list, not from a search: it is the open document."""
+    """Store a verdict on a candidate, which counts as one from the list and not as one found by a search."""
     review, chosen = opened.review, matching.candidate(row, id_)
     if review.standing(chosen, reader.reviewer) is None and id_ in opened.engine:
         review.hold(chosen, reader.id)
@@ -205,7 +205,7 @@ def _judge(
 
 
 def _is_again(row: Row, id_: str, verdict: Said) -> bool:
-    """Return whether the row has this judgement already: a form may be sent twice."""
+    """Return whether the row has this judgement already, since a form may be sent twice."""
     return {
         "relevant": id_ in row.links, "not": id_ in row.rejected, "none": row.state == "none", "later": row.later
     }[verdict]  # fmt: skip

@@ -20,7 +20,7 @@ PAGE = Principal("page")
 
 
 def unhurried(limits: Limits) -> Limits:
-    """Return limits for jobs of the page: a person requested each one, sees its progress, and can cancel it."""
+    """Return limits without a timeout, for the page's jobs: a person requested each, sees it, and can cancel it."""
     return dataclasses.replace(limits, jobs=1 << 30, job_seconds=math.inf, job_kept=math.inf)
 
 
@@ -46,7 +46,7 @@ def last(request: Request, project: Project, task: str) -> Standing | None:
 
 
 def cancel(request: Request, project: Project, task: str) -> None:
-    """End a job if there is one; only the fact that it was cancelled is kept."""
+    """End a job if there is one; all that is kept is that it was cancelled."""
     if job := last(request, project, task):
         _jobs(request).cancel(job.id, PAGE)
 

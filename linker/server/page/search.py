@@ -25,14 +25,14 @@ from linker.server.page.reviews import InReview, Reader
 from linker.server.shelf import Opened
 
 router = APIRouter()
-SHOWN, MOST = 50, 1000  # hits on the first page, and at most
-EXCERPT = 420  # characters of a hit's text
+SHOWN, MOST = 50, 1000  # number of hits on the first page, and maximum number
+EXCERPT = 420  # number of characters shown of a hit's text
 Text = Annotated[str, Form(max_length=100_000)]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the answer: a document with matches marked, the copies folded into it, and its judgements."""
+    """One hit: a document with matches marked, the copies folded into it, and its judgements."""
 
     rank: int
     document: Document

@@ -22,8 +22,8 @@ from linker.server.page.reviews import InReview
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/seeds")
-HITS = 10  # documents to choose from
-PAGE = 50  # seeds of a page
+HITS = 10  # number of documents to choose from
+PAGE = 50  # number of seeds on a page
 
 Text = Annotated[str, Form(max_length=500_000)]
 Short = Annotated[str, Form(max_length=2000)]
@@ -148,7 +148,7 @@ def _read(file: UploadFile) -> tuple[list[Seed], int]:
                 target.write(block)
         try:
             seeds, bad = read_seeds([UploadedFile(path, preview(path).guess())])
-        except InputError as e:  # the error names our copy
+        except InputError as e:  # the error would name our copy of the file
             raise InputError(reason_of(e).replace(str(path), name).replace(path.name, name)) from None
     return seeds, len(bad)
 

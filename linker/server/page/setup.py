@@ -34,7 +34,7 @@ from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
 Name = Annotated[str, Form(max_length=1000)]
-SHOWN = 20  # unusable rows that the form lists
+SHOWN = 20  # maximum number of unusable rows that the form lists
 DELIMITERS = {",": message("commas"), ";": message("semicolons"), "\t": message("tabs"), "|": message("bars")}
 STEPS = {
     "": message("starting"),
@@ -64,7 +64,7 @@ class SetupForm:
 
     @classmethod
     def of(cls, project: Project, uploads: Sequence[Upload], form: FormData | None = None) -> Self:
-        """Return the choices made in the form, stored, or guessed from the files."""
+        """Return the choices: those made in the form, else those stored, else those guessed from the files."""
         texts = {role: _texts(uploads, role) for role in ("posts", "articles")}
         with Ledger(project.ledger) as ledger:
             stored, seeds = str(ledger.settings.get("unit", "")), [seed.full_text for seed in ledger.seeds]
@@ -126,7 +126,7 @@ def _language_name(language: ReaderLanguage, name: str) -> str:
 
 @router.post("/p/{project}/setup", name="start")
 async def start(request: Request, project: InProject) -> Response:
-    """Start the job, or say next to the field what is missing; if a file is to be read differently, show it first."""
+    """Start the job, or say next to a field what is missing; if a file is now read differently, show its rows first."""
     form = await request.form()
     uploads = await run_in_threadpool(uploads_of, project, form)
     choice = await run_in_threadpool(SetupForm.of, project, uploads, form)

@@ -1,4 +1,4 @@
-"""The start page: the two jobs to choose from, the folder's reviews, a new one from files or the sample."""
+"""The start page: the two jobs to choose from, the folder's reviews, and new reviews from files or the sample."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def create(
 
 
 def _take(project: Project, role: str, files: list[UploadFile]) -> None:
-    """Store files of a role, and look into each. Raises LinkerError if one cannot be read."""
+    """Store files of a role, and preview each. Raises LinkerError if one cannot be read."""
     for path in store_all(project, role, files):
         try:
             look(path)

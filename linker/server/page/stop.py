@@ -13,12 +13,12 @@ from linker.server.page.reviews import InReview
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/stop")
-SEEN = "stop_seen"  # ledger note of the occasion that was passed over
+SEEN = "stop_seen"  # setting of the ledger: the last occasion on which somebody chose to go on
 
 
 @router.get("", name="stop")
 def show(request: Request, opened: InReview) -> Response:
-    """Show the choices at any time; a list of rows ends when every row is decided."""
+    """Show the choices at any time; a review of rows has none, since it ends when every row is decided."""
     if is_rows(opened):
         return RedirectResponse(address(request, "rows", project=opened.project.key), 303)
     return stop_page(request, opened)
@@ -26,13 +26,13 @@ def show(request: Request, opened: InReview) -> Response:
 
 @router.post("/leave", name="leave_stop")
 def leave(request: Request, opened: InReview) -> Response:
-    """Continue judging; the choices come again when the rule is met on another occasion."""
+    """Continue judging; the choices are shown again when the rule is met on another occasion."""
     opened.ledger.set(SEEN, _occasion(opened, opened.review.progress()))
     return RedirectResponse(address(request, "judge", project=opened.project.key), 303)
 
 
 def is_due(opened: Opened, progress: Progress) -> bool:
-    """Return whether the rule is met for a reason that nobody has passed over yet."""
+    """Return whether the rule is met on an occasion on which nobody has chosen to go on yet."""
     is_met = (
         progress.phase != "audit" and progress.read < progress.population and bool(opened.review.enough())
     )
@@ -40,7 +40,7 @@ def is_due(opened: Opened, progress: Progress) -> bool:
 
 
 def _occasion(opened: Opened, progress: Progress) -> str:
-    """Return the rule that was met: the number wanted, an audit, or the estimate, which each find postpones."""
+    """Return a name for what was met: the number wanted, an audit, or the estimate, which each find postpones."""
     until, left = opened.review.settings.until, progress.stop.left
     if until and progress.found >= until:
         return "until"

@@ -8,7 +8,7 @@ from typing import Literal
 Loss = Literal["cross-entropy", "soft", "soft+mse", "mse"]
 Reset = Literal[
     "after", "before"
-]  # reset gate of the GRU: after the matrix U, as in torch, or before it, as in the paper
+]  # whether the GRU's reset gate acts after the matrix U, as in torch, or before it, as in the paper
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +35,25 @@ class StsConfig:
     dropout: float = 0.1
     max_length: int = 128
     siamese: bool = True
-    frozen: bool = False  # a head over the vectors of a frozen encoder
-    mixed: bool = False  # a regression over cosines of frozen encoders, word alignment and surface
-    choose: Literal["folds", "dev"] = "folds"  # pairs used to select the regression of the mixed variant
+    frozen: bool = False  # whether the scorer is a head over the vectors of a frozen encoder
+    # whether it is a regression over cosines of frozen encoders, word alignment and surface features
+    mixed: bool = False
+    choose: Literal["folds", "dev"] = "folds"  # which pairs select the regression of the mixed variant
     both_orders: bool = False
     reset: Reset = "after"
     loss: Loss = "soft+mse"
-    lr: float = 3e-5  # of the backbone
+    lr: float = 3e-5  # learning rate of the backbone
     head_lr: float = 1e-3
     weight_decay: float = 0.01
-    warmup: float = 0.1  # share of all steps
+    warmup: float = 0.1  # share of all steps that are used for the warm-up
     schedule: Literal["linear", "constant"] = "linear"  # learning rate schedule after the warm-up
     epochs: int = 6
     batch_size: int = 16
     patience: int = 3  # epochs without a better dev figure before training stops; 0: never
     measure: Literal["spearman", "pearson", "mse"] = "spearman"  # figure that selects the epoch to keep
-    frozen_layers: int = 0  # of the backbone, from the bottom; if any, its embeddings too
+    frozen_layers: int = (
+        0  # layers of the backbone, from the bottom; with any, the embeddings are frozen, too
+    )
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 0
 

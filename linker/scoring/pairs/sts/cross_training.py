@@ -151,8 +151,8 @@ class _CrossTrainer:
 def loss_of(logits: Tensor, gold: Float64Array, loss: Loss) -> Tensor:
     """Return the loss, a scalar, of logits [B, 6] against grades, float64 [B].
 
-    It is cross-entropy with the nearest grade or with the label split between two grades, the squared error of the
-    expected grade, or the sum of these two losses.
+    It is cross-entropy with the nearest grade, cross-entropy with the label split between two grades, the squared error
+    of the expected grade, or the sum of the last two.
     """
     if loss == "cross-entropy":
         return functional.cross_entropy(logits, torch.from_numpy(hard_labels(gold)))
@@ -199,9 +199,9 @@ def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str,
 
 
 def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: str) -> list[Pair]:
-    """Return the pairs that back-translation adds, with each sentence replaced by its usable back-translation.
+    """Return the pairs that back-translation adds: each sentence is replaced by its back-translation, if usable.
 
-    The label is copied. A pair with no usable back-translation adds nothing.
+    The label is copied. A pair without a usable back-translation adds nothing.
     """
     texts = [text for pair in pairs for text in pair.texts]
     back = back_translate(translator, texts, source, via)

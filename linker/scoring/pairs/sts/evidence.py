@@ -1,4 +1,4 @@
-"""Evidence of similarity besides a head: cosines of encoders, word alignment, character n-grams, words, numbers."""
+"""Evidence of similarity that needs no head: cosines of encoders, word alignment, character n-grams, words, numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 NGRAMS = (2, 3, 4)
 SURFACE = ("n-grams", "words", "numbers", "lengths")
-ALIGNED = ("alignment", "weakest word")  # columns from the first encoder
+ALIGNED = ("alignment", "weakest word")  # columns that come from the first encoder
 
 
 class Vectors(Protocol):

@@ -161,7 +161,7 @@ def ridge(found: Float64Array, gold: Float64Array, penalty: float) -> tuple[Floa
     """
     standard, scale = _standardised(found)
     centred = gold - gold.mean()
-    if len(gold) < found.shape[1]:  # dual form: the n × n kernel is smaller
+    if len(gold) < found.shape[1]:  # dual form, in which the n × n kernel is smaller
         kernel = standard @ standard.T + penalty * np.eye(len(gold))
         weights = standard.T @ np.linalg.solve(kernel, centred) / scale
     else:

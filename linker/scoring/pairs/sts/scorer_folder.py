@@ -92,7 +92,7 @@ def load(folder: Path) -> PairScorer:
 def _cross(settings: dict[str, Any], folder: Path) -> PairScorer:
     config = configured(CrossConfig, settings["model"], folder / CONFIG)
     name, limit = str(settings["backbone"]), within("limit", settings["limit"], folder / CONFIG)
-    with torch.device("meta"):  # allocates no memory before the weights' shapes are checked
+    with torch.device("meta"):  # this allocates no memory before the weights' shapes are checked
         module = CrossEncoder.new(config, empty_backbone(folder / BACKBONE, name, limit)).module
     check_shapes(folder / WEIGHTS, shapes_of(module))
     return CrossEncoder.new(config, empty_backbone(folder / BACKBONE, name, limit))

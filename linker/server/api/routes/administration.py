@@ -124,7 +124,8 @@ async def delete(name: IndexPath, service: InService) -> Response:
             service.forget(name)
             drop(directory)
             (directory / MARK).unlink()
-            with contextlib.suppress(OSError):  # not empty: files that are not ours stay
+            # the folder is not empty if it holds files that are not ours, which stay
+            with contextlib.suppress(OSError):
                 directory.rmdir()
 
         await run_in_threadpool(dropped)

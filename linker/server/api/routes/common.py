@@ -98,9 +98,9 @@ def problems(*more: int, always: tuple[int, ...] = ALWAYS) -> dict[int | str, di
 
 
 class _StrictRequest(Request):
-    """A request whose JSON is parsed by orjson: lone surrogates, NaN and a thousand levels are not JSON."""
+    """A request whose JSON is parsed by orjson, which refuses lone surrogates, NaN and a thousand nested levels."""
 
-    short: Any = None  # a short form of a large body's JSON
+    short: Any = None  # a short form of the JSON of a large body
 
     async def json(self) -> Any:
         return orjson.loads(await self.body()) if self.short is None else self.short

@@ -181,7 +181,9 @@ async def bulk(
         problem = problem_of(error)
         if problem.status_code == 500:
             raise
-        async for _ in stream:  # a client that is still sending would not read the answer
+        async for (
+            _
+        ) in stream:  # read the rest, since a client that is still sending would not read the answer
             pass
         problem.more["report"] = task.report.to_json()
         raise problem from error

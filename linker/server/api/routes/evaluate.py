@@ -72,7 +72,8 @@ BODY = {
 async def evaluate_runs(request: Request, service: InService) -> Response:
     """Return the measures of each run; nothing is stored."""
     check_json(request)
-    body = await request.body()  # parsed there: half a second of blocked event loop would affect everybody
+    # parsed in the other process: blocking the event loop for half a second would affect everybody
+    body = await request.body()
     if len(body) <= evaluating.SMALL:
         found = await service.heavy.run(lambda: evaluating.answer(body))
     else:

@@ -21,8 +21,8 @@ from linker.server.api.served import Served, Service
 from linker.server.fields import option
 
 router = routes("jobs")
-LONGEST = 100_000  # characters of a text
-MOST_DOCUMENTS = 100_000  # of one side in the request
+LONGEST = 100_000  # maximum characters of a text
+MOST_DOCUMENTS = 100_000  # maximum number of documents of one side in the request
 
 Id = Annotated[str, Field(min_length=1, max_length=2000)]
 Condition = Annotated[str, Field(max_length=10_000)]
@@ -74,7 +74,7 @@ class FindRequest(Model):
         return settings
 
     def spec(self) -> dict[str, Any]:
-        """Return the part that the job reads and the server does not."""
+        """Return the part of the request that only the job reads."""
         return {
             "seeds": [seed.model_dump() for seed in self.seeds],
             "judgements": [{"seed": j.seed, "id": j.id, "verdict": j.verdict} for j in self.judgements],
@@ -136,7 +136,7 @@ class LinkRequest(Model):
         return self
 
     def spec(self) -> dict[str, Any]:
-        """Return what the job reads of it."""
+        """Return the request as the job reads it."""
         return self.model_dump()
 
 
@@ -160,7 +160,7 @@ class GroupRequest(Model):
     )
 
     def spec(self) -> dict[str, Any]:
-        """Return what the job reads of it."""
+        """Return the request as the job reads it."""
         return self.model_dump()
 
 
@@ -249,7 +249,7 @@ def _indexes(service: Service, sides: Mapping[str, LinkSide]) -> tuple[dict[str,
 
 
 def _given(asked: Request, request: FindRequest | LinkRequest | GroupRequest) -> dict[str, Any]:
-    """Return a job's part of a request: of a large one, as written by the process that has read it."""
+    """Return the part of a request that a job reads; if it is large, as written by the process that has read it."""
     return {"given": getattr(asked.state, "spec", None) or request.spec()}
 
 

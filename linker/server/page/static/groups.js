@@ -1,4 +1,4 @@
-// Groups and their documents: j and k step through them, x chooses one, and a key for each change.
+// Groups and their documents: j and k step through them, x chooses one, and each change has a key.
 const KEYS = { m: "key-m", s: "key-s", a: "key-a", v: "key-v", u: "key-u" };
 
 /** Move to the next entry of the list, or the previous one. */

@@ -1,4 +1,4 @@
-// Polls a job's progress once a second; when the job ends, the page is reloaded, and leads on to the next one.
+// Polls a job's progress once a second; when the job ends, it reloads the page, which leads on to the next one.
 const bar = document.getElementById("job");
 const told = document.getElementById("told");
 let tenth = 0;
@@ -10,7 +10,7 @@ async function ask() {
     told.textContent = text;
     if (share === null) bar.removeAttribute("value");
     else bar.value = share;
-    if (Math.floor((share ?? 0) * 4) > tenth) { // screen readers announce every quarter
+    if (Math.floor((share ?? 0) * 4) > tenth) { // screen readers announce each quarter of the work
       tenth = Math.floor(share * 4);
       document.getElementById("announce").textContent = text;
     }

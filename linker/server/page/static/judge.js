@@ -4,18 +4,17 @@ const byId = (id) => document.getElementById(id);
 const keysOn = () => localStorage.getItem("linker-keys") !== "off";
 const drafts = () => ["note", "tags"].map(byId).filter(Boolean);
 const draftOf = (field) => `linker-${field.id}-${byId("verdict").dataset.document}`;
-let openSeed = ""; // the seed that the reviewer has unfolded stays so, document after document
+let openSeed = ""; // a seed that the reviewer has unfolded stays unfolded for the documents that follow
 
-/** Prepare a new page, which the server sends to everybody in the same form. */
+/** Adapt a new page to this browser, since the server sends everybody the same one. */
 function prepare() {
   if (byId("help")) byId("help").hidden = false;
   if (byId("keys-on")) byId("keys-on").checked = keysOn();
-  const sought = document.querySelector(".find [name=seed]"); // a search next to a pair judges for its seed
-  if (sought && byId("verdict")) sought.value = byId("verdict").elements.seed.value;
-  for (const field of drafts()) field.value ||= sessionStorage.getItem(draftOf(field)) ?? "";
-  if (drafts().some((field) => field.value)) document.querySelector(".notes").open = true;
-  const seed = document.querySelector("[data-seed]");
-  if (seed?.dataset.seed === openSeed) seed.open = true;
+  const sought = document.querySelector(".find [name=seed]"); // hits of a search next to a pair are judged for the
+  pair's seed if (sought && byId("verdict")) sought.value = byId("verdict").elements.seed.value; for (const field of
+  drafts()) field.value ||= sessionStorage.getItem(draftOf(field)) ?? ""; if (drafts().some((field) => field.value))
+  document.querySelector(".notes").open = true; const seed = document.querySelector("[data-seed]"); if
+  (seed?.dataset.seed === openSeed) seed.open = true;
 }
 
 document.addEventListener("linker:swapped", prepare);

@@ -3,8 +3,8 @@ const canvas = document.getElementById("map");
 const context = canvas.getContext("2d", { alpha: false });
 const near = document.getElementById("near");
 const SPAN = 65535;
-const KINDS = ["unread", "not", "skip", "mixed", "maybe", "relevant", "seed"]; // drawn in this order, the last on top
-const SIZES = [2, 2, 2, 3, 3, 4, 6];
+const KINDS = ["unread", "not", "skip", "mixed", "maybe", "relevant", "seed"]; // kinds of points, drawn in this order,
+so that the last is on top const SIZES = [2, 2, 2, 3, 3, 4, 6];
 
 let ids = [];
 let places = new Uint16Array(0); // x, y, x, y …
@@ -57,7 +57,7 @@ function redraw() {
 function draw() {
   const { width, height } = canvas;
   pixels.fill(back);
-  const extra = ids.length < 3000 ? 2 : 0; // few points may be larger
+  const extra = ids.length < 3000 ? 2 : 0; // if there are few points, they are larger
   for (let i = 0; i < order.length; i++) {
     const point = order[i];
     const size = SIZES[kinds[point]] + extra;
@@ -90,7 +90,7 @@ async function show(point) {
   shown = point;
   redraw();
   const mine = ++asked;
-  await new Promise((done) => setTimeout(done, 60)); // a pointer that merely passes requests nothing
+  await new Promise((done) => setTimeout(done, 60)); // request nothing while the pointer merely passes by
   if (mine !== asked) return;
   const answer = await fetch(`${canvas.dataset.text}?id=${encodeURIComponent(ids[point])}`);
   const { title, text } = await answer.json();
@@ -181,7 +181,7 @@ const [points, verdicts] = await Promise.all([
 const bytes = new Uint8Array(points);
 const line = bytes.indexOf(10);
 ids = JSON.parse(new TextDecoder().decode(bytes.subarray(0, line))).ids;
-places = new Uint16Array(points.slice(line + 1)); // little-endian, as every machine with a browser is
+places = new Uint16Array(points.slice(line + 1)); // little-endian, as is every machine with a browser
 kinds = Uint8Array.from(ids, (id) => Math.max(0, KINDS.indexOf(verdicts[id])));
 order = Uint32Array.from(ids.keys()).sort((a, b) => kinds[a] - kinds[b]);
 readColours();

@@ -1,7 +1,7 @@
-// What all pages share: forms and links with data-swap put <main> of the answer in place of this one, without a reload.
+// Shared by all pages: forms and links with data-swap replace <main> by that of the answer, without a reload.
 const SWAP = { "x-linker-swap": "1" };
 
-/** Say a sentence to screen readers. */
+/** Announce a sentence to screen readers. */
 function announce(text) {
   document.getElementById("announce").textContent = text;
 }
@@ -70,7 +70,7 @@ document.addEventListener("keydown", (event) => {
 
 function localise() {
   const { lang } = document.documentElement;
-  const locale = navigator.languages.find((tag) => tag.startsWith(lang)) ?? lang; // en-GB writes 13 January
+  const locale = navigator.languages.find((tag) => tag.startsWith(lang)) ?? lang; // en-GB writes "13 January"
   for (const time of document.querySelectorAll("time[datetime]:not([data-local])")) {
     const isDay = time.dateTime.length === 10;
     const form = isDay ? { dateStyle: "long", timeZone: "UTC" } : { dateStyle: "medium", timeStyle: "short" };

@@ -1,4 +1,4 @@
-// The rows: a key for each verdict, arrows through the candidates and the list, the open row in sight.
+// The rows: a key for each verdict, arrow keys through the candidates and the list; the open row stays visible.
 const KEYS = { y: "key-y", n: "key-n", 0: "key-0", s: "key-s" };
 
 function prepare() {

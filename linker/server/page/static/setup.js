@@ -1,5 +1,4 @@
-// The set-up: after any change of its settings, a file is read again; the button for this is for readers without
-// scripts.
+// The set-up: a file is read again after any change of its settings; without scripts, readers use a button for this.
 const hide = () => document.querySelectorAll(".again").forEach((p) => (p.hidden = true));
 
 document.addEventListener("change", (event) => {

@@ -1,4 +1,4 @@
-// The threshold's slider: each of its steps is a point of the curve, as the server computed it.
+// The threshold's slider: each of its steps is a point of the curve that the server computed.
 const points = JSON.parse(document.getElementById("threshold").dataset.points);
 const slider = document.getElementById("slider");
 const here = document.getElementById("here");
