@@ -106,16 +106,6 @@ def transfer(work: Path) -> dict[str, Any]:
     return rows
 
 
-def absence(work: Path) -> dict[str, Any]:
-    """P(link) by words alone if queries have no match, estimated for each query alone and for many together."""
-    rows = {}
-    for name in SETS:
-        seeds = [absent.figures(work, name, seed) for seed in SEEDS]
-        means = {key: round(float(np.mean([row[key] for row in seeds])), 4) for key in seeds[0]}
-        rows[name] = means | {"seeds": seeds}
-    return rows
-
-
 def ship(work: Path, text: str | None = None) -> dict[str, Any]:
     """Train the ranker that ships with linker on all four sets, and write it into the package."""
     parts = [_by_words(work, name)[0] for name in SETS]
@@ -233,7 +223,7 @@ def _reciprocal(ranker: Ranker, part: Gathered) -> Float64Array:
 
 
 def _calibration_error(ranker: Ranker, part: Gathered) -> float:
-    return absent.calibration_error(*absent.first(ranker, part, 1))
+    return absent.calibration_error(*absent.first(ranker, part))
 
 
 def _train_bag(model: Path, work: Path) -> None:
@@ -256,10 +246,7 @@ def _train_bag(model: Path, work: Path) -> None:
 
 if __name__ == "__main__":
     run_parts(
-        {
-            part.__name__: part
-            for part in (tweets, statements, star, transfer, absence, cost, ship, calibrate)
-        },
+        {part.__name__: part for part in (tweets, statements, star, transfer, cost, ship, calibrate)},
         "calibrate",
         seed=SEEDS[0],
     )
