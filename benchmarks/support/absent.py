@@ -39,7 +39,7 @@ def linked(work: Path, name: str, seed: int, taught: bool) -> dict[str, dict[str
     made = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
     files, others = ([known], {q.id: q.text for q in some}) if taught else ([], {})
     row: dict[str, dict[str, float]] = {}
-    for share, (directory, gone) in _indexes(work, name, test, seed, random).items():
+    for share, (directory, gone) in _indexes(work, name, test, seed).items():
         found = dict.fromkeys(asked, ("", 0.0)) | _firsts(work, directory, others | asked, files)
         row[f"{share:g}"] = _figures({id_: found[id_] for id_ in asked}, test, gone, random)
         if not share:
@@ -54,7 +54,7 @@ def batches(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, f
     asked = {q.id: q.text for q in test.queries}
     made = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
     rows: dict[str, dict[str, dict[str, float]]] = {str(size): {} for size in SIZES}
-    for share, (directory, gone) in _indexes(work, name, test, seed, random).items():
+    for share, (directory, gone) in _indexes(work, name, test, seed).items():
         for size in SIZES:
             row, found = rows[str(size)], _in_batches(work, directory, asked, size, random)
             row[f"{share:g}"] = _figures(found, test, gone, random)
@@ -78,12 +78,10 @@ def _in_batches(
     return found
 
 
-def _indexes(
-    work: Path, name: str, test: Judged, seed: int, random: np.random.Generator
-) -> dict[float, tuple[Path, set[str]]]:
+def _indexes(work: Path, name: str, test: Judged, seed: int) -> dict[float, tuple[Path, set[str]]]:
     """Return for each share in ORPHANS an index without this share of the documents of test, and these documents."""
     right = sorted({document for q in test.queries for document in test.qrels[q.id]})
-    order = random.permutation(len(right)).tolist()
+    order = np.random.default_rng(seed).permutation(len(right)).tolist()
     found = {}
     for share in ORPHANS:
         directory = work / f"{name}-{seed}-{share:g}"
