@@ -3,7 +3,7 @@
 `python -m benchmarks.rank --work FOLDER` → benchmarks/results/rank.json. Each row has MRR, S@1 and S@5 on test as the
 mean of three seeds (one for learning curves and transfer), with a 95 % bootstrap interval of the paired difference in
 MRR to the first stage (BM25, or the hybrid, both untuned). Candidates, features and settings were chosen on dev.
-`absence`: see benchmarks/support/absent.py. The bag is trained on a quarter of the training links of
+The bag is trained on a quarter of the training links of
 statements2articles, the ranker on the others; MiniLM saw none. Indexes and models are kept in FOLDER.
 """
 

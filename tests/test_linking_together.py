@@ -325,3 +325,15 @@ def test_languages_are_guessed_by_script_then_by_common_words() -> None:
         assert guess_language([text]) == language
     assert script_language("λόγος and κόσμος") == "greek" and script_language("12, 34!") == ""
     assert guess_language([]) is None
+
+
+def test_one_word_of_another_language_decides_nothing() -> None:
+    posts = [
+        "Two die in crash near Leeds",
+        "Three hikers die in storm",
+        "Heroes never quit",
+        "Markets rally after bank report",
+    ]
+    assert guess_language(posts) is None
+    assert guess_language([*posts, "It was the end of the road for them"]) == "english"
+    assert guess_language([*posts, "Der Hund und die Katze sind nicht mit auf dem Bild"]) == "german"
