@@ -24,6 +24,7 @@ from linker.evaluation.reading.trec import write_run
 
 PROBABLE = 0.5  # P(link) from which a link is more probable than not
 
+
 def linked(
     task: Task, method: str, path: Path | None, *, k: int, name: str, resume: bool = False
 ) -> LinkingResult:

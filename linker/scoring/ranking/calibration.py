@@ -79,7 +79,9 @@ class ListCalibration:
 
     def share(self, none: Float64Array) -> float | None:
         """Return the share of queries with a match, given their P(none) [n]; None for older rankers."""
-        return None if self.linked is None else estimate_share(evidence_of(1 - none, self.linked), self.linked)
+        return (
+            None if self.linked is None else estimate_share(evidence_of(1 - none, self.linked), self.linked)
+        )
 
 
 def inputs(

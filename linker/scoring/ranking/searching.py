@@ -16,7 +16,9 @@ from linker.base.errors import InputError
 from linker.scoring.ranking.candidates import Gatherer, Pool
 from linker.scoring.ranking.ranker import BATCH, Moved, Ranked, Ranker, contributions
 
-FEWEST = 50  # minimum texts searched together that count as one batch: servers answer unrelated requests together
+FEWEST = (
+    50  # minimum texts searched together that count as one batch: servers answer unrelated requests together
+)
 
 
 class RankedSearch:
