@@ -186,6 +186,11 @@ def orphans_taught(work: Path) -> dict[str, Any]:
     return {str(seed): absent.linked(work, TWEETS, seed, taught=True) for seed in SEEDS}
 
 
+def few_texts(work: Path) -> dict[str, Any]:
+    """The same for a few tweets at a time, with nothing known."""
+    return absent.batches(work, TWEETS, SEEDS[0])
+
+
 def orphan_statements(work: Path) -> dict[str, Any]:
     """The same for the test statements, with no links known."""
     return {str(seed): absent.linked(work, STATEMENTS, seed, taught=False) for seed in SEEDS}
@@ -282,5 +287,15 @@ def _row(found: Float64Array, before: Float64Array | None = None) -> dict[str, A
 
 
 if __name__ == "__main__":
-    parts = (tweets, headlines, descriptions, orphans, orphans_taught, orphan_statements, statements, known)
+    parts = (
+        tweets,
+        headlines,
+        descriptions,
+        orphans,
+        orphans_taught,
+        few_texts,
+        orphan_statements,
+        statements,
+        known,
+    )
     run_parts({part.__name__: part for part in parts}, seed=SEEDS[0])

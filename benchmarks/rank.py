@@ -2,8 +2,8 @@
 
 `python -m benchmarks.rank --work FOLDER` → benchmarks/results/rank.json. Each row has MRR, S@1 and S@5 on test as the
 mean of three seeds (one for learning curves and transfer), with a 95 % bootstrap interval of the paired difference in
-MRR from the first stage (BM25 or the hybrid, both untuned). Candidates, features and settings were chosen on dev.
-`absence`: see benchmarks/support/absent.py. The bag is trained on a quarter of the training links of
+MRR to the first stage (BM25, or the hybrid, both untuned). Candidates, features and settings were chosen on dev.
+The bag is trained on a quarter of the training links of
 statements2articles, the ranker on the others; MiniLM saw none. Indexes and models are kept in FOLDER.
 """
 
@@ -103,16 +103,6 @@ def transfer(work: Path) -> dict[str, Any]:
         ranker, _ = pooled.learn([(part.pool, part.relevant) for part in others])
         alone = dataclasses.replace(ranker, blend=0.0)
         rows[left_out] = _row([ranker], test, test.hybrid) | {"alone": _row([alone], test, test.hybrid)}
-    return rows
-
-
-def absence(work: Path) -> dict[str, Any]:
-    """P(link) by words alone if queries have no match, estimated for each query alone and for many together."""
-    rows = {}
-    for name in SETS:
-        seeds = [absent.figures(work, name, seed) for seed in SEEDS]
-        means = {key: round(float(np.mean([row[key] for row in seeds])), 4) for key in seeds[0]}
-        rows[name] = means | {"seeds": seeds}
     return rows
 
 
@@ -233,7 +223,7 @@ def _reciprocal(ranker: Ranker, part: Gathered) -> Float64Array:
 
 
 def _calibration_error(ranker: Ranker, part: Gathered) -> float:
-    return absent.calibration_error(*absent.first(ranker, part, 1))
+    return absent.calibration_error(*absent.first(ranker, part))
 
 
 def _train_bag(model: Path, work: Path) -> None:
@@ -256,10 +246,7 @@ def _train_bag(model: Path, work: Path) -> None:
 
 if __name__ == "__main__":
     run_parts(
-        {
-            part.__name__: part
-            for part in (tweets, statements, star, transfer, absence, cost, ship, calibrate)
-        },
+        {part.__name__: part for part in (tweets, statements, star, transfer, cost, ship, calibrate)},
         "calibrate",
         seed=SEEDS[0],
     )

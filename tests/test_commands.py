@@ -59,7 +59,7 @@ def test_link_is_the_command(tmp_path: Path, log: list[str]) -> None:
     assert "language fr" in log[0]
     written = linker("link", *pages(tmp_path), "--method", "hapax", "--out", tmp_path / "run", "--json")
     assert json.loads(written.stdout) == {
-        "run": str(tmp_path / "run"), "linked": 9, "texts": 9, "targets": 9, "method": "hapax"
+        "run": str(tmp_path / "run"), "linked": 9, "linked_any": 9, "texts": 9, "targets": 9, "method": "hapax"
     }  # fmt: skip
     lines = [line.split() for line in (tmp_path / "run").read_text(encoding="utf-8").splitlines()]
     assert {(page, target): float(score) for page, _, target, _, score, _ in lines} == {

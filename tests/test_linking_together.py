@@ -138,20 +138,28 @@ def test_the_fewer_texts_are_expected_to_have_a_document_the_less_probable_is_ea
         for share in (0.1, 0.9)
     )  # fmt: skip
     assert few.none.keys() == most.none.keys() and all(few.none[id_] > most.none[id_] for id_ in few.none)
-    assert few.metadata.get("linked_share", {"expected": 0.1}) == {"expected": 0.1}
-    assert ("linked_share" in few.metadata) == (len(train) == 2)
+    assert few.metadata["linked_share"] == {"expected": 0.1}
 
 
-def test_few_texts_of_which_nothing_is_known_may_have_no_document(folder: Path, tmp_path: Path) -> None:
-    """Half of them have one, so far as is known; of many, the share is estimated."""
+def test_the_more_texts_of_which_nothing_is_known_the_more_is_known_of_their_share(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Half of single texts have a document, so far as is known; of several, the share is estimated."""
     posts = [json.loads(line) for line in (folder / "posts.jsonl").read_text().splitlines()]
-    write(tmp_path / "few.jsonl", posts[:5])
-    alone = package.link(tmp_path / "few.jsonl", folder / "news.index")
-    half = package.link(tmp_path / "few.jsonl", folder / "news.index", expected_linked=0.5)
-    assert alone.none == pytest.approx(half.none) and alone.run.keys() == half.run.keys()
+    found = []
+    for name, some in {"one": posts[:1], "few": posts[:5]}.items():
+        write(tmp_path / f"{name}.jsonl", some)
+        found += [
+            package.link(tmp_path / f"{name}.jsonl", folder / "news.index", expected_linked=share)
+            for share in (None, 0.5)
+        ]
+    one, one_of_two, few, half = found
+    assert one.none == pytest.approx(one_of_two.none, abs=1e-6)
     every = package.link(folder / "posts.jsonl", folder / "news.index")
-    assert {id_: [*of] for id_, of in alone.run.items()} == {id_: [*every.run[id_]] for id_ in alone.run}
-    assert all(every.none[id_] != pytest.approx(alone.none[id_]) for id_ in alone.none)
+    shares = [each.metadata["linked_share"]["estimated"] for each in (one, few, every)]
+    assert 0.5 < shares[0] < shares[1] < shares[2] < 1
+    assert {id_: [*of] for id_, of in few.run.items()} == {id_: [*every.run[id_]] for id_ in few.run}
+    assert all(half.none[id_] > few.none[id_] > every.none[id_] for id_ in few.none)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
@@ -317,3 +325,15 @@ def test_languages_are_guessed_by_script_then_by_common_words() -> None:
         assert guess_language([text]) == language
     assert script_language("λόγος and κόσμος") == "greek" and script_language("12, 34!") == ""
     assert guess_language([]) is None
+
+
+def test_one_word_of_another_language_decides_nothing() -> None:
+    posts = [
+        "Two die in crash near Leeds",
+        "Three hikers die in storm",
+        "Heroes never quit",
+        "Markets rally after bank report",
+    ]
+    assert guess_language(posts) is None
+    assert guess_language([*posts, "It was the end of the road for them"]) == "english"
+    assert guess_language([*posts, "Der Hund und die Katze sind nicht mit auf dem Bild"]) == "german"

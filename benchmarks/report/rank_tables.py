@@ -51,22 +51,6 @@ def transfer(results: Any) -> Iterator[str]:
         yield f"| {name} | {row['before']:.3f} | {alone:.3f} | {row['mrr']:.3f} | {bracketed(row['lead'], '+')} |"
 
 
-@renders("rank.absence")
-def absence(results: Any) -> Iterator[str]:
-    """P(link) if some queries have no match, estimated per query and for batches of 256 queries."""
-    yield "| set | without a match | error of P(link), alone | 256 at once | right with P ≥ .5, alone | 256 at once |"
-    for name, row in results.get("absence", {}).items():
-        for share in ("0", "0.5", "0.9"):
-            errors = [f"{row[f'error_{share}_{how}']:.3f}" for how in ("alone", "together")]
-            kept = [
-                f"{row[f'precision_{share}_{how}']:.0%} of {row[f'kept_{share}_{how}']:.0%}"
-                for how in ("alone", "together")
-            ]
-            yield f"| {name} | {float(share):.0%} | {' | '.join([*errors, *kept])} |"
-        alone, together = (row[f"nonsense_{how}"] for how in ("alone", "together"))
-        yield f"| {name} | random words: median P(link) | {alone:.3f} | {together:.3f} | | |"
-
-
 @renders("rank.cost")
 def cost(results: Any) -> Iterator[str]:
     """Time and size."""
@@ -137,6 +121,19 @@ def orphans(results: Any) -> Iterator[str]:
             yield f"| {name} | {_orphans([of[share] for of in seeds.values()])}"
         medians = [of["nonsense"]["median"] for of in seeds.values()]
         yield f"| {name} | random words: median P(link) | {np.mean(medians):.3f} | | | |"
+
+
+@renders("joint.few")
+def few(results: Any) -> Iterator[str]:
+    """P(link) of few texts of which nothing is known, by the number of texts per call."""
+    if not (sizes := results.get("few_texts")):
+        return
+    shares = [share for share in next(iter(sizes.values())) if share != "nonsense"]
+    names = [f"{sizes[next(iter(sizes))][share]['orphans']:.0%} (by chance)" for share in shares]
+    yield f"| texts per call | error at {' | at '.join(names)} | random words: median P(link) |"
+    for size, row in sizes.items():
+        cells = [f"{row[share]['error']:.3f} ({row[share]['chance']:.3f})" for share in shares]
+        yield f"| {size} | {' | '.join(cells)} | {row['nonsense']['median']:.3f} |"
 
 
 def _orphans(rows: list[Any]) -> str:

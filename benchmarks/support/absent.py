@@ -1,8 +1,7 @@
-"""P(link) of a ranker if some queries have no match.
+"""P(link) if some texts have no document.
 
-The document of these queries is removed from the candidates, and the next one moves up. `nonsense` queries consist of
-words drawn from the queries of a set. P(link) is estimated for each query alone, and for batches of TOGETHER queries.
-`linked` asks `link` about all texts of test at once, over an index that lacks the documents of the orphans.
+`linked` asks `link` about all texts of test at once, `batches` about a few at a time, over an index that lacks the
+documents of the orphans; their siblings stay. Nonsense consists of words drawn from the texts of a set.
 """
 
 from __future__ import annotations
@@ -18,53 +17,14 @@ from indexes.dtypes import BoolArray, Float64Array
 from linker.cli.commands.linking import link
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
-from linker.scoring.ranking.learning import gathered
 from linker.scoring.ranking.ranker import Ranker
-from linker.scoring.ranking.training import train
 
 ORPHANS = (0.0, 0.5, 0.9)  # shares of queries without a match
-TOGETHER = 256  # queries per batch
-LINKS = 1000  # maximum number of training links
+NONSENSE = 256  # texts of random words
+SIZES = (1, 5, 20, 50)  # texts per batch
+LINKS = 1000  # training links at most
 SURE = 0.9
-CHANCES = 200  # number of simulations of the calibration error by chance
-CERTAIN = 0.5  # the minimum P(link) for a watch to accept a link
-
-
-def figures(work: Path, name: str, seed: int) -> dict[str, float]:
-    """Return the figures of a ranker on test or, if there is no training split, on a random half."""
-    directory, links = work / f"{name}-BM25", rank_data.links(name)
-    rank_data.make_index(name, directory)
-    deeper = PoolSettings(bm25=PoolSettings().bm25 + 1)
-    test = rank_data.gather(directory, links["test"], deeper, encoder=False)
-    random = np.random.default_rng(seed)
-    if "train" in links:
-        queries, qrels = links["train"].queries, links["train"].qrels
-        few = Judged([queries[i] for i in random.permutation(len(queries))[:LINKS]], qrels)
-        learn = rank_data.gather(directory, few, deeper, encoder=False)
-    else:
-        half = random.permutation(len(test.relevant)) % 2 == 0
-        learn, test = _part(test, half).sample(LINKS), _part(test, ~half)
-    learn = _without(learn, np.zeros(len(learn.relevant), dtype=bool))
-    ranker = train(learn.pool, learn.relevant, PoolSettings(), seed=seed).ranker
-    row: dict[str, float] = {"queries": len(test.relevant)}
-    for share in ORPHANS:
-        part = _without(test, random.random(len(test.relevant)) < share)
-        for how, size in (("alone", 1), ("together", TOGETHER)):
-            said, right = first(ranker, part, size)
-            kept = said >= CERTAIN
-            row |= {
-                f"error_{share:g}_{how}": calibration_error(said, right),
-                f"precision_{share:g}_{how}": float(right[kept].mean()) if kept.any() else 1.0,
-                f"kept_{share:g}_{how}": float(kept.mean()),
-            }
-    made = gathered(
-        Gatherer(Engine(directory).collection, PoolSettings(), None), _nonsense(links["test"], random)
-    )
-    nothing = Gathered(made, np.zeros(made.rows.shape, dtype=bool), np.zeros(len(made.rows)))
-    for how, size in (("alone", 1), ("together", TOGETHER)):
-        row[f"nonsense_{how}"] = float(np.median(first(ranker, nothing, size)[0]))
-    return {key: round(value, 4) for key, value in row.items()}
+CHANCES = 200  # simulations of the calibration error by chance
 
 
 def linked(work: Path, name: str, seed: int, taught: bool) -> dict[str, dict[str, float]]:
@@ -77,33 +37,77 @@ def linked(work: Path, name: str, seed: int, taught: bool) -> dict[str, dict[str
     known.write_text("".join(f"{one} 0 {other} 1\n" for one, other in pairs))
     asked = {q.id: q.text for q in test.queries}
     made = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
-    right = sorted({document for id_ in asked for document in test.qrels[id_]})
-    order = random.permutation(len(right)).tolist()
     files, others = ([known], {q.id: q.text for q in some}) if taught else ([], {})
     row: dict[str, dict[str, float]] = {}
-    for share in ORPHANS:
-        directory, gone = (
-            work / f"{name}-{seed}-{share:g}",
-            {right[i] for i in order[: round(share * len(right))]},
-        )
-        if not (directory / "manifest.json").exists():
-            create(directory, positions=True)
-            Engine(directory).add([d for d in rank_data.documents_for(name) if d.id not in gone])
-        found = _firsts(work, directory, others | asked, files)
-        said = np.array([found.get(id_, ("", 0.0))[1] for id_ in asked])
-        good = np.array([found.get(id_, ("", 0.0))[0] in {*test.qrels[id_]} - gone for id_ in asked])
-        sure = said >= SURE
-        row[f"{share:g}"] = {
-            "orphans": round(float(np.mean([{*test.qrels[id_]} <= gone for id_ in asked])), 4),
-            "error": round(calibration_error(said, good), 4),
-            "chance": round(by_chance(said, random), 4),
-            "sure": int(sure.sum()),
-            "precision": round(float(good[sure].mean()), 4) if sure.any() else 1.0,
-        }
+    for share, (directory, gone) in _indexes(work, name, test, seed).items():
+        found = dict.fromkeys(asked, ("", 0.0)) | _firsts(work, directory, others | asked, files)
+        row[f"{share:g}"] = _figures({id_: found[id_] for id_ in asked}, test, gone, random)
         if not share:
             nothing = _firsts(work, directory, others | made, files)
             row["nonsense"] = {"median": round(float(np.median([nothing[i][1] for i in made])), 4)}
     return row
+
+
+def batches(work: Path, name: str, seed: int) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the figures of `link` on test with nothing known, by the number of texts per batch and the share."""
+    test, random = rank_data.links(name)["test"], np.random.default_rng(seed)
+    asked = {q.id: q.text for q in test.queries}
+    made = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
+    rows: dict[str, dict[str, dict[str, float]]] = {str(size): {} for size in SIZES}
+    for share, (directory, gone) in _indexes(work, name, test, seed).items():
+        for size in SIZES:
+            row, found = rows[str(size)], _in_batches(work, directory, asked, size, random)
+            row[f"{share:g}"] = _figures(found, test, gone, random)
+            if not share:
+                nothing = _in_batches(work, directory, made, size, random)
+                row["nonsense"] = {"median": round(float(np.median([p for _, p in nothing.values()])), 4)}
+    return rows
+
+
+def _in_batches(
+    work: Path, directory: Path, texts: dict[str, str], size: int, random: np.random.Generator
+) -> dict[str, tuple[str, float]]:
+    """Return `_firsts` of all texts, in random batches of `size`; the last ones are left out if they are fewer."""
+    ids = [list(texts)[i] for i in random.permutation(len(texts)).tolist()]
+    parts = [ids[i : i + size] for i in range(0, len(ids) - size + 1, size)]
+    found: dict[str, tuple[str, float]] = {}
+    for part in parts:
+        found |= dict.fromkeys(part, ("", 0.0)) | _firsts(
+            work, directory, {id_: texts[id_] for id_ in part}, []
+        )
+    return found
+
+
+def _indexes(work: Path, name: str, test: Judged, seed: int) -> dict[float, tuple[Path, set[str]]]:
+    """Return for each share in ORPHANS an index without this share of the documents of test, and these documents."""
+    right = sorted({document for q in test.queries for document in test.qrels[q.id]})
+    order = np.random.default_rng(seed).permutation(len(right)).tolist()
+    found = {}
+    for share in ORPHANS:
+        directory = work / f"{name}-{seed}-{share:g}"
+        gone = {right[i] for i in order[: round(share * len(right))]}
+        if not (directory / "manifest.json").exists():
+            create(directory, positions=True)
+            Engine(directory).add([d for d in rank_data.documents_for(name) if d.id not in gone])
+        found[share] = directory, gone
+    return found
+
+
+def _figures(
+    found: dict[str, tuple[str, float]], test: Judged, gone: set[str], random: np.random.Generator
+) -> dict[str, float]:
+    """Return the figures of P(link) of the first documents `found`."""
+    right = {id_: {*test.qrels[id_]} - gone for id_ in found}
+    said = np.array([p for _, p in found.values()])
+    good = np.array([document in right[id_] for id_, (document, _) in found.items()])
+    sure = said >= SURE
+    return {
+        "orphans": round(float(np.mean([not right[id_] for id_ in found])), 4),
+        "error": round(calibration_error(said, good), 4),
+        "chance": round(by_chance(said, random), 4),
+        "sure": int(sure.sum()),
+        "precision": round(float(good[sure].mean()), 4) if sure.any() else 1.0,
+    }
 
 
 def _firsts(
@@ -116,39 +120,16 @@ def _firsts(
     return {id_: next(iter(of.items())) for id_, of in run.items()}
 
 
-def _part(part: Gathered, chosen: BoolArray) -> Gathered:
-    pool = Pool(part.pool.rows[chosen], part.pool.features[chosen], part.pool.names)
-    return Gathered(pool, part.relevant[chosen], part.hybrid[chosen])
-
-
-def _without(part: Gathered, orphans: BoolArray) -> Gathered:
-    """Return all candidates but the last; queries marked in `orphans` [n] lose their relevant ones first."""
-    gone = part.relevant & orphans[:, None]
-    order = np.argsort(gone, axis=1, kind="stable")[:, :-1]
-    rows = np.take_along_axis(np.where(gone, -1, part.pool.rows), order, 1)
-    features = np.take_along_axis(part.pool.features, order[:, :, None], 1)
-    return Gathered(
-        Pool(rows, features, part.pool.names),
-        np.take_along_axis(part.relevant & ~gone, order, 1),
-        part.hybrid,
-    )
-
-
-def first(ranker: Ranker, part: Gathered, size: int) -> tuple[Float64Array, BoolArray]:
-    """Return P(link) of the first candidates [n] and whether they are right, with `size` queries per batch."""
+def first(ranker: Ranker, part: Gathered) -> tuple[Float64Array, BoolArray]:
+    """Return P(link) of the first candidates [n], each query alone, and whether they are right."""
     ranked = ranker.rank(part.pool)
-    right = (part.relevant & (part.pool.rows == ranked.rows[:, :1])).any(axis=1)
-    none = np.concatenate(
-        [ranker.calibration.together(ranked.none[i : i + size]) for i in range(0, len(right), size)]
-    )
-    times = np.divide(1 - none, 1 - ranked.none, out=np.ones(len(none)), where=ranked.none < 1)
-    return ranked.links[:, 0] * times, right
+    return ranked.links[:, 0], (part.relevant & (part.pool.rows == ranked.rows[:, :1])).any(axis=1)
 
 
 def _nonsense(judged: Judged, random: np.random.Generator) -> list[str]:
-    """Return TOGETHER queries with the lengths of judged queries, of words drawn from all of them."""
+    """Return NONSENSE queries with the lengths of judged queries, of words drawn from all of them."""
     words = [word for query in judged.queries for word in query.text.split()]
-    chosen = random.choice(len(judged.queries), TOGETHER)
+    chosen = random.choice(len(judged.queries), NONSENSE)
     return [" ".join(random.choice(words, max(3, len(judged.queries[i].text.split())))) for i in chosen]
 
 

@@ -25,13 +25,8 @@ def link(options: LinkOptions, tables: Tables, as_json: AsJson = False) -> None:
     describe([Path(options.source), Path(options.target)], columns)
     links = commands.link(**values(options) | {"columns": columns})
     if as_json:
-        counts = {
-            "linked": len(links),
-            "texts": links.texts,
-            "targets": links.targets,
-            "method": options.method,
-        }
-        print_json({"run": path_text(Path(options.out or "")), **counts})
+        sides = {"texts": links.texts, "targets": links.targets, "method": options.method}
+        print_json({"run": path_text(Path(options.out or "")), **links.counts, **sides})
     note(
         f"{options.out}: {links.summary}, each to at most {options.k} of {links.targets:,}, "
         f"method {options.method}"

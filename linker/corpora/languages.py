@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections import Counter
@@ -53,13 +54,15 @@ def guess_language(texts: Iterable[str]) -> str | None:
             break
     if found := script_language("".join(words)):
         return found
-    score: dict[str, float] = dict.fromkeys(LISTS, 0.0)
-    for word, count in Counter(words).items():
-        for language, common in LISTS.items():
-            if word in common:
-                score[language] += count / SHARED[word]
-    best, points = max(score.items(), key=lambda pair: pair[1], default=("", 0.0))
-    return best if points >= LEAST * len(words) > 0 else None
+    counts = Counter(words)
+    score = {
+        language: [counts[word] / SHARED[word] for word in common if word in counts]
+        for language, common in LISTS.items()
+    }
+    # Without its most frequent word, which may be a word of another language, such as "die".
+    rest = {language: math.fsum(points) - max(points, default=0) for language, points in score.items()}
+    best, second = sorted(rest, key=rest.__getitem__, reverse=True)[:2]
+    return best if rest[best] > rest[second] and sum(score[best]) >= LEAST * len(words) else None
 
 
 def script_language(text: str) -> str:

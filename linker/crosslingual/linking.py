@@ -17,11 +17,19 @@ from linker.base.errors import InputError
 from linker.base.files import write_atomically
 from linker.base.logs import logger
 from linker.base.options import options as options_of
-from linker.crosslingual.options import LinkOptions, Options
+from linker.crosslingual.options import LEARN, LinkOptions, Options
 from linker.crosslingual.pages.files import dictionary_of
 from linker.crosslingual.pages.pages import split_languages
 from linker.crosslingual.ranking.saved import LinkModel, load
-from linker.crosslingual.runs import explanations_path, holds_files_beside, linked, run_of, write_metadata
+from linker.crosslingual.runs import (
+    PROBABLE,
+    counted,
+    explanations_path,
+    holds_files_beside,
+    linked,
+    run_of,
+    write_metadata,
+)
 from linker.crosslingual.sides import Side, same_language, side_of
 from linker.crosslingual.task import NO_LINKS, Task, read_links
 from linker.crosslingual.together import Together, link_together
@@ -29,7 +37,6 @@ from linker.engine.evidence import Span
 from linker.evaluation.reading.trec import write_run
 
 Pairs = Sequence[tuple[str, str]]
-PROBABLE = 0.5  # P(link) from which a link is more probable than not
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +62,17 @@ class Links:
         return len(self.run)
 
     @property
+    def counts(self) -> dict[str, int]:
+        """How many texts are linked (if the scores are probabilities, more probably than not), and with any."""
+        return counted((next(iter(of.values())) for of in self.run.values()), self.method)
+
+    @property
     def summary(self) -> str:
-        """How many texts are linked; if the scores are probabilities, how many more probably than not."""
-        if not self.none:
+        """The counts as words."""
+        if self.method not in LEARN:
             return f"{len(self):,} of {self.texts:,} texts linked"
-        probable = sum(next(iter(of.values())) >= PROBABLE for of in self.run.values())
-        return (
-            f"{probable:,} of {self.texts:,} texts linked with P(link) ≥ {PROBABLE:g}, {len(self):,} with any"
-        )
+        linked, some = self.counts.values()
+        return f"{linked:,} of {self.texts:,} texts linked with P(link) ≥ {PROBABLE:g}, {some:,} with any"
 
     def __repr__(self) -> str:
         first = brief([f"{page} → {next(iter(best))}" for page, best in self.run.items()], 3)
@@ -133,16 +143,16 @@ def _together(
         raise InputError(f"`explain` writes a file next to the run, and {path} is not a regular file")
     wanted = path is None or options.explain or options.uncertain is not None
     answer = link_together(source, target, pairs, options, wanted)
-    if path:
-        topics = ((id_, list(of), list(of.values())) for id_, of in _decreasing(answer.run))
-        write_run(path, topics, options.run_name)
-        write_metadata(path, answer.metadata)
-    if path and options.explain:
-        records = (_explained(id_, answer) for id_ in answer.none)
-        write_atomically(explanations_path(path), b"".join(orjson.dumps(r) + b"\n" for r in records))
     counts = len(source.documents), len(target.documents)
     passages = {id_: passage for id_, (_, passage) in answer.evidence.items()}
     links = Links(answer.run, "auto", *counts, answer.metadata, answer.none, answer.copies, passages)
+    if path:
+        topics = ((id_, list(of), list(of.values())) for id_, of in _decreasing(answer.run))
+        write_run(path, topics, options.run_name)
+        write_metadata(path, {**links.metadata, **links.counts})
+    if path and options.explain:
+        records = (_explained(id_, answer) for id_ in answer.none)
+        write_atomically(explanations_path(path), b"".join(orjson.dumps(r) + b"\n" for r in records))
     return LinkOutcome(links, answer.proposed)
 
 

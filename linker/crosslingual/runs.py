@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from indexes.dtypes import Float32Array
 from linker.base.errors import InputError
 from linker.base.files import STDOUT, write_atomically
 from linker.crosslingual.methods import link
+from linker.crosslingual.options import LEARN
 from linker.crosslingual.pages.pages import Pages
 from linker.crosslingual.ranking.saved import LinkModel
 from linker.crosslingual.scoring.candidates import Candidates
@@ -20,6 +21,8 @@ from linker.crosslingual.scoring.checkpoint import Checkpoint
 from linker.crosslingual.scoring.stages import remove
 from linker.crosslingual.task import LinkingResult, Task
 from linker.evaluation.reading.trec import write_run
+
+PROBABLE = 0.5  # P(link) from which a link is more probable than not
 
 
 def linked(
@@ -45,7 +48,9 @@ def linked(
         )
     links = link(replace(task, checkpoint=checkpoint), method)
     candidates = links.candidates.cut(k)
-    write_links(path, task.source, task.target, candidates, name, _about(task) | dict(links.metadata))
+    firsts = candidates.scores[:, 0][candidates.targets[:, 0] >= 0]
+    about = _about(task) | dict(links.metadata) | counted(firsts.tolist(), method)
+    write_links(path, task.source, task.target, candidates, name, about)
     if links.explanations is not None:
         lines = (orjson.dumps(dict(record)) + b"\n" for record in links.explanations)
         write_atomically(explanations_path(path), b"".join(lines))
@@ -58,6 +63,16 @@ def run_of(source: Pages, target: Pages, candidates: Candidates) -> dict[str, di
     """Return candidates as a run: source page → target page → score, best first; unlinked pages are left out."""
     topics = _topics(source, target, candidates)
     return {id_: dict(zip(targets, scores.tolist(), strict=True)) for id_, targets, scores in topics}
+
+
+def counted(firsts: Iterable[float], method: str) -> dict[str, int]:
+    """Return how many texts are linked, given the scores of their first targets, and how many have any target.
+
+    If the method gives probabilities, only links that are more probable than not count as linked.
+    """
+    scores = list(firsts)
+    linked = sum(p >= PROBABLE for p in scores) if method in LEARN else len(scores)
+    return {"linked": linked, "linked_any": len(scores)}
 
 
 def _about(task: Task) -> dict[str, Any]:

@@ -143,12 +143,13 @@ def candidate_lists(
         if training is None:  # too few links, or no LightGBM
             pool = _gathered(Gatherer(engine.collection, ranker.pool, embed, ranking), texts)
             relevant = relevant_of(pool.rows[:split], pairs)
-    about = {
+    about: dict[str, Any] = {
         "ranker": ranker.fingerprint or "trained on the known links",
         "candidates": int(pool.rows.shape[1]),
     }
     lists = _scored(ranker, pool.part(slice(split, None)))
     if split < FEWEST_HELD:
+        about |= _share_said(expected or ranker.calibration.share(lists.none), expected)
         lists = replace(lists, none=ranker.calibration.together(lists.none, expected))
     if not split:
         return lists, None, about

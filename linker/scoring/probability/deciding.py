@@ -34,8 +34,7 @@ from linker.scoring.ranking.fitting import Held
 Won = tuple[Float64Array, Float64Array]  # P(link) of candidates [n, c] and P(none) [n]
 ROUNDS = 40
 FOLDS = 5
-MANY = 50  # minimum number of texts from which to estimate the share that have a link
-SEEN = ("first", "some")  # log odds of the first candidate, and of any candidate
+SEEN = ("first", "some")  # log odds of the first candidate, and of any
 FEWEST = 40  # minimum known links to learn a competition or probabilities
 SURE = 1e-6
 
@@ -188,7 +187,7 @@ def _calibrated(
         SEEN, rows, [linked[of] for of in rows], [right[of] for of in rows], [alone[of] for of in rows]
     )
     if share is None:
-        share = verifier.share(x) if len(x) >= MANY else (len(right) + 1) / (len(right) + 2)
+        share = verifier.share(x)
     said = np.zeros((2, len(right)))
     for of, check in zip(rows, checks, strict=True):
         said[:, of] = check(linked[of], share), check(alone[of], share)

@@ -16,7 +16,7 @@ import numpy as np
 
 from indexes.dtypes import BoolArray, Float32Array, Float64Array
 from linker.scoring.probability import logistic
-from linker.scoring.probability.shares import adapted
+from linker.scoring.probability.shares import adapted, estimate_share, evidence_of
 
 # Features of the best candidate that indicate whether it is relevant at all, if the ranker has them.
 # Either coverage alone (of the query by the candidate, or the reverse) would depend on the lengths of both.
@@ -32,7 +32,6 @@ SEEN = (
     "days_wrong",
 )
 STEEPEST = 20.0
-FEWEST = 50  # minimum number of queries asked together from which to estimate the share with a match
 
 
 @dataclass(frozen=True)
@@ -69,14 +68,20 @@ class ListCalibration:
         return shares * (1 - none)[:, None], none
 
     def together(self, none: Float64Array, share: float | None = None) -> Float64Array:
-        """Return P(none) [n] of queries that are asked together, given the `share` of them that has a match.
+        """Return P(none) [n] of queries that belong together, for the `share` of them that has a match.
 
-        If the share is not given, it is estimated from FEWEST queries or more; fewer keep their P(none), as does a
+        If the share is not known, it is learned from their P(none), of which a single query keeps its own; so does a
         query without candidates.
         """
-        if self.linked is None or (share is None and len(none) < FEWEST):
+        if self.linked is None:
             return none
         return np.where(none < 1, 1 - adapted(1 - none, self.linked, share), 1.0)
+
+    def share(self, none: Float64Array) -> float | None:
+        """Return the share of queries with a match, given their P(none) [n]; None for older rankers."""
+        return (
+            None if self.linked is None else estimate_share(evidence_of(1 - none, self.linked), self.linked)
+        )
 
 
 def inputs(

@@ -16,6 +16,10 @@ from linker.base.errors import InputError
 from linker.scoring.ranking.candidates import Gatherer, Pool
 from linker.scoring.ranking.ranker import BATCH, Moved, Ranked, Ranker, contributions
 
+FEWEST = (
+    50  # minimum texts searched together that count as one batch: servers answer unrelated requests together
+)
+
 
 class RankedSearch:
     """A ranker over one opened index."""
@@ -42,7 +46,7 @@ class RankedSearch:
             for start in range(0, len(texts), BATCH)
         ]
         alone = np.concatenate([np.empty(0), *(part.none for part in parts)])
-        none = self.ranker.calibration.together(alone)
+        none = self.ranker.calibration.together(alone) if len(texts) >= FEWEST else alone
         times = np.divide(1 - none, 1 - alone, out=np.ones(len(none)), where=alone < 1)
         hits: list[Hits] = []
         for part in parts:

@@ -21,7 +21,7 @@ from linker.base.options import values
 from linker.engine.engine import Engine
 from linker.engine.options import SearchOptions
 from linker.scoring.probability import drift
-from linker.scoring.ranking import calibration as ranker_calibration
+from linker.scoring.ranking import searching
 from linker.server.api import batching, changing, logs
 from linker.server.api.metrics import ServerMetrics
 from linker.server.api.pool import FairPool
@@ -95,7 +95,7 @@ class Served:
     def _most(self) -> int:
         """Return how many texts may be searched together: fewer than FEWEST, or answers would reveal others' scores."""
         calibrated = self.engine.collection.manifest.search.get("calibration")
-        return (drift.FEWEST if calibrated else ranker_calibration.FEWEST) - 1
+        return (drift.FEWEST if calibrated else searching.FEWEST) - 1
 
     def search_now(self, texts: Sequence[str], options: SearchOptions) -> Answer:
         """Search in this thread."""

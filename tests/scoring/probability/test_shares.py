@@ -1,4 +1,4 @@
-"""The share of positive cases, and probabilities for it, against a search over all shares and worked numbers."""
+"""The share of positive cases, and probabilities for it, against integrals over all shares and worked numbers."""
 
 from __future__ import annotations
 
@@ -6,30 +6,43 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import expit, logit
+from scipy.special import betaincinv, expit, logit
 
 from linker.scoring.probability.measures import calibration_error
-from linker.scoring.probability.shares import EXPECTED, adapted, estimate_share
+from linker.scoring.probability.shares import adapted, estimate_share
 
 PROBABILITIES = st.lists(st.floats(0, 1), min_size=1, max_size=60).map(np.array)
 
 
-@pytest.mark.parametrize("expected", [0.5, 0.9])
-def test_the_share_is_the_most_likely_one(expected: float) -> None:
-    """EM against a search over all shares; cases with the expected share are added as a prior."""
-    odds = np.random.default_rng(3).normal(-1, 3, 200)
-    shares = np.linspace(0.001, 0.999, 999)
-    weights = np.log(shares[:, None] * expit(odds) + (1 - shares[:, None]) * expit(-odds)).sum(axis=1)
-    prior = EXPECTED * (expected * np.log(shares) + (1 - expected) * np.log(1 - shares))
-    assert estimate_share(odds, expected) == pytest.approx(shares[(weights + prior).argmax()], abs=0.002)
+@pytest.mark.parametrize("expected", [0.5, 0.8])
+@pytest.mark.parametrize("cases", [1, 5, 200])
+def test_each_share_counts_by_its_probability(expected: float, cases: int) -> None:
+    """Quadrature against sums over 100,000 equally probable parts of the beta prior."""
+    odds = np.random.default_rng(3).normal(-1, 3, cases)
+    shares = betaincinv(expected, 1 - expected, (np.arange(100_000) + 0.5) / 100_000)
+    shares = np.clip(shares, 1e-12, 1 - 1e-12)
+    weights = sum(np.log(shares * expit(e) + (1 - shares) * expit(-e)) for e in odds.tolist())
+    weights = np.exp(weights - weights.max())
+    weights /= weights.sum()
+    assert estimate_share(odds, expected) == pytest.approx(shares @ weights, abs=1e-4)
+    found = adapted(expit(odds + logit(expected)), expected)
+    exact = [expit(e + logit(shares)) @ weights for e in odds.tolist()]
+    np.testing.assert_allclose(found, exact, atol=1e-4)
 
 
 def test_worked_shares() -> None:
-    assert estimate_share(np.empty(0)) == 0.5
+    """The prior weighs as much as one case."""
+    assert estimate_share(np.empty(0)) == pytest.approx(0.5)
     assert estimate_share(np.empty(0), 0.9) == pytest.approx(0.9)
-    # Six certain cases, and two that count as one: 7 of 8.
-    assert estimate_share(np.full(6, 30.0)) == pytest.approx(7 / 8, abs=1e-5)
-    assert estimate_share(np.full(6, -30.0)) == pytest.approx(1 / 8, abs=1e-5)
+    # Six certain cases, and one that counts as one half: 6.5 of 7.
+    assert estimate_share(np.full(6, 30.0)) == pytest.approx(6.5 / 7, abs=1e-5)
+    assert estimate_share(np.full(6, -30.0), 0.9) == pytest.approx(0.9 / 7, abs=1e-5)
+
+
+@pytest.mark.parametrize("expected", [0.05, 0.5, 0.93])
+@given(said=st.floats(0, 1))
+def test_a_single_case_keeps_the_expected_share(said: float, expected: float) -> None:
+    assert adapted(np.array([said]), expected)[0] == pytest.approx(said, abs=1e-6)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.9])
@@ -47,6 +60,6 @@ def test_probabilities_are_right_at_another_share(share: float) -> None:
 def test_the_order_stays_and_certain_ones_are_no_obstacle(said: np.ndarray, share: float) -> None:
     found = adapted(said, share)
     assert ((found >= 0) & (found <= 1)).all()
-    assert (np.diff(found[np.argsort(said)]) >= 0).all()
+    assert (np.diff(found[np.argsort(said)]) >= -1e-12).all()
     turned = adapted(said[::-1], share)[::-1]
     np.testing.assert_allclose(found, turned, atol=1e-6)

@@ -16,7 +16,7 @@ from indexes.store.records import BuildRecord, EncoderRecord, Manifest
 from indexes.writer import Writer
 from linker.base.errors import InputError
 from linker.engine.engine import Engine
-from linker.scoring.ranking import calibration, folder, searching
+from linker.scoring.ranking import folder, searching
 from linker.scoring.ranking.candidates import PoolSettings
 from linker.scoring.ranking.training import Training
 from tests.helpers import WORDS, HashEncoder, linker
@@ -156,7 +156,7 @@ def test_many_queries_tell_how_many_have_a_match(
     engine, ranker = Engine(made / "index"), folder.load(model)
     random = np.random.default_rng(0)
     texts = [" ".join(random.choice(WORDS, 5)) for _ in range(60)]
-    assert ranker.calibration.linked is not None and len(texts) >= calibration.FEWEST
+    assert ranker.calibration.linked is not None and len(texts) >= searching.FEWEST
     parts = [engine.search(texts[i : i + 30], 5, reranker=ranker) for i in (0, 30)]
     few = [number for part in parts for number in part.no_match]
     together = engine.search(texts, 5, reranker=ranker)

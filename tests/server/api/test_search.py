@@ -12,7 +12,7 @@ from indexes.interface import Document, IndexesError
 from linker.base.errors import InputError
 from linker.engine.engine import Engine
 from linker.evaluation.evaluator import evaluate
-from linker.scoring.ranking import calibration, pooled
+from linker.scoring.ranking import pooled, searching
 from linker.server.api import ServeConfig, Service
 from tests.helpers import HashEncoder, linker
 from tests.server.api.support import DOCUMENTS, check_problem, client, dense_client
@@ -65,14 +65,14 @@ def test_an_explanation_has_the_score_of_each_retriever(folder: Path) -> None:
 
 def test_a_request_tells_p_link_of_its_own_texts(api: TestClient, folder: Path) -> None:
     """The texts of one request are estimated together, as in the library; those of several requests never are."""
-    texts = [f"rain {n} in valencia" for n in range(calibration.FEWEST)]
+    texts = [f"rain {n} in valencia" for n in range(searching.FEWEST)]
     expected = Engine(folder / "news").search(texts, 3, reranker=pooled.load())
     answer = search(api, texts=texts, k=3, rerank="pooled")
     assert [found["no_match"] for found in answer["results"]] == pytest.approx(expected.no_match, abs=1e-6)
     (alone,) = search(api, text=texts[0], k=3, rerank="pooled")["results"]
     assert alone["no_match"] != pytest.approx(expected.no_match[0], abs=1e-3)
     (served,) = Service(ServeConfig.of([folder / "news"])).indexes.values()
-    assert served._most() == calibration.FEWEST - 1
+    assert served._most() == searching.FEWEST - 1
 
 
 def test_the_parts_of_a_ranker_s_score_are_told(api: TestClient) -> None:
