@@ -138,7 +138,7 @@ def test_an_index_in_one_language_is_read_as_without_a_lexicon(tmp_path: Path) -
             orders.append(shown(order, 59))
             scores.append(order.prepare())
             assert not len(engine.foreign.rows) and not Review(engine, MemoryLedger([SEED])).languages()
-    assert orders[0] == orders[1] and np.array_equal(*scores)
+    assert orders[0] == orders[1] and np.array_equal(scores[0], scores[1])
 
 
 def test_a_review_counts_what_was_read_and_found_in_each_language(engine: Engine) -> None:
