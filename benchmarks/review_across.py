@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import collections
 import gzip
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +44,11 @@ from linker.review.population import Population
 from linker.review.settings import Settings
 
 DATA, OWN, CODES = shared_data() / "linked-pages", "en", ("de", "fr", "ru", "tr", "zh")
-DOCUMENTS, BEGINNING, TAUGHT = 2000, 1500, 2500  # pages; characters of each, and of those that teach a lexicon
+DOCUMENTS, BEGINNING, TAUGHT = (
+    2000,
+    1500,
+    2500,
+)  # pages; characters of each, and of those that teach a lexicon
 SEED, CLUSTERS, SEEDS, SHARES = 0, 40, 3, (0.8, 0.9, 0.95)
 FOREIGN, SOME, LANGUAGES = 0.3, 3, 2  # least share in other languages; least documents in each of so many
 
@@ -146,13 +152,13 @@ def read(engine: Engine, subject: Subject, start: int) -> list[str]:
     need = math.ceil(SHARES[-1] * (len(subject.language) - SEEDS))
     while hits < need and (candidate := order.next()):
         shown.append(candidate.id)
-        hits += candidate.id in subject.language
-        verdict = "relevant" if candidate.id in subject.language else "not"
-        order.tell(Judgement(candidate.seed, candidate.id, verdict))  # type: ignore[arg-type]  # one of two
+        is_found = candidate.id in subject.language
+        hits += is_found
+        order.tell(Judgement(candidate.seed, candidate.id, "relevant" if is_found else "not"))
     return shown
 
 
-def row(subject: Subject, shown: list[str]) -> dict[str, object]:
+def row(subject: Subject, shown: list[str]) -> dict[str, Any]:
     """Return the reads to each share of all relevant documents, and the recall per language halfway."""
     left, flags = len(subject.language) - SEEDS, [id_ in subject.language for id_ in shown]
     reads = {f"reads to {share}": reads_to(flags, math.ceil(share * left)) for share in SHARES}
@@ -171,36 +177,37 @@ def systems(work: Path, documents: list[Document], encoder: str | None) -> Itera
         yield name or "nothing", engine
 
 
-def summary(rows: list[dict[str, object]]) -> Results:
-    """Return reads as a multiple of those with nothing across, topics' means of starts, with intervals over topics."""
-    reads = {(r["topic"], r["start"], r["system"]): r for r in rows}
-    topics, names = (list(dict.fromkeys(r[key] for r in rows)) for key in ("topic", "system"))
+def summary(rows: list[dict[str, Any]]) -> Results:
+    """Return, by system, reads per relevant document and as a multiple of those with nothing across.
+
+    Values are means over a topic's starts, geometric ones of multiples; intervals are over topics.
+    """
+    names, before = dict.fromkeys(r["system"] for r in rows), _by_topic(rows, "nothing")
     out: Results = {}
     for name in names:
-        ratios: dict[str, list[float]] = {f"reads to {share}": [] for share in SHARES}
-        for topic in topics:
-            both = [
-                (reads[key], reads[key[0], key[1], "nothing"])
-                for key in reads
-                if key[0] == topic and key[2] == name and (key[0], key[1], "nothing") in reads
+        found, of, here = collections.Counter[str](), collections.Counter[str](), _by_topic(rows, name)
+        for r in itertools.chain.from_iterable(here.values()):
+            found.update(r["found"])
+            of.update(r["in all"])
+        each = out[name] = {"ratio": {}, "reads per relevant": {}}
+        for share in (f"reads to {share}" for share in SHARES):
+            pairs = [zip(here[topic], before[topic], strict=True) for topic in here]
+            logs = [
+                float(np.mean([math.log(a[share] / b[share]) for a, b in of_topic])) for of_topic in pairs
             ]
-            for share in ratios:
-                if both:
-                    ratios[share].append(float(np.mean([math.log(a[share] / b[share]) for a, b in both])))  # type: ignore[operator]  # numbers
-        found, of = collections.Counter[str](), collections.Counter[str]()
-        each = [r for r in rows if r["system"] == name]
-        for r in each:
-            found.update(r["found"])  # type: ignore[call-overload]  # counts by language
-            of.update(r["in all"])  # type: ignore[call-overload]  # counts by language
-        out[name] = {
-            "ratio": {share: interval(values, lambda v: np.exp(np.mean(v))) for share, values in ratios.items()},
-            "reads per relevant": {
-                share: interval([float(np.mean([r[share] / r["relevant"] for r in each if r["topic"] == t])) for t in topics if any(r["topic"] == t for r in each)])  # type: ignore[operator]  # numbers
-                for share in ratios
-            },
-            "recall at R": {code: round(found[code] / of[code], 3) for code in (OWN, *CODES) if of[code]},
-        }  # fmt: skip
+            cost = [float(np.mean([r[share] / r["relevant"] for r in part])) for part in here.values()]
+            each["ratio"][share] = interval(logs, lambda values: np.exp(np.mean(values)))
+            each["reads per relevant"][share] = interval(cost)
+        each["recall at R"] = {code: round(found[code] / of[code], 3) for code in (OWN, *CODES) if of[code]}
     return out
+
+
+def _by_topic(rows: list[dict[str, Any]], system: str) -> dict[str, list[dict[str, Any]]]:
+    """Return a system's rows by topic, in the order of starts."""
+    found = collections.defaultdict[str, list[dict[str, Any]]](list)
+    for r in sorted((r for r in rows if r["system"] == system), key=lambda r: r["start"]):
+        found[r["topic"]].append(r)
+    return found
 
 
 @benchmark(
@@ -222,4 +229,5 @@ def measured(given: Arguments) -> Results | None:
                     given.rows.keep({**named, **row(subject, read(engine, subject, start))})
     rows = [r for r in given.rows if r["half"] == given.half]
     languages = collections.Counter(str(d.metadata["language"]) for d in documents)
-    return {"documents": len(documents), "languages": dict(languages), "topics": len(chosen), **summary(rows), "rows": rows}
+    about = {"documents": len(documents), "languages": dict(languages), "topics": len(chosen)}
+    return {**about, **summary(rows), "rows": rows}

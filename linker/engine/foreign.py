@@ -59,7 +59,11 @@ class Foreign:
     def reading(self, document: Document) -> tuple[str, str]:
         """Return the language of a document and its text in the index's language, word by word; empty if in that."""
         number = self._language(document.full_text)
-        return ("", "") if number < 0 else (self.lexicons[number].name, self.lexicons[number].translated(document.text))
+        return (
+            ("", "")
+            if number < 0
+            else (self.lexicons[number].name, self.lexicons[number].translated(document.text))
+        )
 
     def vector(self, document: Document) -> TextVector:
         """Return a text as a normalised vector; if it is in another language, of its own words and their translations.

@@ -21,9 +21,8 @@ from tests.review.memory_ledger import STORIES, MemoryLedger, documents
 
 pytest.importorskip("sklearn")
 WORDS = sorted({word for document in documents() for word in document.text.split()})
-LEXICON = QueryLexicon(
-    "xx", "none", {f"{word}ix": word for word in WORDS}, {f"{word}ix": 2.0 for word in WORDS} | dict.fromkeys(WORDS, -2.0)
-)  # fmt: skip
+LEANING = {f"{word}ix": 2.0 for word in WORDS} | dict.fromkeys(WORDS, -2.0)
+LEXICON = QueryLexicon("xx", "none", {f"{word}ix": word for word in WORDS}, LEANING)
 SEED = Seed("s1", "", document="flood0")
 
 
@@ -122,7 +121,9 @@ def test_without_the_lexicon_the_other_language_comes_later(engine: Engine) -> N
         without = shown(order_of(engine, SEED), 20)
     finally:
         del engine._current().__dict__["foreign"]
-    assert sum(id_.startswith("x-flood") for id_ in with_lexicon) > sum(i.startswith("x-flood") for i in without)
+    assert sum(id_.startswith("x-flood") for id_ in with_lexicon) > sum(
+        i.startswith("x-flood") for i in without
+    )
 
 
 def test_an_index_in_one_language_is_read_as_without_a_lexicon(tmp_path: Path) -> None:

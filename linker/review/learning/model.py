@@ -17,8 +17,9 @@ from indexes.text.linear import TextVector
 from linker.scoring.probability import logistic
 
 if TYPE_CHECKING:
-    from linker.engine.foreign import Foreign
     from scipy.sparse import csr_matrix
+
+    from linker.engine.foreign import Foreign
 
 CACHED = 20_000  # documents whose vectors are cached
 FOLDS = 5  # folds of held-out judgements

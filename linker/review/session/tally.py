@@ -45,7 +45,9 @@ def by_language(foreign: Foreign, population: Population, read: Sequence[Judgeme
         counts: list[int] = np.bincount(foreign.languages[rows] + 1, minlength=len(foreign.names)).tolist()
         return counts
 
-    rows, found = (population.rows_of([j.id for j in part]) for part in (read, [j for j in read if j.relevant]))
+    rows, found = (
+        population.rows_of([j.id for j in part]) for part in (read, [j for j in read if j.relevant])
+    )
     counts = map(counted, (population.rows, rows, found))
     return [LanguageCount(*of) for of in zip(foreign.names, *counts, strict=True) if of[1]]
 
