@@ -95,4 +95,6 @@ def _print_report(report: FindReport, ledger: Path, out: str | Path | None, as_j
         print(f"read {report.read} of {report.what}, relevant {report.relevant}: {report.stopped}")
         if report.reason != report.stopped:
             note(report.reason)
+        for one in report.languages:
+            note(f"{one.language}: read {one.read} of {one.documents}, relevant {one.relevant}")
     note(f"judgements are in {ledger}" + (f", the relevant documents in {out}" if out else ""))

@@ -17,6 +17,7 @@ from linker.engine.following import Following
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from linker.engine.foreign import Foreign
     from linker.engine.lexicons import QueryLexicon
 
 BATCH = 256
@@ -138,6 +139,11 @@ class Changing(Following):
     def lexicons(self) -> tuple[QueryLexicon, ...]:
         """The lexicons in the index, for searching it in other languages. Raises InputError if damaged."""
         return self._current().lexicons
+
+    @property
+    def foreign(self) -> Foreign:
+        """The documents in other languages, by the lexicons. Raises InputError if one is damaged."""
+        return self._current().foreign
 
     def store_lexicon(self, lexicon: QueryLexicon) -> None:
         """Store a lexicon in the index, in one commit, replacing an earlier one for its language.

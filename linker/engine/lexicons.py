@@ -10,9 +10,9 @@ few names, is searched for by its own words and by the translations.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -81,16 +81,23 @@ class QueryLexicon:
 
     def leans(self, text: str) -> float:
         """Return the log odds that a text is in this language rather than in the index's."""
-        return sum(self.leaning.get(word, 0.0) for word in CHARACTER_OR_WORD.findall(text.lower()))
+        return likeliest([self], text)[1]
 
     def translated(self, text: str) -> str:
         """Return a text word by word in the language of the index, without stop words."""
-        out = []
-        for piece in self._analysis.pieces(self._analysis.prepare(text)):
+        out = map(self._of_piece, self._analysis.pieces(self._analysis.prepare(text)))
+        return " ".join(filter(None, out)) or text
+
+    @cached_property
+    def _of_piece(self) -> Callable[[str], str]:
+        """The translation of a piece of a text, cached; the piece itself without one, empty for a stop word."""
+
+        @lru_cache(MOST_WORDS)
+        def translated(piece: str) -> str:
             terms = self._analysis.content_terms(piece)
-            known = [word for word in map(self.word, terms) if word]
-            out += known or ([piece] if terms else [])
-        return " ".join(out) or text
+            return " ".join(filter(None, map(self.word, terms))) or (piece if terms else "")
+
+        return translated
 
     def word(self, term: str) -> str | None:
         """Return the translation of a term or, if it is unknown, of the shortest term that begins most like it.
@@ -138,6 +145,14 @@ class QueryLexicon:
         return cls(**{name: value for name, value in values.items() if name != "format"})
 
 
+def likeliest(lexicons: Sequence[QueryLexicon], text: str) -> tuple[int, float]:
+    """Return the number of the lexicon whose language a text is most likely in, and the log odds that it is."""
+    words = CHARACTER_OR_WORD.findall(text.lower())
+    odds = [sum(lexicon.leaning.get(word, 0.0) for word in words) for lexicon in lexicons]
+    best = max(odds, default=-SURE)
+    return (odds.index(best) if odds else -1), best
+
+
 def understood(texts: Sequence[str], lexicons: Iterable[QueryLexicon]) -> tuple[list[str], tuple[str, ...]]:
     """Return the texts, translated if in another language, and a note on this for each language.
 
@@ -146,10 +161,10 @@ def understood(texts: Sequence[str], lexicons: Iterable[QueryLexicon]) -> tuple[
     out, by_language = list(texts), dict[tuple[str, bool], list[str]]()
     known = [*lexicons]
     for number_, text_ in enumerate(texts):
-        odds = [lexicon.leans(text_) for lexicon in known]
-        if max(odds, default=-SURE) <= -SURE:
+        place, odds = likeliest(known, text_)
+        if odds <= -SURE:
             continue
-        best, sure = known[odds.index(max(odds))], max(odds) >= SURE
+        best, sure = known[place], odds >= SURE
         read = best.translated(text_) if sure else best.added(text_)
         if read:
             translation = read if sure else f"{text_} {read}"

@@ -20,6 +20,7 @@ from indexes.text.parameters import Bm25Parameters
 from linker.base.errors import InputError
 from linker.encoders.opened import OwnEncoder
 from linker.engine.evidence import evidence, query_terms
+from linker.engine.foreign import Foreign
 from linker.engine.generation import Generation, Stamp
 from linker.engine.lexicons import QueryLexicon, understood
 from linker.engine.options import SearchOptions
@@ -54,6 +55,11 @@ class Snapshot(Generation):
             return ()
         with self.collection.stored(name) as folder:
             return tuple(QueryLexicon.read(path) for path in sorted(folder.iterdir()))
+
+    @functools.cached_property
+    def foreign(self) -> Foreign:
+        """The documents in other languages, by the lexicons. Raises InputError if one is damaged."""
+        return Foreign(self.collection, self.lexicons)
 
     @property
     def ranker(self) -> Ranker | None:

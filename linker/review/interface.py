@@ -161,6 +161,16 @@ class TotalEstimate:
 
 
 @dataclass(frozen=True, slots=True)
+class LanguageCount:
+    """The documents of a review in one language: how many there are, were read, and were found to be relevant."""
+
+    language: str
+    documents: int
+    read: int
+    relevant: int
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """A review's progress: documents read and found, out of how many; the stopping rule's state, and its price.
 

@@ -45,6 +45,11 @@ class Population:
             for row, (seed, id_) in zip(rows, pairs, strict=True)
         ]
 
+    def rows_of(self, ids: Sequence[str]) -> RowArray:
+        """Return the rows of those documents that are in a topic's scope, in their order."""
+        rows = self._live.find(ids)
+        return rows[self._mask[rows] & (rows >= 0)]
+
     def __contains__(self, pair: tuple[str, str]) -> bool:
         return self.holds([pair])[0]
 

@@ -57,9 +57,10 @@ class FeedbackOrder:
         self._engine, self._seeds, self._population = engine, seeds, population
         self._settings, self._seed = settings or LearnerSettings(), seed
         # One generation for everything indexed by row: a compaction by another process renumbers rows.
-        collection = self._collection = engine.collection
+        self.foreign = engine.foreign
+        collection = self._collection = self.foreign.collection
         self._rows = collection.rows
-        self._examples = Examples(collection)
+        self._examples = Examples(self.foreign)
         self._nearest = Nearest(seeds, collection.manifest.analysis)
         self._start: list[Example] | None = None  # examples from the seeds
         generation = collection.manifest.generation

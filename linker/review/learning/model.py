@@ -11,7 +11,6 @@ import numpy as np
 import orjson
 import xxhash
 
-from indexes.anywhere import AnyCollection
 from indexes.dtypes import AnyArray, Float32Array
 from indexes.interface import Document, Matrix, MissingExtraError
 from indexes.text.linear import TextVector
@@ -19,6 +18,8 @@ from linker.scoring.probability import logistic
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+    from linker.engine.foreign import Foreign
 
 CACHED = 20_000  # documents whose vectors are cached
 FOLDS = 5  # folds of held-out judgements
@@ -51,8 +52,9 @@ class LearnerSettings:
 class Examples:
     """The vectors of documents that a model is trained on, each computed once."""
 
-    def __init__(self, collection: AnyCollection) -> None:
-        self.collection, self.linear = collection, collection.linear
+    def __init__(self, foreign: Foreign) -> None:
+        collection = self.collection = foreign.collection
+        self.foreign = foreign
         encoder = collection.manifest.encoder
         blocks = collection.documents.vectors(encoder.dim) if encoder else []
         # An array rather than a memory map: creating a view of each row of a map costs more than reading it.
@@ -77,8 +79,8 @@ class Examples:
         return self._known[row]
 
     def text(self, document: Document) -> TextVector:
-        """Return a document's text as a vector over the columns, one per term; new terms get new columns."""
-        vector = self.linear.vector(document)
+        """Return a document's text as a vector; its terms are columns."""
+        vector = self.foreign.vector(document)
         columns = []
         for term in vector.terms.tolist():
             columns.append(self._columns.setdefault(term, len(self._columns)))
@@ -195,7 +197,7 @@ def _text_scores(
     weight = _svm(examples, training, settings, seed)
     used = np.flatnonzero(weight)
     hashes = np.array(examples.hashes, dtype=np.uint64)
-    return examples.linear.scores(hashes[used], weight[used])
+    return examples.foreign.scores(hashes[used], weight[used])
 
 
 def _svm(examples: Examples, training: Sequence[Example], settings: LearnerSettings, seed: int) -> AnyArray:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from indexes.showing import table
-from linker.review.interface import Candidate, OrderCertificate, Verdict
+from linker.review.interface import Candidate, LanguageCount, OrderCertificate, Verdict
 from linker.review.session.review import Review
 
 Answer = Verdict | Literal["undo", "quit", "no input"]
@@ -36,7 +36,7 @@ class FindReport:
 
     If every seed has links of its own, pairs of `seeds` and `documents` are counted; otherwise `seeds` is 0.
     `estimated`, `certified`, `left` and `by_order` are the stopping rule's state (see `StopState`), `reason` its
-    sentence.
+    sentence. `languages` counts the documents of each language if the index has lexicons (see `Review.languages`).
     """
 
     read: int
@@ -54,6 +54,7 @@ class FindReport:
     documents: int = 0
     left: int | None = None
     by_order: OrderCertificate | None = None
+    languages: tuple[LanguageCount, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -121,5 +122,5 @@ def _report(review: Review, last: Candidate | None, stopped: str) -> FindReport:
     return FindReport(
         progress.read, progress.found, progress.maybe, progress.skipped, progress.population,
         last.score if last else None, last.probability if last else None, stopped, stop.estimated, stop.certified,
-        stop.reason, progress.seeds, progress.documents, stop.left, stop.by_order,
+        stop.reason, progress.seeds, progress.documents, stop.left, stop.by_order, tuple(review.languages()),
     )  # fmt: skip

@@ -14,6 +14,7 @@ from linker.review.interface import (
     Candidate,
     JudgedMeanwhileError,
     Judgement,
+    LanguageCount,
     Phase,
     Progress,
     StopState,
@@ -23,6 +24,7 @@ from linker.review.learning.doubts import Doubt, chances, doubted, log_odds
 from linker.review.learning.feedback import FeedbackOrder
 from linker.review.session.checking import check, check_row, with_seed
 from linker.review.session.reading import Reading
+from linker.review.session.tally import by_language
 from linker.review.session.together import copied, made_together, original
 from linker.review.stopping.rules import Controls
 from linker.review.wording import DOCUMENTS, PAIRS, Sentence, say
@@ -269,6 +271,14 @@ class Review(Reading):
                 tally.prior, tally.drawn, len(self.seeds) if pairs else 0, len(self.population.rows),
                 tally.rule.ahead, tally.rule.total if self.settings.learns else None, tally.rule.audit.front[0],
             )  # fmt: skip
+
+    def languages(self) -> list[LanguageCount]:
+        """Return the counts of each language; none without an order that learns, or if the index has no lexicon."""
+        with self._lock:
+            if not isinstance(self._order, FeedbackOrder):
+                return []
+            read = [j for j in self._tally.standing.values() if j.verdict != "skip"]
+            return by_language(self._order.foreign, self.population, read)
 
     def total(self, seed: str) -> int | None:
         """Return how many candidates a seed has; None if the order ranks the whole index. May need a deep search."""

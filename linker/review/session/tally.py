@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from linker.review.interface import AUDITED, RANDOM, Judgement, Read, Verdict
+import numpy as np
+
+from indexes.interface import RowArray
+from linker.review.interface import AUDITED, RANDOM, Judgement, LanguageCount, Read, Verdict
 from linker.review.population import Population
 from linker.review.reservations import Key
 from linker.review.stopping import Rule
+
+if TYPE_CHECKING:
+    from linker.engine.foreign import Foreign
 
 
 def counting(
@@ -28,6 +34,22 @@ def counting(
         for j, is_inside in zip(known, inside, strict=True)
         if is_inside
     ]
+
+
+def by_language(foreign: Foreign, population: Population, read: Sequence[Judgement]) -> list[LanguageCount]:
+    """Return the counts of each language, the index's own first; none if the index is in one language."""
+    if not len(foreign.rows):
+        return []
+
+    def counted(rows: RowArray) -> list[int]:
+        counts: list[int] = np.bincount(foreign.languages[rows] + 1, minlength=len(foreign.names)).tolist()
+        return counts
+
+    rows, found = (
+        population.rows_of([j.id for j in part]) for part in (read, [j for j in read if j.relevant])
+    )
+    counts = map(counted, (population.rows, rows, found))
+    return [LanguageCount(*of) for of in zip(foreign.names, *counts, strict=True) if of[1]]
 
 
 class Prefix(Sequence[int]):

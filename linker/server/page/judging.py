@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from indexes.errors import Reason
@@ -15,7 +15,8 @@ from linker.engine.folding import copies
 from linker.review.interface import Candidate, Seed, Verdict
 from linker.server.shelf import Opened
 
-LONGEST = 40_000  # number of characters of a text that are shown at first
+LONGEST = 40_000  # characters of a text that are initially shown
+READ = 600  # characters of a text in another language that are translated
 LEAD = 220  # characters of a seed in its short form
 LIKELIEST = 8  # seeds that are offered for a document
 LABEL = 60  # characters of a seed in a list of them
@@ -28,6 +29,7 @@ KNOWN = 256  # number of documents whose copies are cached
 class Shown:
     """A candidate with all that its page shows; `rest` is the number of characters of its text that are left out.
 
+    `language` and `translation`: if an index's lexicon reads it, its language and its words in the index's.
     `seed_number` counts from 1, 0 if the seed is no longer in the review; `seed_text` is its whole text.
     """
 
@@ -40,6 +42,8 @@ class Shown:
     seed_number: int
     seed_text: str
     copies: int = 0
+    language: str = ""
+    translation: str = ""
 
     @property
     def lead(self) -> str:
@@ -68,6 +72,7 @@ def shown(opened: Opened, candidate: Candidate, *, whole: bool = False) -> Shown
         number,
         unwrapped(seed.text) if seed else "",
         0 if candidate.phase == "search" else len(group(opened, candidate.id)),
+        *opened.engine.foreign.reading(replace(document, text=text[:READ])),
     )
 
 

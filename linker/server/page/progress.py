@@ -31,6 +31,7 @@ def show(request: Request, opened: InReview) -> Response:
         "enough": opened.review.enough(),
         "most": most,
         "curve": curve(progress.curve, most, translate(request)) if progress.curve else None,
+        "by_language": opened.review.languages(),
         "paces": paces(opened.ledger.history()),
     }
     return page(request, "progress.html", values, project=opened.project)

@@ -1,0 +1,110 @@
+"""The documents of an index in other languages, by its lexicons, and their words in the index's language.
+
+A document is in the language of the lexicon that its beginning leans to most, if that is SURE. Its words are then
+translated one by one, as those of a query are (lexicons.py), and weighed as if the index's own documents contained
+them. Without lexicons, or in an index in one language, nothing is done.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from indexes.anywhere import AnyCollection
+from indexes.dtypes import AnyArray, Float32Array
+from indexes.interface import Document, RowArray
+from indexes.text.linear import TextVector
+from linker.engine.lexicons import SURE, QueryLexicon, likeliest
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+BEGINNING = 600  # characters that reveal a document's language
+OWN = 0.4  # weight of a document's own words, chosen on other topics (benchmarks/review_across.py)
+TRANSLATED = (1 - OWN**2) ** 0.5  # weight of their translations: together, both have the length 1
+
+
+class Foreign:
+    """The rows in other languages, and the vectors of their translations, computed when they are first needed."""
+
+    def __init__(self, collection: AnyCollection, lexicons: Sequence[QueryLexicon]) -> None:
+        self.collection, self.lexicons = collection, lexicons
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the index's own language and, in their order, of the lexicons' languages."""
+        return (self.collection.manifest.analysis.language.capitalize(), *(one.name for one in self.lexicons))
+
+    @functools.cached_property
+    def languages(self) -> AnyArray:
+        """The language of each row: the number of its lexicon, or −1 for the index's own; int16 [rows]."""
+        found = np.full(len(self.collection.rows.ids), -1, dtype=np.int16)
+        if self.lexicons:
+            documents = self.collection.documents
+            found[:] = [self._language(documents[row].full_text) for row in range(len(found))]
+        return found
+
+    @functools.cached_property
+    def rows(self) -> RowArray:
+        """The rows in other languages, ascending; int64 [n]."""
+        return np.flatnonzero(self.languages >= 0).astype(np.int64)
+
+    def _language(self, text: str) -> int:
+        number, odds = likeliest(self.lexicons, text[:BEGINNING])
+        return number if odds >= SURE else -1
+
+    def reading(self, document: Document) -> tuple[str, str]:
+        """Return the language of a document and its text in the index's language, word by word; empty if in that."""
+        number = self._language(document.full_text)
+        return (
+            ("", "")
+            if number < 0
+            else (self.lexicons[number].name, self.lexicons[number].translated(document.text))
+        )
+
+    def vector(self, document: Document) -> TextVector:
+        """Return a text as a normalised vector; if it is in another language, of its own words and their translations.
+
+        The text need not be in the index.
+        """
+        own = self.collection.linear.vector(document)
+        number = self._language(document.full_text)
+        if number < 0:
+            return own
+        translated = self._translated(document, number)
+        terms = np.concatenate([own.terms, translated.terms])
+        values = np.concatenate([OWN * own.values, TRANSLATED * translated.values])
+        terms, places = np.unique(terms, return_inverse=True)
+        return TextVector(terms, np.bincount(places, values, len(terms)).astype(np.float32))
+
+    def _translated(self, document: Document, number: int) -> TextVector:
+        lexicon = self.lexicons[number]
+        title = lexicon.translated(document.title) if document.title else ""
+        words = Document(document.id, lexicon.translated(document.text), title, document.metadata)
+        return self.collection.linear.vector(words)
+
+    def scores(self, terms: AnyArray, weights: AnyArray) -> Float32Array:
+        """Return the score of every row by the weights of terms, as `LinearText.scores` does for the own words."""
+        scores = self.collection.linear.scores(terms, weights)
+        if len(self.rows):
+            vocabulary, matrix = self._matrix
+            dense = np.zeros(len(vocabulary), dtype=np.float32)
+            _, here, there = np.intersect1d(vocabulary, terms, assume_unique=True, return_indices=True)
+            dense[here] = weights[there]
+            scores[self.rows] = OWN * scores[self.rows] + TRANSLATED * (matrix @ dense)
+        return scores
+
+    @functools.cached_property
+    def _matrix(self) -> tuple[AnyArray, csr_matrix]:
+        """The terms of all translations, uint64 [terms] ascending, and the translations, float32 [rows, terms]."""
+        from scipy.sparse import csr_matrix
+
+        documents, languages = self.collection.documents, self.languages
+        vectors = [self._translated(documents[row], int(languages[row])) for row in self.rows.tolist()]
+        terms, columns = np.unique(np.concatenate([v.terms for v in vectors]), return_inverse=True)
+        ends = np.cumsum([0, *(len(v.terms) for v in vectors)])
+        values = np.concatenate([v.values for v in vectors])
+        return terms, csr_matrix((values, columns, ends), shape=(len(vectors), len(terms)))
