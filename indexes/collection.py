@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from indexes.anywhere import search_settings
+from indexes.anywhere import Phrases, search_settings
 from indexes.disk.reading import is_whole, mapping_of
 from indexes.dtypes import Float32Array
 from indexes.filters import unknown_field
@@ -22,7 +22,6 @@ from indexes.interface import (
     DamagedError,
     Document,
     Filter,
-    IndexesError,
     Matrix,
     MissingExtraError,
     RowArray,
@@ -246,13 +245,12 @@ class Collection:
         return LinearText({FULL_TEXT: index.scorer()}, analysis, bm25)
 
     @functools.cached_property
-    def phrases(self) -> PhraseSearch:
-        """The search for phrases. Raises IndexesError if BM25 is on a server."""
+    def phrases(self) -> Phrases:
+        """The search for phrases. Raises BackendUnavailableError if BM25 is on a server that does not answer."""
         if not isinstance(self.text, Bm25Index | FieldsIndex):
-            raise IndexesError(
-                f"{self.directory} cannot search for phrases, since its BM25 is on Elasticsearch: build an index "
-                "without `backend` elastic, or search without `phrases`"
-            )
+            from indexes.cluster.beside import phrases
+
+            return phrases(self.text, self.manifest.analysis, self.rows)
         return PhraseSearch(
             self.text, self.rows, self.stored_forward, lambda row: self.documents[row].full_text
         )

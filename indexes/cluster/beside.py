@@ -19,11 +19,13 @@ from indexes.cluster.breaker import Breaker
 from indexes.cluster.client import ElasticSettings, remember
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.mapping import deleted
+from indexes.cluster.phrases import ClusterPhrases
 from indexes.cluster.retrievers import ClusterText, retrievers
 from indexes.cluster.rows import ByRow
 from indexes.cluster.sending import DirectSender, vector_kind
 from indexes.disk import faults
 from indexes.disk.writing import FileRecord
+from indexes.hybrid import Unavailable
 from indexes.interface import (
     BackendUnavailableError,
     Document,
@@ -40,7 +42,8 @@ from indexes.rows import Rows
 from indexes.store import files as storage
 from indexes.store.documents import DocumentStore, read_rows
 from indexes.store.records import Manifest
-from indexes.text.parameters import Bm25Parameters
+from indexes.text.analysis import Analysis
+from indexes.text.parameters import AnalysisSettings, Bm25Parameters
 
 
 def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[Breaker, RowSearch | None]:
@@ -58,6 +61,19 @@ def has_field(text: object, field: str) -> bool:
     if not isinstance(text, Breaker) or not isinstance(text.side, ClusterText) or text.is_open:
         raise BackendUnavailableError("the server is not asked for its fields")
     return text.side.index.has_field(field)
+
+
+def phrases(text: object, analysis: AnalysisSettings, rows: Rows) -> ClusterPhrases:
+    """Return the search for phrases of a text retriever's server, which also finds their `rows`.
+
+    Raises BackendUnavailableError, as each search does, if the server does not answer.
+    """
+    if isinstance(text, Unavailable):
+        raise text.error
+    assert isinstance(text, Breaker)
+    assert isinstance(text.side, ClusterText)
+    side, run = text.side, text.run
+    return ClusterPhrases(Analysis(analysis), lambda where: run(lambda: side.matching(where)), len(rows.ids))
 
 
 class ServerText:

@@ -10,14 +10,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from indexes.cluster.client import BUSY, remedy_of
+from indexes.cluster.client import BLOCKED, BUSY, remedy_of
 from indexes.interface import BackendUnavailableError, IndexesError
 
 CHUNK_BYTES = 4 << 20
 CHUNK_OPERATIONS = 2000
 RETRIED = (*BUSY, 500)
-MOVED = "shard_not_found"  # the node has lost its copy, but another node has one
-CONFLICT = 409  # the index already has this version of the document, or a later one
+PASSING = (
+    "shard_not_found",
+    BLOCKED,
+)  # the node has lost its copy, and another has one; the index is being rebuilt
+CONFLICT = 409  # the index has this version of the document, or a later one
 
 
 class Operation(NamedTuple):
@@ -133,7 +136,7 @@ class Bulk:
             return operations, str(e)
         retries, reason = [], ""
         for operation, outcome in zip(operations, outcomes, strict=True):
-            if outcome.status in RETRIED or MOVED in outcome.reason:
+            if outcome.status in RETRIED or any(said in outcome.reason for said in PASSING):
                 retries.append(operation)
                 reason = f"{outcome.reason}: {remedy_of(outcome.reason)}"
             elif outcome.status >= 400 and not _is_done(operation, outcome):

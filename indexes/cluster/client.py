@@ -30,10 +30,13 @@ PING_SECONDS = 1.5
 BUSY = (429, 502, 503, 504)  # statuses after which the server may answer later
 FULL = "a disk of the cluster is full: free space on it, and writes then resume"
 ALONE = "the node that answered is cut off from the others: repair the network between them, or name the others, too"
-# Remedies for the cluster's operator, by parts of the nodes' messages.
+BLOCKED = "index write (api)"  # in the reason why an index that is being rebuilt takes no writes
+# Remedies for the cluster's operator, by the nodes' messages.
 REMEDIES = {
     "disk usage exceeded": FULL,
     "No space left": FULL,
+    BLOCKED: "the index is being rebuilt, and takes changes again when `linker index rebuild` has ended; if that was "
+    "interrupted, run it again",
     "master": ALONE,
     "cluster_manager": ALONE,
     "cluster-manager": ALONE,

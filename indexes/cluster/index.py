@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -175,8 +176,8 @@ class ClusterIndex(IndexReads):
         with self.errors():
             return bool(self.client.indices.exists_alias(name=self.settings.index))
 
-    def promote(self) -> None:
-        """Move the alias to this generation and delete the other generations, in one step."""
+    def promote(self, followed: float = 0.0) -> None:
+        """Move the alias to this generation and delete the others, in one step, or after readers have `followed`."""
         alias, new = self.settings.index, self.name
         with self.errors():
             names = self.client.indices.get(index=f"{alias}-g*", expand_wildcards="open").body
@@ -184,9 +185,24 @@ class ClusterIndex(IndexReads):
             own = re.compile(rf"{re.escape(alias)}-g\d{{6}}")
             old = [name for name in names if name != new and own.fullmatch(name)]
             actions: list[dict[str, Any]] = [{"add": {"index": new, "alias": alias}}]
+            if followed and old:
+                actions += [{"remove": {"index": name, "alias": alias, "must_exist": False}} for name in old]
+                self.patient.indices.update_aliases(actions=actions)
+                time.sleep(followed)
+                actions = []
             actions += [{"remove_index": {"index": name}} for name in old]
             self.patient.indices.update_aliases(actions=actions)
         self.name = alias
+
+    def block_writes(self) -> None:
+        """Let the servers refuse all further writes to this generation, once those under way have ended."""
+        with self.errors():
+            self.patient.indices.add_block(index=self.name, block="write")
+
+    def allow_writes(self) -> None:
+        """Let the servers take writes to this generation again."""
+        with self.errors():
+            self.patient.indices.put_settings(index=self.name, settings={"index.blocks.write": None})
 
     def drop(self, numberings: bool = False) -> None:
         """Delete every generation; with `numberings`, delete the index's other row numberings only."""

@@ -182,6 +182,14 @@ class Indices:
         """Update the mapping of the index."""
         return self.client.request("PUT", f"/{index}/_mapping", {"_meta": meta})
 
+    def put_settings(self, *, index: str, settings: Any) -> Reply:
+        """Change the settings of the index."""
+        return self.client.request("PUT", f"/{index}/_settings", settings)
+
+    def add_block(self, *, index: str, block: str) -> Reply:
+        """Refuse all further requests of a kind to the index."""
+        return self.client.request("PUT", f"/{index}/_block/{block}")
+
     def refresh(self, *, index: str) -> Reply:
         """Make written documents visible."""
         return self.client.request("POST", f"/{index}/_refresh")

@@ -12,7 +12,7 @@ from indexes.arrays import padding
 from indexes.cluster.asking import hits_of
 from indexes.cluster.index import ClusterIndex
 from indexes.cluster.mapping import meta_term, range_clause
-from indexes.cluster.phrases import PhraseFilter
+from indexes.cluster.phrases import PhraseFilter, RowPhraseFilter
 from indexes.cluster.rows import Numbers
 from indexes.interface import Condition, Filter, RowArray, ScoreArray
 
@@ -40,9 +40,16 @@ class PagedSearch:
 
     def clauses(self, where: Filter | None) -> list[dict[str, Any]]:
         """Return a filter as clauses, all of which must match."""
-        phrases = where.phrases if isinstance(where, PhraseFilter) else ()
+        phrases = where.phrases if isinstance(where, PhraseFilter | RowPhraseFilter) else ()
         clauses = [_clause(condition) for condition in (where.all if where else ())]
         return [*clauses, *({"match_phrase": {"terms": phrase}} for phrase in phrases)]
+
+    def matching(self, where: Filter) -> RowArray:
+        """Return the rows, int64 [n], of all documents that pass a filter. Raises like `ClusterIndex.msearch`."""
+        rows, _ = self._top(
+            [{"bool": {"filter": self.clauses(where)}}], self._numbers.width(len(self._numbers))
+        )
+        return rows[rows >= 0]
 
     def _top(self, queries: Sequence[Query], k: int) -> tuple[RowArray, ScoreArray]:
         """Return the top k rows and scores of each query, both [n, k].

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from indexes.filters import Filter
+import numpy as np
+
+from indexes.filters import Filter, RowFilter
+from indexes.interface import RowArray
 from indexes.text.analysis import Analysis
 from indexes.text.phrases import quoted
 
@@ -16,17 +20,36 @@ class PhraseFilter(Filter):
     phrases: tuple[str, ...] = ()
 
 
-class ClusterPhrases:
-    """Makes filters from quoted words, which an index's `analysis` turns into terms."""
+@dataclass(frozen=True, slots=True, eq=False)
+class RowPhraseFilter(RowFilter):
+    """A PhraseFilter that also names the rows with all phrases, for vectors in a directory."""
 
-    def __init__(self, analysis: Analysis) -> None:
-        self._analysis = analysis
+    phrases: tuple[str, ...] = ()
+
+
+class ClusterPhrases:
+    """Makes filters from quoted words, which an index's `analysis` turns into terms.
+
+    Next to a directory, `holding` asks the server for the rows (int64 [n]) with all of some phrases, of `count` rows.
+    """
+
+    def __init__(
+        self, analysis: Analysis, holding: Callable[[PhraseFilter], RowArray] | None = None, count: int = 0
+    ) -> None:
+        self._analysis, self._holding, self._count = analysis, holding, count
 
     def filter(self, text: str, where: Filter | None = None) -> Filter | None:
         """Return a filter for documents with every phrase that is quoted in `text`; `where` if there is none.
 
-        Phrases are parsed as in `PhraseSearch`.
+        Phrases are parsed as in `PhraseSearch`. Raises BackendUnavailableError if `holding` does.
         """
         terms = (self._analysis.terms(self._analysis.prepare(part)) for part in quoted(text))
-        found = tuple(" ".join(each) for each in terms if each)
-        return PhraseFilter(where.conditions if where else (), found) if found else where
+        phrases = tuple(" ".join(each) for each in terms if each)
+        if not phrases:
+            return where
+        conditions = where.conditions if where else ()
+        if self._holding is None:
+            return PhraseFilter(conditions, phrases)
+        rows = np.zeros(self._count, dtype=bool)
+        rows[self._holding(PhraseFilter((), phrases))] = True
+        return RowPhraseFilter(conditions, rows, phrases)

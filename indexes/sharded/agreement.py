@@ -18,13 +18,18 @@ SHARED = {"ranker": "use `rerank`", "lexicon": "store it in each of them"}
 
 
 def check(shards: Sequence[Named]) -> None:
-    """Raise IndexesError, EncoderMismatchError for vectors, naming two directories whose scores cannot be compared."""
+    """Raise like `check_alike`, and IndexesError for an index on a server."""
     for directory, manifest in shards:
         if manifest.elastic:
             raise IndexesError(
                 f"{directory} is on Elasticsearch, whose indexes have shards of their own: build it there with "
                 "`shards`, and search it alone"
             )
+    check_alike(shards)
+
+
+def check_alike(shards: Sequence[Named]) -> None:
+    """Raise IndexesError, EncoderMismatchError for vectors, naming two directories whose scores cannot be compared."""
     (first, one), *others = shards
     for directory, other in others:
         together = f"{first} and {directory} cannot be searched together"

@@ -80,9 +80,13 @@ def check_once(directories: Sequence[Path]) -> None:
         raise IndexesError("name the directory of an index, or several")
     if len(directories) > 1 and (address := next(filter(None, map(Address.of, directories)), None)):
         raise IndexesError(
-            f"{address} is an index on a cluster, which has shards of its own: search it alone, or add the documents "
-            "of the others to it"
+            f"{address} is an index on a cluster, which has shards of its own: search it alone, or copy all of them "
+            "into a new index there (`linker index join`)"
         )
+    _check_different(directories)
+
+
+def _check_different(directories: Sequence[Path]) -> None:
     # `Path.resolve` raises RuntimeError for a loop of links; opening the index gives a better message.
     if len({os.path.realpath(directory) for directory in directories}) < len(directories):
         raise IndexesError("a directory is named twice: name each once")
@@ -98,9 +102,16 @@ def _is_list(values: Any) -> bool:
 def join(target: Path, directories: Sequence[Path]) -> None:
     """Let the directory `target` stand for the indexes in `directories`, in this order; nothing is copied.
 
+    If `target` is an address, they are copied into a new index there, and may be on a cluster, too: see `copy_into`.
     Raises IndexesError if they cannot be searched together, one is named twice or itself lists shards, or `target`
     holds an index; OSError.
     """
+    if address := Address.of(target):
+        from indexes.sharded.copying import copy_into
+
+        _check_different(directories)
+        copy_into(address, [shard for directory in directories for shard in shards_of(directory)])
+        return
     if (target / manifests.NAME).exists():
         raise IndexesError(f"{target} holds an index: name a new directory")
     check_once(directories)

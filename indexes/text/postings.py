@@ -64,13 +64,23 @@ class PostingsSegment:
 
     @functools.cached_property
     def layout(self) -> AnyArray:
-        """The addresses and sizes of its arrays, int64 [8], as postings.c takes them (Segment)."""
-        terms, starts, rows, counts, lengths = (
+        """Its arrays' addresses and sizes, as postings.c takes them (Segment), int64 [8]."""
+        terms, starts, rows, counts, codes = (
             array.__array_interface__["data"][0]
-            for array in (self.terms, self.starts, self.rows, self.counts, self.lengths)
+            for array in (self.terms, self.starts, self.rows, self.counts, self.codes)
         )
-        entries = (terms, starts, len(self.terms), rows, counts, lengths, self.documents, self.first)
+        entries = (terms, starts, len(self.terms), rows, counts, codes, self.documents, self.first)
         return np.array(entries, dtype=np.int64)
+
+    @functools.cached_property
+    def codes(self) -> AnyArray:
+        """A copy of `lengths`, so that no change to a mapped file can lead out of bounds of a scorer's tables."""
+        return np.array(self.lengths, dtype=np.uint16)
+
+    @functools.cached_property
+    def most(self) -> int:
+        """The greatest of `codes`, 0 if there are none."""
+        return int(self.codes.max(initial=0))
 
 
 def from_tokens(first: int, tokens: AnyArray, lengths: AnyArray, hashes: AnyArray) -> PostingsSegment:

@@ -104,12 +104,9 @@ class Bm25Scorer(Scorer):
             raise IndexesError(
                 f"{self._documents} rows are more than BM25 can number ({MOST_ROWS}): compact the index"
             )
-        # A copy, so that no change to a mapped file can lead out of bounds of the tables.
-        self._codes = [np.array(s.lengths, dtype=np.uint16) for s in segments]
+        self._codes = [s.codes for s in segments]
         self._layouts = np.array([s.layout for s in segments], dtype=np.int64).reshape(-1, 8)
-        self._layouts[:, 5] = [codes.__array_interface__["data"][0] for codes in self._codes]
-        most = max((int(codes.max()) for codes in self._codes if len(codes)), default=0)
-        self._lengths = LENGTHS[: most + 1]
+        self._lengths = LENGTHS[: max((s.most for s in segments), default=0) + 1]
         self._average = sum(s.tokens for s in segments) / max(1, self._documents) or 1.0
         self._tables: dict[tuple[float, float], ScoringTables] = {}
         self._library = kernels.load("postings")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import copy
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -136,8 +136,10 @@ def read_folder(
 
 
 def at(segment: S, path: Path) -> S:
-    """Return an already open segment as the segment in another file with the same content."""
-    return dataclasses.replace(segment, path=path)  # type: ignore[type-var] # every segment is a dataclass
+    """Return an already open segment, with what was computed from it, as one in another file of the same content."""
+    other = copy.copy(segment)
+    object.__setattr__(other, "path", path)  # segments are frozen
+    return other
 
 
 def check_content(segments: Sequence[RowSegment]) -> None:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from indexes.address import Address
+from indexes.address import Address, shown
 from indexes.kinds import on_server
 from linker.base.options import Opt
 from linker.base.terminal import AsJson, Index, note, print_json
-from linker.cli import cluster
 
 if TYPE_CHECKING:
     from indexes.cluster.client import ElasticSettings
@@ -75,21 +74,29 @@ def rebuild(
     replicas: Replicas = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rebuild the Elasticsearch index from the directory.
+    """Rebuild an index on a cluster, from its directory if it has one.
 
-    A new index is filled, then swapped in; searches continue meanwhile.
+    A new index is filled, then swapped in; searches continue meanwhile. Without a directory, the documents and vectors
+    are copied within the cluster, and changes wait.
 
     Example: linker index rebuild news.index --shards 2
     """
-    from indexes.cluster.beside import rebuild as run
+    from indexes.cluster import beside, rebuilding
 
-    cluster.refuse(directory, "the rebuilding")
-    changes = {"urls": tuple(url) if url else None, "shards": shards, "replicas": replicas}
-    manifest = run(directory, {name: value for name, value in changes.items() if value is not None})
+    if address := Address.of(directory):
+        if url:
+            raise typer.BadParameter(
+                "an address has its servers: leave out --url, or copy it with `linker index join`"
+            )
+        manifest = rebuilding.rebuild(address, shards, replicas)
+    else:
+        changes = {"urls": tuple(url) if url else None, "shards": shards, "replicas": replicas}
+        given = {name: value for name, value in changes.items() if value is not None}
+        manifest = beside.rebuild(directory, given)
     if as_json:
         print_json({"documents": manifest.documents, "generation": manifest.generation, **manifest.elastic})
     else:
-        print(f"{directory}: {manifest.documents} documents on {', '.join(manifest.elastic['urls'])}")
+        print(f"{shown(directory)}: {manifest.documents} documents on {', '.join(manifest.elastic['urls'])}")
 
 
 @functools.cache  # a command that connects twice asks only once

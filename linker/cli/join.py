@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+from indexes.address import Address, shown
 from linker.base.files import path_text
 from linker.base.options import Opt
 from linker.base.terminal import AsJson, print_json
@@ -20,14 +21,18 @@ def leading_indexes(words: Sequence[str]) -> tuple[list[Path], list[str]]:
 
 
 def join(
-    out: Annotated[Path, Opt("A new directory, or one that `join` wrote before.", "", metavar="OUT")],
+    out: Annotated[
+        Path,
+        Opt("A new directory, one that `join` wrote before, or an address on a cluster.", "", metavar="OUT"),
+    ],
     directories: Annotated[list[Path], Opt("Directories of the indexes, in order.", "", metavar="DIR...")],
     as_json: AsJson = False,
 ) -> None:
     """Let one directory stand for several indexes.
 
     Nothing is copied: the indexes stay where they are, and are changed one by one. search, find, serve and mcp take OUT
-    like an index.
+    like an index. If OUT is an address on a cluster, the indexes, of which each may be on a cluster, are copied into a
+    new one there, with their vectors.
 
     Example: linker index join all.join january.index february.index
     """
@@ -39,4 +44,7 @@ def join(
     if as_json:
         print_json({"shards": [path_text(d) for d in directories], "documents": documents})
         return
-    print(f"{out}: {len(directories)} directories, {documents} documents")
+    if Address.of(out):
+        print(f"{shown(out)}: {documents} documents, copied from {len(directories)} indexes")
+    else:
+        print(f"{out}: {len(directories)} directories, {documents} documents")

@@ -19,6 +19,7 @@ from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.encoders.opened import OwnEncoder
 from linker.engine import sharding
+from linker.engine.retiring import Retiring
 from linker.engine.snapshot import Snapshot
 
 
@@ -42,7 +43,7 @@ class Following:
         self.directory, self.directories = sharding.directories_of(directory)
         self._on_failure, self._follow, self._verify = on_failure, follow, verify
         self._encoder = OwnEncoder(encoder)
-        self._opening = threading.Lock()
+        self._opening, self._retiring = threading.Lock(), Retiring()
         self._snapshot: Snapshot | None = self._open()
         self._merger = Merger(self._checked, self._published)
 
@@ -84,7 +85,7 @@ class Following:
         with self._opening:
             merged = commit()
             if merged is not None and self._snapshot is not None:
-                self._snapshot = self._snapshot.with_merged(merged)
+                self._replace(self._snapshot.with_merged(merged))
 
     def __enter__(self) -> Self:
         return self
@@ -122,6 +123,7 @@ class Following:
         self._merger.wait()
         with self._opening:
             self._snapshot = None
+        self._retiring.close()
         self._encoder.forget()
 
     def refresh(self) -> bool:
@@ -137,8 +139,12 @@ class Following:
         old = self._current()
         if old.is_last():
             return False
-        self._snapshot = self._open(old)
+        self._replace(self._open(old))
         return True
+
+    def _replace(self, new: Snapshot) -> None:
+        old, self._snapshot = self._snapshot, new
+        self._retiring.put(old)
 
     def _current(self) -> Snapshot:
         snapshot = self._snapshot

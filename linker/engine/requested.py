@@ -37,7 +37,8 @@ def requested_manifest(
     vectors = options.vectors if record else "none"
     elastic = options.elastic.to_json() if options.elastic else {}
     if address := Address.of(out):
-        _check_possible(address, options)
+        if options.keep:
+            raise refused(address, "`keep`")
         vectors = vectors_of(address, vectors)
         elastic = (options.elastic or ElasticSettings.of(address)).to_json()
     return Manifest(
@@ -49,17 +50,6 @@ def requested_manifest(
         build=build,
         elastic=elastic,
     )
-
-
-def _check_possible(address: Address, options: BuildOptions) -> None:
-    """Raise IndexesError if an option is given that a build on a cluster does not support."""
-    asked = {
-        "`positions`": options.positions,
-        "`keep`": options.keep,
-    }
-    for what, given in asked.items():
-        if given:
-            raise refused(address, what)
 
 
 def check_same_build(existing: Manifest, requested: Manifest, out: Path | str) -> None:

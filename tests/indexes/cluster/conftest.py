@@ -46,6 +46,31 @@ def assert_same(mine: Answer, theirs: Answer) -> None:
         assert [hit.document for hit in a] == [hit.document for hit in b]
 
 
+def phrased(folder: Path) -> list[Document]:
+    """Return documents for `assert_same_phrases`."""
+    return [
+        *documents(60, folder=folder), Document("in-order", "banel and then deras kisen, again deras kisen"),
+        Document("apart", "kisen deras banel deras"), Document("inflected", "the deras, kisens"),
+        Document("gone", "banel and then deras kisen"),
+    ]  # fmt: skip
+
+
+def assert_same_phrases(mine: Engine, theirs: Engine) -> None:
+    """Check that queries with quoted words have the same answers."""
+    queries = [
+        '"deras kisen" banel',
+        'banel "and then" «deras kisen»',
+        '"deras" "banel"',
+        '"nowhere at all"',
+        '" "',
+    ]
+    for mode in MODES:
+        for where in (None, "lang=en"):
+            both = (e.search(queries, 20, mode=mode, where=where, phrases=True) for e in (mine, theirs))
+            assert_same(*both)
+    assert mine.search(queries[1], phrases=True).hits[0].ids[0] == "in-order"
+
+
 def long_documents(count: int) -> list[Document]:
     """Return documents of 20 to 400 words, whose lengths a server rounds."""
     random, words = Random(0), sorted({word for query in LONG_QUERIES for word in query.split()})

@@ -41,9 +41,11 @@ from tests.indexes.cluster.conftest import (
     Make,
     assert_same,
     assert_same_bm25,
+    assert_same_phrases,
     documents,
     embedded,
     long_documents,
+    phrased,
 )
 from tests.indexes.cluster.recorder import recording
 
@@ -96,26 +98,10 @@ def test_long_texts_rank_as_in_a_directory_to_the_last_bit(make: Make, tmp_path:
 
 
 def test_phrases_are_found_as_in_a_directory(make: Make, tmp_path: Path) -> None:
-    mine, theirs = make("flat"), embedded(tmp_path)
-    texts = [
-        *documents(60, folder=tmp_path), Document("in-order", "banel and then deras kisen, again deras kisen"),
-        Document("apart", "kisen deras banel deras"), Document("inflected", "the deras, kisens"),
-    ]  # fmt: skip
-    queries = [
-        '"deras kisen" banel',
-        'banel "and then" «deras kisen»',
-        '"deras" "banel"',
-        '"nowhere at all"',
-        '" "',
-    ]
+    mine, theirs = make("flat", positions=True), embedded(tmp_path)
     for engine in (mine, theirs):
-        engine.add(texts)
-    for mode in MODES:
-        for where in (None, "lang=en"):
-            assert_same(
-                *(e.search(queries, 20, mode=mode, where=where, phrases=True) for e in (mine, theirs))
-            )
-    assert mine.search(queries[1], phrases=True).hits[0].ids == ("in-order",)
+        engine.add(phrased(tmp_path))
+    assert_same_phrases(mine, theirs)
 
 
 def test_equal_fused_scores_come_in_the_order_of_arrival(make: Make, tmp_path: Path) -> None:
@@ -465,7 +451,7 @@ def test_the_commands_take_an_address_for_a_directory(
     assert "instead of 44" in linker("index", "verify", where, "--expect", "44", check=1).stdout
     assert "43 documents, " in linker("index", "compact", where).stdout
     for command in (
-        ("index", "rebuild", where), ("index", "backup", where, tmp_path / "b"),
+        ("index", "build", corpus, "--out", where, "--keep", "2"), ("index", "backup", where, tmp_path / "b"),
         ("index", "join", tmp_path / "j", where), ("search", where, where, "banel"),
     ):  # fmt: skip
         refused = linker(*command, check=None)

@@ -38,9 +38,11 @@ from tests.indexes.cluster.conftest import (
     Make,
     assert_same,
     assert_same_bm25,
+    assert_same_phrases,
     documents,
     embedded,
     long_documents,
+    phrased,
 )
 
 
@@ -251,6 +253,17 @@ def test_nothing_is_dropped_when_the_server_is_away(tmp_path: Path) -> None:
     storage.replace_manifest(tmp_path / "i", records.Manifest(elastic=settings.to_json()))
     assert "127.0.0.1:9" in linker("index", "drop", tmp_path / "i", "--yes", check=1).stderr
     assert manifests.load(tmp_path / "i").elastic["index"] == "away"
+
+
+@pytest.mark.parametrize("vectors", ["flat", "elastic-flat"])
+def test_phrases_are_found_as_in_a_directory(make: Make, tmp_path: Path, vectors: str) -> None:
+    mine, theirs = make(vectors), embedded(tmp_path)
+    for engine in (mine, theirs):
+        engine.add(phrased(tmp_path))
+    assert_same_phrases(mine, theirs)
+    mine.delete(["gone"])
+    (hits,) = mine.search('"and then deras kisen"', 20, phrases=True).hits
+    assert hits.ids == ("in-order",)
 
 
 def test_verify_names_what_the_server_lost_and_rebuild_restores_it(make: Make, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_the_blocks_run(elastic: str, tmp_path: Path) -> None:
         "URL": elastic,
         "LINKER_ELASTIC_TIMEOUT": "60",
     }
-    assert len(TESTED) == 3
+    assert len(TESTED) == 4
     done = subprocess.run(
         ["bash", "-euxo", "pipefail", "-c", "".join(TESTED)],
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300,
@@ -43,7 +43,8 @@ def test_the_blocks_run(elastic: str, tmp_path: Path) -> None:
         store = ClusterIndex(ElasticSettings.from_json(manifests.load(tmp_path / "news").elastic))
         store.drop()
         store.close()
-        ClusterIndex(ElasticSettings.of(Address((elastic,), "stories"))).remove_all()
+        for name in ("stories", "all"):
+            ClusterIndex(ElasticSettings.of(Address((elastic,), name))).remove_all()
 
 
 def test_every_variable_and_option_exists() -> None:

@@ -58,7 +58,6 @@ def test_a_restored_snapshot_is_the_index(elastic: str, tmp_path: Path) -> None:
     [
         (("backup", "copy.tar"), "take a snapshot"),
         (("checkout", "1"), "restore a snapshot"),
-        (("rebuild",), "build another one"),
     ],
 )
 def test_what_a_cluster_does_instead_is_said(command: tuple[str, ...], remedy: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes.hybrid import Answer, by_filter
-from indexes.interface import Document, Filter, Hits, IndexesError, RowFilter
+from indexes.interface import Document, Filter, Hits, RowFilter
 from indexes.text import forward_index
 from indexes.text.analysis import Analysis
 from indexes.text.bm25 import Bm25Index
@@ -110,13 +110,6 @@ def test_the_command_takes_phrases_only_if_asked(engine: Engine, tmp_path: Path)
     assert {tuple(line.split()[:3:2]) for line in run.splitlines()} == {
         ("q1", "policy"), ("q1", "over"), ("q2", "policy"), ("q2", "apart"), ("q2", "over"),
     }  # fmt: skip
-
-
-def test_an_index_on_a_server_refuses_phrases(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    reopened = Engine(engine.directory, encoder=HashEncoder())
-    monkeypatch.setattr(reopened.collection, "text", None)
-    with pytest.raises(IndexesError, match="without `backend` elastic"):
-        reopened.search('"a b"', phrases=True)
 
 
 TEXT = st.lists(st.sampled_from(["a", "b", "c", "the", "."]), max_size=12).map(" ".join)

@@ -1,0 +1,74 @@
+"""An index on a cluster copied into a new generation: with another number of shards, or copies of them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+
+from indexes.address import Address
+from indexes.cluster.client import WRITE_SECONDS, ElasticSettings
+from indexes.cluster.index import ClusterIndex
+from indexes.cluster.mapping import document_of
+from indexes.cluster.reads import BATCH
+from indexes.cluster.sending import DirectSender, vector_kind
+from indexes.cluster.states import state_at, stored_manifest
+from indexes.disk import faults
+from indexes.interface import BackendUnavailableError
+from indexes.store.records import Manifest
+
+FOLLOWED = 15.0  # seconds after which every reader has looked up the name again, and its searches have ended
+
+
+def rebuild(address: Address, shards: int | None = None, replicas: int | None = None) -> Manifest:
+    """Copy an index into a new generation, which takes over the name; return its manifest.
+
+    Documents keep their stamps, and their vectors are read from the servers. Searches continue meanwhile; writers
+    wait, since the servers refuse changes of the old generation, and later write to the new one. An interrupted
+    rebuild leaves the name where it was, and the next one begins again. Raises the same errors as `state_at`, and
+    BackendUnavailableError if a document is missing from the copy.
+    """
+    state = state_at(address, to_write=True)
+    own = ElasticSettings.of(address, state.shards, state.replicas)
+    wanted = dataclasses.replace(
+        own, shards=shards or own.shards, replicas=own.replicas if replicas is None else replicas
+    )
+    manifest = stored_manifest(address, state)
+    with contextlib.closing(ClusterIndex(own, state.name, WRITE_SECONDS)) as old:
+        old.block_writes()
+        try:
+            with contextlib.closing(_next(wanted, manifest)) as new:
+                _copy(old, new, manifest)
+                # A change of the settings needs no write, and may have come meanwhile.
+                manifest = stored_manifest(address, state_at(address))
+                new.describe(manifest)
+                faults.point("elastic.copied")
+                new.promote(FOLLOWED)
+                documents = new.count()
+        except BaseException:
+            with contextlib.suppress(BackendUnavailableError):
+                old.allow_writes()
+            raise
+    return dataclasses.replace(manifest, documents=documents, elastic=wanted.to_json())
+
+
+def _next(settings: ElasticSettings, manifest: Manifest) -> ClusterIndex:
+    """Return the next generation, empty."""
+    with contextlib.closing(ClusterIndex(settings)) as named:
+        return named.next_generation(*vector_kind(manifest), manifest.bm25)
+
+
+def _copy(old: ClusterIndex, new: ClusterIndex, manifest: Manifest) -> None:
+    """Copy all documents. Raises BackendUnavailableError if their number differs afterwards."""
+    old.refresh()
+    sender, (dim, _) = DirectSender(new, manifest), vector_kind(manifest)
+    found = old.scan(source=True)
+    while part := list(itertools.islice(found, BATCH)):
+        vectors = old.vectors([id_ for id_, _ in part], dim) if dim else None
+        for place, (_, source) in enumerate(part):
+            document = document_of(source, old.name)
+            sender.put([document], None if vectors is None else vectors[place][None], source["stamp"])
+    sender.flush()
+    new.refresh()
+    if (count := new.count()) != (expected := old.count()):
+        raise BackendUnavailableError(f"{count} of {expected} documents arrived: try again")
