@@ -89,7 +89,8 @@ class Shelf:
         with contextlib.suppress(InputError, IndexesError, OSError):  # the Judge page reports it
             opened = self.review(project)
             if project.ready:
-                opened.review.prepare()
+                if opened.review.settings.learns:  # the page of pairs has lists of its own
+                    opened.review.prepare()
             else:  # it was deleted meanwhile
                 self.forget(project)
 
