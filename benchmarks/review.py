@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.review_pairs import pairs
 from benchmarks.support.common import recorded, shared_data
 from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from benchmarks.support.hit_data import MeanVectors
@@ -215,12 +214,9 @@ def updates(engine: Engine, topic: Topic, reads: int) -> dict[str, float]:
     asreview=(Path | None, "python of an environment that has asreview"),
     work=KEPT,
     copies=(0, "of the corpus, for the time of an update (86: a million)"),
-    pairs=(False, "add the orders of pairs to the record (benchmarks/review_pairs.py)"),
     kept=(False, "add the comparison with what ASReview has read to the record"),
 )
 def measured(given: Arguments) -> Results:
-    if given.pairs:
-        return recorded("review") | {"pairs": pairs(given.work)}
     engine, chosen = corpus_engine(given.work), topics()[1::2]
     if given.kept:
         kept = (given.work / "asreview.jsonl").read_text(encoding="utf-8").splitlines()

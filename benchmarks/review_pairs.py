@@ -1,30 +1,45 @@
-"""The order of pairs of many seeds: merged by z, by rank, or by raw score, as `linker find` used to pool them.
+"""Pairs of many seeds: when a review of them stops, and its orders.
 
-Seeds are articles, the BM25 index holds the statements that they are about (`statements2articles`). The default
-is chosen on articles linked in train.tsv and reported on those of test.tsv.
+    python -m benchmarks.review_pairs --work FOLDER [--orders]
+
+Seeds are tweets, the documents the claims that they repeat (`tweets2claims`), or articles and the statements that they
+are about (`statements2articles`), each with one link; in some reviews, half of the seeds have none. A review reads
+the default order over a BM25 index, without an encoder or P(link), until the rule has stopped for both targets and the
+oracle, which reads the same order, has reached them. `--orders` records how many pairs the orders read, merged by z, by
+rank, and by raw score, as `linker find` pooled them before. The rule's constants were chosen on train.tsv and dev.tsv
+(tweets) and dev.tsv (articles); all reviews here are of test.tsv, their seeds drawn at random for each.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.support import rank_data
-from benchmarks.support.common import in_child, shared_data
+from benchmarks.support.common import in_child, recorded, shared_data
+from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from indexes.interface import Document
 from linker.corpora import read_queries
 from linker.engine import Engine, building
-from linker.review.interface import Seed
+from linker.review.interface import Judgement, Read, Seed
 from linker.review.orders import MergedOrder
 from linker.review.population import Population
+from linker.review.session.reading import make_rule
 from linker.review.settings import OrderName, Settings
 
 SEEDS, DEPTH, FOUND, MOST = 3000, 1000, (1, 100, 1000), 100_000
 SET = "statements2articles"
+TARGETS, LONGEST = (0.8, 0.9), 15_000
+# Set, seeds of a review, share of them whose links are taken away, reviews.
+REVIEWS = (
+    ("tweets2claims", 30, 0.0, 60), ("tweets2claims", 100, 0.0, 40), ("tweets2claims", 200, 0.5, 20),
+    (SET, 30, 0.0, 60), (SET, 100, 0.0, 40), (SET, 400, 0.0, 20), (SET, 200, 0.5, 20),
+)  # fmt: skip
 Links = set[tuple[str, str]]
 
 
@@ -109,3 +124,82 @@ def pairs(work: Path) -> dict[str, Any]:
         cost = in_child(first_thousand, (work, "train", SEEDS, order))
         out["train"][order] |= {"peak_mib": round(cost.peak_mib), "cpu_s": round(cost.cpu_s, 1)}
     return out
+
+
+def stops(work: Path) -> list[dict[str, Any]]:
+    """Return how the reviews end, by set, number of seeds and target."""
+    out = []
+    for name, count, empty, number in REVIEWS:
+        engine, seeds, right = tested(work, name)
+        read = [one_review(engine, seeds, right, count, empty, draw) for draw in range(number)]
+        for target in TARGETS:
+            rows = [review[target] for review in read]
+            out.append(
+                {"set": name, "seeds": count, "without": empty, "target": target} | summed(rows, target)
+            )
+            print(out[-1], flush=True)
+    return out
+
+
+def tested(work: Path, name: str) -> tuple[Engine, list[Seed], Links]:
+    """Return the index of a set, its test seeds, and their links."""
+    if name == SET:
+        return statements(work), seeds_of("test", SEEDS), links("test")
+    rank_data.make_index(name, work / name, positions=False)
+    judged = rank_data.links(name)["test"]
+    right = {(seed, one) for seed, of in judged.qrels.items() for one, grade in of.items() if grade > 0}
+    return Engine(work / name), [Seed(q.id, q.text) for q in judged.queries], right
+
+
+def one_review(
+    engine: Engine, seeds: Sequence[Seed], right: Links, count: int, empty: float, draw: int
+) -> dict[float, dict[str, Any]]:
+    """Return by target the reads and the recall at which the rule stops, None if never, and the oracle's reads."""
+    generator = np.random.default_rng([draw, count])
+    chosen = [seeds[i] for i in generator.permutation(len(seeds))[:count].tolist()]
+    linked = {
+        seed.id for seed, kept in zip(chosen, generator.random(len(chosen)) >= empty, strict=True) if kept
+    }
+    wanted = {link for link in right if link[0] in linked}
+    settings = {target: Settings(unit="pairs", target=target) for target in TARGETS}
+    population = Population(engine.collection.rows, chosen, settings[TARGETS[0]])
+    order = MergedOrder(engine, chosen, settings[TARGETS[0]], population)
+    rules = {target: make_rule(settings[target], population.size, order) for target in TARGETS}
+    out: dict[float, dict[str, Any]] = {target: {"reads": None, "oracle": None} for target in TARGETS}
+    found = 0
+    for number in range(1, LONGEST + 1):
+        if (candidate := order.next()) is None or all(None not in row.values() for row in out.values()):
+            break
+        is_link = (candidate.seed, candidate.id) in wanted
+        found += is_link
+        verdict = "relevant" if is_link else "not"
+        order.tell(Judgement(candidate.seed, candidate.id, verdict, score=candidate.score))
+        for target, row in out.items():
+            if row["oracle"] is None and found >= math.ceil(target * len(wanted)):
+                row["oracle"] = number
+            if rules[target].update(Read(is_link)).estimated and row["reads"] is None:
+                row |= {"reads": number, "recall": found / len(wanted)}
+    return out
+
+
+def summed(rows: Sequence[dict[str, Any]], target: float) -> dict[str, Any]:
+    """Return how many reviews ended, what they had found by then, and their reads over the oracle's."""
+    from scipy.stats import binomtest
+
+    ended = [row for row in rows if row["reads"] is not None]
+    kept = sum(row["recall"] >= target for row in ended)
+    times = [row["reads"] / (row["oracle"] or LONGEST) for row in ended]
+    interval = binomtest(kept, len(ended)).proportion_ci(method="wilson") if ended else (0.0, 1.0)
+    return {
+        "reviews": len(rows), "ended": len(ended), "reached": [kept / max(len(ended), 1), *map(float, interval)],
+        "recall": np.quantile([row["recall"] for row in ended], (0.05, 0.5)).round(4).tolist(),
+        "times_oracle": np.quantile(times, (0.5, 0.95)).round(3).tolist(),
+        "reads": float(np.median([row["reads"] for row in ended])),
+    }  # fmt: skip
+
+
+@benchmark(seed=0, work=KEPT, orders=(False, "record the orders; the reviews stay as recorded"))
+def measured(given: Arguments) -> Results:
+    if given.orders:
+        return recorded("review_pairs") | {"orders": pairs(given.work)}
+    return {"stops": stops(given.work)}

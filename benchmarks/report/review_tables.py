@@ -92,6 +92,23 @@ def _ratio(row: Any) -> str:
 
 
 TARGETS = ("0.8", "0.9", "0.95")
+SEEDS = {"tweets2claims": "tweets", "statements2articles": "articles"}  # of reviews of pairs
+
+
+@renders("review_pairs")
+def pairs(results: Any) -> Iterator[str]:
+    """When reviews of pairs stop, by set, number of seeds and target."""
+    yield (
+        "| seeds | without a link | target | reviews | ended | target reached | recall (5 %, median) | "
+        "× oracle (median, 95 %) | reads |"
+    )
+    for row in results["stops"]:
+        recall = ", ".join(f"{share:.2f}" for share in row["recall"])
+        times = ", ".join(f"{ratio:.1f}" for ratio in row["times_oracle"])
+        yield (
+            f"| {row['seeds']} {SEEDS[row['set']]} | {row['without']:.0%} | {row['target']:g} | {row['reviews']} | "
+            f"{row['ended']} | {dashed(row['reached'])} | {recall} | {times} | {row['reads']:,.0f} |"
+        )
 
 
 @renders("stopping")

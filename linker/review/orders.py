@@ -13,8 +13,10 @@ from indexes.hybrid import Answer
 from indexes.interface import Hits
 from linker.base.errors import InputError
 from linker.review.interface import Candidate, Judgement, Order, Seed
+from linker.review.learning.doubts import log_odds
 from linker.review.population import Population
 from linker.review.settings import Settings
+from linker.review.stopping.expected import LinkReads, LinksLeft
 
 if TYPE_CHECKING:
     from linker.engine.engine import Engine
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 FIRST = 32  # candidates held per seed after the first search
 DEEPER = 4  # factor by which the depth of the search grows when these are used up
 BATCH = 256  # seeds searched at a time
-MOMENTS = 100  # candidates from which a seed's mean and standard deviation are computed
+MOMENTS = 100  # candidates used for a seed's mean and deviation, and to count what is left
+USUAL = 4.0  # standard deviations above its seed's mean at which a candidate may as well be a link as not
 
 
 class Queue(Order, Protocol):
@@ -42,6 +45,10 @@ class Queue(Order, Protocol):
         """Forget all judgements. A document that was handed out may come again."""
         ...
 
+    def prepare(self) -> object:
+        """Do what the first `next` would have to wait for."""
+        ...
+
     def total(self, seed: str) -> int | None:
         """Return how many candidates a seed has; None if every document is one."""
         ...
@@ -58,6 +65,7 @@ class _Stream:
         self.depth = 0  # depth of the last search
         self.ended = False
         self.mean, self.deviation = 0.0, 1.0
+        self.values = np.zeros(0)  # of its first MOMENTS candidates
         self.waiting: deque[Held] = deque()
         self.taken: set[str] = set()
 
@@ -70,23 +78,34 @@ class _Stream:
             scores = hits.scores[:MOMENTS]
             self.mean, self.deviation = float(scores.mean()), float(scores.std()) or 1.0
         keep = len(hits) if self.depth else min(FIRST, len(hits))
-        said = hits.probabilities
-        known = [None] * keep if said is None else np.nan_to_num(said[:keep]).tolist()
-        ranked = zip(range(1, keep + 1), hits.ids[:keep], hits.scores[:keep].tolist(), known, strict=True)
+        ranked = zip(
+            range(1, keep + 1), hits.ids[:keep], hits.scores[:keep].tolist(), _known(hits, keep), strict=True
+        )
         held = [candidate for candidate in ranked if candidate[1] not in self.taken]
         self.waiting = deque(sorted(held, key=lambda c: -(c[3] or 0)) if sort else held)
         self.ended = keep == len(hits) < depth
         self.depth = depth if keep == len(hits) else keep
+
+    def value(self, score: float, probability: float | None) -> float:
+        """Return how likely a candidate is a link, on a scale of log odds, as far as the index knows."""
+        return (score - self.mean) / self.deviation - USUAL if probability is None else log_odds(probability)
+
+
+def _known(hits: Hits, count: int) -> list[float | None]:
+    """Return P(link) of the first candidates."""
+    said = hits.probabilities
+    return [None] * min(count, len(hits)) if said is None else np.nan_to_num(said[:count]).tolist()
 
 
 class MergedOrder:
     """The best candidate of each seed, merged by a value that is comparable across seeds.
 
     Settings.order "probability": P(link) from the index's calibration or ranker. "z": how many standard deviations a
-    score is above the mean of the seed's first MOMENTS. "rank": every seed's first candidate, then every seed's
-    second. In a topic, each document comes once. With `per_seed`, a seed is done when `until` relevant documents have
-    been found for it. Memory is proportional to the numbers of seeds and of documents handed out. Raises InputError
-    if the order needs probabilities and the index has none.
+    score is above the mean of the seed's first MOMENTS. In pairs, the reads correct both for the place in the seed's
+    list and for seeds that have a link (see `linker.review.stopping.expected`). "rank": every seed's first candidate,
+    then every seed's second. In a topic, each document comes once. With `per_seed`, a seed is done when `until`
+    relevant documents have been found for it. Memory is proportional to the numbers of seeds and of documents handed
+    out. Raises InputError if the order needs probabilities and the index has none.
     """
 
     def __init__(
@@ -107,16 +126,22 @@ class MergedOrder:
         self._own = set(population.documents.values())
         self._done: set[tuple[str, str]] = set()
         self._found: dict[str, set[str]] = {}  # relevant documents by seed
+        self._numbers = {seed.id: number for number, seed in enumerate(seeds)}
+        self._reads = LinkReads()
         self._heap: list[tuple[float, int, int]] = []  # −value, rank, stream number
-        self._started = False
+        self._started = self._is_stale = (
+            False  # the heap is stale if its values are those of an earlier model
+        )
         self._last: _Stream | None = None  # stream of the last candidate, not on the heap
         self.degraded = ""
         self.version = f"merged by {self._by}, generation {engine.collection.manifest.generation}"
 
     def next(self) -> Candidate | None:
         """Return the best candidate left, or None at the end. Raises the same errors as a search."""
-        if not self._started:
-            self._start()
+        self.prepare()
+        self._fit()
+        if self._is_stale:
+            self._refill()
         while True:
             if self._last is not None:
                 self._push(self._last)
@@ -131,9 +156,12 @@ class MergedOrder:
                 return Candidate(stream.seed.id, id_, score, rank, probability)
 
     def tell(self, judgement: Judgement) -> None:
-        """Exclude the document from now on; if `until` counts per seed, count it."""
+        """Exclude the document from now on; count it if `until` counts per seed, and in pairs, for the model."""
         key = self._key(judgement.seed, judgement.id)
         self._done.add(key)
+        number = self._numbers.get(judgement.seed)
+        if self._settings.unit == "pairs" and number is not None and judgement.phase == "queue":
+            self._reads.add(number, judgement.score, judgement.probability, is_link=judgement.relevant)
         if judgement.relevant:
             self._found.setdefault(judgement.seed, set()).add(judgement.id)
 
@@ -141,10 +169,36 @@ class MergedOrder:
         """Forget the judgements. Candidates of a seed that were handed out do not come again."""
         self._done.clear()
         self._found.clear()
+        self._reads = LinkReads()
         if self._started:
-            self._heap, self._last = [], None
-            for stream in self._streams:
-                self._push(stream)
+            self._refill()
+
+    def prepare(self) -> None:
+        """Search for all seeds, once."""
+        if not self._started:
+            self._start()
+
+    def left(self) -> LinksLeft | None:
+        """Return how many links are expected in the unread; None before the seeds were searched, or with few reads."""
+        if not self._started:
+            return None
+        self._fit()
+        deeper = [len(s.values) == MOMENTS and not s.ended for s in self._streams]
+        return self._reads.left([s.values for s in self._streams], deeper)
+
+    def _fit(self) -> None:
+        """Fit the model to the reads, if that is due."""
+        if self._reads.fit(lambda number, *known: self._value(self._streams[number], *known)):
+            self._is_stale = True
+
+    def _refill(self) -> None:
+        """Compare all seeds' next candidates again."""
+        self._heap, self._last, self._is_stale = [], None, False
+        for stream in self._streams:
+            self._push(stream)
+
+    def _value(self, stream: _Stream, score: float, probability: float | None) -> float:
+        return stream.value(score, None if self._by == "z" else probability)
 
     def total(self, seed: str) -> int:
         """Return the total number of a seed's candidates; KeyError if there is no such seed."""
@@ -175,7 +229,11 @@ class MergedOrder:
         """Fill streams with the candidates of a search of this depth."""
         answer = self._search(streams, depth, probabilities=self._calibrated)
         for stream, hits in zip(streams, answer.hits, strict=True):
+            is_first = not stream.depth
             stream.take(hits, depth, sort=self._by == "probability")
+            if is_first:
+                known = zip(hits.scores[:MOMENTS].tolist(), _known(hits, MOMENTS), strict=True)
+                stream.values = np.sort([self._value(stream, *one) for one in known])[::-1]
 
     def _search(self, streams: Sequence[_Stream], depth: int, *, probabilities: bool = False) -> Answer:
         texts = [stream.seed.full_text for stream in streams]
@@ -202,7 +260,7 @@ class MergedOrder:
             settings.threshold is not None and (probability or 0) < settings.threshold
         ):
             return
-        value = {"rank": -float(rank), "probability": probability or 0.0}.get(
-            self._by, (score - stream.mean) / stream.deviation
-        )
+        value = -float(rank)
+        if self._by != "rank":
+            value = self._reads.log_odds(stream.number, self._value(stream, score, probability))
         heapq.heappush(self._heap, (-value, rank, stream.number))

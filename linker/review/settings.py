@@ -32,16 +32,17 @@ class Settings:
     unit: "topic" (all seeds describe one story; a document is judged once) or "pairs" (each seed has its own links).
     order: "feedback" learns from judgements (a topic's default); without it, seeds are merged by "probability", "z"
     or "rank" (see `linker.review.orders`), None: by probability if the index has a calibration, else by z. target:
-    the recall to reach, 0 to 1. rule, rule_options: the stopping rule by name. until: stop after that many relevant
-    documents, for each seed if `per_seed` holds. mode, where: as in a search. double: every document is judged by two
-    reviewers. audit: documents per audit. seed: the seed of all random draws. threshold, score: each seed ends at the
-    first candidate whose probability, or retrieval score, is lower.
+    the recall to reach, 0 to 1. rule, rule_options: the stopping rule by name, None: "expected" for pairs, else "urn".
+    until: stop after that many relevant documents, for each seed if `per_seed` holds. mode, where: as in
+    a search. double: every document is judged by two reviewers. audit: documents per audit. seed: the seed of all
+    random draws. threshold, score: each seed ends at the first candidate whose probability, or retrieval score, is
+    lower.
     """
 
     unit: Unit = "topic"
     order: OrderName | None = None
     target: float = 0.9
-    rule: str = "urn"
+    rule: str | None = None
     rule_options: Mapping[str, Any] = field(default_factory=dict)
     until: int | None = None
     per_seed: bool = False
@@ -67,6 +68,10 @@ class Settings:
         if self.per_seed and self.unit == "topic":
             raise InputError(
                 "all seeds of a topic share their documents: to stop per seed, choose the unit pairs"
+            )
+        if self.rule == "expected" and self.unit == "topic":
+            raise InputError(
+                "the stopping rule expected counts the links of seeds that have their own: choose another for a topic"
             )
         if self.learns and not (self.threshold is None and self.score is None):
             raise InputError(

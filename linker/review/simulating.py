@@ -133,7 +133,7 @@ def _seeds(topic: str, relevant: Sequence[str], plan: Plan, start: int) -> list[
 def _read(
     engine: Engine, topic: str, seeds: Sequence[Seed], left: set[str], plan: Plan, start: int
 ) -> Simulated:
-    population = Population(engine.collection.rows, seeds, Settings())
+    population = Population(engine.collection.rows, seeds, Settings(rule=plan.rule))
     order = FeedbackOrder(engine, seeds, population, seed=plan.seed + start)
     rule = stopping.make(plan.rule, population.size, plan.target)
     found, hits, stop, total = list[int](), 0, None, None

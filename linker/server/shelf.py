@@ -89,8 +89,9 @@ class Shelf:
         with contextlib.suppress(InputError, IndexesError, OSError):  # the Judge page reports it
             opened = self.review(project)
             if project.ready:
-                opened.review.prepare()
-            else:  # the review was deleted meanwhile
+                if opened.review.settings.learns:  # the page of pairs has lists of its own
+                    opened.review.prepare()
+            else:  # it was deleted meanwhile
                 self.forget(project)
 
     def size(self, project: Project) -> int:

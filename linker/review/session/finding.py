@@ -82,6 +82,8 @@ def find(
     """
     limits = limits or FindLimits()
     last: Candidate | None = None
+    if limits.rule:
+        review.prepare()  # the rule may ask the order
     while not (stopped := _enough(review, limits)):
         candidate = review.next(reviewer)
         if candidate is None:

@@ -14,6 +14,7 @@ from linker.review.reservations import Key, Reservations
 from linker.review.seeds import Nearest
 from linker.review.session.tally import Tally, counting
 from linker.review.settings import Settings
+from linker.review.stopping.expected import ExpectedLinks
 from linker.review.stopping.rules import Controls
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Reading:
     def _restart(self) -> None:
         """Replay this review's standing judgements to the order and a new stopping rule."""
         standing = counting(self.ledger.judgements(), {seed.id for seed in self.seeds}, self.population)
-        rule = make_rule(self.settings, self.population.size)
+        rule = make_rule(self.settings, self.population.size, self._order)
         self._tally = Tally(rule, standing, pairs=self.settings.unit == "pairs")
         self._order.restart()
         is_hidden = isinstance(rule, Controls)
@@ -137,10 +138,9 @@ class Reading:
             return held
 
     def prepare(self) -> None:
-        """Train the model, for which the first `next` of a learning review would wait. Raises MissingExtraError."""
+        """Train the model, or search for all seeds, for which the first `next` would wait. Raises MissingExtraError."""
         with self._lock:
-            if isinstance(self._order, FeedbackOrder):
-                self._order.prepare()
+            self._order.prepare()
 
     def hold(self, candidate: Candidate, holder: str) -> bool:
         """Open a candidate from a list of rows for a reader; return False if somebody else has this seed open."""
@@ -256,9 +256,13 @@ def make_order(engine: Engine, seeds: Sequence[Seed], settings: Settings, popula
     return MergedOrder(engine, seeds, settings, population)
 
 
-def make_rule(settings: Settings, population: int) -> Rule[Any]:
-    """Return the stopping rule of a review. Raises InputError for an unknown name, ConfigError for bad options."""
+def make_rule(settings: Settings, population: int, order: Queue) -> Rule[Any]:
+    """Return the stopping rule of a review. Raises InputError if there is none of this name, ConfigError."""
     options = {"audit": settings.audit, **settings.rule_options}
     if not settings.learns:
         options["certificate"] = "exact"
-    return stopping.make(settings.rule, population, settings.target, options)
+    name = settings.rule or ("expected" if settings.unit == "pairs" else "urn")
+    rule = stopping.make(name, population, settings.target, options)
+    if isinstance(rule, ExpectedLinks) and isinstance(order, MergedOrder):
+        rule.look = order.left
+    return rule

@@ -8,11 +8,12 @@ from typing import Any
 
 from linker.base import config
 from linker.base.errors import InputError
-from linker.review.stopping import habits, rules
+from linker.review.stopping import expected, habits, rules
 from linker.review.stopping.rule import Rule, RuleOptions
 
 _RULES: dict[str, tuple[type[Rule[Any]], type[RuleOptions]]] = {
     "urn": (rules.Urn, rules.UrnOptions),
+    "expected": (expected.ExpectedLinks, RuleOptions),
     "hypergeometric": (rules.Hypergeometric, RuleOptions),
     "qbcb": (rules.Controls, rules.ControlOptions),
     "row": (habits.InARow, habits.RowOptions),

@@ -34,7 +34,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
         _check(engine, seeds, judgements)
         population = Population(engine.collection.rows, seeds, settings)
         order = make_order(engine, seeds, settings, population)
-        tally = Tally(make_rule(settings, population.size), judgements, pairs=settings.unit == "pairs")
+        tally = Tally(make_rule(settings, population.size, order), judgements, pairs=settings.unit == "pairs")
         for judgement in judgements:
             order.tell(judgement)
         found: list[dict[str, Any]] = []

@@ -1,0 +1,182 @@
+"""How many links the seeds of a review of pairs have left: a sum of probabilities that are fitted to the reads so far.
+
+Each read tells whether a seed's candidate of some value (standard deviations, or log odds of P(link)) at some place was
+a link, and whether the seed had one already. A logistic regression on these, from a prior that a few dozen reads
+outweigh, gives each unread candidate a probability. Their sum is what is left, with the deviation of the sum and the
+standard error of the fit (delta method). Where a seed's list was not fetched to its end, the probability beyond depth d
+is taken to fall with the square of the place, so that as much is left there as d candidates like the last one have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes.dtypes import BoolArray, Float64Array
+from linker.review.stopping.rule import Estimate, Rule, RuleOptions, number
+from linker.review.wording import say
+
+# Offset and weights of a candidate's value, the logarithm of its place, and whether its seed has a link; how firmly.
+PRIOR, FIRMNESS = np.array([0.0, 1.0, 0.0, -1.0]), np.array([0.1, 3.0, 10.0, 0.3])
+ERRORS = 2.0  # standard errors above the expected number
+STEPS = 30
+LEAST_READ, GROWTH = 10, 0.1  # reads before the first fit; share by which they grow until the next one
+
+
+@dataclass(frozen=True, slots=True)
+class LinksLeft:
+    """The links expected among unread candidates, and the deviation of their number from that."""
+
+    expected: float
+    deviation: float
+
+    @property
+    def high(self) -> float:
+        """A number that is rarely exceeded."""
+        return self.expected + ERRORS * self.deviation
+
+
+def described(values: npt.ArrayLike, places: npt.ArrayLike, linked: npt.ArrayLike) -> Float64Array:
+    """Return the inputs [n, 4] of candidates: their values, their places from 1, whether the seed has a link [n]."""
+    values = np.asarray(values, dtype=np.float64)
+    return np.column_stack(
+        [np.ones(len(values)), values, np.log(places), np.asarray(linked, dtype=np.float64)]
+    )
+
+
+class LinkModel:
+    """The log odds that a candidate is a link: `weights` [4] of what `described` returns. Without reads, the prior."""
+
+    def __init__(self, inputs: Float64Array, links: BoolArray | Sequence[bool]) -> None:
+        """`links` [n] says which of the reads `inputs` [n, 4] were links."""
+        from scipy.special import expit
+
+        wanted, self.weights = np.asarray(links, dtype=np.float64), PRIOR.copy()
+        for _ in range(STEPS):  # Newton's method, with steps of bounded length
+            p = expit(inputs @ self.weights)
+            slope = inputs.T @ (wanted - p) - FIRMNESS * (self.weights - PRIOR)
+            self._curvature = (inputs * (p * (1 - p))[:, None]).T @ inputs + np.diag(FIRMNESS)
+            step = np.linalg.solve(self._curvature, slope)
+            longest = float(np.abs(step).max())
+            self.weights = self.weights + step * min(1.0, 3 / max(longest, 1e-9))
+            if longest < 1e-6:
+                break
+
+    def log_odds(self, value: float, place: int, *, linked: bool) -> float:
+        """Return the log odds of one candidate."""
+        offset, by_value, by_place, by_link = self.weights.tolist()
+        return float(offset + by_value * value + by_place * math.log(place) + by_link * linked)
+
+    def left(self, inputs: Float64Array, last: Float64Array, depths: Sequence[int]) -> LinksLeft:
+        """Return how many links are expected among candidates `inputs` [n, 4], and beyond the `last` ones [m, 4].
+
+        `depths` [m] are the places of the last ones; the deviation is that of the candidates themselves.
+        """
+        from scipy.special import expit
+
+        p = expit(inputs @ self.weights)
+        spread = p * (1 - p)
+        slope = inputs.T @ spread
+        error = float(slope @ np.linalg.solve(self._curvature, slope))
+        beyond = float(expit(last @ self.weights) @ np.asarray(depths, dtype=np.float64))
+        return LinksLeft(float(p.sum()) + beyond, math.sqrt(float(spread.sum()) + error))
+
+
+class LinkReads:
+    """The reads of an order of pairs, and the model that is fitted whenever they have grown by a tenth.
+
+    A seed's list is named by its number. The fit sees the reads up to a fixed count, so that a review that continues
+    has the model of one that was not interrupted.
+    """
+
+    def __init__(self) -> None:
+        self._reads: list[tuple[int, float, float | None, int, bool, bool]] = []
+        self._count, self._links = Counter[int](), Counter[int]()
+        self._due, self._next, self._fitted = 0, LEAST_READ, 0
+        self._model = LinkModel(described([], [], []), [])
+        self._left: LinksLeft | None = None
+
+    def add(self, number: int, score: float | None, probability: float | None, *, is_link: bool) -> None:
+        """Count one more read from a seed's list."""
+        self._count[number] += 1
+        if score is not None:
+            place, linked = self._count[number], self._links[number] > 0
+            self._reads.append((number, score, probability, place, linked, is_link))
+        self._links[number] += is_link
+        if len(self._reads) >= self._next:
+            self._due, self._next = len(self._reads), math.ceil((1 + GROWTH) * len(self._reads))
+
+    def fit(self, value: Callable[[int, float, float | None], float]) -> bool:
+        """Fit the model if that is due, with the `value` of a list's score and probability; return whether it was."""
+        if self._fitted == self._due:
+            return False
+        reads, self._fitted, self._left = self._reads[: self._due], self._due, None
+        values = [value(number, score, probability) for number, score, probability, *_ in reads]
+        inputs = described(values, [read[3] for read in reads], [read[4] for read in reads])
+        self._model = LinkModel(inputs, [read[5] for read in reads])
+        return True
+
+    def log_odds(self, number: int, value: float) -> float:
+        """Return the log odds that a list's next candidate is a link."""
+        return self._model.log_odds(value, self._count[number] + 1, linked=self._links[number] > 0)
+
+    def left(self, lists: Sequence[Float64Array], deeper: Sequence[bool]) -> LinksLeft | None:
+        """Return how many links were expected among the unread at the last fit; None before it.
+
+        `lists`: the values of the first candidates of each list, best first; `deeper`: whether it has more.
+        """
+        if not self._fitted:
+            return None
+        if self._left is None:
+            reads = self._reads[: self._fitted]
+            count, linked = Counter(read[0] for read in reads), {read[0] for read in reads if read[5]}
+            held, last, depths = [described([], [], [])], [described([], [], [])], list[int]()
+            for number, (values, more) in enumerate(zip(lists, deeper, strict=True)):
+                done, has_link = count[number], float(number in linked)
+                places = np.arange(done, max(len(values), done)) + 1
+                held.append(described(values[done:], places, np.full(len(places), has_link)))
+                if more:
+                    depths.append(max(len(values), done + 1))
+                    last.append(described(values[-1:], depths[-1:], [has_link]))
+            self._left = self._model.left(np.concatenate(held), np.concatenate(last), depths)
+        return self._left
+
+
+class ExpectedLinks(Rule[RuleOptions]):
+    """Stop when the links expected in the unread, with a margin of two errors, would leave the target reached.
+
+    The default of pairs. It assumes that unread candidates are links as often as the reads of the same value and place
+    were. `look` asks the order what is left.
+    """
+
+    def __init__(self, population: int, target: float, options: RuleOptions | None = None) -> None:
+        """See `Rule`."""
+        super().__init__(population, target, options or RuleOptions())
+        self.look: Callable[[], LinksLeft | None] = lambda: None
+
+    def _estimate(self) -> Estimate:
+        left, found = self.look(), self.counts.found
+        if left is None:
+            return Estimate(False, say("Read on: it cannot be estimated yet how many are left."))
+        counted: dict[str, int | Decimal] = {
+            "left": round(left.expected), "high": math.ceil(left.high), "target": number(self.target),
+        }  # fmt: skip
+        if found < self.target * (found + left.high):
+            reason = say(
+                "Read on: about %(left)s relevant ones are expected among the unread, %(high)s at most, too many for a "
+                "recall of %(target)s.",
+                **counted,
+            )
+            return Estimate(False, reason)
+        reason = say(
+            "Estimated: the target recall of %(target)s is reached, because about %(left)s relevant ones are expected "
+            "among the unread, %(high)s at most.",
+            **counted,
+        )
+        return Estimate(True, reason)
