@@ -61,10 +61,7 @@ class FindRequest(Model):
     threshold: float | None = option(FindOptions, "threshold")
     score: float | None = option(FindOptions, "score")
     mode: Mode | None = option(FindOptions, "mode")
-    where: Annotated[
-        list[Condition],
-        argument(FindOptions, "where", max_length=50, examples=[["lang=en", "date>=2021-01-31"]]),
-    ] = []
+    where: list[Condition] = Field([], max_length=50, examples=[["lang=en", "date>=2021-01-31"]])
     target: Annotated[float, argument(FindOptions, "target", gt=0, le=1)] = Settings().target
     rule: Annotated[str, argument(FindOptions, "stop", max_length=100)] = Settings().rule
     seed: int = option(FindOptions, "seed", ge=0, le=2**31)
