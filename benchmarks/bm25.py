@@ -7,7 +7,6 @@ Elasticsearch with its `english` analyzer, if a server is named. Sets without a 
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
@@ -15,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.support import text_rivals
-from benchmarks.support.common import record
+from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.links import NAMES, interval, link_set, reciprocal_ranks
 from indexes.dtypes import Float64Array, Int64Array
 from indexes.text.bm25 import Bm25Index
@@ -113,20 +112,15 @@ def measure(name: str, elastic: str | None) -> dict[str, Any]:
     return {"documents": len(documents), "k3": k3_table(name, index), "rows": rows, "choices": choices}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--elastic", metavar="URL", help="also measure Elasticsearch at this address")
-    parser.add_argument("--only", choices=NAMES, help="print one set's figures instead of recording all")
-    arguments = parser.parse_args()
-    if arguments.only:
-        print(json.dumps(measure(arguments.only, arguments.elastic), indent=2))
-        return
+@benchmark(
+    seed=0,
+    elastic=(str | None, "also measure Elasticsearch at this address"),
+    only=([], "print these sets' figures instead of recording all"),
+)
+def measured_sets(options: Arguments) -> Results | None:
+    """Measure each link set; nothing is recorded of a part of them."""
     results = {}
-    for name in NAMES:
-        results[name] = measure(name, arguments.elastic)
-        print(name, json.dumps(results[name]["rows"]), flush=True)
-    record("bm25", results, seed=0)
-
-
-if __name__ == "__main__":
-    main()
+    for name in options.only or NAMES:
+        results[name] = measure(name, options.elastic)
+        print(name, json.dumps(results[name]), flush=True)
+    return None if options.only else results

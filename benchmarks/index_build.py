@@ -12,7 +12,6 @@ stores no documents. Vectors are computed beforehand, so neither includes an enc
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import statistics
@@ -25,7 +24,8 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.support import direct
-from benchmarks.support.common import Cost, in_child, parse_work_options, record, work_folder
+from benchmarks.support.common import Cost, in_child
+from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare
 
 Build = Callable[..., object]
@@ -47,42 +47,12 @@ def engine(corpus: Path, out: Path, kind: str = "none", vectors: Path | None = N
         building.build([corpus], _fresh(out), options)
 
 
-def bm25_index(corpus: Path, out: Path) -> None:
-    """Fill only a Bm25Index: the engine without its reading, storing and checksums."""
-    from indexes.text.bm25 import Bm25Index
-
-    index = Bm25Index(directory=_fresh(out))
-    documents = direct.read(corpus)
-    while batch := list(itertools.islice(documents, direct.BATCH)):
-        index.add(*zip(*batch, strict=True))
-    index.commit()
-    index.close()
-
-
 def tantivy(corpus: Path, out: Path) -> None:
     direct.build_tantivy(corpus, _fresh(out))
 
 
 def bm25s(corpus: Path, out: Path) -> None:
     direct.build_bm25s(corpus, _fresh(out))
-
-
-def faiss_index(vectors: Path, out: Path, kind: str, rows: int) -> None:
-    """Fill only a FaissIndex, and write vectors and graph."""
-    from indexes.vectors.faiss_index import FaissIndex
-
-    matrix = np.load(vectors, mmap_mode="r")[:rows]
-    index = FaissIndex(matrix.shape[1], kind, exact_below=100)
-    for start in range(0, rows, direct.BATCH):
-        block = matrix[start : start + direct.BATCH]
-        index.add([str(row) for row in range(start, start + len(block))], block)
-    _fresh(out).mkdir(parents=True)
-    index.vectors.tofile(out / "vectors")
-    index.save_graph(out / "graph")
-
-
-def faiss(vectors: Path, out: Path, kind: str, rows: int) -> None:
-    direct.build_faiss(vectors, _fresh(out) / "index", kind, rows)
 
 
 def libraries(corpus: Path, out: Path, kind: str, vectors: Path, rows: int) -> None:
@@ -101,7 +71,6 @@ def cases(data: Data, work: Path, sentences: int, graph: int) -> dict[str, tuple
     built: dict[str, tuple[int, int, list[Variant]]] = {
         "bm25, articles": (19_125, 3, [
             ("engine", engine, articles, few),
-            ("Bm25Index", bm25_index, articles, few),
             ("tantivy", tantivy, articles, few),
         ]),
         "bm25s, articles": (19_125, 1, [("bm25s", bm25s, articles, few)]),
@@ -113,10 +82,6 @@ def cases(data: Data, work: Path, sentences: int, graph: int) -> dict[str, tuple
             ("engine", engine, (corpus, out, kind, data.vectors), few_of),
             ("tantivy + faiss", libraries, (corpus, out, kind, data.vectors, rows), (*few_of, 50)),
         ])  # fmt: skip
-        alone = (data.vectors, out, kind, rows), (data.vectors, warm, kind, 200)
-        built[f"{kind} alone, sentences"] = (
-            rows, repeats, [("FaissIndex", faiss_index, *alone), ("faiss", faiss, *alone)]
-        )  # fmt: skip
     return built
 
 
@@ -135,29 +100,27 @@ def measure(documents: int, repeats: int, variants: list[Variant]) -> dict[str, 
             **asdict(best),
             "documents_per_cpu_s": round(documents / best.cpu_s),
             "ratio": round(statistics.median(ratios), 3),
-            "ratio_of_the_least": round(best.cpu_s / min(below), 3),
-            "ratios": [round(ratio, 3) for ratio in ratios],
         }
     return results
 
 
-def main() -> None:
-    options = parse_work_options(__doc__)
+@benchmark(
+    seed=SEED,
+    work=WORK,
+    sentences=200_000,
+    graph=(40_000, "sentences that the HNSW graph takes"),
+    only=("", "only the cases whose name holds this; nothing is recorded"),
+)
+def measured(options: Arguments) -> Results | None:
+    """Build each case's index by all its variants."""
     os.environ["OMP_NUM_THREADS"] = "1"
-    with work_folder(options.work) as work:
-        data = prepare(work, options.sentences)
-        results: dict[str, Any] = {}
-        for name, (documents, repeats, variants) in cases(
-            data, work, options.sentences, options.graph
-        ).items():
-            if options.only not in name:
-                continue
+    data = prepare(options.work, options.sentences)
+    results: Results = {}
+    for name, (documents, repeats, variants) in cases(
+        data, options.work, options.sentences, options.graph
+    ).items():
+        if options.only in name:
             results[name] = {"documents": documents, **measure(documents, repeats, variants)}
-            for variant, _, _, _ in variants:
+            for variant, *_ in variants:
                 print(f"{name:<32} {variant:<16}", results[name][variant], flush=True)
-        if not options.only:
-            print(record("index_build", results, SEED))
-
-
-if __name__ == "__main__":
-    main()
+    return None if options.only else results

@@ -1,20 +1,18 @@
 """The gain in named entities from a language's own spaCy pipeline over the English one, the default.
 
-`python -m benchmarks.news_pipelines --work FOLDER --ner es=es_core_news_sm --ner fr=fr_core_news_sm` compares the
+`python -m benchmarks.news_pipelines --work FOLDER --ner es=es_core_news_sm fr=fr_core_news_sm` compares the
 entities of all pairs of that language, of both splits, since entities are not trained; FOLDER caches them.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.news_similarity import _pairs
-from benchmarks.support.common import record
+from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from linker.evaluation.correlation import pearson
 from linker.papers.news.articles import NewsPair, targets
 from linker.papers.news.entities import GROUPS, entity_cosines, group_counts
@@ -23,25 +21,6 @@ from linker.papers.reproduce.frame import Value, row, table
 
 ENGLISH = "the English pipeline reads another language"
 OWN = "its labels are PER, LOC, ORG and MISC: it finds neither dates nor quantities"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--ner", action="append", required=True, metavar="LANGUAGE=PIPELINE")
-    arguments = parser.parse_args()
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    cache = arguments.work / "entities.jsonl"
-    pairs = [pair for split in ("train", "test") for pair in _pairs(split)[0]]
-    tables = []
-    for language, name in read_pipelines(arguments.ner).items():
-        own = [pair for pair in pairs if pair.kind == f"{language}-{language}"]
-        rows = [
-            row(f"entities: {pipeline}", {}, figures(own, Recogniser({"": pipeline}, cache)), why)
-            for pipeline, why in ((DEFAULT, ENGLISH), (name, OWN))
-        ]
-        tables.append(table(f"{language}: {len(own)} pairs", [*GROUPS, "articles without entities"], rows))
-    record("news_pipelines", {"tables": tables})
 
 
 def figures(pairs: Sequence[NewsPair], recogniser: Recogniser) -> Mapping[str, Value]:
@@ -60,5 +39,17 @@ def figures(pairs: Sequence[NewsPair], recogniser: Recogniser) -> Mapping[str, V
     return found | {"articles without entities": empty}
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(work=KEPT, ner=([], "LANGUAGE=PIPELINE, as es=es_core_news_sm"))
+def measured(options: Arguments) -> Results:
+    """Return a table for each language: the English pipeline and the language's own."""
+    cache = options.work / "entities.jsonl"
+    pairs = [pair for split in ("train", "test") for pair in _pairs(split)[0]]
+    tables = []
+    for language, name in read_pipelines(options.ner).items():
+        own = [pair for pair in pairs if pair.kind == f"{language}-{language}"]
+        rows = [
+            row(f"entities: {pipeline}", {}, figures(own, Recogniser({"": pipeline}, cache)), why)
+            for pipeline, why in ((DEFAULT, ENGLISH), (name, OWN))
+        ]
+        tables.append(table(f"{language}: {len(own)} pairs", [*GROUPS, "articles without entities"], rows))
+    return {"tables": tables}

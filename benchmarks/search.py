@@ -1,4 +1,4 @@
-"""What does a search cost, compared with the underlying libraries? Queries per CPU-second and peak memory.
+"""What does a search cost, compared with the underlying libraries? Queries per CPU-second.
 
 `python -m benchmarks.search [--work FOLDER]` → benchmarks/results/search.json. Target: the engine costs at most
 1.15 times the CPU time of tantivy and faiss called directly. Both search the same data in one process, taking turns
@@ -6,18 +6,15 @@ batch by batch; the ratio is the median of several rounds; both return ids. FAIS
 
 BM25: articles. Dense, hybrid: sentences with mean word vectors. FAISS is called in the fastest way for the batch
 (with or without a matrix product), and for HNSW on the engine's graph with the engine's width; the direct hybrid
-fuses by reciprocal ranks in pure Python. Queries are the test statements. Peak memory is that of a fresh process that
-opens the index and answers all queries.
+fuses by reciprocal ranks in pure Python. Queries are the test statements.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +22,14 @@ import numpy as np
 
 from benchmarks import index_build
 from benchmarks.support import direct
-from benchmarks.support.common import in_child
 from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare, statements
 from indexes.interface import Matrix
 from linker.engine.engine import Engine
 
-BATCHES = {1: 150, 64: 640, 0: 10_000}  # batch size (0: all at once) → maximum number of queries
-KS, REPEATS = (10, 100), 5
+BATCHES = {1: 150, 64: 640, 0: 10_000}  # batch size (0: all at once) → queries at most
+K, REPEATS = 10, 5
 Search = Callable[[Sequence[str], Matrix, int], Any]
 
 
@@ -79,24 +75,22 @@ def pairs(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[s
     }
 
 
-def timed(
-    sides: tuple[Search, Search], queries: list[str], vectors: Matrix, k: int, batch: int
-) -> list[float]:
+def timed(sides: tuple[Search, Search], queries: list[str], vectors: Matrix, batch: int) -> list[float]:
     """Return both systems' CPU seconds per query; they take turns batch by batch, so that noise affects both."""
     spent = [0.0, 0.0]
     for number, place in enumerate(range(0, len(queries), batch)):
         part = slice(place, place + batch)
         for side in ((0, 1), (1, 0))[number % 2]:
             start = time.process_time()
-            sides[side](queries[part], vectors[part], k)
+            sides[side](queries[part], vectors[part], K)
             spent[side] += time.process_time() - start
     return [seconds / len(queries) for seconds in spent]
 
 
-def compare(sides: tuple[Search, Search], queries: list[str], vectors: Matrix, k: int, batch: int) -> Any:
+def compare(sides: tuple[Search, Search], queries: list[str], vectors: Matrix, batch: int) -> Any:
     """Return both systems' least cost, and the median of the rounds' ratios: each compares consecutive runs."""
     batch = batch or len(queries)
-    rounds = [timed(sides, queries, vectors, k, batch) for _ in range(REPEATS)]
+    rounds = [timed(sides, queries, vectors, batch) for _ in range(REPEATS)]
     ours, theirs = np.min(rounds, axis=0).tolist()
     ratios = sorted(a / b for a, b in rounds)
     return {
@@ -104,68 +98,22 @@ def compare(sides: tuple[Search, Search], queries: list[str], vectors: Matrix, k
         "engine_queries_per_cpu_s": round(1 / ours, 1),
         "direct_queries_per_cpu_s": round(1 / theirs, 1),
         "ratio": round(ratios[len(ratios) // 2], 3),
-        "ratio_of_the_least": round(ours / theirs, 3),
-        "ratios": [round(ratio, 3) for ratio in ratios],
     }
 
 
 def agreement(sides: tuple[Search, Search], queries: list[str], vectors: Matrix) -> float:
     """Return the share of the libraries' top ten that the engine also returns."""
-    ours, theirs = (search(queries, vectors, 10) for search in sides)
+    ours, theirs = (search(queries, vectors, K) for search in sides)
     common = [len({*a.ids} & {*b}) / max(len(b), 1) for a, b in zip(ours.hits, theirs, strict=True)]
     return round(float(np.mean(common)), 4)
-
-
-def recall(work: Path, data: Data, queries: list[str], vectors: Matrix) -> dict[str, float]:
-    """Return HNSW's share of the exact top k."""
-    engine, found = open_engine(work / "hnsw", queries, vectors), {}
-    ids = list(engine.collection.rows.ids)
-    exact = direct.DirectVectors(direct.flat(data.vectors, len(ids)), ids)
-    for k in KS:
-        answers = zip(engine.search(queries, k, mode="dense").hits, exact.search(vectors, k), strict=True)
-        found[f"k={k}"] = round(float(np.mean([len({*a.ids} & {*b}) / k for a, b in answers])), 4)
-    return found
-
-
-def once(work: Path, folder: str, mode: Any, who: str, queries: list[str], vectors: Matrix) -> None:
-    """Open the index and answer all queries; the memory of a fresh process that does this is measured."""
-    if who == "engine":
-        open_engine(work / folder, queries, vectors).search(queries, 10, mode=mode)
-        return
-    ids = [
-        id_
-        for path in sorted(work.glob(f"{folder}/segments/*/ids.txt"))
-        for id_ in path.read_text().split("\n")
-    ]
-    text = direct.DirectText(work / f"text-{'articles' if folder == 'articles' else 'sentences'}", ids)
-    if mode == "bm25":
-        text.search(queries, 10)
-        return
-    dense = direct.DirectVectors(direct.flat(next(work.glob("*-vectors.npy"))), ids)
-    if mode == "dense":
-        dense.search(vectors, 10)
-    else:
-        direct.direct_hybrid(text, dense, queries, vectors, 10, ids)
-
-
-def memory(work: Path, queries: list[str], vectors: Matrix) -> dict[str, Any]:
-    cases = (("articles", "bm25"), ("flat", "dense"), ("flat", "hybrid"))
-    return {
-        f"{mode}, {folder}, {who}": asdict(in_child(once, (work, folder, mode, who, queries, vectors)))
-        for folder, mode in cases
-        for who in ("engine", "direct")
-    }
 
 
 def bm25s_speed(data: Data, queries: list[str], work: Path) -> dict[str, Any]:
     """Return bm25s's queries per CPU-second on the articles, all at once: the peer with precomputed scores."""
     _, index = direct.build_bm25s(data.articles, work / "bm25s")
-    found = {}
-    for k in KS:
-        start = time.process_time()
-        index.retrieve(direct.bm25s_terms(queries), k=k, n_threads=1, show_progress=False)
-        found[f"k={k}"] = round(len(queries) / (time.process_time() - start), 1)
-    return found
+    start = time.process_time()
+    index.retrieve(direct.bm25s_terms(queries), k=K, n_threads=1, show_progress=False)
+    return {f"k={K}": round(len(queries) / (time.process_time() - start), 1)}
 
 
 @benchmark(
@@ -196,13 +144,11 @@ def measured(options: Arguments) -> Results | None:
         if options.only not in name:
             continue
         results[name] = {"same_hits": agreement(sides, queries, vectors)}
-        for (batch, most), k in itertools.product(BATCHES.items(), KS):
-            found = compare(sides, queries[:most], vectors[:most], k, batch)
-            results[name][f"batch={batch or 'all'}, k={k}"] = found
-            print(f"{name:<28} batch {batch or 'all':>3} k {k:>3}", found, flush=True)
+        for batch, most in BATCHES.items():
+            found = compare(sides, queries[:most], vectors[:most], batch)
+            results[name][f"batch={batch or 'all'}, k={K}"] = found
+            print(f"{name:<28} batch {batch or 'all':>3}", found, flush=True)
     if options.only:
         return None
-    results["hnsw recall"] = recall(work, data, queries, vectors)
-    results["memory"] = memory(work, queries, vectors)
     results["bm25s, articles, all queries at once, queries_per_cpu_s"] = bm25s_speed(data, queries, work)
     return results

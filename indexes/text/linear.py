@@ -18,7 +18,7 @@ from indexes import kernels
 from indexes.dtypes import AnyArray, Float32Array
 from indexes.interface import Document
 from indexes.text.parameters import AnalysisSettings, Bm25Parameters
-from indexes.text.postings import check_lengths, find
+from indexes.text.postings import check_lengths, find, frequencies
 from indexes.text.scoring import Bm25Scorer, lucene_idf
 from indexes.text.vocabulary import query_terms
 
@@ -118,7 +118,7 @@ class LinearText:
 
     def _weights(self, field: _Field, places: AnyArray) -> AnyArray:
         """Return the weight of each of a field's terms, float64 [n]; 0 if no row has the term."""
-        frequency: AnyArray = (places[:, 1] - places[:, 0]).sum(axis=0)
+        frequency = frequencies(places)
         idf = lucene_idf(frequency, self.rows)
         weights: AnyArray = field.weight * (field.parameters.k1 + 1) * idf * (frequency > 0)
         return weights

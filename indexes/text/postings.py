@@ -273,6 +273,11 @@ def find(segments: Sequence[PostingsSegment], hashes: AnyArray, layouts: AnyArra
     return places
 
 
+def frequencies(places: AnyArray) -> AnyArray:
+    """Return how many rows have each term, by the places of its postings (see `find`), int64 [terms]."""
+    return np.asarray((places[:, 1] - places[:, 0]).sum(axis=0))
+
+
 def _find_by_numpy(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
     """Do the same as the compiled loop, with identical results."""
     places = np.zeros((3, len(hashes)), dtype=np.int64)

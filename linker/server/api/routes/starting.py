@@ -18,7 +18,7 @@ from linker.review.settings import OrderName, Settings, Unit
 from linker.server.api.routes.common import IndexName, InService, Model, examples, problems, routes
 from linker.server.api.routes.jobs import STARTED, JobDescription, Reader, submitted
 from linker.server.api.served import Served, Service
-from linker.server.fields import option
+from linker.server.fields import argument, option
 
 router = routes("jobs")
 LONGEST = 100_000  # maximum characters of a text
@@ -58,12 +58,12 @@ class FindRequest(Model):
     )
     judgements: list[KnownJudgement] = Field([], max_length=100_000)
     limit: int = Field(1000, ge=1, le=100_000, description="How many documents to return.")
-    threshold: float | None = Field(None, ge=0, le=1, description="Leave out those whose P(link) is lower.")
-    score: float | None = Field(None, description="Leave out those whose score is lower.")
+    threshold: float | None = option(FindOptions, "threshold")
+    score: float | None = option(FindOptions, "score")
     mode: Mode | None = option(FindOptions, "mode")
     where: list[Condition] = Field([], max_length=50, examples=[["lang=en", "date>=2021-01-31"]])
-    target: float = Field(0.9, gt=0, le=1, description="Recall at which the stopping rule stops.")
-    rule: str = Field("urn", max_length=100, description="Stopping rule.")
+    target: Annotated[float, argument(FindOptions, "target", gt=0, le=1)] = Settings().target
+    rule: Annotated[str, argument(FindOptions, "stop", max_length=100)] = Settings().rule
     seed: int = option(FindOptions, "seed", ge=0, le=2**31)
 
     def settings(self) -> dict[str, Any]:
