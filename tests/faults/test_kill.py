@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: nothing committed is lost, and a resumed build ends as an uninterrupted one."""
+"""SIGKILL at random moments of merges and commits loses nothing; a resumed build continues only what it began."""
 
 import random
 import shutil
