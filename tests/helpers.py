@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -96,6 +97,21 @@ def linker_process(*arguments: str | Path, check: int | None = 0) -> subprocess.
     command = [sys.executable, "-m", "linker", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     return _checked(done, check)
+
+
+def run_page(name: str, folder: Path, pattern: str = r"```sh\n(.*?)```", *, blocks: int) -> str:
+    """Run the commands that a page of docs/ shows, one after the other, in a folder; return what they print.
+
+    `blocks`: how many blocks of commands the page has.
+    """
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    found = re.findall(pattern, page, re.DOTALL)
+    assert len(found) == blocks
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    script = ["bash", "-euo", "pipefail", "-c", "".join(found)]
+    done = subprocess.run(script, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def _checked(done: subprocess.CompletedProcess[str], status: int | None) -> subprocess.CompletedProcess[str]:

@@ -70,21 +70,6 @@ def test_repeated_ids_keep_the_first(tmp_path: Path) -> None:
     assert json.loads(kept[0]["raw"])["text"] == "another"
 
 
-def test_a_line_of_50_megabytes(tmp_path: Path) -> None:
-    ids, kept = build(tmp_path, b'{"id": "x", "text": "' + b"word " * 10_000_000 + b'"}')
-    assert ids == ["good1", "good2"]
-    assert "MiB" in kept[0]["reason"] or "bytes" in kept[0]["reason"]
-    assert len(kept[0]["raw"]) < 1 << 20
-
-
-def test_integer_ids_are_strings_beyond_2_to_the_53(tmp_path: Path) -> None:
-    ids, kept = build(
-        tmp_path, b'{"id": 1234567890123456789, "text": "x"}', b'{"id": "1234567890123456788", "text": "y"}'
-    )
-    assert ids == ["good1", "1234567890123456789", "1234567890123456788", "good2"]
-    assert not kept
-
-
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [

@@ -1,9 +1,7 @@
 """`linker link` and `linker bucc` as users run them, from raw pages to the table."""
 
 import json
-import os
 import random
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -23,7 +21,7 @@ from linker.crosslingual.scoring.dense import chunks, encode_pages
 from linker.crosslingual.task import Task, read_links
 from linker.papers.bucc.prepare import prepare
 from tests.crosslingual.tiny import numbered
-from tests.helpers import ROOT, linker
+from tests.helpers import linker, run_page
 
 TOPICS = [
     ("volcan", "volcano"), ("pont", "bridge"), ("roi", "king"), ("navire", "ship"), ("loi", "law"), ("fleuve", "river"),
@@ -105,14 +103,8 @@ def test_from_raw_pages_to_the_table(raw: Path) -> None:
 
 
 def test_every_command_of_the_page_works(raw: Path) -> None:
-    page = (ROOT / "docs" / "crosslingual.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) >= 4
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    script = ["bash", "-euo", "pipefail", "-c", "".join(blocks)]
-    done = subprocess.run(script, cwd=raw, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    rows = {line.split()[1]: line.split()[2:] for line in done.stdout.splitlines() if line.startswith("fr  ")}
+    printed = run_page("crosslingual.md", raw, blocks=8)
+    rows = {line.split()[1]: line.split()[2:] for line in printed.splitlines() if line.startswith("fr  ")}
     assert set(rows) == {"hapax", "words", "words+links", "auto"}
     assert rows["words"][2] == "1.000"
 

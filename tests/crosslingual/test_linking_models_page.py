@@ -1,16 +1,12 @@
 """Every command in docs/linking-models.md works, one after the other."""
 
 import json
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import linker
 from linker.crosslingual.pages.pages import Pages
 from tests.crosslingual.synthetic import twin
-from tests.helpers import ROOT
+from tests.helpers import run_page
 
 OLD = 40
 
@@ -36,14 +32,8 @@ def test_every_command_of_the_page_works(tmp_path: Path) -> None:
         run.write_text("".join(f"{code}{s} Q0 {t} 1 .8 x\n" for s, t in gold[first:]))
         known.write_text("".join(f"{code}{s} 0 {t} 1\n" for s, t in gold[:first]))
         Path(f"{run}.json").write_text(json.dumps({"languages": [code, "en"]}))
-    page = (ROOT / "docs" / "linking-models.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 5
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    script = ["bash", "-euo", "pipefail", "-c", "".join(blocks)]
-    done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert set(json.loads(done.stdout.splitlines()[-1])["pages"]) == {"de", "en", "fr"}
+    printed = run_page("linking-models.md", tmp_path, blocks=5)
+    assert set(json.loads(printed.splitlines()[-1])["pages"]) == {"de", "en", "fr"}
     new = {line.split()[0] for line in (tmp_path / "new.run").read_text().splitlines()}
     assert new == {s for s, _ in gold[OLD:]}
     assert (tmp_path / "doubts.csv").read_text(encoding="utf-8-sig").startswith("seed,id,verdict")

@@ -319,34 +319,6 @@ def test_settings_chosen_by_tune_are_used(engine: Engine) -> None:
     assert Engine(engine.directory).collection.hybrid.settings.fusion == fusion
 
 
-def test_readers_are_undisturbed_by_a_writer(engine: Engine) -> None:
-    """Readers open and search while generations come and go: they always see one whole generation, never an error."""
-    stop, problems, seen = threading.Event(), list[str](), set[int]()
-
-    def read() -> None:
-        while not stop.is_set():
-            try:
-                reader = Engine(engine.directory, encoder=HashEncoder())
-                ids = set(reader.search("parliament rain", 100, mode="dense").hits[0].ids)
-                number = len(reader)
-                seen.add(number)
-                if len(ids) != number or number % 2:
-                    problems.append(f"{number} documents, {len(ids)} hits")
-            except Exception as e:  # any error is a finding
-                problems.append(repr(e))
-
-    readers = [threading.Thread(target=read) for _ in range(2)]
-    for thread in readers:
-        thread.start()
-    for number in range(25):
-        engine.add([Document(f"x{number}", "rain"), Document(f"y{number}", "parliament")])
-    stop.set()
-    for thread in readers:
-        thread.join()
-    assert not problems
-    assert len(seen) > 1
-
-
 def test_a_read_only_folder_can_be_searched_and_moved(engine: Engine, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     shutil.move(engine.directory, moved)

@@ -21,24 +21,12 @@ from linker.review.exporting import export
 from linker.review.importing import import_judgements
 from linker.review.interface import Judgement, Seed
 from linker.review.ledger import Ledger
+from tests.review.papers import Corpus
 
 TIME = "2026-01-02T03:04:05.678+00:00"
 # The Python of an environment with asreview 3; linker need not be installed in it.
 PYTHON = os.environ.get("ASREVIEW_PYTHON", "")
 needs_asreview = pytest.mark.skipif(not PYTHON, reason="ASREVIEW_PYTHON names no python that has asreview")
-
-
-class Corpus(dict[str, Document]):
-    """A stand-in for an engine in exports."""
-
-    def document(self, id_: str) -> Document:
-        return self[id_]
-
-    def documents(self) -> list[Document]:
-        return [*self.values()]
-
-    def passage(self, query: str, text: str) -> None:
-        """No document shares a word with a seed."""
 
 
 PAPERS = Corpus(

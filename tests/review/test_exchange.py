@@ -22,22 +22,10 @@ from linker.review.exporting import cells, export
 from linker.review.importing import ImportReport, import_judgements
 from linker.review.interface import VERDICTS, Judgement, Seed
 from linker.review.ledger import Ledger
+from tests.review.papers import Corpus
 
 TIME = "2026-01-02T03:04:05.678+00:00"
 LOSSLESS = (".csv", ".xlsx", ".jsonl", ".ris")
-
-
-class Corpus(dict[str, Document]):
-    """A stand-in for an engine in exports."""
-
-    def document(self, id_: str) -> Document:
-        return self[id_]
-
-    def documents(self) -> list[Document]:
-        return [*self.values()]
-
-    def passage(self, query: str, text: str) -> tuple[int, int] | None:
-        return (0, 6) if query.startswith("Floods") else None
 
 
 CALL = "=cmd|' /C calc'!A0"

@@ -13,6 +13,7 @@ from linker.review.exporting import export
 from linker.review.exporting.prisma import NO_REASON, as_svg, as_text, flow_of
 from linker.review.interface import VERDICTS, Judgement, Seed
 from linker.review.ledger import Ledger
+from tests.review.papers import Corpus
 
 IDS = [f"d{n}" for n in range(12)]
 READ = [
@@ -44,16 +45,6 @@ Studies included in the review (n = 2)
 
 
 def test_each_record_takes_one_way(tmp_path: Path) -> None:
-    class Corpus(dict[str, Document]):
-        def document(self, id_: str) -> Document:
-            return self[id_]
-
-        def documents(self) -> list[Document]:
-            return [*self.values()]
-
-        def passage(self, query: str, text: str) -> None:
-            """No document shares a word with a seed."""
-
     with Ledger(tmp_path / "l", durable=False) as ledger:
         ledger.put_seeds([Seed("s", "x", document="d0")])
         ledger.add_all(READ)

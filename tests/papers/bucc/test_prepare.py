@@ -2,11 +2,8 @@
 
 import bz2
 import json
-import os
 import random
-import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,7 @@ from linker.papers.bucc.bodies import Texts
 from linker.papers.bucc.pairing import Linked, pair_pages
 from linker.papers.bucc.prepare import prepare
 from linker.papers.bucc.raw_pages import RawPages
-from tests.helpers import ROOT, linker
+from tests.helpers import linker, run_page
 
 
 def options(files: dict[str, tuple[Path, Path]]) -> list[str]:
@@ -72,14 +69,9 @@ def test_two_dumps_become_the_shared_task(wikis: dict[str, tuple[Path, Path]], t
 
 def test_the_command_of_the_page_works(tmp_path: Path) -> None:
     write_wikis(tmp_path, 40, length=600)
-    page = (ROOT / "docs" / "crosslingual.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```shell\n(linker bucc prepare.*?)```", page, re.DOTALL)
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    script = ["bash", "-euo", "pipefail", "-c", block]
-    done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "linked both ways     40\n" in done.stdout
-    assert '"linked_both_ways": 40' in done.stdout
+    printed = run_page("crosslingual.md", tmp_path, r"```shell\n(linker bucc prepare.*?)```", blocks=1)
+    assert "linked both ways     40\n" in printed
+    assert '"linked_both_ways": 40' in printed
 
 
 def test_processes_and_parts_give_the_same(

@@ -35,6 +35,31 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+def window(browser: Any, server: Server, name: str, faults: list[str], **options: Any) -> Any:
+    """Return a separate browser window, signed in as `name`; console errors go to `faults`."""
+    context = browser.new_context(**{"viewport": {"width": 1200, "height": 800}, "locale": "en-GB"} | options)
+    context.add_cookies([{"name": "linker-reviewer", "value": name, "url": server.address}])
+    page = context.new_page()
+    page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    return page
+
+
+def axe(page: Any) -> list[str]:
+    """Return the problems that axe-core finds in a page."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    violations = Axe().run(page).response["violations"]
+    return [f"{page.url}: {v['id']}: {v['nodes'][0]['html'][:200]}" for v in violations]
+
+
+def press(page: Any, key: str) -> None:
+    """Press a key, and wait until the page shows what follows its request."""
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        page.keyboard.press(key)
+    page.locator("#main:not([aria-busy])").wait_for()
+
+
 class Server:
     """`linker serve` in a separate process; `address` has no trailing slash."""
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
-from tests.server.page.chromium import Server, chromium, served
+from tests.server.page.chromium import axe, chromium, press, served, window
 from tests.server.page.matches import CLAIMS, ROWS, give_candidates, make_matching
 
 TRUTH = {"r1": "sharks", "r2": "bank", "r3": "city", "r4": "schools"}
@@ -27,30 +26,9 @@ def write_files(folder: Path) -> tuple[Path, Path]:
     return folder / "claims.csv", folder / "rows.csv"
 
 
-def window(browser: Browser, server: Server, name: str, faults: list[str], **options: Any) -> Page:
-    context = browser.new_context(**{"viewport": {"width": 1200, "height": 800}, "locale": "en-GB"} | options)
-    context.add_cookies([{"name": "linker-reviewer", "value": name, "url": server.address}])
-    page = context.new_page()
-    page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    return page
-
-
-def axe(page: Page) -> list[str]:
-    violations = Axe().run(page).response["violations"]
-    return [f"{page.url}: {v['id']}: {v['nodes'][0]['html'][:200]}" for v in violations]
-
-
 def open_row(page: Page) -> tuple[str, str]:
     form = page.locator("#verdict")
     return str(form.get_attribute("data-row")), str(form.get_attribute("data-document"))
-
-
-def press(page: Page, key: str) -> None:
-    """Press a key, and wait until the page shows the next row."""
-    with page.expect_response(lambda answer: answer.request.method == "POST"):
-        page.keyboard.press(key)
-    expect(page.locator("#main[aria-busy]")).to_have_count(0)
 
 
 def decide(page: Page) -> None:

@@ -14,12 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import openpyxl
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
-from tests.server.page.chromium import Server, chromium, served
-from tests.server.page.test_whole_path import axe, window
+from tests.server.page.chromium import Server, axe, chromium, press, served, window
 
 PLACES = ("Plaza", "Brücke", "Straße", "Café", "Hafen")
 FILES = ("titled", "western", "mac", "dated", "workbook")
@@ -85,12 +84,6 @@ def reviewed(
             each.goto(f"{server.address}/p/messy/judge")
         yield server, pages
         assert faults == []
-
-
-def press(page: Page, key: str) -> None:
-    with page.expect_response(lambda answer: answer.request.method == "POST"):
-        page.keyboard.press(key)
-    expect(page.locator("#main[aria-busy]")).to_have_count(0)
 
 
 def own_file(page: Page, server: Server, name: str) -> list[dict[str, str]]:

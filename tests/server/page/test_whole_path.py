@@ -12,12 +12,11 @@ import re
 from pathlib import Path
 
 import openpyxl
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
-from tests.server.page.chromium import Server, chromium, served
+from tests.server.page.chromium import Server, axe, chromium, served, window
 
 POSTS, JUDGED = int(os.environ.get("LINKER_POSTS", "400")), int(os.environ.get("LINKER_JUDGE", "12"))
 PLACES = ("plaza", "bridge", "station", "market", "school", "harbour", "old town")
@@ -44,22 +43,6 @@ def write_files(folder: Path) -> tuple[Path, Path]:
             [["id", "title", "text"], ["a1", "Floods", "Heavy rain flooded the old town and the plaza"]]
         )
     return posts, articles
-
-
-def window(browser: Browser, server: Server, name: str, faults: list[str]) -> Page:
-    """Return a separate browser window, signed in as `name`; console errors go to `faults`."""
-    context = browser.new_context(viewport={"width": 1100, "height": 800}, locale="en-GB")
-    context.add_cookies([{"name": "linker-reviewer", "value": name, "url": server.address}])
-    page = context.new_page()
-    page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    return page
-
-
-def axe(page: Page) -> list[str]:
-    """Return the problems that axe-core finds in a page."""
-    violations = Axe().run(page).response["violations"]
-    return [f"{page.url}: {v['id']}: {v['nodes'][0]['html'][:200]}" for v in violations]
 
 
 def judge(page: Page, times: int) -> int:
