@@ -96,11 +96,11 @@ def test_the_rule_stops_when_the_expected_ones_leave_the_target_reached() -> Non
         rule.update(Read(True))
     assert rule.state.reason.startswith("Read on: it cannot be estimated yet")
     rule.look = lambda: LinksLeft(4.0, 3.1)
-    assert not rule.state.estimated
     assert "about 4 relevant ones are expected among the unread, 11 at most, too many" in rule.state.reason
     rule.look = lambda: LinksLeft(4.0, 3.0)
-    assert rule.state.estimated
-    assert "about 4 relevant ones are expected among the unread, 10 at most." in rule.state.reason
+    state = rule.state
+    assert state.estimated
+    assert "about 4 relevant ones are expected among the unread, 10 at most." in state.reason
 
 
 def test_a_topic_has_no_such_rule() -> None:
