@@ -26,7 +26,7 @@ from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from indexes.interface import Document
 from linker.corpora import read_queries
 from linker.engine import Engine, building
-from linker.review.interface import Judgement, Read, Seed
+from linker.review.interface import Judgement, Read, Seed, Verdict
 from linker.review.orders import MergedOrder
 from linker.review.population import Population
 from linker.review.session.reading import make_rule
@@ -34,11 +34,11 @@ from linker.review.settings import OrderName, Settings
 
 SEEDS, DEPTH, FOUND, MOST = 3000, 1000, (1, 100, 1000), 100_000
 SET = "statements2articles"
-TARGETS, LONGEST = (0.8, 0.9), 15_000
+TARGETS, LONGEST = (0.8, 0.9), 12_000
 # Set, seeds of a review, share of them whose links are taken away, reviews.
 REVIEWS = (
-    ("tweets2claims", 30, 0.0, 60), ("tweets2claims", 100, 0.0, 40), ("tweets2claims", 200, 0.5, 20),
-    (SET, 30, 0.0, 60), (SET, 100, 0.0, 40), (SET, 400, 0.0, 20), (SET, 200, 0.5, 20),
+    ("tweets2claims", 30, 0.0, 40), ("tweets2claims", 100, 0.0, 24), ("tweets2claims", 200, 0.5, 10),
+    (SET, 30, 0.0, 40), (SET, 100, 0.0, 20), (SET, 400, 0.0, 8), (SET, 200, 0.5, 6),
 )  # fmt: skip
 Links = set[tuple[str, str]]
 
@@ -172,7 +172,7 @@ def one_review(
             break
         is_link = (candidate.seed, candidate.id) in wanted
         found += is_link
-        verdict = "relevant" if is_link else "not"
+        verdict: Verdict = "relevant" if is_link else "not"
         order.tell(Judgement(candidate.seed, candidate.id, verdict, score=candidate.score))
         for target, row in out.items():
             if row["oracle"] is None and found >= math.ceil(target * len(wanted)):

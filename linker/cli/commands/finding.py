@@ -56,7 +56,8 @@ def find(options: FindOptions) -> FindReport:
         "where": o.where.split("\n") if isinstance(o.where, str) else list(o.where or ()), "seed": o.seed,
         "threshold": o.threshold, "score": o.score,
     }  # fmt: skip
-    by_rule = o.stop is not None or o.target is not None or o.audit or not (static or o.until or o.max_read)
+    ends = o.until or o.max_read or o.threshold is not None or o.score is not None
+    by_rule = o.stop is not None or o.target is not None or o.audit or not ends
     with (
         opened(o.directory, o.encoder) as engine,
         _ledger(o.ledger, o.seeds, durable=judge is not None) as kept,

@@ -50,7 +50,7 @@ def described(values: npt.ArrayLike, places: npt.ArrayLike, linked: npt.ArrayLik
     )
 
 
-class LinkModel:
+class ReadModel:
     """The log odds that a candidate is a link: `weights` [4] of what `described` returns. Without reads, the prior."""
 
     def __init__(self, inputs: Float64Array, links: BoolArray | Sequence[bool]) -> None:
@@ -99,7 +99,7 @@ class LinkReads:
         self._reads: list[tuple[int, float, float | None, int, bool, bool]] = []
         self._count, self._links = Counter[int](), Counter[int]()
         self._due, self._next, self._fitted = 0, LEAST_READ, 0
-        self._model = LinkModel(described([], [], []), [])
+        self._model = ReadModel(described([], [], []), [])
         self._left: LinksLeft | None = None
 
     def add(self, number: int, score: float | None, probability: float | None, *, is_link: bool) -> None:
@@ -119,7 +119,7 @@ class LinkReads:
         reads, self._fitted, self._left = self._reads[: self._due], self._due, None
         values = [value(number, score, probability) for number, score, probability, *_ in reads]
         inputs = described(values, [read[3] for read in reads], [read[4] for read in reads])
-        self._model = LinkModel(inputs, [read[5] for read in reads])
+        self._model = ReadModel(inputs, [read[5] for read in reads])
         return True
 
     def log_odds(self, number: int, value: float) -> float:

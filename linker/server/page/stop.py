@@ -59,6 +59,7 @@ def stop_page(request: Request, opened: Opened, last: object = None) -> Response
         "unread": progress.population - progress.read,
         "enough": review.enough(),
         "offer": review.offer(),
+        "doubts": len(review.doubts()),
         "note": note_of(review),
         "confidence": 1 - review.settings.rule_options.get("alpha", 0.05),
         "last": last,

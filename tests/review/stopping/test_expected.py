@@ -18,9 +18,9 @@ from linker.review.stopping.expected import (
     FIRMNESS,
     PRIOR,
     ExpectedLinks,
-    LinkModel,
     LinkReads,
     LinksLeft,
+    ReadModel,
     described,
 )
 from tests.review.memory_ledger import MemoryLedger
@@ -40,17 +40,17 @@ def test_the_model_has_the_least_loss() -> None:
         margin = np.where(links, 1, -1) * (inputs @ weights)
         return float(np.logaddexp(0, -margin).sum() + FIRMNESS @ (weights - PRIOR) ** 2 / 2)
 
-    assert LinkModel(inputs, links).weights == pytest.approx(minimize(loss, PRIOR, tol=1e-9).x, abs=1e-3)
+    assert ReadModel(inputs, links).weights == pytest.approx(minimize(loss, PRIOR, tol=1e-9).x, abs=1e-3)
 
 
 def test_without_reads_the_value_is_the_log_odds() -> None:
-    model = LinkModel(*reads(0))
+    model = ReadModel(*reads(0))
     assert model.log_odds(1.5, 7, linked=False) == pytest.approx(1.5)
     assert model.log_odds(1.5, 7, linked=True) == pytest.approx(0.5)
 
 
 def test_what_is_left_is_a_sum_of_probabilities_with_its_error() -> None:
-    model = LinkModel(*reads(300))
+    model = ReadModel(*reads(300))
     unread, last = reads(40, seed=1)[0], described([-2.0], [100], [False])
     left = model.left(unread, last, [100])
     chances = [
@@ -82,7 +82,7 @@ def test_reads_are_described_by_what_was_known_then() -> None:
         history.fit(lambda _, score, __: score / 10)
     values, places, linked = (np.array(column) for column in zip(*inputs, strict=True))
     # Fits are due after 10 reads and whenever they have grown by a tenth: 10, 11, 13, 15, 17, 19, 21, 24 …
-    model = LinkModel(described(values[:21] / 10, places[:21], linked[:21]), links[:21])
+    model = ReadModel(described(values[:21] / 10, places[:21], linked[:21]), links[:21])
     assert history.log_odds(0, 0.3) == pytest.approx(model.log_odds(0.3, 9, linked=True))
     left = history.left([np.full(9, 0.3), np.full(12, -1.0), np.zeros(0)], [False, True, False])
     unread = described([0.3] * 2 + [-1.0] * 5, [8, 9, 8, 9, 10, 11, 12], [True] * 7)
@@ -96,11 +96,11 @@ def test_the_rule_stops_when_the_expected_ones_leave_the_target_reached() -> Non
         rule.update(Read(True))
     assert rule.state.reason.startswith("Read on: it cannot be estimated yet")
     rule.look = lambda: LinksLeft(4.0, 3.1)
-    assert not rule.state.estimated
     assert "about 4 relevant ones are expected among the unread, 11 at most, too many" in rule.state.reason
     rule.look = lambda: LinksLeft(4.0, 3.0)
-    assert rule.state.estimated
-    assert "about 4 relevant ones are expected among the unread, 10 at most." in rule.state.reason
+    state = rule.state
+    assert state.estimated
+    assert "about 4 relevant ones are expected among the unread, 10 at most." in state.reason
 
 
 def test_a_topic_has_no_such_rule() -> None:

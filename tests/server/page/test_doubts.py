@@ -52,6 +52,7 @@ def test_planted_wrong_verdicts_are_listed_and_settled(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "floods" / "review.sqlite")
     changed = list[str]()
     with client(tmp_path) as browser:
+        assert "verdicts deserve a second look" in browser.get("/p/floods/stop").text
         page = browser.get(DOUBTS).text
         while 'action="/p/floods/doubts"' in page:
             values = form(page, "/doubts")
@@ -59,6 +60,7 @@ def test_planted_wrong_verdicts_are_listed_and_settled(tmp_path: Path) -> None:
             changed.append(values["id"])
             right = "relevant" if values["id"].startswith("f") else "not"
             page = browser.post(DOUBTS, data=values | {"verdict": right}).text
+        assert "a second look" not in browser.get("/p/floods/stop").text
     assert set(changed) == WRONG  # a look that overturns a verdict makes the others more improbable
     after = {j.id: j for j in ledger.judgements()}
     assert all((j.verdict == "relevant") == id_.startswith("f") for id_, j in after.items())
