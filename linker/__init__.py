@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from linker.encoders.loading import load_encoder
     from linker.engine.building import BuildOptions, build, create
     from linker.engine.engine import Engine
-    from linker.engine.grouping import Groups
+    from linker.engine.groups import Groups
     from linker.engine.tuning import Tuning
     from linker.evaluation import evaluate
     from linker.review.session import FindReport

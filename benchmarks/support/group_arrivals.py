@@ -59,7 +59,7 @@ def drift(corpus: Grouped) -> dict[str, Any]:
 
 def _labels(corpus: Grouped, folder: Path | None) -> tuple[Int64Array, int]:
     side = Side(Path("corpus"), {d.id: d for d in corpus.documents}, "en")
-    groups, _ = grouped(side, next_to=folder and folder / "groups")
+    groups = grouped(side, next_to=folder and folder / "groups").groups
     return np.array([member.group for member in groups.members]), int(groups.metadata["queries"])
 
 

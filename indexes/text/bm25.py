@@ -41,13 +41,16 @@ class Bm25Index:
         directory: Path | None = None,
         rows: Rows | None = None,
         parameters: Bm25Parameters | None = None,
+        segments: Sequence[PostingsSegment] = (),
+        *,
+        building: bool = True,
     ) -> None:
-        """Start an index in memory, or one stored in `directory`; `rows` numbers the documents already there."""
+        """Start with `segments`, in memory, or with those in `directory`; `rows` numbers the documents in them."""
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
-        self._start(
-            analysis, directory, postings.read_folder(directory) if directory else [], rows, parameters
-        )
+            segments = postings.read_folder(directory)
+        self._start(analysis, directory, list(segments), rows, parameters)
+        self._building = building
         self._check_rows()
 
     def _start(

@@ -148,7 +148,7 @@ class ForwardIndex:
         """The numbers of documents and tokens in the term statistics."""
         return self.rows, sum(s.size for s in self._segments)
 
-    def _frequencies(self, hashes: AnyArray, found: Sequence[Found] | None = None) -> AnyArray:
+    def frequencies(self, hashes: AnyArray, found: Sequence[Found] | None = None) -> AnyArray:
         """Return how many documents have each term; `found`: where the terms are in each segment, if it is known."""
         found = found or [_find(s, hashes) for s in self._segments]
         frequencies: AnyArray = np.sum([counts for _, counts in found], axis=0)
@@ -159,8 +159,14 @@ class ForwardIndex:
         """The first row of each segment, and the idf of each segment's terms."""
         firsts = np.array([s.first for s in self._segments], dtype=np.int64)
         documents, _ = self.total
-        each = (self._frequencies(segment.hashes) for segment in self._segments)
-        return firsts, [lucene_idf(frequencies, documents).astype(np.float32) for frequencies in each]
+        found = [s.frequencies.astype(np.int64) for s in self._segments]
+        for pair in itertools.combinations(range(len(found)), 2):
+            few, many = sorted(pair, key=lambda number: len(found[number]))
+            ranks, counts = _find(self._segments[many], self._segments[few].hashes)
+            shared = ranks != features.ABSENT
+            found[few] += counts
+            found[many][ranks[shared]] += self._segments[few].frequencies[shared]
+        return firsts, [lucene_idf(frequencies, documents).astype(np.float32) for frequencies in found]
 
     def words(self, text: str) -> QueryWords:
         """Return a query's words in the form that `describe` needs."""
@@ -176,7 +182,7 @@ class ForwardIndex:
             raise IndexError(f"row {rows.max()} of {self.rows}")
         (firsts, idf), (documents, tokens) = self._statistics, self.total
         found = [_find(s, query.hashes) for s in self._segments]
-        weights = features.weigh(query, self._frequencies(query.hashes, found), documents, tokens)
+        weights = features.weigh(query, self.frequencies(query.hashes, found), documents, tokens)
         out = np.empty((len(rows), len(NAMES)), dtype=np.float32)
         segment_of = np.searchsorted(firsts, rows, side="right") - 1
         for number in distinct(segment_of).tolist():

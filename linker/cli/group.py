@@ -40,6 +40,7 @@ def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> Non
         }
         print_json({"out": path_text(Path(options.out or "")), **counts})
     note(
-        f"{options.out}: {inside:,} of {len(found.members):,} documents are in {len(found):,} groups of two or more; "
-        f"{copies:,} are near copies"
+        f"{options.out}: {inside:,} of {len(found.members):,} documents are in {len(found):,} "
+        f"{'group' if len(found) == 1 else 'groups'} of two or more; "
+        f"{copies:,} {'is a near copy' if copies == 1 else 'are near copies'}"
     )

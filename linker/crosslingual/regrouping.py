@@ -7,6 +7,7 @@ import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import xxhash
 
@@ -16,13 +17,24 @@ from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.crosslingual.sides import Side, analysis_of, is_index
 from linker.crosslingual.together import indexed
+from linker.engine.arriving import Arriving, can_grow
 from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.engine.evidence import Span, evidence, query_terms
-from linker.engine.grouping import Groups, group
+from linker.engine.grouping import group
+from linker.engine.groups import Groups
+from linker.scoring.groups.finding import origin
 from linker.scoring.groups.kept import LastGrouping
 
 STATE, FINDINGS = ".state", "findings.npz"  # suffix of the folder, and a file in it
+
+
+class Regrouped(NamedTuple):
+    """The groups of a side, the passages of their members, and what accepts further documents, if asked for."""
+
+    groups: Groups
+    passages: dict[str, Span | None]
+    arriving: Arriving | None
 
 
 def grouped(
@@ -35,11 +47,14 @@ def grouped(
     seed: int = 0,
     with_passages: bool = False,
     next_to: Path | None = None,
-) -> tuple[Groups, dict[str, Span | None]]:
+    since: Arriving | None = None,
+    stays: bool = False,
+) -> Regrouped:
     """Return the groups of a side, as `Engine.group` does, and if asked for, the passage of each member of a group.
 
     What the next call needs is kept in a folder `next_to` a file, so that only new documents are compared; the folder
-    can be deleted between two calls.
+    can be deleted between two calls. `since`: documents that have arrived after the last call, which are not compared
+    again. If the side `stays` open for further documents, `arriving` of the result accepts them one by one.
     """
     documents = list(side.documents.values())
     folder = next_to.with_name(next_to.name + STATE) if next_to else None
@@ -48,7 +63,7 @@ def grouped(
             folder.mkdir(exist_ok=True)
         except OSError as e:
             raise InputError(f"cannot write the folder {folder}: {e.strerror}") from e
-    kept = LastGrouping(folder / FINDINGS, documents) if folder else None
+    kept = LastGrouping(folder / FINDINGS, documents, since.findings() if since else None) if folder else None
     with _indexed(side, encoder, kept, folder) as (engine, ids):
         collection = engine.collection
         rows = collection.rows.locate(ids)
@@ -56,9 +71,14 @@ def grouped(
             collection, documents, rows, judged, days=days, precision=precision, seed=seed, kept=kept
         )
         about = passages(collection, groups, side.documents, kept) if with_passages else {}
+        arriving = None
+        if stays and kept and not judged and can_grow(collection):
+            known = kept.known(list(side.documents), origin(collection))
+            if known and not known[1].any():
+                arriving = Arriving(collection, documents, rows, known[0], days)
     if kept:
         kept.save()
-    return groups, about
+    return Regrouped(groups, about, arriving)
 
 
 @contextlib.contextmanager

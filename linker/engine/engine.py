@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from indexes.dtypes import Float64Array
     from linker.corpora import Query
-    from linker.engine.grouping import Groups
+    from linker.engine.groups import Groups
     from linker.engine.recall import RecallTuning
     from linker.engine.tuning import Tuning
     from linker.scoring.probability.calibration import Calibration

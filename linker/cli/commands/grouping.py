@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import orjson
@@ -27,18 +28,21 @@ from linker.corpora import Columns
 from linker.crosslingual.regrouping import grouped
 from linker.crosslingual.runs import explanations_path
 from linker.crosslingual.sides import Side, side_of
+from linker.engine.arriving import Arriving
 from linker.engine.evidence import Span, quoted
-from linker.engine.grouping import Groups
+from linker.engine.groups import Groups
 from linker.engine.options import GroupOptions
 from linker.review.exporting.rows import Cell, ExportRow, cell, headed
 from linker.review.exporting.writing import PAIRS, cells_to_csv, cells_to_xlsx, write_pairs
 from linker.review.importing.readers import read_records
 from linker.review.interface import Judgement, Seed
-from linker.scoring.groups.following import changes, followed
+from linker.review.watching.appended import Appended
+from linker.scoring.groups.following import Change, changes, followed, replayed
 
 COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset")
 DRAWN = 300  # pairs drawn for judging
-POLL = 0.5  # seconds between two checks of whether the corpora have changed
+POLL = 0.5  # seconds between two looks at corpora that have not changed
+REST = 20  # how many times as long as writing a table takes, changes are only logged
 UNJUDGED: Any = ""
 
 
@@ -67,13 +71,50 @@ def group(options: GroupOptions) -> Groups:
         raise InputError(
             "`follow` reads files and folders of this machine again and again, and draws no `sample`"
         )
+    if o.follow:
+        _follow(o, files, judged_files)
+    return _grouped(o, files, judged_files)[0]
+
+
+def _follow(options: GroupOptions, files: Sequence[Path], judged_files: Sequence[Path]) -> NoReturn:
+    """Group documents as they arrive, until the caller interrupts.
+
+    Documents that are appended to files of JSON lines are compared one by one, and only what they change is logged;
+    the table follows after REST times as long as it took to write it last, or at the end.
+    """
+    assert options.out is not None
+    since, out = None, Path(options.out)
     while True:
-        seen = _state(files)
-        groups = _grouped(o, files, judged_files)
-        if not o.follow:
-            return groups
-        while _state(files) == seen:
-            time.sleep(POLL)
+        seen, began = _state(files), time.monotonic()
+        appended = Appended(files, options.columns) if all(map(Appended.can_read, files)) else None
+        _, arriving = _grouped(options, files, judged_files, since)
+        since, ends = None, time.monotonic() + REST * (time.monotonic() - began)
+        start = _fingerprint(out)
+        try:
+            while since is None or time.monotonic() < ends:
+                if (state := _state(files)) == seen:
+                    time.sleep(POLL)
+                    continue
+                new = _new(appended.read(), arriving) if appended and arriving else None
+                if new is None or arriving is None:
+                    break
+                lines = _lines(start, arriving.add(new) if new else ())
+                with _log_of(out).open("ab") as log:
+                    log.write(lines)
+                    log.flush()
+                    os.fsync(log.fileno())
+                seen, since = state, arriving
+        except KeyboardInterrupt:
+            if since:
+                _grouped(options, files, judged_files, since)
+            raise
+
+
+def _new(documents: Sequence[Document] | None, arriving: Arriving) -> list[Document] | None:
+    """Return the documents that have not arrived before; None if others have their ids."""
+    new = [d for d in documents or () if arriving.text(d.id) != d.full_text]
+    ids = {d.id for d in new if arriving.text(d.id) is None}
+    return None if documents is None or len(ids) < len(new) else new
 
 
 def _state(files: Iterable[Path]) -> list[tuple[Path, int, int]]:
@@ -86,16 +127,21 @@ def _state(files: Iterable[Path]) -> list[tuple[Path, int, int]]:
     return found
 
 
-def _grouped(options: GroupOptions, files: Sequence[Path], judged_files: Sequence[Path]) -> Groups:
-    """Group the documents of files once, and write what the options name."""
+def _grouped(
+    options: GroupOptions, files: Sequence[Path], judged_files: Sequence[Path], since: Arriving | None = None
+) -> tuple[Groups, Arriving | None]:
+    """Group the documents of files once, and write what the options name; with `follow`, also return what goes on.
+
+    `since`: documents that were compared when they arrived.
+    """
     o, out = options, None if options.out is None else Path(options.out)
     before = _numbers(out) if (o.update or o.follow) and out and out.exists() else None
     with listening(o.progress):
         side = _corpus(files, o.columns, o.encoder)
         judged = judged_pairs(judged_files, side.documents)
-        groups, about = grouped(
+        groups, about, arriving = grouped(
             side, judged, encoder=o.encoder, days=o.days, precision=o.precision, seed=o.seed, with_passages=bool(out),
-            next_to=out if o.update or o.follow else None,
+            next_to=out if o.update or o.follow else None, since=since, stays=o.follow,
         )  # fmt: skip
     if out:
         if before is not None:
@@ -112,7 +158,9 @@ def _grouped(options: GroupOptions, files: Sequence[Path], judged_files: Sequenc
             "%s: %s pairs within groups to judge for a precision, and below them %s between groups for the recall",
             o.sample, f"{len(pairs):,}", f"{len(between):,}",
         )  # fmt: skip
-    return groups
+    if arriving:
+        arriving.start(groups)
+    return groups, arriving
 
 
 def draw(groups: Groups, count: int, seed: int = 0) -> list[tuple[str, str, float]]:
@@ -158,27 +206,54 @@ def _numbers(path: Path) -> dict[str, int]:
     return found
 
 
-def _updated(path: Path, groups: Groups, before: Mapping[str, int]) -> Groups:
-    """Return the groups with the numbers of the previous table, and append the changes to the log next to it.
+def _updated(path: Path, groups: Groups, table: Mapping[str, int]) -> Groups:
+    """Return the groups with the numbers of the previous `table` and of the log next to it, which gets the changes.
 
     The log is written first, and each of its lines names the table from which it starts: after a kill in between, the
-    next run rewrites these lines rather than duplicating them.
+    next run begins with the groups that these lines make.
     """
-    groups = groups.numbered(followed(before, {m.id: m.group for m in groups.members}))
-    start, log = xxhash.xxh3_64_hexdigest(path.read_bytes()), path.with_name(path.name + ".changes.jsonl")
-    earlier = [line for line in log.read_bytes().splitlines() if line] if log.exists() else []
-    try:
-        kept = [line for line in earlier if orjson.loads(line)["since"] != start]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as e:
-        raise InputError(f"{log} is not a log of changes: move it elsewhere") from e
+    start, log = _fingerprint(path), _log_of(path)
+    earlier = log.read_bytes() if log.exists() else b""
+    earlier = earlier[: earlier.rfind(b"\n") + 1]  # a kill may have left the last line unfinished
+    before = replayed(table, _changes_since(start, log, earlier))
+    number = followed(before, {m.id: m.group for m in groups.members}, 1 + max(table.values(), default=0))
+    groups = groups.numbered(number)
     changed = list(changes(before, {m.id: m.group for m in groups.members}))
-    new = [orjson.dumps({"since": start, **dataclasses.asdict(change)}) for change in changed]
-    write_atomically(log, b"".join(line + b"\n" for line in (*kept, *new)))
+    write_atomically(log, earlier + _lines(start, changed))
     counts = Counter(change.change for change in changed)
     logger.info(
         "%s: %s", log, ", ".join(f"{count:,} {kind}" for kind, count in counts.items()) or "nothing changed"
     )
     return groups
+
+
+def _fingerprint(path: Path) -> str:
+    """Return the name of a table in the log of changes: a hash of its bytes."""
+    return xxhash.xxh3_64_hexdigest(path.read_bytes())
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(path.name + ".changes.jsonl")
+
+
+def _changes_since(start: str, log: Path, content: bytes) -> list[Change]:
+    """Return the changes in the content of a log that start from a table. Raises InputError if it is not a log."""
+    try:
+        every = [orjson.loads(line) for line in content.splitlines() if line]
+        return [
+            Change(line["change"], line["group"], tuple(line["ids"]), line["other"])
+            for line in every
+            if line["since"] == start
+        ]
+    except (orjson.JSONDecodeError, KeyError, TypeError) as e:
+        raise InputError(f"{log} is not a log of changes: move it elsewhere") from e
+
+
+def _lines(start: str, changed: Iterable[Change]) -> bytes:
+    return b"".join(
+        orjson.dumps({"since": start, **dataclasses.asdict(change)}, option=orjson.OPT_APPEND_NEWLINE)
+        for change in changed
+    )
 
 
 def _write(path: Path, groups: Groups, side: Side, about: Mapping[str, Span | None]) -> None:

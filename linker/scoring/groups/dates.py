@@ -16,18 +16,22 @@ LOOKED_AT = 1000  # documents examined to find the date field
 DATED = 0.5  # minimum share of them with a date in it
 
 
-def days_of(documents: Sequence[Document]) -> Float64Array:
-    """Return the date of each document as days since year 1, float64 [n], NaN if it has none.
-
-    The date field is the first metadata field with a date in at least half of the examined documents.
-    """
+def date_field(documents: Sequence[Document]) -> str | None:
+    """Return the first metadata field with a date in at least half of the examined documents."""
     some = documents[:: max(1, len(documents) // LOOKED_AT)]
     names = dict.fromkeys(name for document in some for name in document.metadata)
     for name in names:
         dated = np.isfinite([document_day(document.metadata, name) for document in some])
         if dated.mean() >= DATED:
-            return np.array([document_day(document.metadata, name) for document in documents])
-    return np.full(len(documents), np.nan)
+            return name
+    return None
+
+
+def days_of(documents: Sequence[Document]) -> Float64Array:
+    """Return the date of each document as days since year 1, float64 [n], NaN if it has none."""
+    if (name := date_field(documents)) is None:
+        return np.full(len(documents), np.nan)
+    return np.array([document_day(document.metadata, name) for document in documents])
 
 
 def stated(texts: Sequence[str], dates: Float64Array) -> Float64Array:

@@ -6,7 +6,7 @@ directions in which one document found the other, and from the days between thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -33,31 +33,44 @@ ROWS = 1 << 12  # rows counted at a time
 MOST_PAIRS = 1 << 15  # pairs compared at a time
 
 
-def weights(forward: ForwardIndex) -> tuple[csr_array, AnyArray]:
-    """Return (1 + ln f) · idf of the terms of all rows, float32 CSR [rows, v], and the terms' hashes, uint64 [v].
+def weights(forward: ForwardIndex, rows: Int64Array) -> tuple[csr_array, AnyArray]:
+    """Return (1 + ln f) · idf of the terms of different `rows` (int64 [n]), and the terms' hashes, uint64 [v].
 
-    Each row has length one.
+    The weights are float32 CSR [n, v]; each row has length one.
     """
-    hashes = distinct(np.concatenate([np.empty(0, np.uint64), *(s.hashes for s in forward.segments)]))
+    order = np.argsort(rows)
+    parts = list(_tokens(forward, rows[order]))
+    hashes = distinct(np.concatenate([np.empty(0, np.uint64), *(terms for terms, _, _ in parts)]))
     sizes, columns, values = [np.zeros(1, np.int64)], [np.empty(0, np.int32)], [np.empty(0, np.float32)]
-    for segment in forward.segments:
-        place = np.searchsorted(hashes, segment.hashes).astype(np.uint64)
-        for low in range(0, segment.documents, ROWS):
-            offsets = segment.offsets[low : low + ROWS + 1]
-            row = np.repeat(np.arange(len(offsets) - 1, dtype=np.uint64), np.diff(offsets))
-            terms = place[segment.tokens[offsets[0] : offsets[-1]]]
-            found, count = np.unique(row << np.uint64(32) | terms, return_counts=True)
-            sizes.append(np.bincount((found >> np.uint64(32)).astype(np.int64), minlength=len(offsets) - 1))
-            columns.append((found & np.uint64(0xFFFFFFFF)).astype(np.int32))
-            values.append((1 + np.log(count)).astype(np.float32))
+    for terms, tokens, lengths in parts:
+        row = np.repeat(np.arange(len(lengths), dtype=np.uint64), lengths)
+        place = np.searchsorted(hashes, terms).astype(np.uint64)[tokens]
+        found, count = np.unique(row << np.uint64(32) | place, return_counts=True)
+        sizes.append(np.bincount((found >> np.uint64(32)).astype(np.int64), minlength=len(lengths)))
+        columns.append((found & np.uint64(0xFFFFFFFF)).astype(np.int32))
+        values.append((1 + np.log(count)).astype(np.float32))
     column = np.concatenate(columns)
-    frequency = np.bincount(column, minlength=len(hashes))
-    value = np.concatenate(values) * lucene_idf(frequency, forward.rows).astype(np.float32)[column]
+    idf = lucene_idf(forward.frequencies(hashes), forward.rows).astype(np.float32)
     begins = np.cumsum(np.concatenate(sizes))
-    matrix = csr_array((value, column, begins), shape=(len(begins) - 1, len(hashes)))
+    matrix = csr_array((np.concatenate(values) * idf[column], column, begins), shape=(len(rows), len(hashes)))
     length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
     matrix.data /= np.repeat(np.maximum(length, 1e-9), np.diff(begins)).astype(np.float32)
-    return matrix, hashes
+    return matrix[np.argsort(order)], hashes
+
+
+def _tokens(forward: ForwardIndex, rows: Int64Array) -> Iterator[tuple[AnyArray, AnyArray, Int64Array]]:
+    """Yield the terms of ascending rows, a few rows at a time: hashes, their tokens as places in these, lengths."""
+    for segment in forward.segments:
+        low, high = np.searchsorted(rows, [segment.first, segment.first + segment.documents]).tolist()
+        for start in range(low, high, ROWS):
+            some = rows[start : min(start + ROWS, high)] - segment.first
+            lengths = segment.offsets[some + 1] - segment.offsets[some]
+            edges = np.cumsum(lengths) - lengths
+            tokens = segment.tokens[
+                np.repeat(segment.offsets[some] - edges, lengths) + np.arange(lengths.sum())
+            ]
+            used = distinct(tokens)
+            yield segment.hashes[used], np.searchsorted(used, tokens).astype(np.uint32), lengths
 
 
 @dataclass(frozen=True, eq=False)

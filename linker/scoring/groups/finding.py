@@ -63,9 +63,8 @@ def gather(
     done documents. With findings already `known`, only some documents are queries. Raises BackendUnavailableError if a
     retriever cannot answer.
     """
-    finder = _Finder(collection, rows, texts, advance)
-    terms, hashes = weights(collection.forward)
-    of_texts = terms[rows], hashes
+    finder = Finder(collection, rows, texts, advance)
+    of_texts = weights(collection.forward, rows)
     earlier, asked = known or (None, np.ones(len(rows), bool))
     found = finder.find(np.flatnonzero(asked))
     if earlier is not None:
@@ -77,20 +76,23 @@ def gather(
     return joined(found, of_texts, days, finder.names), found, int(asked.sum())
 
 
-class _Finder:
-    """Queries the index of n documents with the openings of some of them."""
+class Finder:
+    """Asks the index of n documents by the openings of some of them.
+
+    `names`: the features of a pair.
+    """
 
     def __init__(
         self,
         collection: AnyCollection,
         rows: Int64Array,
         texts: Sequence[str],
-        advance: Callable[[int], object],
+        advance: Callable[[int], object] = lambda done: None,
     ) -> None:
         record = collection.manifest.encoder
         vectors = collection.documents.vectors(record.dim) if record and collection.manifest.embeds else []
         self.names = (*NAMES[:-3], *(BY_VECTORS if vectors else ()), *NAMES[-3:])
-        self._rows, self._texts, self._advance = rows, texts, advance
+        self._rows, self._texts, self._advance = rows, [*texts], advance
         self._asked = rows[:0]
 
         def embed(_: Sequence[str]) -> Float32Array:
@@ -100,6 +102,13 @@ class _Finder:
         self._ranker = replace(pooled.load(), calibration=pooled.FOR_GROUPS)
         self._place = np.full(int(rows.max(initial=-1)) + 1, -1)
         self._place[rows] = np.arange(len(rows))
+
+    def extend(self, rows: Int64Array, texts: Sequence[str]) -> None:
+        """Add the next documents, which are in the last `rows` (int64 [m], ascending) of the index."""
+        places = np.full(int(rows[-1]) + 1 - len(self._place), -1)
+        places[rows - len(self._place)] = np.arange(len(self._rows), len(self._rows) + len(rows))
+        self._place, self._rows = np.concatenate([self._place, places]), np.concatenate([self._rows, rows])
+        self._texts.extend(texts)
 
     def find(self, documents: Int64Array) -> Findings:
         """Return the findings of these documents."""
@@ -123,12 +132,10 @@ def _directed(pool: Pool, ranker: Ranker, place: Int64Array, documents: Int64Arr
     links, none = ranker.calibration.probabilities(scores, pool.valid, known, ranker.names)
     odds = np.log(np.maximum(links, 1e-12)) - np.log(np.maximum(none, 1e-12))[:, None]
     bm25 = pool.features[:, :, pool.names.index("bm25")]
-    alone = ~pool.valid.any(axis=1, keepdims=True)
-    middle = np.nanmedian(np.where(pool.valid | alone, bm25, np.nan), axis=1)
     rank = np.cumsum(pool.valid, axis=1)
     columns = [
         np.clip(odds, -STEEPEST, STEEPEST),
-        bm25 / np.maximum(middle, 1e-9)[:, None],
+        bm25 / np.maximum(_medians(bm25, pool.valid), 1e-9),
         np.log(np.maximum(rank, 1)),
     ]
     taken = (*TAKEN, *(name for name in VECTOR_NAMES if name in pool.names))
@@ -137,3 +144,15 @@ def _directed(pool: Pool, ranker: Ranker, place: Int64Array, documents: Int64Arr
     one, at = np.nonzero(valid & (place[np.minimum(pool.rows, len(place) - 1)] >= 0))
     values = np.stack(columns, axis=2)[one, at].astype(np.float32)
     return Findings(documents[one], place[pool.rows[one, at]], values, last[one, at])
+
+
+def _medians(values: Float32Array, valid: BoolArray) -> Float32Array:
+    """Return the median of the valid values in each row, [n, 1]; infinite if there are none.
+
+    `numpy.nanmedian` takes a millisecond, which counts if documents arrive one by one.
+    """
+    ordered, count = np.sort(np.where(valid, values, np.inf), axis=1), valid.sum(axis=1, keepdims=True)
+    middles = np.concatenate(
+        [np.maximum(count - 1, 0) // 2, np.minimum(count // 2, valid.shape[1] - 1)], axis=1
+    )
+    return np.asarray(np.take_along_axis(ordered, middles, axis=1).mean(axis=1, keepdims=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,11 +24,12 @@ class Change:
     other: int | None = None
 
 
-def followed(before: Mapping[str, int], after: Mapping[str, int]) -> dict[int, int]:
+def followed(before: Mapping[str, int], after: Mapping[str, int], least: int = 1) -> dict[int, int]:
     """Return, for each group of `after` (document → group), the number of the group of `before` that it continues.
 
     That is the group with which it shares the most documents. The largest overlaps choose first, and each number is
-    given once; a group that shares documents only with groups already continued, or with none, gets a new number.
+    given once; a group that shares documents only with groups already continued, or with none, gets a new number, which
+    is `least` or higher. New documents that are alone, which are in no log, get the last numbers.
     """
     shared = Counter((group, before[id_]) for id_, group in after.items() if id_ in before)
     number: dict[int, int] = {}
@@ -37,8 +38,10 @@ def followed(before: Mapping[str, int], after: Mapping[str, int]) -> dict[int, i
         if group not in number and earlier not in used:
             number[group] = earlier
             used.add(earlier)
-    following = max(before.values(), default=0) + 1
-    for group in dict.fromkeys(after.values()):
+    following = max(least, 1 + max(before.values(), default=0))
+    sizes = Counter(after.values())
+    alone = {group for id_, group in after.items() if sizes[group] == 1 and id_ not in before}
+    for group in sorted(dict.fromkeys(after.values()), key=alone.__contains__):
         if group not in number:
             number[group], following = following, following + 1
     return number
@@ -66,6 +69,18 @@ def changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[Cha
     for group, ids in then.items():
         if gone := tuple(id_ for id_ in ids if id_ not in after):
             yield Change("left", group, gone)
+
+
+def replayed(before: Mapping[str, int], log: Iterable[Change]) -> dict[str, int]:
+    """Return the grouping (document → group) that the changes make of an earlier one."""
+    found = dict(before)
+    for change in log:
+        if change.change == "left":
+            for id_ in change.ids:
+                found.pop(id_, None)
+        else:
+            found.update(dict.fromkeys(change.ids, change.group))
+    return found
 
 
 def _members(groups: Mapping[str, int]) -> dict[int, tuple[str, ...]]:

@@ -37,7 +37,10 @@ class LastGrouping:
     dropped.
     """
 
-    def __init__(self, path: Path, documents: Iterable[Document]) -> None:
+    def __init__(
+        self, path: Path, documents: Iterable[Document], since: tuple[Sequence[str], Findings] | None = None
+    ) -> None:
+        """`since`: ids of documents, and who found whom among them, if more is known than the file says."""
         self._path = path
         self.key = {d.id: key_of(d) for d in documents}
         self._known_spans, self._spans = Spans(), Spans()
@@ -50,6 +53,8 @@ class LastGrouping:
         self.full = self._findings is None or self._changed > CHANGED * self._taken
         if self.full:
             self._known_spans, self._known_words = {}, {}
+        elif since and all(id_ in self.key for id_ in since[0]):
+            self.take(since[0], self._origin, since[1], full=False)
 
     def _read(self) -> Findings | None:
         try:
@@ -114,7 +119,7 @@ class LastGrouping:
     def take(self, ids: Sequence[str], origin: str, findings: Findings, *, full: bool) -> None:
         """Store the findings of all documents; `full`: all of them were queries."""
         if full:
-            self._taken, self._changed = len(ids), 0
+            self._taken, self._changed, self.full = len(ids), 0, False
         self._keys = np.array([self.key[id_] for id_ in ids], np.uint64)
         self._origin, self._findings = origin, findings
 

@@ -15,7 +15,7 @@ from linker.base.progress import Progress, listening
 from linker.corpora.languages import CODES, guess_language
 from linker.crosslingual.regrouping import grouped
 from linker.crosslingual.sides import judged_between, side_of
-from linker.engine.grouping import Groups
+from linker.engine.groups import Groups
 from linker.review.grouped import Grouped, Item, Story, save
 from linker.server.jobs.linking import given
 
@@ -40,7 +40,7 @@ def run(spec: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
         corpus = side_of(given(spec, "corpus", Path(temporary) / "corpus.jsonl"), None, None)
         known = judged_between("same, different", judged, corpus.documents) if judged else {}
         out = Path(spec["out"]) if "out" in spec else None
-        found, _ = grouped(corpus, known, days=spec["days"], precision=spec["precision"], next_to=out)
+        found = grouped(corpus, known, days=spec["days"], precision=spec["precision"], next_to=out).groups
     if out and corpus.engine:
         generation = corpus.engine.collection.manifest.generation
         stories = stories_of(found, corpus.documents, frozenset(spec["keep"]))

@@ -1,0 +1,225 @@
+"""Groups to which documents are added one by one, in memory: only what a new document may change is compared again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection as Ids
+from collections.abc import Iterable, Sequence
+from typing import TypeGuard
+
+import numpy as np
+
+from indexes.anywhere import AnyCollection
+from indexes.arrays import distinct
+from indexes.collection import Collection
+from indexes.dtypes import Float64Array, Int64Array
+from indexes.growing import GrowingIndex
+from indexes.interface import Document
+from indexes.text.bm25 import Bm25Index
+from linker.engine.grouping import ALIKE
+from linker.engine.groups import Groups
+from linker.scoring.groups.clustering import THRESHOLD
+from linker.scoring.groups.copies import leaders
+from linker.scoring.groups.dates import date_field, near_in_time, stated
+from linker.scoring.groups.evidence import Findings, PairEvidence, joined, weights
+from linker.scoring.groups.finding import AGAIN, Finder
+from linker.scoring.groups.following import Change, changes, followed
+from linker.scoring.groups.shipped import SHIPPED
+from linker.scoring.groups.stories import stories_of
+from linker.scoring.ranking.candidates import document_day
+
+
+def can_grow(collection: AnyCollection) -> TypeGuard[Collection]:
+    """Return whether documents can be added to an index in memory: one directory without vectors and fields."""
+    if not isinstance(collection, Collection) or collection.manifest.embeds:
+        return False
+    return isinstance(collection.text, Bm25Index)
+
+
+class Arriving:
+    """The documents of an index and their groups, to which others are added; nothing is written.
+
+    Documents are numbered as they arrive. A group is compared again with the documents that may join it, and with the
+    groups to which these belong (correlation clustering is independent in each connected component). Without judged
+    pairs, the result is that of grouping the same documents, except that the weights of words in earlier comparisons
+    are those of that time.
+    """
+
+    def __init__(
+        self,
+        collection: Collection,
+        documents: Sequence[Document],
+        rows: Int64Array,
+        findings: Findings,
+        days: float | None = None,
+    ) -> None:
+        """`rows` int64 [n]: where the n `documents` are in the index; `findings`: who found whom among them.
+
+        Documents further apart than `days` are not linked.
+        """
+        self._index = GrowingIndex(collection)
+        self._field, self._days = date_field(documents), days
+        self._ids, self._texts = [d.id for d in documents], [d.full_text for d in documents]
+        self._place = {id_: number for number, id_ in enumerate(self._ids)}
+        self._rows = rows
+        self._dates = np.array([self._date(d) for d in documents])
+        self._stated = stated(self._texts, self._dates)
+        self._finder = Finder(self._index.collection, rows, self._texts)
+        self._found = _Found(findings, len(documents))
+        self._number: dict[str, int] = {}
+        self._members: dict[int, set[int]] = {}
+        self._following = 1
+
+    def text(self, id_: str) -> str | None:
+        """Return the text of a document, None if there is none with this id."""
+        return self._texts[self._place[id_]] if id_ in self._place else None
+
+    def start(self, groups: Groups) -> None:
+        """Take the groups of the documents so far and their numbers."""
+        self._number = {m.id: m.group for m in groups.members}
+        self._members = {}
+        for number, id_ in enumerate(self._ids):
+            self._members.setdefault(self._number[id_], set()).add(number)
+        self._following = max(self._members, default=0) + 1
+
+    def findings(self) -> tuple[list[str], Findings]:
+        """Return the ids of all documents, and who found whom among them."""
+        return self._ids, self._found.all()
+
+    def add(self, documents: Sequence[Document]) -> list[Change]:
+        """Add documents with new ids, and return the changes of groups.
+
+        As in the log of changes, a document that is alone is not a change, and has no number until it is in a table.
+        """
+        new = self._append(documents)
+        self._found.put(new, self._finder.find(new))
+        evidence, p, local = self._evidence(set(new.tolist()))
+        near = distinct(local[evidence.pairs[p >= AGAIN]].ravel())
+        again = near[near < new[0]]
+        self._found.put(again, self._finder.find(again))
+        inside = self._with_groups([*new.tolist(), *again.tolist()])
+        while True:
+            if len(inside) > len(new):
+                evidence, p, local = self._evidence(inside)
+            joining = local[evidence.pairs[(p > THRESHOLD) | (evidence.cosine >= ALIKE)]]
+            if inside.issuperset(joining.ravel().tolist()):
+                return self._grouped(evidence, p, local, inside)
+            inside = self._with_groups([*inside, *joining.ravel().tolist()])
+
+    def _append(self, documents: Sequence[Document]) -> Int64Array:
+        texts = [d.full_text for d in documents]
+        rows = self._index.add([d.id for d in documents], texts)
+        dates = np.array([self._date(d) for d in documents])
+        first = len(self._ids)
+        self._ids += [d.id for d in documents]
+        self._place |= {id_: first + at for at, id_ in enumerate(self._ids[first:])}
+        self._texts += texts
+        self._rows = np.concatenate([self._rows, rows])
+        self._dates = np.concatenate([self._dates, dates])
+        self._stated = np.concatenate([self._stated, stated(texts, dates)])
+        self._finder.extend(rows, texts)
+        return np.arange(first, len(self._ids))
+
+    def _date(self, document: Document) -> float:
+        return document_day(document.metadata, self._field) if self._field else math.nan
+
+    def _with_groups(self, documents: Iterable[int]) -> set[int]:
+        """Return documents and all others in their groups."""
+        inside = set(documents)
+        for number in {self._number.get(self._ids[i], 0) for i in inside}:
+            inside |= self._members.get(number, set())
+        return inside
+
+    def _evidence(self, documents: Ids[int]) -> tuple[PairEvidence, Float64Array, Int64Array]:
+        """Return the evidence of the pairs with one of the documents or two, P(same story), and all their documents.
+
+        The documents, int64 [n], are in the order of their dates, as in `group`.
+        """
+        found = self._found.of(documents)
+        every = {*documents, *found.one.tolist(), *found.other.tolist()}
+        known = np.nan_to_num(self._dates, nan=np.inf)
+        ids = self._ids
+        local = np.array(sorted(every, key=lambda i: (known[i], len(ids[i]), ids[i])), np.int64)
+        order = np.argsort(local)
+        one, other = (order[np.searchsorted(local[order], end)] for end in (found.one, found.other))
+        evidence = joined(
+            Findings(one, other, found.values, found.last),
+            weights(self._index.collection.forward, self._rows[local]),
+            self._stated[local],
+            self._finder.names,
+        )
+        if self._days is not None:
+            evidence = evidence.where(near_in_time(evidence.pairs, self._dates[local], self._days))
+        return evidence, SHIPPED.probabilities(evidence), local
+
+    def _grouped(
+        self, evidence: PairEvidence, p: Float64Array, local: Int64Array, inside: Ids[int]
+    ) -> list[Change]:
+        """Group the documents `inside` among all `local` ones, of which no other can belong to them."""
+        labels = list(range(len(local)))
+        copies = evidence.pairs[evidence.cosine >= ALIKE]
+        if len(copies) or (p > THRESHOLD).any():  # otherwise, every document is alone
+            leader = leaders(len(local), copies, lambda i: self._texts[local[i]])
+            labels = stories_of(evidence, p, leader).labels.tolist()
+        after = {self._ids[i]: labels[at] for at, i in enumerate(local.tolist()) if i in inside}
+        before = {id_: self._number[id_] for id_ in after if id_ in self._number}
+        number = followed(before, after, self._following)
+        now: dict[int, list[str]] = {}
+        for id_, label in after.items():
+            now.setdefault(number[label], []).append(id_)
+        now = {group: ids for group, ids in now.items() if len(ids) > 1 or ids[0] in before}
+        found = list(changes(before, {id_: group for group, ids in now.items() for id_ in ids}))
+        for group in set(before.values()):
+            del self._members[group]
+        for group, ids in now.items():
+            self._members[group] = {self._place[id_] for id_ in ids}
+            self._number.update(dict.fromkeys(ids, group))
+        self._following = max(self._following, *(group + 1 for group in now), 1)
+        return found
+
+
+class _Found:
+    """Who found whom, by document: n documents at first, then those that were queries since."""
+
+    def __init__(self, findings: Findings, count: int) -> None:
+        self._first, self._count = findings, count
+        self._by_one, self._by_other = np.argsort(findings.one, kind="stable"), np.argsort(findings.other)
+        every = np.arange(count + 1)
+        self._begins = np.searchsorted(findings.one[self._by_one], every)
+        self._ends = np.searchsorted(findings.other[self._by_other], every)
+        self._since: dict[int, Findings] = {}
+        self._finders: dict[int, set[int]] = {}
+
+    def put(self, documents: Int64Array, findings: Findings) -> None:
+        """Replace what these documents found."""
+        for document in documents.tolist():
+            own = self._since[document] = findings.where(findings.one == document)
+            for other in own.other.tolist():
+                self._finders.setdefault(other, set()).add(document)
+
+    def of(self, documents: Ids[int]) -> Findings:
+        """Return what the documents found, and by whom they were found."""
+        asked, parts, at = set(documents), list[Findings](), [self._by_one[:0]]
+        for document in sorted(asked):
+            if document in self._since:
+                parts.append(self._since[document])
+            elif document < self._count:
+                at.append(self._by_one[self._begins[document] : self._begins[document + 1]])
+            if document < self._count:
+                by = self._by_other[self._ends[document] : self._ends[document + 1]]
+                at.append(by[[i not in self._since for i in self._first.one[by].tolist()]])
+            for finder in sorted(self._finders.get(document, set()) - asked):
+                own = self._since[finder]
+                parts.append(own.where(own.other == document))
+        return Findings.of([_at(self._first, distinct(np.concatenate(at))), *parts])
+
+    def all(self) -> Findings:
+        """Return all findings."""
+        earlier = ~np.isin(self._first.one, list(self._since))
+        return Findings.of([self._first.where(earlier), *self._since.values()])
+
+
+def _at(findings: Findings, places: Int64Array) -> Findings:
+    return Findings(
+        findings.one[places], findings.other[places], findings.values[places], findings.last[places]
+    )

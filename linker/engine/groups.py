@@ -1,0 +1,168 @@
+"""The groups of a corpus as callers get them: every document in its group, and what holds each group together."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from indexes.dtypes import Float64Array, Int64Array
+from indexes.interface import Document
+from indexes.showing import SHOWN, one_line, table
+from indexes.text.analysis import Analysis
+from indexes.text.marking import words_in
+from indexes.text.vocabulary import term_hash
+from linker.scoring.groups.asking import Stratum
+from linker.scoring.groups.copies import without_frame
+from linker.scoring.groups.dates import iso
+from linker.scoring.groups.evidence import PairEvidence
+from linker.scoring.groups.kept import LastGrouping
+from linker.scoring.groups.stories import Stories
+from linker.scoring.probability.promise import Promise
+
+TITLE, WORDS = 100, 8  # maximum characters of a title, words of a group
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A document in its group: P(it belongs to the other members), None if alone; the document it copies; its day.
+
+    `date` is in ISO 8601, None if the document has none.
+    """
+
+    id: str
+    group: int
+    probability: float | None = None
+    near_copy_of: str | None = None
+    date: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of two or more documents, and what holds it together.
+
+    `ids`: the members in the corpus' order. `representative`: the member closest to the others (the medoid), and
+    `title` is its title or beginning. `probability`: the expected share of right pairs. `words`: the weightiest words
+    in most members; `names`: those written with a capital or a digit. `weakest`: the link whose loss would split the
+    group, and its probability; `leaving`: the members that would leave with its second document. `dates`: the first
+    and the last day, in ISO 8601.
+    """
+
+    number: int
+    ids: tuple[str, ...]
+    title: str
+    representative: str
+    probability: float
+    words: tuple[str, ...]
+    names: tuple[str, ...]
+    weakest: tuple[str, str, float] | None
+    leaving: tuple[str, ...]
+    dates: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of a corpus: every document once in `members`, in the corpus' order, and the `groups` of two or more.
+
+    Groups are numbered from 1 in the order of their first documents. `promise`: the guaranteed precision of pairs
+    within groups, if requested and certified. `metadata` says how the groups were made. `strata`: pairs whose
+    verdicts estimate how many pairs are missed. `recall`: the estimated share of right pairs that is within groups, and
+    the ends of its 95 % interval; None unless all pairs of these strata are among the judged ones, and only tested.
+    """
+
+    members: tuple[Member, ...]
+    groups: tuple[Group, ...]
+    promise: Promise | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    strata: tuple[Stratum, ...] = field(default=(), repr=False)
+    recall: tuple[float, float, float] | None = None
+
+    def numbered(self, number: Mapping[int, int]) -> Groups:
+        """Return the same groups with different numbers."""
+        members = tuple(
+            m if number[m.group] == m.group else replace(m, group=number[m.group]) for m in self.members
+        )
+        groups = sorted((replace(g, number=number[g.number]) for g in self.groups), key=lambda g: g.number)
+        return replace(self, members=members, groups=tuple(groups))
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __repr__(self) -> str:
+        inside = sum(len(group.ids) for group in self.groups)
+        return f"<Groups: {len(self)} of two or more, with {inside} of {len(self.members)} documents>"
+
+    def _repr_html_(self) -> str:
+        largest = sorted(self.groups, key=lambda group: (-len(group.ids), group.number))[:SHOWN]
+        rows = [(g.number, len(g.ids), g.title, ", ".join(g.words[:5])) for g in largest]
+        return table(rows, ("group", "documents", "title", "words"), repr(self)[1:-1])
+
+
+def named(
+    analysis: Analysis,
+    documents: Sequence[Document],
+    place: Int64Array,
+    found: PairEvidence,
+    stories: Stories,
+    dates: Float64Array,
+    certified: Promise | None,
+    metadata: Mapping[str, Any],
+    kept: LastGrouping | None,
+) -> Groups:
+    """Return the groups with the documents' ids, in the corpus' order; `place` int64 [n]: each document's in it."""
+    told = list(stories.groups())
+    number: dict[int, int] = {}
+    members = []
+    for i in np.argsort(place).tolist():
+        label, lead, belongs = int(stories.labels[i]), int(stories.leader[i]), float(stories.belongs[i])
+        members.append(
+            Member(
+                documents[i].id,
+                number.setdefault(label, len(number) + 1),
+                None if np.isnan(belongs) else round(belongs, 4),
+                documents[lead].id if lead != i else None,
+                iso(dates[i]) if np.isfinite(dates[i]) else None,
+            )
+        )
+    groups = []
+    for story in told:
+        inside = story.members[np.argsort(place[story.members])]
+        representative = documents[story.medoid]
+        make = functools.partial(_words, analysis, representative.full_text, found, story.members)
+        ids = tuple(documents[i].id for i in inside.tolist())
+        words = kept.words_of((representative.id, *ids), make) if kept else make()
+        known = dates[inside][np.isfinite(dates[inside])]
+        weak = story.weakest
+        groups.append(
+            Group(
+                number[story.label],
+                ids,
+                one_line(representative.title or representative.text, TITLE),
+                representative.id,
+                round(story.probability, 4),
+                words,
+                tuple(w for w in words if not w.islower() and (w[0].isupper() or any(map(str.isdigit, w)))),
+                (documents[weak[0]].id, documents[weak[1]].id, round(weak[2], 4)) if weak else None,
+                tuple(documents[i].id for i in story.leaving.tolist()),
+                (iso(known.min()), iso(known.max())) if len(known) else None,
+            )
+        )
+    return Groups(tuple(members), tuple(sorted(groups, key=lambda g: g.number)), certified, dict(metadata))
+
+
+def _words(analysis: Analysis, text: str, found: PairEvidence, members: Int64Array) -> tuple[str, ...]:
+    """Return the weightiest words in most members, as written in the representative's `text`."""
+    part = found.texts[members]
+    columns, at = np.unique(part.indices, return_inverse=True)
+    weight = np.bincount(at, part.data) * (np.bincount(at) > len(members) / 2)
+    best = np.argsort(-weight, kind="stable")[:WORDS]
+    wanted = found.hashes[columns[best[weight[best] > 0]]].tolist()
+    written: dict[int, str] = {}
+    text = without_frame(text)
+    for start, end, terms in words_in(analysis, text):
+        for term in terms.intersection(analysis.content_terms(analysis.prepare(text[start:end]))):
+            written.setdefault(term_hash(term), text[start:end])
+    return tuple(dict.fromkeys(written[h] for h in wanted if h in written))

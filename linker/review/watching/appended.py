@@ -1,0 +1,65 @@
+"""Documents appended to files of JSON lines after these were read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from indexes.interface import Document
+from linker.base.lines import BLOCK, GZIP_MAGIC, Splitter
+from linker.corpora import BadLine, Columns
+from linker.corpora.reading import read_jsonl
+from linker.review.watching.rotation import Position, digest, holds
+
+SUFFIXES = (".jsonl", ".ndjson")
+
+
+class Appended:
+    """Files of JSON lines, from their last whole line."""
+
+    def __init__(self, paths: Iterable[Path], columns: Columns | None = None) -> None:
+        """Start at the present ends of the files; see `can_read`."""
+        self._columns = columns or Columns()
+        self._positions = {path: _end(path) for path in paths}
+
+    @staticmethod
+    def can_read(path: Path) -> bool:
+        """Return whether a path names a file of JSON lines that is not compressed."""
+        if path.suffix.lower() not in SUFFIXES or not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return not file.read(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
+
+    def read(self) -> Sequence[Document] | None:
+        """Return the documents of the whole lines appended since the last call; None if a file changed otherwise.
+
+        Lines that cannot be read are left to the next reading of the whole file, which reports them.
+        """
+        found: list[Document] = []
+        for path, position in self._positions.items():
+            if not holds(path, position):
+                return None
+            with path.open("rb") as file:
+                file.seek(position.offset)
+                block = file.read()
+                block = block[: block.rfind(b"\n") + 1]
+                lines = Splitter(number=position.lines + 1).feed(block)
+                records = (record for _, record in read_jsonl(path, lines, self._columns))
+                found.extend(record for record in records if not isinstance(record, BadLine))
+                number, offset = position.lines + block.count(b"\n"), position.offset + len(block)
+                self._positions[path] = Position(
+                    offset, number, position.inode, digest(file.fileno(), offset)
+                )
+        return found
+
+
+def _end(path: Path) -> Position:
+    """Return the position after the last whole line of a file."""
+    offset = lines = size = 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            if (last := block.rfind(b"\n")) >= 0:
+                offset, lines = size + last + 1, lines + block.count(b"\n")
+            size += len(block)
+        return Position(offset, lines, os.fstat(file.fileno()).st_ino, digest(file.fileno(), offset))
