@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
+
 from indexes.interface import Document
 from linker.engine import building
 from linker.engine.engine import Engine
@@ -33,11 +35,13 @@ def test_its_thread_releases_what_it_keeps() -> None:
     assert retiring._thread is None
 
 
-def test_an_engine_hands_over_each_generation_it_replaces(tmp_path: Path) -> None:
+def test_an_engine_hands_over_each_generation_it_replaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     building.create(tmp_path / "i", encoder="none")
     with Engine.open(tmp_path / "i") as engine:
         kept: list[object] = []
-        engine._retiring.put = kept.append  # type: ignore[method-assign] # to see them
+        monkeypatch.setattr(engine._retiring, "put", kept.append)
         engine.add([Document("a", "some text")])
         engine.delete(["a"])
         assert [len(each.collection) for each in kept if isinstance(each, Snapshot)] == [0, 1]
