@@ -192,10 +192,12 @@ def summary(rows: list[dict[str, Any]]) -> Results:
         each = out[name] = {"ratio": {}, "reads per relevant": {}, "reviews": sum(map(len, here.values()))}
         for share in (f"reads to {share}" for share in SHARES):
             logs = [
-                np.mean([math.log(r[share] / before[topic][start][share]) for start, r in part.items()])
+                float(np.mean([math.log(r[share] / before[topic][n][share]) for n, r in part.items()]))
                 for topic, part in here.items()
             ]
-            cost = [np.mean([r[share] / r["relevant"] for r in part.values()]) for part in here.values()]
+            cost = [
+                float(np.mean([r[share] / r["relevant"] for r in part.values()])) for part in here.values()
+            ]
             each["ratio"][share] = interval(logs, lambda values: np.exp(np.mean(values)))
             each["reads per relevant"][share] = interval(cost)
         each["recall at R"] = {code: round(found[code] / of[code], 3) for code in (OWN, *CODES) if of[code]}
