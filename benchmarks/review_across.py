@@ -114,14 +114,14 @@ def subjects(documents: list[Document], seed: int) -> list[Subject]:
         made.append(
             Subject(name, {d.id: str(d.metadata["language"]) for d in documents if of[d.id] == cluster})
         )
-    return sorted(filter(_is_used, made), key=lambda s: (len(s.language), s.name))
+    return sorted(filter(_is_used, made), key=lambda s: len(s.language))
 
 
 def _is_used(subject: Subject) -> bool:
     counts = collections.Counter(subject.language.values())
     others = [counts[code] for code in CODES]
     wide = sum(count >= SOME for count in others) >= LANGUAGES and sum(others) >= FOREIGN * counts.total()
-    return wide and counts[OWN] > SEEDS
+    return wide and counts[OWN] >= 2 * SEEDS
 
 
 def engine_of(work: Path, documents: list[Document], encoder: str) -> Engine:
@@ -186,27 +186,29 @@ def summary(rows: list[dict[str, Any]]) -> Results:
     out: Results = {}
     for name in names:
         found, of, here = collections.Counter[str](), collections.Counter[str](), _by_topic(rows, name)
-        for r in itertools.chain.from_iterable(here.values()):
+        for r in itertools.chain.from_iterable(part.values() for part in here.values()):
             found.update(r["found"])
             of.update(r["in all"])
-        each = out[name] = {"ratio": {}, "reads per relevant": {}}
+        each = out[name] = {"ratio": {}, "reads per relevant": {}, "reviews": sum(map(len, here.values()))}
         for share in (f"reads to {share}" for share in SHARES):
-            pairs = [zip(here[topic], before[topic], strict=True) for topic in here]
             logs = [
-                float(np.mean([math.log(a[share] / b[share]) for a, b in of_topic])) for of_topic in pairs
+                float(np.mean([math.log(r[share] / before[topic][n][share]) for n, r in part.items()]))
+                for topic, part in here.items()
             ]
-            cost = [float(np.mean([r[share] / r["relevant"] for r in part])) for part in here.values()]
+            cost = [
+                float(np.mean([r[share] / r["relevant"] for r in part.values()])) for part in here.values()
+            ]
             each["ratio"][share] = interval(logs, lambda values: np.exp(np.mean(values)))
             each["reads per relevant"][share] = interval(cost)
         each["recall at R"] = {code: round(found[code] / of[code], 3) for code in (OWN, *CODES) if of[code]}
     return out
 
 
-def _by_topic(rows: list[dict[str, Any]], system: str) -> dict[str, list[dict[str, Any]]]:
-    """Return a system's rows by topic, in the order of starts."""
-    found = collections.defaultdict[str, list[dict[str, Any]]](list)
-    for r in sorted((r for r in rows if r["system"] == system), key=lambda r: r["start"]):
-        found[r["topic"]].append(r)
+def _by_topic(rows: list[dict[str, Any]], system: str) -> dict[str, dict[int, dict[str, Any]]]:
+    """Return a system's rows by topic and start."""
+    found = collections.defaultdict[str, dict[int, dict[str, Any]]](dict)
+    for r in (r for r in rows if r["system"] == system):
+        found[r["topic"]][r["start"]] = r
     return found
 
 
@@ -221,9 +223,10 @@ def _by_topic(rows: list[dict[str, Any]], system: str) -> dict[str, list[dict[st
 def measured(given: Arguments) -> Results | None:
     documents = collection(SEED)
     chosen = subjects(documents, SEED)[given.half :: 2]
-    for system, engine in systems(given.work, documents, given.encoder):
+    engines = dict(systems(given.work, documents, given.encoder))
+    for start in range(given.starts):
         for subject in chosen:
-            for start in range(given.starts):
+            for system, engine in engines.items():
                 named = {"half": given.half, "topic": subject.name, "start": start, "system": system}
                 if not given.rows.has(**named):
                     given.rows.keep({**named, **row(subject, read(engine, subject, start))})

@@ -44,13 +44,13 @@ def reads(results: Any) -> Iterator[str]:
 def across(results: Any) -> Iterator[str]:
     """Reads of a review across languages, as a multiple of those with nothing across."""
     shares, codes = ("0.8", "0.9", "0.95"), list(results["nothing"]["recall at R"])
-    yield f"| {results['topics']} topics | {' | '.join(f'reads to {share}' for share in shares)} |"
+    yield f"| {results['topics']} topics | reviews | {' | '.join(f'reads to {share}' for share in shares)} |"
     named = [(name, row) for name, row in results.items() if isinstance(row, dict) and "ratio" in row]
     for name, row in named:
         kind = "reads per relevant" if name == "nothing" else "ratio"
         what = f"{name}: reads per relevant document" if name == "nothing" else f"{name} ÷ nothing"
         cells = [_ratio(row[kind][f"reads to {share}"]) for share in shares]
-        yield f"| {what} | {' | '.join(cells)} |"
+        yield f"| {what} | {row['reviews']} | {' | '.join(cells)} |"
     yield ""
     yield f"| recall at R | {' | '.join(codes)} |"
     for name, row in named:
