@@ -146,7 +146,7 @@ def first(ranker: Ranker, part: Gathered, size: int) -> tuple[Float64Array, Bool
 
 
 def _nonsense(judged: Judged, random: np.random.Generator) -> list[str]:
-    """Return TOGETHER queries with the lengths of judged queries, of words drawn from all of them."""
+    """Return TOGETHER queries, each as long as some judged query, of words drawn from all judged queries."""
     words = [word for query in judged.queries for word in query.text.split()]
     chosen = random.choice(len(judged.queries), TOGETHER)
     return [" ".join(random.choice(words, max(3, len(judged.queries[i].text.split())))) for i in chosen]
