@@ -59,7 +59,7 @@ def first_verdict(browser: Any, folder: Path, job: str, posts: Path, articles: P
 
 
 def first_verdicts(browser: Any, folder: Path) -> dict[str, Any]:
-    """Go through both jobs: statements and articles as one story, and a claim for each post."""
+    """Give the first verdict in each job: statements and articles as one story, and tweets to match with claims."""
     data = shared_data()
     statements, claims, tweets = data / "statements2articles", *match_files(folder)
     posts = sheet(folder / "statements.xlsx", records(statements / "queries.jsonl.gz")[:POSTS])

@@ -100,7 +100,7 @@ def wilson(share: float, count: int, z: float = 1.96) -> list[float]:
 
 
 def measures(parts: dict[str, Hitlist], vectors: bool) -> dict[str, Any]:
-    """Return the test measures of a model fitted on the other splits, or on one half for the other."""
+    """Return the test measures of a model fitted on train and dev; without train, fitted on half of test."""
     if "train" in parts:
         learn, test = joined([parts["train"], parts["dev"]]), parts["test"]
     else:

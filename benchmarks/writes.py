@@ -130,7 +130,7 @@ def stream(directory: Path, count: int) -> dict[str, Any]:
         begin = time.monotonic()
         search(lambda: time.monotonic() > begin + SECONDS / 2, "quiet")
         coming = [documents(count + number * SOME, SOME) for number in range(STREAM)]
-        gc.freeze()  # the documents are not the engine's
+        gc.freeze()  # the garbage collector then ignores these documents
         searching = threading.Thread(target=search, args=[end.is_set])
         searching.start()
         for new in coming:
@@ -241,7 +241,7 @@ def claims() -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, required=True, help="folder for the indexes, kept")
+    parser.add_argument("--work", type=Path, required=True, help="folder for the indexes; it is kept")
     parser.add_argument("--documents", type=int, default=1_000_000, help="at least 4,000")
     parser.add_argument("--dim", type=int, default=0, help="of vectors; 0: none")
     options = parser.parse_args()

@@ -127,7 +127,7 @@ def first(ranker: Ranker, part: Gathered) -> tuple[Float64Array, BoolArray]:
 
 
 def _nonsense(judged: Judged, random: np.random.Generator) -> list[str]:
-    """Return NONSENSE queries with the lengths of judged queries, of words drawn from all of them."""
+    """Return TOGETHER queries, each as long as some judged query, of words drawn from all judged queries."""
     words = [word for query in judged.queries for word in query.text.split()]
     chosen = random.choice(len(judged.queries), NONSENSE)
     return [" ".join(random.choice(words, max(3, len(judged.queries[i].text.split())))) for i in chosen]

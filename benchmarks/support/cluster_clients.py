@@ -3,7 +3,8 @@
 `python -m benchmarks.support.cluster_clients ADDRESS FOLDER NAME WRITERS READERS` runs until SIGTERM.
 FOLDER/NAME.jsonl gets one line per call: the caller, when it began and ended (seconds of the machine's monotonic
 clock), and its outcome. Writers add batches of documents that share a word of the batch, and delete some later; ids
-are never reused. Readers search for the standing documents, whose order is known, and for the batches of all writers.
+are never reused. Readers search for the documents that are never deleted, whose order is known, and for the batches
+of all writers.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def _raw(name: str) -> tuple[list[Document], dict[str, rank_data.Judged]]:
     if name in SETS:
         return rank_data.documents_for(name), rank_data.links(name)
     stories = rank_data.documents_of(shared_data() / name / "corpus.jsonl.gz")
-    stories = [d for d in stories if d.title and len(d.text) > 40]  # without empty ones
+    stories = [d for d in stories if d.title and len(d.text) > 40]  # those with a title and some text
     judged = rank_data.Judged([Query(d.id, d.title) for d in stories], {d.id: {d.id: 1.0} for d in stories})
     return [Document(d.id, d.text) for d in stories], {"train": judged}
 

@@ -21,17 +21,17 @@ from linker.cli.commands.grouping import group
 from linker.crosslingual.regrouping import grouped
 from linker.crosslingual.sides import Side
 
-BATCHES, COMPARED = 20, 5  # batches of a corpus; every how many of them all documents are also grouped
+BATCHES, COMPARED = 20, 5  # batches per corpus; after how many of them all documents are also grouped
 SIZES = {10_000: 3, 100_000: 1}  # posts, and updates of each kind
 NEW = (1, 100, 1000)  # new posts per update
 WORDS = range(8, 51)  # words of a sentence that is a post
-EACH = 4  # of an article's sentences, every how many are posts
+EACH = 4  # one sentence of an article in this many is a post
 
 
 def drift(corpus: Grouped) -> dict[str, Any]:
     """Return how the groups of documents arriving in random order differ from those of all documents.
 
-    `mean` and `least`: B-cubed F1 between both, every few batches. `queries`: per document, over all batches.
+    `mean` and `least`: B-cubed F1 between the two, every few batches. `queries`: per document, over all batches.
     """
     order = np.random.default_rng(0).permutation(len(corpus.documents))
     f1, queries, arriving, full = list[float](), 0, order[:0], order[:0]

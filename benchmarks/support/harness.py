@@ -32,7 +32,7 @@ ROWS = (Path | None, "keeps rows between runs; those that it has are not made ag
 
 
 def benchmark(*, seed: int | None = None, **options: Any) -> Callable[[Measure], Measure]:
-    """Declare what a module measures, as its last definition; None as the result is not recorded."""
+    """Declare what a module measures, as its last definition; if it returns None, nothing is recorded."""
 
     def declare(measure: Measure) -> Measure:
         if measure.__module__ == "__main__":

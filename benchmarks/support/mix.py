@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-TOPICS, DEPTH, THREADS = 2000, 30, 4  # of an evaluated run; THREADS per kind of request
+TOPICS, DEPTH, THREADS = 2000, 30, 4  # topics and depth of an evaluated run; threads per kind of request
 MEASURES = ["official", *(f"nDCG@{k}" for k in range(1, 101))]
 Body = tuple[str, bytes]
 

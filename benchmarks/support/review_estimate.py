@@ -18,7 +18,7 @@ Numbers = NDArray[np.float64]
 ESTIMATE = "all"  # the "rule" of the records
 FIRST_LOOK, APART = 8, 1.25  # reads, and their growth from one look to the next
 LARGEST = 0.1  # largest share of relevant documents that the estimate allows for
-FOLDS = 8  # of topics, for the estimate of all
+FOLDS = 8  # folds of topics, for the estimate of all relevant documents
 PHASES = (0.0, 0.25, 0.4, 0.6, 0.75, 0.9, 1.0)  # recalls that divide a review into phases
 
 

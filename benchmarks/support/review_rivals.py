@@ -13,13 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.support.review_order import Flags, LearningOrder
 from linker.review.learning.model import UNCHECKED
 
-CONFIDENCE = 0.95  # of a point process's bound on the number left
-GROWTH = 1.05  # of the reads from one look to the next
+CONFIDENCE = 0.95  # confidence level of a point process's bound on the finds left
+GROWTH = 1.05  # factor by which the reads grow from one look to the next
 FIRST_LOOK, LEAST = 20, 5  # the fewest reads, and finds, at which a rival may stop
 
 
 def looks(most: int) -> list[int]:
-    """Return the reads after which a rival looks."""
+    """Return the numbers of reads after which a rival checks whether it may stop."""
     at, found = float(FIRST_LOOK), list[int]()
     while at <= most:
         found.append(int(at))
@@ -35,12 +35,12 @@ def power_left(places: Any, read: int, population: int) -> float:
 
 def exponential_left(places: Any, read: int, population: int) -> float:
     """Return the finds expected after `read` if their rate falls exponentially (maximum likelihood)."""
-    mean = float(places.mean()) / read  # of the places, as shares
+    mean = float(places.mean()) / read  # mean place of the finds, as a share of the reads
 
     def excess(fall: float) -> float:
         return float(1 / fall - 1 / np.expm1(fall) - mean)
 
-    if mean >= 0.5 - 1e-6:  # it does not fall
+    if mean >= 0.5 - 1e-6:  # the rate does not fall
         return float(len(places) * (population - read) / read)
     fall = brentq(excess, 1e-6, 500.0)
     behind = np.exp(-fall) - np.exp(-fall * population / read)

@@ -24,8 +24,8 @@ class Abilities:
 REFUSALS = {  # unsupported operations, with the reason and the alternative
     "`keep`": "a change is visible at once, so that there are no older generations: take snapshots of the "
     "cluster instead",
-    "backups": "its documents are files of the servers: take a snapshot of its indexes, NAME-*, with the cluster's own "
-    "API",
+    "backups": "its documents are in the servers' files: take a snapshot of its indexes, NAME-*, with the cluster's "
+    "own API",
     "older generations": "a change is visible at once, and nothing older is kept: restore a snapshot of the cluster",
     "a copy of the encoder": "models stay where they are: name the model's folder with `encoder` at each use",
 }

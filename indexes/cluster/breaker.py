@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class PingedSearch(RowSearch, Protocol):
-    """A retriever with a cheap check whether it would answer a search."""
+    """A retriever that can check cheaply whether it would answer a search."""
 
     def ping(self) -> None:
         """Return if a search would be answered. Raises IndexesError if not."""

@@ -118,7 +118,7 @@ class Connection:
     def health(self) -> dict[str, int]:
         """Return how many shards are `missing`, and how many more copies are `waiting` for a node.
 
-        Some of both may still be in transit: `recovering`, from the disk of a node or from another copy.
+        `recovering` of them are being restored, from the disk of a node or from another copy.
         """
         with self.errors():
             found = self.client.cluster.health(index=self.name)
@@ -163,7 +163,7 @@ class Connection:
         return int(found["count"])
 
     def about(self) -> int:
-        """Return the number of visible documents, up to a few seconds old."""
+        """Return the number of visible documents, as counted at most a few seconds ago."""
         at, count = self._counted
         if time.monotonic() - at > COUNTED:
             count = self.count()

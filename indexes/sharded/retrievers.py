@@ -107,6 +107,6 @@ class ShardedBm25(Bm25Index):
             segments.append([dataclasses.replace(s, first=s.first + first) for s in scorer.segments])
             first += scorer.documents
         self._start(analysis, None, [s for part in segments for s in part], rows, parameters)
-        self._refusal = "it is that of several directories, which are open for reading only"
+        self._refusal = "it spans several directories, which are open for reading only"
         self._check_rows()
         self._scorer = ShardedScorer(segments, lanes)

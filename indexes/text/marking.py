@@ -50,7 +50,7 @@ def cut(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
 
 
 def part(pieces: Iterable[tuple[str, bool]], start: int, stop: int) -> list[tuple[str, bool]]:
-    """Return the pieces of the characters from `start` to before `stop`."""
+    """Return the pieces of the characters [start, stop)."""
     found, at = list[tuple[str, bool]](), 0
     for piece, is_marked in pieces:
         if text := piece[max(start - at, 0) : max(stop - at, 0)]:

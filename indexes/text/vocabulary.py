@@ -76,7 +76,7 @@ class TermVocabulary:
         return [self._numbered(terms[0]) if len(terms) == 1 else self._number_of(terms) for terms in each]
 
     def _number_of(self, terms: Sequence[str]) -> int:
-        """Return the number that stands for several terms, or for none."""
+        """Return a negative number that stands for the terms of a piece that has none or several."""
         numbers = [self._numbered(term) for term in terms]
         self._several.append(numbers)
         self._held += len(numbers)

@@ -153,7 +153,7 @@ class ContentIds:
 def make_document(fields: dict[str, Any], columns: Columns, id_: Any = None) -> Document:
     """Return a document made from `fields`, which are modified; all but id, text and title become metadata.
 
-    `id_` is the id of a record whose columns name none. Keys of an object under "metadata" override fields of the
+    `id_` is the id if `columns` names no id column. Keys of an object under "metadata" override fields of the
     same name. Raises UnusableError if the id or text is missing or cannot be stored.
     """
     id_ = _take(fields, names, "id") if (names := columns.ids) else id_

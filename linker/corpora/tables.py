@@ -32,7 +32,8 @@ from linker.corpora.roles import Role, likely
 Row = tuple[int, bytes, list[str] | str]  # first line's number; the bytes; the fields or why none
 
 MAX_RECORD_LINES = 1 << 16
-# Limit while lines are reread: with more, stray quotes in every line would take quadratic time.
+# Maximum lines of a record while lines are reread; without a low limit, stray quotes in every line would take
+# quadratic time.
 MAX_REREAD_LINES = 100
 
 QUERY_IDS = {"id", "_id", "qid", "query_id", "query-id", "queryid"}

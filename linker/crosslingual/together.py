@@ -263,7 +263,7 @@ def _share_said(share: float | None, expected: float | None) -> dict[str, Any]:
 
 
 def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[str]) -> Candidates:
-    """Return the candidates by P(link), ties in the ranker's order; in one-to-one mode, first for one text at most."""
+    """Return the candidates by P(link), ties in the ranker's order; one-to-one competition then assigns rank 1."""
     order = np.lexsort((-lists.scores, -decision.links), axis=1)
     rows = np.take_along_axis(lists.documents, order, 1)
     scores = np.take_along_axis(decision.links, order, 1).astype(np.float32)

@@ -30,7 +30,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # protobuf's wire types
 
 
 class GraphError(ValueError):
-    """Raised if a graph holds something that an exported encoder's does not; the message says what."""
+    """A graph holds something that no exported encoder contains; the message says what."""
 
 
 def read_graph(path: Path) -> bytes:

@@ -215,7 +215,7 @@ def _encoder(options: BuildOptions) -> Encoder | None:
 
 def _loader(options: BuildOptions) -> Callable[[], Encoder]:
     precision, compiled = options.precision, options.compiled
-    gpu = options.engine == "local" or options.worker_gpus > 0  # with Ray, the GPUs are its workers'
+    gpu = options.engine == "local" or options.worker_gpus > 0  # Ray gives GPUs to workers on request
     return functools.partial(load_encoder, options.encoder, precision=precision, compiled=compiled, gpu=gpu)
 
 

@@ -1,4 +1,4 @@
-"""A committed generation of an index: whether there is a later commit, and the encoder of its vectors."""
+"""A committed generation of an index: it loads the encoder of its vectors, and detects a later commit."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class BuildOptions(IndexOptions, IntakeOptions):
                 "`worker_gpus` is for workers that encode: give `engine` ray and an `encoder`, too"
             )
         if not 0 <= gpus < math.inf or (gpus > 1 and gpus != int(gpus)):
-            raise InputError(f"`worker_gpus` {gpus:g}: a part of one GPU, as 0.5, or a whole number of them")
+            raise InputError(f"`worker_gpus` {gpus:g}: a part of one GPU, such as 0.5, or a whole number of GPUs")
 
 
 @dataclass(frozen=True, slots=True)

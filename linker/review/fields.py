@@ -23,7 +23,7 @@ MOST = 12  # maximum fields offered
 
 @dataclass(frozen=True, slots=True)
 class MetadataField:
-    """A metadata field: numbers and dates take a range; a few values are a choice, the most frequent first.
+    """A metadata field: numbers and dates are filtered by range, a few values by choice (the most frequent first).
 
     "undated": most values are dates, but not all, so no range is possible; `values` holds one that is not a date.
     """

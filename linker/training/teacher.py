@@ -26,7 +26,7 @@ BLOCK = 1024  # number of texts between two saves; a killed run resumes from the
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """A teacher's vectors of texts, [n, t], and documents, [m, t], float32, L2-normalised, in the rows of Pairs."""
+    """A teacher's vectors of texts, [n, t], and documents, [m, t], float32, L2-normalised, in the order of Pairs."""
 
     texts: npt.NDArray[np.float32]
     documents: npt.NDArray[np.float32]

@@ -74,7 +74,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Backend]
     made: list[cluster.OnCluster | cluster.Beside] = []
 
     def make(kind: str, dim: int) -> VectorIndex:
-        if on_server(kind):  # the others belong to a directory, named as the server names them
+        if on_server(kind):  # other kinds keep a directory, and are named as on the server
             server = KINDS[kind].home
             address = f"{server}+{request.getfixturevalue(server)}/{new_name('contract')}"
             made.append(cluster.vectors(address, kind, dim))

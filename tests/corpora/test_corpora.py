@@ -298,7 +298,7 @@ def test_csv_with_quotes_newlines_and_metadata(write: Write) -> None:
 
 
 def test_two_tab_separated_fields_with_counted_ids_need_no_header(write: Write) -> None:
-    """`id TAB text`, the queries of MS MARCO, is a corpus like any other; a header that lacks names stays an error."""
+    """`id TAB text`, the queries of MS MARCO, is a corpus like any other; a header that lacks names is an error."""
     found = [(d.id, d.text) for d in good(write("q.tsv", b"q1\tflooded streets\nq12\tparliament\n"))]
     assert found == [("q1", "flooded streets"), ("q12", "parliament")]
     for data in (

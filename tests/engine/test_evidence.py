@@ -158,7 +158,7 @@ def test_copies_by_the_rarest_words_are_those_by_the_whole_text(tmp_path: Path) 
         document = engine.document(id_)
         query = rarest_words(engine.collection, document.full_text)
         assert set(copies(engine, document, query=query)) == set(copies(engine, document))
-        if id_ in ("d3", "d4", "d5"):  # without addresses, and not alone
+        if id_ in ("d3", "d4", "d5"):  # texts without web addresses, whose words occur in other texts, too
             others = {word for i, text in enumerate(texts) if f"d{i}" != id_ for word in text.split()}
             assert len(query.split()) == RAREST
             assert set(query.split()) <= set(document.text.split()) & others

@@ -92,7 +92,7 @@ def part_target(
     compiled: bool = False,
     offsets: bool = False,
 ) -> Target:
-    """Alter a file matching this pattern; at least one must exist. `offsets`: those of documents follow."""
+    """Alter a file matching this pattern; at least one must exist. `offsets`: those of the documents are updated."""
 
     def prepare(work: Path) -> tuple[Sequence[bytes], Run]:
         names = sorted(p.relative_to(GOLDEN).as_posix() for p in GOLDEN.glob(pattern))

@@ -22,7 +22,7 @@ def indexes() -> dict[str, bytes]:
     import faiss
     import numpy as np
 
-    faiss.omp_set_num_threads(1)  # threads busy-wait
+    faiss.omp_set_num_threads(1)  # more threads would busy-wait
     vectors = np.random.default_rng(0).normal(size=(ROWS, DIM)).astype(np.float32)
     files = dict[str, bytes]()
     for name in FACTORIES:

@@ -17,7 +17,7 @@ STATES = {
     "build": 600, "add": 450, "delete": 50, "compact": 300, "merge": 100, "drop": 200, "back up": 150, "restore": 150,
     "add, keeping generations": 150, "check out": 15, "back up to an archive": 8,
 }  # fmt: skip
-AGAIN = 12  # at most this many states get the change again
+AGAIN = 12  # the change is repeated on at most this many states
 MODEL_STATES, FILE_STATES = 60, 200
 # Omitting these fsyncs must be detected.
 MUTANTS = [

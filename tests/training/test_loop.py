@@ -312,7 +312,7 @@ def test_the_triplet_loss_is_that_of_the_margin_the_miner_and_the_anchor_asked_f
         other = ~linked
         if anchor == "document":  # Danovitch's equation 7
             cosines, linked, other = cosines.T, linked.T, other.T
-        elif anchor == "both":  # his code; here a linked text and document have the same number
+        elif anchor == "both":  # Danovitch's code; here a linked text and document have the same number
             both, number = np.concatenate(vectors), [*batch.texts, *batch.documents]
             same = np.equal.outer(number, number)
             cosines, linked, other = both @ both.T, same & ~np.eye(len(both), dtype=bool), ~same

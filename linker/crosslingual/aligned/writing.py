@@ -28,7 +28,7 @@ SEGMENT = {"sentence": "sentence", "line": "paragraph"}
 
 @dataclass
 class PassageCounts:
-    """Numbers of pages aligned, and of passages written, below the minimum score, and skipped on either page."""
+    """Counts: aligned pages; passages written, below the minimum score, and skipped on the source and target pages."""
 
     pages: int = 0
     passages: int = 0

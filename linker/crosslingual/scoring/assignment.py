@@ -64,9 +64,11 @@ def promote(candidates: Candidates, partner: Int64Array) -> Candidates:
 def one_to_one(
     ranking: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]
 ) -> tuple[Candidates, Float32Array]:
-    """Return the candidates with each target first for at most one source; and first scores, float32 [n], 0 for none.
+    """Return the candidates after a greedy one-to-one assignment, and the score of each source's first target.
 
-    A promoted target keeps its score; the scores of the targets it overtook are lowered to it.
+    Each source's assigned target moves to rank 1. It keeps its score, and the scores of the targets that it overtook
+    are lowered to that score. A source without an assigned target, because others took all of its candidates, keeps
+    its order. The first scores are float32 [n], 0 for a source without candidates.
     """
     candidates = promote(ranking, greedy(ranking, source_ids, target_ids))
     promoted = (ranking.targets == candidates.targets[:, :1]) & (ranking.targets >= 0)

@@ -62,12 +62,12 @@ class Graph:
 
     @cached_property
     def row_segments(self) -> Stretches:
-        """The pairs of each source page that has pairs."""
+        """The pairs, grouped by source page; pages without pairs are left out."""
         return Stretches.between(self.begin)
 
     @cached_property
     def column_segments(self) -> Stretches:
-        """The pairs, ordered by column, of each target page that has pairs."""
+        """The pairs, ordered by column and grouped by target page; pages without pairs are left out."""
         return Stretches.between(self.column_begin)
 
     @cached_property

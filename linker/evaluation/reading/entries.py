@@ -92,7 +92,7 @@ class Entries(Mapping[str, dict[str, Value]]):
     """A run or judgements: a nested mapping topic → document → score or relevance, stored as n rows.
 
     `topics`: the distinct topic ids, bytes [t], in byte order; `topic`: each row's topic, int64 [n];
-    `documents`: n fields; `hashes`: those of the documents, uint64 [n]; `numbers`: scores or relevances, float64 [n].
+    `documents`: the n document ids; `hashes`: their hashes, uint64 [n]; `numbers`: scores or relevances, float64 [n].
     """
 
     topics: npt.NDArray[np.bytes_]

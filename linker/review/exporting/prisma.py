@@ -16,7 +16,7 @@ from linker.review.interface import Judgement
 from linker.review.session.together import COPY_OF, original
 
 NO_REASON = "no reason given"
-LEFT, RIGHT, WIDTH, LINE, PAD, GAP = 20, 380, 320, 18, 12, 36  # measures of the drawing, in pixels
+LEFT, RIGHT, WIDTH, LINE, PAD, GAP = 20, 380, 320, 18, 12, 36  # dimensions of the drawing, in pixels
 
 
 @dataclass(frozen=True, slots=True)

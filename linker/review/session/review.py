@@ -49,7 +49,7 @@ class Review(Reading):
         return with_seed(candidate, self.seeds, self.settings.unit, self.beside)
 
     def standing(self, candidate: Candidate, reviewer: str = "") -> Judgement | None:
-        """Return the judgement of a document that counts now, or None if it was not read.
+        """Return the judgement that currently counts for a document, or None if it was not read.
 
         If two reviewers judge everything blind, it is this reviewer's own.
         """

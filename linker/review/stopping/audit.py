@@ -24,7 +24,7 @@ class Audit:
         self.evidence = Bets(alpha, target)
         self.order_evidence = Bets(alpha, target, by_order=True)
         self.total_by_order: int | None = None  # like `total`, by the order
-        self.front, self.anywhere = [0, 0], [0, 0]  # audited documents from each, and how many were relevant
+        self.front, self.anywhere = [0, 0], [0, 0]  # documents audited from there, how many are relevant
         self._front_before = 0  # audited documents from the front before the last audit
         self.count = 0  # audits begun
         self.drawn = 0  # documents drawn in the last audit

@@ -1,6 +1,7 @@
 """How many documents are relevant in all: an estimate, with an interval, from how finds become rarer.
 
-It is the number that reviews of other topics had left when their finds were as frequent as here: quantiles of the
+The estimate is based on how many relevant documents were left in reviews of other topics when finds were as frequent
+as in this one: quantiles of the
 logarithm of (left + 1) / (found + 1), linear in the log odds of a find now and in the logarithm of the number found
 (Koenker & Bassett, 1978, "Regression quantiles"). They were fitted to simulated reviews (benchmarks/stopping.py) in
 which at most a tenth of the documents were relevant. docs/stopping.md says how often the interval held on topics to

@@ -140,8 +140,10 @@ class _Partition:
         return bool(into)
 
     def _between(self) -> dict[int, dict[int, float]]:
-        """Return, by group, the groups that it has pairs with, and the sum of these pairs' gains beyond absent
-        ones."""
+        """Return, by group, the groups with which it shares candidate pairs, and the sum of the gains of these pairs.
+
+        As in `_near`, the gain of a pair is relative to the gain of an absent pair.
+        """
         between: dict[int, dict[int, float]] = {group: {} for group in self._group}
         for i, near in enumerate(self._near):
             a = self._group[i]

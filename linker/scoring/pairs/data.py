@@ -31,7 +31,7 @@ def by_language(values: Sequence[str], what: str) -> dict[str, str]:
         language, name = (language, name) if equals and language.isalpha() else ("", value)
         if language in found:
             raise InputError(
-                f"{what} for {language or 'all languages'}: {value!r} is one too many; leave it out"
+                f"{what} for {language or 'all languages'}: another one is already given; leave out {value!r}"
             )
         found[language] = name
     return found

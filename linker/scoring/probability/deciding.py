@@ -76,9 +76,9 @@ class Choice:
 class Decision:
     """P(link) of each candidate (float64 [n, c]), P(none) of each text (float64 [n]), and how they were obtained.
 
-    `share` of the texts have a link; `held` and `right` [m]: P(link) of the first candidates of known links that were
-    held out, and whether they are right; the right documents were removed from as many lists as the share of texts
-    without a link requires.
+    `share` of the texts have a link. `held` and `right` [m]: P(link) of the first candidates of held-out known links,
+    and whether they are right. The right documents were removed from some of these lists, to match the share of
+    texts without a link.
     """
 
     links: Float64Array
@@ -92,10 +92,10 @@ class Decision:
 def decide(
     lists: Lists, known: Known | None, kind: Kind | None = None, seed: int = 0, expected: float | None = None
 ) -> Decision:
-    """Return P(link) of all texts' candidates, decided together; `kind` replaces the choice from known links.
+    """Return P(link) of all texts' candidates, decided together.
 
-    The documents of known links are taken, to the extent given by the capacity. `expected`: the share of the texts
-    that have a link, if it is known.
+    `kind` is the kind of competition; by default, the known links decide which is used. Their documents count as taken,
+    as far as the capacity of a document allows. `expected`: the share of the texts that have a link, if it is known.
     """
     if known is None or len(known.lists) < FEWEST:
         choice = Choice(kind or "none", ONE if kind == "one-to-one" else ANY)
@@ -142,7 +142,7 @@ def held_out(known: Known, others: Lists, kind: Kind, seed: int = 0) -> tuple[Fl
 def choose(reciprocal: Mapping[Kind, Float64Array], capacity: Capacity, asked: Kind | None = None) -> Choice:
     """Return the competition with the highest mean held-out `reciprocal` rank [n], or the one `asked` for.
 
-    It must beat no competition by more than its 95 % interval.
+    A competition is chosen only if the 95 % interval of its lead over "none" is above 0.
     """
     if asked:
         return Choice(asked, _capacity(asked, capacity))

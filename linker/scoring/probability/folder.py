@@ -113,4 +113,4 @@ def _check(values: dict[str, Any]) -> None:
         if len(values[key]) != size:
             raise SchemaError(f"its {key} are {len(values[key])} numbers, not {size}")
     if len(set(names)) < len(names) or set(values["seen"]) != set(names):
-        raise SchemaError("its features are repeated, or not those that it has seen")
+        raise SchemaError("its features are repeated, or differ from those in `seen`")

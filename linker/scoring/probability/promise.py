@@ -20,15 +20,15 @@ from linker.base.logs import logger
 
 DELTA = 0.05
 FEWEST = 40  # number of links at which the first sequence starts
-SHARES = (0.10, 0.25, 0.50)  # shares of all links at which the other sequences start
-STEP = 0.02  # share of all links per step of a sequence
+SHARES = (0.10, 0.25, 0.50)  # further sequences start at these shares of all links
+STEP = 0.02  # each step of a sequence adds this share of all links
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
     """Links with probability `threshold` or more have at least this `precision`, with error probability `delta`.
 
-    It was tested on `links` of the `held` held-out links, of which `right` are right.
+    Of `held` held-out links, `links` reach the threshold, and `right` of these are right.
     """
 
     precision: float

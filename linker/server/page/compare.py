@@ -125,7 +125,7 @@ def compare_runs(
     qrels: Upload = (),
     measures: Text = MEASURES,
 ) -> Response:
-    """Compare two runs or more by judgements in a file, or by the decisions in this review."""
+    """Compare two or more runs by judgements in a file, or by the decisions in this review."""
     given = [run for run in runs if run.filename]
     try:
         with tempfile.TemporaryDirectory() as folder:

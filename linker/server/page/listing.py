@@ -15,7 +15,7 @@ from linker.review.rows.states import counts, states
 
 @dataclass(frozen=True, slots=True)
 class ReviewRow:
-    """A review: its numbers, and its job, which is empty until somebody has chosen one.
+    """A review and its counts. `unit`: the kind of job, empty until somebody chooses one.
 
     `matched`, `none`: rows with a match, and rows judged to have none. `last`: the time of the last verdict, or of
     the review's creation.

@@ -131,7 +131,7 @@ def test_a_small_file_declares_no_huge_matrix(tmp_path: Path) -> None:
     index.train(np.random.default_rng(0).normal(size=(40, 4096)).astype(np.float32))
     index.add(np.zeros((40_000, 4096), np.float32)[:1])
     content = faiss.serialize_index(index).tobytes()
-    at = content.index((1).to_bytes(8, "little") + b"\0", len(content) - 18)  # one code, its length before it
+    at = content.index((1).to_bytes(8, "little") + b"\0", len(content) - 18)  # the length before the code
     many = 40_000
     content = content[:8] + many.to_bytes(8, "little") + content[16:at] + many.to_bytes(8, "little") + bytes(many) + (
         content[at + 9 :]

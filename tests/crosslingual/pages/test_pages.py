@@ -39,7 +39,7 @@ def test_words(code: str, text: str, found: list[str]) -> None:
 
 
 def test_a_dictionarys_words_are_found_in_text_without_spaces() -> None:
-    """Overlapping words, too, in any script; two-character words are bigrams, and Latin words are split off."""
+    """Overlapping words are found, in any script; two-character words are bigrams, and Latin words are split off."""
     words = ("ภาษา", "ภาษาไทย", "ไทย", "abc", "日本", "コンピュータ", "コンピ")
     thai, japanese = (language(code).knowing(words) for code in ("th", "ja"))
     assert [w for w in thai.words("ภาษาไทยabc") if len(w) > 2] == ["ภาษา", "ภาษาไทย", "ไทย"]

@@ -50,8 +50,8 @@ def test_worked_numbers() -> None:
 
 def test_max() -> None:
     forward, backward = candidates(S), candidates(np.transpose(S).tolist())
-    # Forward bests 00 (.9), 10 (.85), 21 (.4); backward bests 00, 01 (.8), 22 (.35): the sides of 10 and 01 are
-    # taken.
+    # Forward bests 00 (.9), 10 (.85), 21 (.4); backward bests 00, 01 (.8), 22 (.35): 10 and 01 each share a page
+    # with 00, which is taken first.
     assert maximum(forward, backward, SOURCES, TARGETS).tolist() == [0, -1, 1]
     scores = [[0.9, 0.2], [0.85, 0.5]]  # the second source's best is taken; the second target's is free
     forward, backward = candidates(scores), candidates(np.transpose(scores).tolist())

@@ -37,7 +37,7 @@ def make_case() -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]
         if i == 3:
             qrels[topic] = {d: min(r, 0) for d, r in qrels[topic].items()}
         if i not in (5, 9):
-            step = (0.25, 1e-9, 0.01)[i % 3]  # ties; ties as float32 only; hardly any
+            step = (0.25, 1e-9, 0.01)[i % 3]  # many ties; ties only in float32; hardly any
             run[topic] = {d: 5 + step * rng.randint(0, 60) for d in docs}
     run["unjudged"] = {"9": 1.0}
     return qrels, run

@@ -92,7 +92,7 @@ def test_long_texts_rank_as_in_a_directory_to_the_last_bit(make: Make, tmp_path:
     for engine in (mine, theirs):  # the statistics follow
         engine.add(texts[200:])
         engine.delete([text.id for text in texts[:20]])
-    with writer_of(theirs.directory) as writer:  # until then a directory counts removed documents
+    with writer_of(theirs.directory) as writer:  # until it is compacted, a directory counts removed documents
         writer.compact()
     assert_same_bm25(mine, Engine(theirs.directory, encoder=HashEncoder()))
 

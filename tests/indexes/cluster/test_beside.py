@@ -112,7 +112,7 @@ def test_long_texts_rank_as_in_a_directory_to_the_last_bit(make: Make, tmp_path:
     for engine in (mine, theirs):  # the statistics follow
         engine.add(texts[200:])
         engine.delete([text.id for text in texts[:20]])
-    with writer_of(theirs.directory) as writer:  # until then a directory counts removed documents
+    with writer_of(theirs.directory) as writer:  # until it is compacted, a directory counts removed documents
         writer.compact()
     assert_same_bm25(mine, Engine(theirs.directory, encoder=HashEncoder()))
 
@@ -305,7 +305,7 @@ def test_rows_beside_the_commit_are_a_note_and_no_damage(make: Make, tmp_path: P
     engine.add(texts)
     engine.delete([texts[2].id])
     store = ClusterIndex(ElasticSettings.from_json(manifests.load(engine.directory).elastic), timeout=60)
-    # The last one was removed here, and the server has not followed yet.
+    # The last document was removed here, but not yet on the server.
     for row, id_ in ((30, "sent"), (31, "but"), (32, "not committed"), (2, texts[2].id)):
         store.bulk.put(written(Document(id_, "banel"), row, ["banel"], {}))
     store.flush()

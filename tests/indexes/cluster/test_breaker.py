@@ -45,7 +45,7 @@ class Side:
 
 
 class Bench:
-    """A breaker that opens after 2 failures, and its accessories."""
+    """A breaker that opens after 2 failures, and the backend that it protects."""
 
     def __init__(self) -> None:
         self.side = Side()
@@ -183,7 +183,7 @@ def test_one_thread_tries_while_the_others_are_told_at_once(bench: Bench) -> Non
         assert entered.wait(SECONDS)
         with pytest.raises(BackendUnavailableError, match="no further requests"):
             bench.breaker.search_rows(["q"], 1)
-        assert not pingers()  # the trial will tell
+        assert not pingers()  # no ping is needed while the trial runs
         leave.set()
         assert trial.result() is ANSWER
     assert not bench.open()

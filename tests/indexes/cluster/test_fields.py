@@ -74,7 +74,7 @@ def test_fields_rank_as_in_a_directory(make: Make, tmp_path: Path) -> None:
     for engine in (mine, theirs):  # the statistics follow
         engine.add(documents()[200:])
         engine.delete([document.id for document in documents()[:20]])
-    with writer_of(theirs.directory) as writer:  # until then a directory counts removed documents
+    with writer_of(theirs.directory) as writer:  # until it is compacted, a directory counts removed documents
         writer.compact()
     assert_same(mine, Engine(theirs.directory))
     for wrong, message in (

@@ -63,7 +63,7 @@ def test_an_address_says_which_server_it_is() -> None:
 def test_credentials_are_its_own_and_go_to_the_named_address_alone(
     from_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LINKER_ELASTIC_API_KEY", "c2VjcmV0")  # the other server's
+    monkeypatch.setenv("LINKER_ELASTIC_API_KEY", "c2VjcmV0")  # only for Elasticsearch
     (tmp_path / "password").write_text("hüsh\n", encoding="utf-8")
     monkeypatch.setenv("LINKER_OPENSEARCH_USER", "me")
     if from_file:
@@ -143,7 +143,7 @@ def test_a_server_without_the_plugin_is_named() -> None:
 def test_a_node_without_a_manager_is_not_believed() -> None:
     with recording() as (url, handler):
         store = ClusterIndex(settings(url))
-        store.check_led()  # a missing field proves nothing
+        store.check_led()  # a missing field says nothing about the manager
         handler.body = b'{"cluster_manager_node": "n1"}'
         store.check_led()
         handler.body = b'{"cluster_manager_node": null}'

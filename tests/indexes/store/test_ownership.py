@@ -219,7 +219,7 @@ def test_an_interrupted_drop_of_an_older_index_is_finished_by_the_next_build(
 ) -> None:
     out = tmp_path / "i"
     with_encoder(out, model(tmp_path / "m"))
-    (out / "lock").write_bytes(b"")  # as locks were before they had a mark
+    (out / "lock").write_bytes(b"")  # how locks looked before they had a mark
     with monkeypatch.context() as patch:
         patch.setattr(ownership, "sweep", interrupt)
         with pytest.raises(KeyboardInterrupt):

@@ -175,7 +175,7 @@ def test_fields_with_positions_are_compacted(tmp_path: Path) -> None:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Collection]:
-    """A reader of an index with segments of 8, 4 and 1 documents; commits merge those that are not larger."""
+    """A reader of an index with segments of 8, 4 and 1 documents; a commit merges those no larger than its own."""
     with mock.patch.object(carrying, "FACTOR", 1):
         yield made(tmp_path)
 

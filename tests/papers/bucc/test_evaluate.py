@@ -81,7 +81,7 @@ def test_differences_from_the_first_run(files: Path) -> None:
         assert d["p"] <= d["p_holm"] <= 3 * d["p"] + 1e-12
     assert by_measure["success_1"]["p"] == pytest.approx(
         1 / 8, abs=0.02
-    )  # of 16 exchanges of four pages, two
+    )  # two of the 16 ways to exchange four pages
 
 
 def test_the_seed_decides(files: Path) -> None:

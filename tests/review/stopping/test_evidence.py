@@ -15,7 +15,7 @@ from linker.review.stopping.evidence import AGAIN, FIRST, HEDGE, KEPT, SHARE, Be
 
 TARGET = 0.8
 History = list[tuple[int, int, bool, bool]]  # per random read: unread, found before, relevant, from an audit
-Fronts = list[int]  # of each random read that is from the front, the size of the front; 0 for another
+Fronts = list[int]  # per random read: the size of the front if it is from the front, else 0
 
 
 def slow(history: History, total: int, fronts: Fronts | None = None) -> float:
@@ -55,7 +55,7 @@ def histories(draw: st.DrawFn) -> History:
     unread, found, history = draw(st.integers(30, 120)), draw(st.integers(0, 20)), History()
     for kind in draw(
         st.lists(st.sampled_from("mmmmhMMHrf"), max_size=25)
-    ):  # audit: m, h; controls; the queue
+    ):  # audit: m, h; controls: M, H; the queue: r, f
         if kind in "mhMH":
             history.append((unread, found, kind in "hH", kind in "mh"))
         unread, found = unread - 1, found + (kind in "hHf")
@@ -153,7 +153,7 @@ def test_random_reads_from_before_lower_the_price_of_the_end() -> None:
 
 @pytest.mark.parametrize("hold", [True, False])
 def test_the_certificate_by_the_order_seldom_errs_while_the_front_holds_half(hold: bool) -> None:
-    """300 reviews of frozen orders: wrong in at most .05 if the front holds half of those left; it can be otherwise."""
+    """300 reviews of frozen orders: wrong in at most .05 if the front holds half of those left."""
     wrong, reviews = 0, 300
     for seed in range(reviews):
         chance = random.Random(seed)

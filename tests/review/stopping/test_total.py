@@ -84,7 +84,7 @@ def test_a_rule_estimates_where_the_order_speaks_alone() -> None:
         "total": None,
         "total_low": None,
         "total_high": None,
-    }  # the order began elsewhere
+    }  # the order did not begin with this review
     assert by_name(total) == {"total": total.likely, "total_low": total.low, "total_high": total.high}
 
 

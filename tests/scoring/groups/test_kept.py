@@ -1,4 +1,4 @@
-"""What groupings keep: who found whom, compared with an oracle over ids, and files that are damaged."""
+"""What groupings store: which document found which, compared with an oracle over ids; and damaged files."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def shared(texts: int, seed: int = 0) -> tuple[Lists, Int64Array]:
 
 
 def without(lists: Lists, relevant: BoolArray) -> Lists:
-    """Return the lists without the relevant candidates, each probably without a document."""
+    """Return the lists without the relevant candidates; P(none) is .8 for each."""
     documents = np.where(relevant, -1, lists.documents)
     return Lists(documents, np.where(relevant, -np.inf, lists.scores), np.full(len(lists), 0.8))
 

@@ -404,7 +404,7 @@ def test_a_large_body_is_read_here_only_once_it_is_known_to_fit(
     async def run(module: str, *arguments: str, body: bytes) -> bytes:
         if arguments[-1].endswith("search"):
             return await in_a_process(module, *arguments, body=body)
-        found = children.read(body, *arguments)  # as in such a process, which takes seconds to start
+        found = children.read(body, *arguments)  # in this process: starting one takes seconds
         read.remove(len(body))
         return found
 

@@ -1,4 +1,4 @@
-"""The API description: complete, accurate, and no request that it allows or forbids causes a server error."""
+"""The API description is complete and accurate; no request, allowed or forbidden, causes a server error."""
 
 from __future__ import annotations
 

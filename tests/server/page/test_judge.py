@@ -109,7 +109,7 @@ def test_the_last_verdict_stays_in_sight(browser: TestClient) -> None:
     page = judge(browser, "not", page)
     last = page.partition('<p class="last')[2].partition("</p>")[0]
     assert '<span class="pill not">not relevant</span>' in last
-    assert text.rpartition(" ")[2] in last  # the witness's number, unique to the text
+    assert text.rpartition(" ")[2] in last  # the number at the end, which only this text contains
     assert 'form="undo"' in last
 
 

@@ -68,7 +68,7 @@ def test_the_pages_count_what_there_is(kind: str, browser: TestClient, code: str
         assert re.search(rf"\b{TOPIC} {document}", pages["export"])
         assert re.search(r"\b2 \w+ 26\b", pages["progress"])
         return
-    assert not re.search(rf"\b{PAIRS}\b(?! ?%)", together.replace(f"{PAIRS - 2}", ""))  # no cross product
+    assert not re.search(rf"\b{PAIRS}\b(?! ?%)", together.replace(f"{PAIRS - 2}", ""))  # not the product
     assert not re.search(rf"\b({PAIRS}|{PAIRS - 2}|2) (\w+ )?{document}\b", together)
     assert re.search(r"\b3\b", pages["judge"])  # only its rows
     assert not re.search(rf"\b{pair}\b", pages["judge"])

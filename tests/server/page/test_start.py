@@ -164,7 +164,7 @@ def full(number: int = errno.ENOSPC) -> OSError:
 
 
 def caused(error: Exception, source: Exception) -> Exception:
-    """Return an error as raised by code below the page because of another error."""
+    """Return `error` with `source` as its cause, as code below the page raises it."""
     error.__cause__ = source
     return error
 

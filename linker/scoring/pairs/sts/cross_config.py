@@ -52,7 +52,7 @@ class StsConfig:
     patience: int = 3  # epochs without a better dev figure before training stops; 0: never
     measure: Literal["spearman", "pearson", "mse"] = "spearman"  # figure that selects the epoch to keep
     frozen_layers: int = (
-        0  # layers of the backbone, from the bottom; with any, the embeddings are frozen, too
+        0  # how many layers of the backbone, from the bottom; above 0, the embeddings are frozen, too
     )
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 0

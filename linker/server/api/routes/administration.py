@@ -184,7 +184,7 @@ async def snapshot(name: AnyIndexPath, service: InService) -> Response:
     },
 )
 async def restore(name: IndexPath, request: Request, service: InService) -> Response:
-    """Make a new index from a snapshot, which appears complete or not at all."""
+    """Make a new index from a snapshot. The index appears complete or not at all."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != TAR:
         raise ProblemError(415, f"send a snapshot as {TAR}", "unsupported-media-type")
     with tempfile.TemporaryFile() as file:

@@ -74,7 +74,7 @@ DETAILS = {
     408: "The body came too slowly.",
     409: "The document or index already exists, or the server cannot make or delete this index: `code` says which.",
     413: "The body is too large.",
-    415: "The body has another content type than this route takes.",
+    415: "This route does not accept the body's content type.",
     421: "The server does not answer to this host name.",
     422: "The request does not fit this description; `errors` names each field.",
     429: "Too many requests; Retry-After says when to ask again.",

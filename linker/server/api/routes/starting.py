@@ -145,7 +145,7 @@ class GroupRequest(Model):
 
     corpus: LinkSide
     same: list[tuple[str, str]] = Field(
-        [], max_length=1_000_000, description="Pairs of ids that are one story, to learn from."
+        [], max_length=1_000_000, description="Pairs of ids of documents about the same story, to learn from."
     )
     different: list[tuple[str, str]] = Field(
         [], max_length=1_000_000,

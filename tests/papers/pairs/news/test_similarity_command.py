@@ -53,7 +53,7 @@ def test_train_predict_evaluate_with_sampled_and_translated_pairs(setting: Path,
     linker("similarity", "predict", model, test, "--out", scores, "--entities", entities)
     assert len(scores.read_text(encoding="utf-8").splitlines()) == 11
     result = json.loads(linker("similarity", "evaluate", test, scores, "--json").stdout)
-    assert set(result["pearson"]) == {"scores", "GEO", "ORG", "QTY", "cosine"}  # no DAY: all days are Mondays
+    assert set(result["pearson"]) == {"scores", "GEO", "ORG", "QTY", "cosine"}  # not DAY: all are Mondays
     assert result["pairs"] == 10
     assert "> cosine" in linker("similarity", "evaluate", test, scores).stdout.replace("cosine >", "> cosine")
 

@@ -183,7 +183,7 @@ def test_the_deviation_is_the_error_on_held_out_folds() -> None:
     scorer, gold = mixed(), np.clip([(p.gold or 0) for p in pairs] + rng.normal(size=200), 0, 5)
     noisy = [dataclasses.replace(p, gold=g) for p, g in zip(pairs, gold.tolist(), strict=True)]
     scorer.fit(noisy)
-    assert 0.5 < scorer.module.deviation.item() < 1.2  # the noise has 1, minus the clipped part
+    assert 0.5 < scorer.module.deviation.item() < 1.2  # that of the noise is 1, less what clipping removes
 
 
 def test_dev_pairs_choose_if_they_are_asked_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
