@@ -123,6 +123,19 @@ def orphans(results: Any) -> Iterator[str]:
         yield f"| {name} | random words: median P(link) | {np.mean(medians):.3f} | | | |"
 
 
+@renders("joint.few")
+def few(results: Any) -> Iterator[str]:
+    """P(link) of few texts of which nothing is known, by the number of texts per call."""
+    if not (sizes := results.get("few_texts")):
+        return
+    shares = [share for share in next(iter(sizes.values())) if share != "nonsense"]
+    names = [f"{sizes[next(iter(sizes))][share]['orphans']:.0%} (by chance)" for share in shares]
+    yield f"| texts per call | error at {' | at '.join(names)} | random words: median P(link) |"
+    for size, row in sizes.items():
+        cells = [f"{row[share]['error']:.3f} ({row[share]['chance']:.3f})" for share in shares]
+        yield f"| {size} | {' | '.join(cells)} | {row['nonsense']['median']:.3f} |"
+
+
 def _orphans(rows: list[Any]) -> str:
     """Return the cells of a share of orphans from the rows of all seeds."""
     error, chance, share = ([row[key] for row in rows] for key in ("error", "chance", "orphans"))
