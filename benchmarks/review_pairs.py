@@ -187,11 +187,13 @@ def summed(rows: Sequence[dict[str, Any]], target: float) -> dict[str, Any]:
     from scipy.stats import binomtest
 
     ended = [row for row in rows if row["reads"] is not None]
+    if not ended:
+        return {"reviews": len(rows), "ended": 0}
     kept = sum(row["recall"] >= target for row in ended)
     times = [row["reads"] / (row["oracle"] or LONGEST) for row in ended]
-    interval = binomtest(kept, len(ended)).proportion_ci(method="wilson") if ended else (0.0, 1.0)
+    interval = binomtest(kept, len(ended)).proportion_ci(method="wilson")
     return {
-        "reviews": len(rows), "ended": len(ended), "reached": [kept / max(len(ended), 1), *map(float, interval)],
+        "reviews": len(rows), "ended": len(ended), "reached": [kept / len(ended), *map(float, interval)],
         "recall": np.quantile([row["recall"] for row in ended], (0.05, 0.5)).round(4).tolist(),
         "times_oracle": np.quantile(times, (0.5, 0.95)).round(3).tolist(),
         "reads": float(np.median([row["reads"] for row in ended])),

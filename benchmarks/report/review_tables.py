@@ -103,12 +103,15 @@ def pairs(results: Any) -> Iterator[str]:
         "× oracle (median, 95 %) | reads |"
     )
     for row in results["stops"]:
-        recall = ", ".join(f"{share:.2f}" for share in row["recall"])
-        times = ", ".join(f"{ratio:.1f}" for ratio in row["times_oracle"])
-        yield (
-            f"| {row['seeds']} {SEEDS[row['set']]} | {row['without']:.0%} | {row['target']:g} | {row['reviews']} | "
-            f"{row['ended']} | {dashed(row['reached'])} | {recall} | {times} | {row['reads']:,.0f} |"
-        )
+        cells = [f"{row['seeds']} {SEEDS[row['set']]}", f"{row['without']:.0%}", f"{row['target']:g}"]
+        cells += [f"{row['reviews']}", f"{row['ended']}"]
+        if row["ended"]:
+            recall = ", ".join(f"{share:.2f}" for share in row["recall"])
+            times = ", ".join(f"{ratio:.1f}" for ratio in row["times_oracle"])
+            cells += [dashed(row["reached"]), recall, times, f"{row['reads']:,.0f}"]
+        else:
+            cells += ["–"] * 4
+        yield f"| {' | '.join(cells)} |"
 
 
 @renders("stopping")

@@ -63,7 +63,7 @@ class FindRequest(Model):
     mode: Mode | None = option(FindOptions, "mode")
     where: list[Condition] = Field([], max_length=50, examples=[["lang=en", "date>=2021-01-31"]])
     target: Annotated[float, argument(FindOptions, "target", gt=0, le=1)] = Settings().target
-    rule: Annotated[str, argument(FindOptions, "stop", max_length=100)] = Settings().rule
+    rule: Annotated[str | None, argument(FindOptions, "stop", max_length=100)] = Settings().rule
     seed: int = option(FindOptions, "seed", ge=0, le=2**31)
 
     def settings(self) -> dict[str, Any]:
