@@ -29,7 +29,8 @@ from linker.corpora.records import (
 )
 from linker.corpora.roles import Role, likely
 
-Row = tuple[int, bytes, list[str] | str]  # first line's number; the bytes; the fields or why none
+# Number of the first line; the bytes; the fields, or why there are none.
+Row = tuple[int, bytes, list[str] | str]
 
 MAX_RECORD_LINES = 1 << 16
 # Maximum lines of a record while lines are reread; without a low limit, stray quotes in every line would take
@@ -130,8 +131,8 @@ def unique_names(header: Sequence[str | None]) -> list[str]:
 def columns_in(path: Path, header: Sequence[str], columns: Columns) -> Columns:
     """Return the columns by their names in the header.
 
-    If the header has none of the usual names for a column, the only likely name takes their place. Raises InputError
-    if the header lacks a column.
+    If the header has none of the usual names for a column, but exactly one name is typical of such columns, the
+    column has that name. Raises InputError if the header lacks a column.
     """
     found: dict[str, Any] = {}
     known: dict[Role, Sequence[str]] = {"id": columns.ids, "text": columns.texts, "title": ("title",)}

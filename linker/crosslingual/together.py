@@ -37,7 +37,8 @@ from linker.scoring.ranking.ranker import BATCH, Ranker
 from linker.scoring.ranking.training import FEWEST, Training, train
 
 Words = tuple[tuple[str, float], ...]
-SETTINGS = PoolSettings(bm25=30, dense=15)  # pool for a ranker trained here; `bm25` is a minimum
+# Candidates for a ranker trained here; `deep_enough` may raise `bm25`.
+SETTINGS = PoolSettings(bm25=30, dense=15)
 KINDS: Mapping[Cardinality | None, Kind | None] = {
     None: None, "one-to-one": "one-to-one", "many-to-one": "none"
 }  # fmt: skip

@@ -79,7 +79,7 @@ def candidates(*, bm25: bool, dense: bool) -> list[Setting]:
 
 
 def with_parameters(settings: Sequence[Setting], bm25: Bm25Parameters | None) -> list[Setting]:
-    """Return the first setting as it was, then all with these BM25 parameters (None: all as they were)."""
+    """Return the first setting unchanged, then all with these BM25 parameters; with None, return all unchanged."""
     if bm25 is None:
         return list(settings)
     changed = [s if s.mode == "dense" else dataclasses.replace(s, bm25=bm25) for s in settings]
