@@ -197,7 +197,7 @@ def csv_rows(
         except StopIteration:
             break
         except csv.Error as e:
-            # For line ends, the module's message names a "new-line character"; all its others concern quotation marks.
+            # A message of the module about line ends names a "new-line character"; the others concern quotation marks.
             found = reason_of(e)
             told = found.cause or "new-line" in found
             yield *tape.give_back(), found if told else Reason(found, "quotation-mark")

@@ -196,6 +196,6 @@ def _idf(collection: AnyCollection, terms: list[str]) -> dict[str, float]:
         frequency = frequencies(find(index.scorer().segments, np.array(hashes, dtype=np.uint64)))
     else:
         frequency = np.array([len(index.holding([h])) for h in hashes])
-    # Removed documents count towards document frequencies until the index is compacted: never below 0.
+    # Removed documents count towards document frequencies until the index is compacted, which could make idf negative.
     idf = np.maximum(lucene_idf(frequency, len(collection.rows.ids)), 0)
     return dict(zip(terms, idf.tolist(), strict=True))

@@ -112,7 +112,7 @@ def named(
     metadata: Mapping[str, Any],
     kept: LastGrouping | None,
 ) -> Groups:
-    """Return the groups with the documents' ids, in the corpus' order; `place` int64 [n]: each document's in it."""
+    """Return the groups with the documents' ids, in the corpus' order; `place` int64 [n]: each document's place."""
     told = list(stories.groups())
     number: dict[int, int] = {}
     members = []

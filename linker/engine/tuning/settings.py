@@ -12,7 +12,7 @@ from indexes.hybrid import Mode
 from indexes.text.parameters import Bm25Parameters
 
 WEIGHTS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)  # weights of the dense retriever, plainest first
-COSINE_WEIGHTS = (1.0, 0.5, 1.5, 2.0, 0.25, 0.75, 2.5, 3.0)  # weights of a cosine added to BM25 / max
+COSINE_WEIGHTS = (1.0, 0.5, 1.5, 2.0, 0.25, 0.75, 2.5, 3.0)  # weights of a cosine added to BM25 / its maximum
 
 
 @dataclass(frozen=True, slots=True)
