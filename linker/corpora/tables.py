@@ -70,7 +70,7 @@ def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = M
 
 
 def _lack_header(first_two: Sequence[list[str] | str]) -> bool:
-    """Return whether two lines have two fields each, the first of which differ in their digits alone (q1, q2)."""
+    """Return whether two lines have two fields each, and their first fields differ only in the digits (q1, q2)."""
     if not all(isinstance(fields, list) and len(fields) == 2 for fields in first_two):
         return False
     ids = {fields[0] for fields in first_two}

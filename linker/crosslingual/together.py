@@ -119,8 +119,8 @@ def candidate_lists(
 ) -> tuple[Lists, Known | None, dict[str, Any]]:
     """Return the lists of the texts to link, those of the known links, and the metadata on the ranker.
 
-    `expected`: the share of the texts that have a document, if it is known; `ranking`: the index whose rows number the
-    documents.
+    `expected`: the share of the texts that have a document, if it is known; `ranking`: the index whose row numbers
+    identify the documents.
     """
     linked = list(dict.fromkeys(one for one, _ in links))
     texts = [source.documents[id_].full_text for id_ in (*linked, *left)]

@@ -30,7 +30,7 @@ from linker.scoring.ranking.candidates import document_day
 
 
 def can_grow(collection: AnyCollection) -> TypeGuard[Collection]:
-    """Return whether documents can be added to an index in memory: one directory without vectors and fields."""
+    """Return whether documents can be added to an index in memory: to one directory without vectors and fields."""
     if not isinstance(collection, Collection) or collection.manifest.embeds:
         return False
     return isinstance(collection.text, Bm25Index)
@@ -41,8 +41,8 @@ class Arriving:
 
     Documents are numbered as they arrive. A group is compared again with the documents that may join it, and with the
     groups to which these belong (correlation clustering is independent in each connected component). Without judged
-    pairs, the result is that of grouping the same documents, except that the weights of words in earlier comparisons
-    are those of that time.
+    pairs, the result is the same as if all documents were grouped at once, except that earlier comparisons used the
+    weights that words had then.
     """
 
     def __init__(

@@ -184,7 +184,7 @@ class _Pool:
             self._settle()
 
     def _settle(self) -> RowArray:
-        """Score all remaining pairs, keep each query's top k and return the rank of each pair, from 0."""
+        """Score all remaining pairs, keep each query's top k, and return the ranks, from 0, of the pairs kept."""
         import torch
 
         query, row, upper = (torch.cat(part) for part in zip(*self._pairs, strict=True))

@@ -44,7 +44,7 @@ def of_judgements(
     """Return the cells of documents, or of seeds, from a ledger.
 
     name_of: the title of a match by its id. words: the names of verdicts. chances: probabilities by seed and id; if
-    one is missing, that in the judgement is used.
+    one is missing, the judgement's own is used.
     """
     given: dict[str, list[Judgement]] = {}
     for judgement in judgements:
