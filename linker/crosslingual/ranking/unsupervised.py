@@ -27,9 +27,9 @@ def aligned_words(
 ) -> tuple[tuple[Pair, ...], float]:
     """Return pairs of stems that translate each other, and the share of held-out identical words recovered.
 
-    Words that are spelt alike start the mapping. No pairs are returned if it recovers less than the share
-    `least_agreement` of them, as happens in small collections. `advance` is called with 1 after each of twice
-    `STEPS`.
+    Words that are spelt alike start the mapping. No pairs are returned if the mapping recovers less than
+    the share `least_agreement` of the held-out words, as happens in small collections. `advance` is called with 1
+    after each of twice `STEPS`.
     """
     x, y = (word_vectors(passages.present) for passages in evidence.passages)
     start = _within(evidence.spelling, x, y)
