@@ -71,7 +71,7 @@ def options(record: type[Any]) -> Iterator[Option]:
 
 
 def described(record: type[Any], name: str) -> tuple[Option, str]:
-    """Return an option of a record, and its help text for requests: fields' `names` take the place of flags."""
+    """Return an option of a record, and its help text for requests: with field names in backticks instead of flags."""
     option = next(option for option in options(record) if option.name == name)
     return option, FLAG.sub(lambda match: f"`{match[1].replace('-', '_')}`", option.about.help)
 

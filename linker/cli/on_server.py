@@ -57,7 +57,7 @@ def refuse_here(*records: Any, **others: object) -> None:
 def on_server(
     at: At, directory: Path, search: SearchOptions, rerank: Path | None, least: Least
 ) -> "Callable[[Sequence[str]], Answer]":
-    """Return the search by a server; its hits are cut by `least` here.
+    """Return a function that searches on a server and keeps the hits that `least` allows.
 
     Raises InputError if the address or the token cannot be used.
     """

@@ -131,7 +131,7 @@ def read_project(path: Path, columns: Columns, read: Callable[[Path, Columns], R
     A table record without an id is identified by its row, which is ASReview's record_id.
     """
     with opened(path) as project:
-        named = project.dataset.suffix.lower() in (".ris", ".nbib")  # readers of these make ids
+        named = project.dataset.suffix.lower() in (".ris", ".nbib")  # these readers make ids
         records = read(project.dataset, columns if named else replace(columns, id=None))
         for row, (_, record) in enumerate(records):
             if isinstance(record, BadLine):

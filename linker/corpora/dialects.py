@@ -19,8 +19,8 @@ from linker.corpora.records import is_utf8
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 SEPARATOR = re.compile(r'"?sep=(.)"?\r?')  # a first line that names the delimiter for Excel
 SAMPLE, SAMPLE_BYTES = 200, 1 << 20  # maximum lines and bytes used to guess the delimiter
-RARE = 10  # invalid lines per valid UTF-8 line, up to which a file counts as damaged UTF-8
-ENOUGH = 10  # lines that are not UTF-8 from which a file counts as being in another encoding
+RARE = 10  # up to this many invalid lines per valid non-ASCII line, a file counts as damaged UTF-8
+ENOUGH = 10  # with fewer invalid lines, so does a file whose encoding cannot be detected
 # Letters and marks as texts in Western encodings use them. An encoding is likely if it gives these letters next to
 # ASCII letters; the omitted ones (ÿ þ ð × ÷) are rare, and are often misread bytes of other encodings. A capital after
 # a small letter (MŠrz) is evidence against the encoding, as is a mark between letters, except the apostrophe.
@@ -123,7 +123,7 @@ def check_delimiter(text: str) -> str:
 def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
     """Return the column delimiter in the first lines of a table: comma, semicolon, tab or bar.
 
-    It is the delimiter with which most records have as many fields as the header; of equals, the one that gives more
+    It is the delimiter with which most records have as many fields as the header; on a tie, the one that gives more
     columns; a comma if none gives two. `header_row` is the header's line. If it is not known and fewer than half of the
     records have as many fields as the first line, that line may be a title: then the delimiter with which most records
     have the same number of fields is returned.

@@ -59,7 +59,7 @@ def guess_language(texts: Iterable[str]) -> str | None:
         language: [counts[word] / SHARED[word] for word in common if word in counts]
         for language, common in LISTS.items()
     }
-    # Without its most frequent word, which may be a word of another language, such as "die".
+    # The word with the most points is left out: it may be a word of another language, such as "die".
     rest = {language: math.fsum(points) - max(points, default=0) for language, points in score.items()}
     best, second = sorted(rest, key=rest.__getitem__, reverse=True)[:2]
     return best if rest[best] > rest[second] and sum(score[best]) >= LEAST * len(words) else None

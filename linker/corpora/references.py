@@ -26,7 +26,8 @@ from linker.corpora.records import (
 )
 
 Fields = Sequence[tuple[str, str]]  # tag and value, in their order
-Tagged = tuple[int, bytes, Fields | str]  # first line's number; the lines; the fields or why none
+# Number of the first line; the lines; the fields, or why there are none.
+Tagged = tuple[int, bytes, Fields | str]
 
 RIS = re.compile(r"([A-Z][A-Z0-9])  -(?: (.*))?")
 NBIB = re.compile(r"(?=.{4}-)([A-Z]{2,4}) *- (.*)")

@@ -107,7 +107,8 @@ def _is_author(column: Column) -> bool:
     return column.mostly(lambda v: len(v) <= 80 and not NUMBER.fullmatch(v) and not URL.fullmatch(v))
 
 
-# In this order: roles recognised by content alone come first, so that the texts are left over.
+# Role, check of the values, and whether the name must be typical, too. URLs, dates, languages and ids are assigned
+# first, so that they are not taken for texts.
 RULES: tuple[tuple[Role, Callable[[Column], bool], bool], ...] = (
     ("url", lambda c: c.mostly(URL.fullmatch), False),
     ("date", _is_date, False),

@@ -29,7 +29,8 @@ from linker.corpora.records import (
 )
 from linker.corpora.roles import Role, likely
 
-Row = tuple[int, bytes, list[str] | str]  # first line's number; the bytes; the fields or why none
+# Number of the first line; the bytes; the fields, or why there are none.
+Row = tuple[int, bytes, list[str] | str]
 
 MAX_RECORD_LINES = 1 << 16
 # Maximum lines of a record while lines are reread; without a low limit, stray quotes in every line would take
@@ -69,7 +70,7 @@ def read_tsv(path: Path, lines: Iterable[Line], columns: Columns, limit: int = M
 
 
 def _lack_header(first_two: Sequence[list[str] | str]) -> bool:
-    """Return whether two lines have two fields each, the first of which differ in their digits alone (q1, q2)."""
+    """Return whether two lines have two fields each, and their first fields differ only in the digits (q1, q2)."""
     if not all(isinstance(fields, list) and len(fields) == 2 for fields in first_two):
         return False
     ids = {fields[0] for fields in first_two}
@@ -130,8 +131,8 @@ def unique_names(header: Sequence[str | None]) -> list[str]:
 def columns_in(path: Path, header: Sequence[str], columns: Columns) -> Columns:
     """Return the columns by their names in the header.
 
-    If the header has none of the usual names for a column, the only likely name takes their place. Raises InputError
-    if the header lacks a column.
+    If the header has none of the usual names for a column, but exactly one name is typical of such columns, the
+    column has that name. Raises InputError if the header lacks a column.
     """
     found: dict[str, Any] = {}
     known: dict[Role, Sequence[str]] = {"id": columns.ids, "text": columns.texts, "title": ("title",)}
@@ -196,7 +197,7 @@ def csv_rows(
         except StopIteration:
             break
         except csv.Error as e:
-            # For line ends, the module's message names a "new-line character"; all its others concern quotation marks.
+            # A message of the module about line ends names a "new-line character"; the others concern quotation marks.
             found = reason_of(e)
             told = found.cause or "new-line" in found
             yield *tape.give_back(), found if told else Reason(found, "quotation-mark")

@@ -63,7 +63,7 @@ def chances(answer: Solution, cardinality: Cardinality) -> Float64Array:
 def linked(
     ranking: Candidates, cardinality: Cardinality, source: Pages, target: Pages
 ) -> tuple[Candidates, Float32Array]:
-    """Return the candidates [n, k] that may be links, and the score of each page's first one, float32 [n]."""
+    """Return the candidates [n, k] that may be links, and the score of each page's first candidate, float32 [n]."""
     if cardinality == "one-to-one":
         return one_to_one(ranking, source.keys, target.keys)
     candidates = _each_target_once(ranking, source, target) if cardinality == "one-to-many" else ranking

@@ -63,7 +63,7 @@ class Links:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many texts are linked (if the scores are probabilities, more probably than not), and with any."""
+        """Numbers of texts: `linked` (more probably than not, if scores are probabilities) and `linked_any`."""
         return counted((next(iter(of.values())) for of in self.run.values()), self.method)
 
     @property
@@ -86,7 +86,7 @@ class Links:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LinkOutcome:
-    """Links; the best document of each text with its probability, linked or not; and any learned model."""
+    """The links; the best document of each text, linked or not, with its probability; and the learned model, if any."""
 
     links: Links
     proposed: Sequence[tuple[str, str, float]]

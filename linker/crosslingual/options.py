@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Method = Literal["hapax", "dictionary", "pivot", "cascade", "encoder", "auto"]
 Passages = Literal["pooled", "max", "mean", "align"]
 TopicLearning = Literal["variational", "gibbs"]
-Cardinality = Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]  # pages to targets
+Cardinality = Literal["one-to-one", "many-to-one", "one-to-many", "many-to-many"]  # pages to their targets
 LEARN = ("auto", "cascade")  # the methods that learn
 KNOWN, CHOICE, OUTPUT, TWO = "What is known", "Which links", "Output", "Two languages"
 Languages = Annotated[str | None, Opt(

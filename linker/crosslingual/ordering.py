@@ -66,8 +66,8 @@ def in_content_order(task: Task) -> OrderedTask:
 def _ordered(pages: Pages, links: Sequence[tuple[Int64Array, Pages, Int64Array]]) -> tuple[Pages, Int64Array]:
     """Return the pages in the order of their content, and their rows in `pages`.
 
-    `links`: rows of `pages`, other pages, and the rows there that they are linked to; identical pages are ordered by
-    the pages that they are linked to.
+    Each item of `links` holds rows of `pages`, other pages, and for each row the linked row of the other pages;
+    identical pages are ordered by the pages that they are linked to.
     """
     if len(set(pages.digests)) == len(pages):
         return pages.by_content

@@ -30,7 +30,7 @@ STATE, FINDINGS = ".state", "findings.npz"  # suffix of the folder, and a file i
 
 
 class Regrouped(NamedTuple):
-    """The groups of a side, the passages of their members, and what accepts further documents, if asked for."""
+    """The groups of a side, the passages of their members and, if requested, the object that accepts more documents."""
 
     groups: Groups
     passages: dict[str, Span | None]

@@ -22,11 +22,11 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 UNKNOWN = "und"
 TEXTS, CHARACTERS = 500, 2000  # maximum texts examined per side, and maximum characters per text
-FREQUENT, KNOWN = 50, 500  # number of frequent words compared: of one side, and of the other
-SHARED = 0.25  # minimum share of frequent words' occurrences that collections in one language have in common
-ENOUGH = 500  # minimum length in words at which a smaller share shows that there are two languages
-# The function words are lists of 24 per language. Minimum number of them, and their minimum share of a side's words,
-# that reveal its language; maximum ratio of another language's function words to the side's own.
+FREQUENT, KNOWN = 50, 500  # how many frequent words of one side are looked up in how many of the other
+SHARED = 0.25  # minimum result of `_shared` for two collections in one language
+ENOUGH = 500  # if both sides have at least this many words, a lower result shows that there are two languages
+# There are 24 function words per language. CLEAR of them, and a share CLEAR_SHARE of a side's words, reveal its
+# language. A side is not in a language of which it has at most FOREIGN times as many as of its own.
 CLEAR, CLEAR_SHARE, FOREIGN = 2, 0.05, 1 / 3
 
 
@@ -120,7 +120,7 @@ def _frequencies(documents: Iterable[Document]) -> Counter[str]:
 
 
 def _shared(words: Counter[str], others: Counter[str]) -> float:
-    """Of all occurrences of the most frequent words, return the share whose word is also frequent in the others."""
+    """Return which share of the occurrences of the most frequent `words` is of words also frequent in `others`."""
     known = {word for word, _ in others.most_common(KNOWN)}
     frequent = words.most_common(FREQUENT)
     return sum(count for word, count in frequent if word in known) / max(1, sum(c for _, c in frequent))

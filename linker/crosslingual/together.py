@@ -37,7 +37,8 @@ from linker.scoring.ranking.ranker import BATCH, Ranker
 from linker.scoring.ranking.training import FEWEST, Training, train
 
 Words = tuple[tuple[str, float], ...]
-SETTINGS = PoolSettings(bm25=30, dense=15)  # pool for a ranker trained here; `bm25` is a minimum
+# Candidates for a ranker trained here; `deep_enough` may raise `bm25`.
+SETTINGS = PoolSettings(bm25=30, dense=15)
 KINDS: Mapping[Cardinality | None, Kind | None] = {
     None: None, "one-to-one": "one-to-one", "many-to-one": "none"
 }  # fmt: skip
@@ -118,8 +119,8 @@ def candidate_lists(
 ) -> tuple[Lists, Known | None, dict[str, Any]]:
     """Return the lists of the texts to link, those of the known links, and the metadata on the ranker.
 
-    `expected`: the share of the texts that have a document, if it is known; `ranking`: the index whose rows number the
-    documents.
+    `expected`: the share of the texts that have a document, if it is known; `ranking`: the index whose row numbers
+    identify the documents.
     """
     linked = list(dict.fromkeys(one for one, _ in links))
     texts = [source.documents[id_].full_text for id_ in (*linked, *left)]

@@ -138,7 +138,7 @@ def _in_order(found: Network, least: float) -> Iterable[tuple[float, Page, Page]
 
 
 def masses(probabilities: sp.csr_array) -> sp.csr_array:
-    """Return each row [n, m] with a sum below 1: the best keep their probability, the others get the remainder."""
+    """Return the matrix [n, m] with row sums below 1: the best links keep their values, the others get the rest."""
     matrix = sp.csr_array(probabilities, copy=True).astype(np.float64)
     for begin, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
         values = matrix.data[begin:end]
@@ -162,7 +162,7 @@ def combined(first: sp.csr_array, second: sp.csr_array) -> sp.csr_array:
 
 
 def _joined(given: Network, source: str, target: str) -> sp.csr_array | None:
-    """Return the direct links of two languages joined with the paths through others: masses per source page, [n, m]."""
+    """Return the direct links of two languages joined with paths via third languages: masses by page, [n, m]."""
     direct = given.between(source, target)
     evidence = [] if direct is None else [masses(direct)]
     for third in given.ids:

@@ -29,7 +29,7 @@ class StarConfig:
     pre_norm: bool = False
     layer_norm: bool = False
     leaky_relu: bool = False
-    # κ: the relay starts by weighting information missing from the mean; its heads share `dim`. None: it does not.
+    # κ: before training, the relay prefers tokens unlike the mean; its heads divide `dim` among them. None: off.
     contrast: float | None = None
     max_weight: float | None = None  # learned weight of the max pool at the start; None: the paper's fixed 1
     key_inputs: bool = (

@@ -123,8 +123,8 @@ def _solve(scores: Tensor, epsilon: Tensor, dim: int) -> Tensor:
 def _start(x: Tensor, epsilon: Tensor, dim: int, rounds: int) -> Tensor:
     """Return a λ at or below the root, as mean(x) + (1 − k^−ε)/ε is for any k positions, by Jensen's inequality.
 
-    It is the greatest for these positions: the maximum alone, all, then `rounds` times those with a positive share
-    under the last λ.
+    It is the greatest of these values for the maximum alone, for all positions and, `rounds` times, for the positions
+    with a positive share under the last λ.
     """
     counted = torch.isfinite(x)
     shift = torch.zeros_like(x.narrow(dim, 0, 1))

@@ -165,7 +165,7 @@ def within(name: str, value: Any, path: Path) -> int:
 
 
 def card(name: str, about: str, code: str, rows: Mapping[str, Any], notes: str, end: str = "") -> bytes:
-    """Return a model card: a description, example code, the settings as a table, an end and the user's notes."""
+    """Return a model card: a description, example code, a settings table, a closing text and the user's notes."""
     parts = [f"# {name}", about, code]
     if rows:
         table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())

@@ -30,7 +30,7 @@ from linker.scoring.ranking.candidates import document_day
 
 
 def can_grow(collection: AnyCollection) -> TypeGuard[Collection]:
-    """Return whether documents can be added to an index in memory: one directory without vectors and fields."""
+    """Return whether documents can be added to an index in memory: to one directory without vectors and fields."""
     if not isinstance(collection, Collection) or collection.manifest.embeds:
         return False
     return isinstance(collection.text, Bm25Index)
@@ -41,8 +41,8 @@ class Arriving:
 
     Documents are numbered as they arrive. A group is compared again with the documents that may join it, and with the
     groups to which these belong (correlation clustering is independent in each connected component). Without judged
-    pairs, the result is that of grouping the same documents, except that the weights of words in earlier comparisons
-    are those of that time.
+    pairs, the result is the same as if all documents were grouped at once, except that earlier comparisons used the
+    weights that words had then.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Arriving:
         findings: Findings,
         days: float | None = None,
     ) -> None:
-        """`rows` int64 [n]: where the n `documents` are in the index; `findings`: who found whom among them.
+        """`rows` int64 [n]: where the n `documents` are in the index; `findings`: which of them found which.
 
         Documents further apart than `days` are not linked.
         """
@@ -83,7 +83,7 @@ class Arriving:
         self._following = max(self._members, default=0) + 1
 
     def findings(self) -> tuple[list[str], Findings]:
-        """Return the ids of all documents, and who found whom among them."""
+        """Return the ids of all documents, and which of them found which."""
         return self._ids, self._found.all()
 
     def add(self, documents: Sequence[Document]) -> list[Change]:
@@ -131,9 +131,9 @@ class Arriving:
         return inside
 
     def _evidence(self, documents: Ids[int]) -> tuple[PairEvidence, Float64Array, Int64Array]:
-        """Return the evidence of the pairs with one of the documents or two, P(same story), and all their documents.
+        """Return the evidence of the pairs that include a document, P(same story), and all documents involved.
 
-        The documents, int64 [n], are in the order of their dates, as in `group`.
+        The latter, int64 [n], are in the order of their dates, as in `group`.
         """
         found = self._found.of(documents)
         every = {*documents, *found.one.tolist(), *found.other.tolist()}
@@ -155,7 +155,7 @@ class Arriving:
     def _grouped(
         self, evidence: PairEvidence, p: Float64Array, local: Int64Array, inside: Ids[int]
     ) -> list[Change]:
-        """Group the documents `inside` among all `local` ones, of which no other can belong to them."""
+        """Group the documents `inside`, and return the changes; no other `local` document can join their groups."""
         labels = list(range(len(local)))
         copies = evidence.pairs[evidence.cosine >= ALIKE]
         if len(copies) or (p > THRESHOLD).any():  # otherwise, every document is alone
@@ -179,7 +179,7 @@ class Arriving:
 
 
 class _Found:
-    """Who found whom, by document: n documents at first, then those that were queries since."""
+    """Which documents found which: the initial findings of `count` documents, and those that `put` replaces or adds."""
 
     def __init__(self, findings: Findings, count: int) -> None:
         self._first, self._count = findings, count
@@ -198,7 +198,7 @@ class _Found:
                 self._finders.setdefault(other, set()).add(document)
 
     def of(self, documents: Ids[int]) -> Findings:
-        """Return what the documents found, and by whom they were found."""
+        """Return the findings in which one of the documents found another or was found."""
         asked, parts, at = set(documents), list[Findings](), [self._by_one[:0]]
         for document in sorted(asked):
             if document in self._since:

@@ -95,7 +95,7 @@ class Changing(Following):
             for id_, change in zip(ids, changes, strict=True):
                 had.append(id_ in untouched or id_ in new)
                 untouched.discard(id_)
-                new.pop(id_, None)  # a document put again comes after those put since
+                new.pop(id_, None)  # so that a document put again comes last
                 if isinstance(change, Document):
                     new[id_] = change
             if before or new:

@@ -105,7 +105,7 @@ def evidence(collection: AnyCollection, seed: str | Set[str], text: str, title: 
 
 
 def _passage(text: str, places: Sequence[Place], idf: Mapping[str, float]) -> Span | None:
-    """Return the heaviest sentence of a text, by the `places` of all its words and their shared terms."""
+    """Return the heaviest sentence of a text; `places`: start, end and shared terms of each of its words."""
     spans = list(sentences(text))
     starts = np.array([start for start, _ in spans])
     held: list[set[str]] = [set() for _ in spans]
@@ -114,7 +114,7 @@ def _passage(text: str, places: Sequence[Place], idf: Mapping[str, float]) -> Sp
         at = int(np.searchsorted(starts, start, side="right")) - 1
         held[at] |= terms
         length[at] += 1
-    # A term weighs more the fewer documents have it, and the fewer sentences of this document.
+    # A term weighs more if it is in few documents, and in few sentences of this document.
     here = Counter(itertools.chain.from_iterable(held))
     own = lucene_idf(np.array([*here.values()]), len(spans)).tolist()
     weights = {term: idf[term] + within for term, within in zip(here, own, strict=True)}
@@ -196,6 +196,6 @@ def _idf(collection: AnyCollection, terms: list[str]) -> dict[str, float]:
         frequency = frequencies(find(index.scorer().segments, np.array(hashes, dtype=np.uint64)))
     else:
         frequency = np.array([len(index.holding([h])) for h in hashes])
-    # Removed documents count towards document frequencies until the index is compacted: never below 0.
+    # Removed documents count towards document frequencies until the index is compacted, which could make idf negative.
     idf = np.maximum(lucene_idf(frequency, len(collection.rows.ids)), 0)
     return dict(zip(terms, idf.tolist(), strict=True))

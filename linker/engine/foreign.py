@@ -1,8 +1,8 @@
 """The documents of an index in other languages, by its lexicons, and their words in the index's language.
 
-A document is in the language of the lexicon that its beginning leans to most, if that is SURE. Its words are then
-translated one by one, as those of a query are (lexicons.py), and weighed as if the index's own documents contained
-them. Without lexicons, or in an index in one language, nothing is done.
+A document is in the language of the lexicon with the highest log odds for its beginning, if these reach SURE. Its words
+are then translated one by one, as those of a query are (lexicons.py), and weighed as if the index's own documents
+contained them. Without lexicons, or in an index in one language, nothing is done.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Foreign:
         return number if odds >= SURE else -1
 
     def reading(self, document: Document) -> tuple[str, str]:
-        """Return the language of a document and its text in the index's language, word by word; empty if in that."""
+        """Return a document's language, and its text translated word by word; both empty if it needs no translation."""
         number = self._language(document.full_text)
         return (
             ("", "")
@@ -66,9 +66,9 @@ class Foreign:
         )
 
     def vector(self, document: Document) -> TextVector:
-        """Return a text as a normalised vector; if it is in another language, of its own words and their translations.
+        """Return a document's words as a normalised vector; in another language, with their translations.
 
-        The text need not be in the index.
+        The document need not be in the index.
         """
         own = self.collection.linear.vector(document)
         number = self._language(document.full_text)
@@ -87,7 +87,7 @@ class Foreign:
         return self.collection.linear.vector(words)
 
     def scores(self, terms: AnyArray, weights: AnyArray) -> Float32Array:
-        """Return the score of every row by the weights of terms, as `LinearText.scores` does for the own words."""
+        """Return the score of every row by the weights of terms, like `LinearText.scores`, but with translations."""
         scores = self.collection.linear.scores(terms, weights)
         if len(self.rows):
             vocabulary, matrix = self._matrix

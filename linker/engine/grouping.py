@@ -112,7 +112,8 @@ def _recall(
 ) -> tuple[float, float, float] | None:
     """Return the recall of groups and its interval; None unless all pairs drawn between groups are judged.
 
-    `kept` and `lost` [t]: which of the tested pairs within groups are right and still within one, or no longer are.
+    `kept` and `lost` bool [t]: which of the t tested pairs are right and in a group that meets the threshold, or in
+    one that does not.
     """
     within, *between = drawn
     if known.complete or not all(pair in judged for stratum in between for pair in stratum.pairs):

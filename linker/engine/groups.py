@@ -70,7 +70,7 @@ class Groups:
     Groups are numbered from 1 in the order of their first documents. `promise`: the guaranteed precision of pairs
     within groups, if requested and certified. `metadata` says how the groups were made. `strata`: pairs whose
     verdicts estimate how many pairs are missed. `recall`: the estimated share of right pairs that is within groups, and
-    the ends of its 95 % interval; None unless all pairs of these strata are among the judged ones, and only tested.
+    the ends of its 95 % interval; None unless a precision was requested and all pairs drawn between groups were judged.
     """
 
     members: tuple[Member, ...]
@@ -112,7 +112,7 @@ def named(
     metadata: Mapping[str, Any],
     kept: LastGrouping | None,
 ) -> Groups:
-    """Return the groups with the documents' ids, in the corpus' order; `place` int64 [n]: each document's in it."""
+    """Return the groups with the documents' ids, in the corpus' order; `place` int64 [n]: each document's place."""
     told = list(stories.groups())
     number: dict[int, int] = {}
     members = []

@@ -28,8 +28,9 @@ from linker.scoring.pairs.words import CHARACTER_OR_WORD
 
 FORMAT = "linker-lexicon-1"
 MOST_BYTES, MOST_WORDS = 64 << 20, 1_000_000
-BEGINNING, SHARED = 5, 0.6  # minimum letters, and share of a term, that another form must have in common
-SURE = 5.0  # log odds of a language, 150 to 1
+# Minimum length of the common beginning of an unknown term and a known one: in letters, and as a share of the former.
+BEGINNING, SHARED = 5, 0.6
+SURE = 5.0  # log odds from which a language is certain, 150 to 1
 LONGEST_NOTE = 200  # maximum characters of a translation shown in an answer
 VALUES = record(
     {
@@ -100,7 +101,7 @@ class QueryLexicon:
         return translated
 
     def word(self, term: str) -> str | None:
-        """Return the translation of a term or, if it is unknown, of the shortest term that begins most like it.
+        """Return the translation of a term or, if it is unknown, of the term with the longest common beginning.
 
         Backed-off translation (Oard, Levow & Cabezas 2001), because stemmers do not unite all forms of a word in
         agglutinating languages.

@@ -32,7 +32,7 @@ class RecallTuning:
         return self.chosen.recall >= self.target
 
     def to_json(self) -> dict[str, Any]:
-        """Return the tuning as values for JSON; times are milliseconds per query, of CPU time in a directory."""
+        """Return the tuning as values for JSON; times are in milliseconds per query (in a directory: CPU time)."""
         return {
             "target": self.target,
             "reached": self.reached,

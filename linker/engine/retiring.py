@@ -10,8 +10,8 @@ KEPT = 0.25  # seconds in which searches of a replaced generation end
 class Retiring:
     """Keeps replaced generations until the searches that began with them have ended.
 
-    Whoever releases a generation last deletes the files that the commit has removed, and waits for the disk: that
-    should be no search.
+    Whoever releases a generation last deletes the files that the commit has removed, and waits for the disk, which
+    no search should have to do.
     """
 
     def __init__(self) -> None:

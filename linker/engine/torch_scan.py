@@ -27,7 +27,8 @@ BLOCK, QUERIES = 1 << 16, 1024  # rows and queries multiplied at once
 HELD, SCORED = 1 << 23, 1 << 17  # candidates held before they are scored; how many are scored at once
 HALF, SINGLE = 2.0**-11, 2.0**-22  # relative rounding errors: per value, per step of a sum on tensor cores
 REDUCTION = threading.Lock()
-SUMMING = ("allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")  # either breaks the bound
+# Settings of torch, either of which would break the bound.
+SUMMING = ("allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")
 
 
 def gpu_scan() -> Callable[[], TorchScan | None] | None:
@@ -66,7 +67,8 @@ class TorchScan:
         import torch
 
         self.device = torch.device(device)
-        self._blocks: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []  # vectors, rounded, errors
+        # The vectors of each block, their float16 copies, and rounding errors.
+        self._blocks: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
         self._covered = 0
         self._longest = 0.0
         self._lock = threading.Lock()
@@ -166,7 +168,7 @@ class _Pool:
         return torch.maximum(self._lower[:, -1], self._floor)
 
     def take(self, lower: torch.Tensor, upper: torch.Tensor, base: int) -> None:
-        """Add bounds [queries, rows] of the block at row `base`; only queries that can gain raise their threshold."""
+        """Add the pairs of the block at row `base` that may be in the top k, by their bounds [queries, rows]."""
         import torch
 
         gaining = torch.nonzero(lower.amax(dim=1) > self._lower[:, -1])[:, 0]
@@ -182,7 +184,7 @@ class _Pool:
             self._settle()
 
     def _settle(self) -> RowArray:
-        """Score all remaining pairs, keep each query's top k and return the rank of each pair, from 0."""
+        """Score all remaining pairs, keep each query's top k, and return the ranks, from 0, of the pairs kept."""
         import torch
 
         query, row, upper = (torch.cat(part) for part in zip(*self._pairs, strict=True))

@@ -142,7 +142,7 @@ def best_threshold(qrels: Qrels, run: Run, known: Collection[str] = ()) -> float
 def compare_f1(baseline: MinedLinks, other: MinedLinks, how: Resampling) -> tuple[float, float, float, float]:
     """Return the F1 of `other` minus that of `baseline`, its bootstrap interval (low, high), and the p-value.
 
-    Both are paired by page, and have the same gold links. The p-value is that of the randomisation test, two-sided.
+    The runs are paired by page, and have the same gold links. The p-value is that of the randomisation test, two-sided.
     """
     a, b = _aligned(baseline, other)
     low, high = bootstrap_of(

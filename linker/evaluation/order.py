@@ -35,7 +35,7 @@ class Ordered:
 
 
 def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
-    """Return the rows of judged topics in order; `place`, int64: for each of the run's topics, its judged one, or −1.
+    """Return the rows of judged topics in order; `place`, int64: the number of each run topic among the judged, or −1.
 
     Most files are already in order, which is checked first.
     """

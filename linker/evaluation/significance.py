@@ -27,7 +27,7 @@ class TestResult:
 
 
 def fold_numbers(count: int, folds: int, seed: int = 0) -> Int64Array:
-    """Return the fold of each of `count` queries, int64 [count]: 0 to `folds` − 1, in random order and of equal size.
+    """Return the fold of each of `count` queries, int64 [count]: 0 to `folds` − 1, in random order.
 
     The folds' sizes differ by at most one.
     """

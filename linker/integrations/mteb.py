@@ -27,7 +27,7 @@ with importing("MTEB", "mteb"):
     from mteb.models.model_meta import ScoringFunction
     from mteb.types import PromptType
 
-Dataset = Any  # of the library `datasets`, which has no types
+Dataset = Any  # a class of the library `datasets`, which has no types
 BATCH = 256  # documents per batch of an index, queries per search
 
 

@@ -120,7 +120,7 @@ def _kappa(table: Mapping[tuple[Verdict, Verdict], int]) -> float | None:
     expected = sum(first[verdict] * second[verdict] for verdict in first)  # the expected agreement, times n²
     if expected == n * n:
         return None
-    observed = n * sum(count for (a, b), count in table.items() if a == b)  # the observed one, times n²
+    observed = n * sum(count for (a, b), count in table.items() if a == b)  # the observed agreement, times n²
     return (observed - expected) / (n * n - expected)
 
 

@@ -266,7 +266,7 @@ def _patiently(connection: sqlite3.Connection, statement: str) -> None:
 
 
 def _remedy(path: Path, error: Exception) -> tuple[str, str]:
-    """Return the cause of an error of SQLite, and what the user can do about it, to stand after its text."""
+    """Return the cause of an error of SQLite, and what the user can do about it, to be put after its text."""
     text = str(error)
     if "full" in text or "disk I/O" in text:
         cause = "disk-full" if "full" in text else "disk-faulty"

@@ -28,8 +28,8 @@ from linker.evaluation.reading.trec import read_run
 class Alignment:
     """Counts of an alignment written to `file`: `pages` pairs of linked pages, and `passages` pairs of passages.
 
-    Left out were `below` pairs of passages with too low a score, and `source_skipped` and `target_skipped` passages
-    without a counterpart on the other page. `unit` is the unit of a passage.
+    `below` further pairs of passages were left out because of their scores, as were `source_skipped` and
+    `target_skipped` passages without a counterpart on the other page. `unit` is the unit of a passage.
     """
 
     file: Path

@@ -41,8 +41,8 @@ from linker.scoring.groups.following import Change, changes, followed, replayed
 
 COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset")
 DRAWN = 300  # pairs drawn for judging
-POLL = 0.5  # seconds between two looks at corpora that have not changed
-REST = 20  # how many times as long as writing a table takes, changes are only logged
+POLL = 0.5  # seconds between two checks whether the corpora have changed
+REST = 20  # changes are only logged for this many times the duration of the last grouping
 UNJUDGED: Any = ""
 
 
@@ -79,8 +79,8 @@ def group(options: GroupOptions) -> Groups:
 def _follow(options: GroupOptions, files: Sequence[Path], judged_files: Sequence[Path]) -> NoReturn:
     """Group documents as they arrive, until the caller interrupts.
 
-    Documents that are appended to files of JSON lines are compared one by one, and only what they change is logged;
-    the table follows after REST times as long as it took to write it last, or at the end.
+    Documents that are appended to files of JSON lines are compared one by one, and only what they change is logged.
+    The table is written again after REST times the duration of the last grouping, or at the end.
     """
     assert options.out is not None
     since, out = None, Path(options.out)
@@ -111,7 +111,7 @@ def _follow(options: GroupOptions, files: Sequence[Path], judged_files: Sequence
 
 
 def _new(documents: Sequence[Document] | None, arriving: Arriving) -> list[Document] | None:
-    """Return the documents that have not arrived before; None if others have their ids."""
+    """Return the documents with new ids; None if there is no list, or a known id has a new text."""
     new = [d for d in documents or () if arriving.text(d.id) != d.full_text]
     ids = {d.id for d in new if arriving.text(d.id) is None}
     return None if documents is None or len(ids) < len(new) else new
@@ -130,9 +130,10 @@ def _state(files: Iterable[Path]) -> list[tuple[Path, int, int]]:
 def _grouped(
     options: GroupOptions, files: Sequence[Path], judged_files: Sequence[Path], since: Arriving | None = None
 ) -> tuple[Groups, Arriving | None]:
-    """Group the documents of files once, and write what the options name; with `follow`, also return what goes on.
+    """Group the documents of files once, and write the files that the options name.
 
-    `since`: documents that were compared when they arrived.
+    With `follow`, also return the object that accepts further documents; `since` is that of the previous call, with
+    the documents that were compared when they arrived.
     """
     o, out = options, None if options.out is None else Path(options.out)
     before = _numbers(out) if (o.update or o.follow) and out and out.exists() else None

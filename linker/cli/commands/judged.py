@@ -35,8 +35,8 @@ def known_links(
 def judged_pairs(files: Sequence[Path], documents: Mapping[str, object]) -> dict[tuple[str, str], bool]:
     """Return judged pairs of documents of one corpus, and whether they belong together; files as in `known_links`.
 
-    A verdict other than relevant or not is left out, and so are pairs with other ids. Raises InputError if no
-    pair of a file is between these documents.
+    Pairs with a verdict other than "relevant" and "not" are left out, and so are pairs with other ids. Raises
+    InputError if no pair of a file is between these documents.
     """
     found: dict[tuple[str, str], bool] = {}
     for path in files:

@@ -125,7 +125,7 @@ def transformation(file: File) -> Transformation:
         require(power == 0, "its principal components are scaled, which cannot be undone")
         file.take(5, "|u1")
         for _ in range(3):
-            file.vector("<f4")  # not needed: the matrix follows from these
+            file.vector("<f4")  # not needed: the matrix below was computed from these
     if kind in (b"LTra", b"rrot", b"Pcam"):
         return _rotation(file)
     if kind == b"VCnt":

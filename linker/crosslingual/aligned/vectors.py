@@ -36,7 +36,7 @@ class Vectoriser(Protocol):
 
     @property
     def length(self) -> float:
-        """Share of a link's cost that agreeing lengths take off."""
+        """Share by which agreeing lengths reduce a link's cost."""
         ...
 
     def vectors(self, source: Parts, target: Parts) -> tuple[PassageVectors, PassageVectors]:
@@ -120,7 +120,7 @@ def _one_by_one(parts: Parts) -> list[tuple[str]]:
 
 
 def present(passages: Parts, language: Language, terms: Terms) -> sp.csr_array:
-    """Return 1 where a passage, of one text or several, contains a term: float32 CSR [passages, v]."""
+    """Return which passages (of one or several texts each) contain which terms: 0/1 float32 CSR [passages, v]."""
     rows = [_columns((w for text in texts for w in language.terms(text)), terms) for texts in passages]
     ends = np.concatenate(([0], np.cumsum([len(row) for row in rows], dtype=np.int64)))
     columns = np.array([column for row in rows for column in row], np.int64)

@@ -17,8 +17,8 @@ from indexes.dtypes import Float64Array, Int64Array
 LEAST = 8.0  # G² of the weakest pairs that are counted
 EXACT = 32  # each frequency up to this is a class of its own; larger neighbouring ones share a class
 WIDTH = 0.05  # width of the shared classes, on a log scale
-STEPS = 64  # counts at which the distribution of a pair is summed
-FAR = 12  # standard deviations from the mean to the largest count
+STEPS = 64  # number of counts at which a pair's distribution is evaluated
+FAR = 12  # how many standard deviations the largest of them is above the mean
 
 
 def g_squared(both: Float64Array, often_x: Float64Array, often_y: Float64Array, n: int) -> Float64Array:
@@ -74,7 +74,7 @@ def _classes(often: Int64Array) -> tuple[Int64Array, Int64Array]:
 
 
 def _counts(size: int, sizes: Int64Array, n: int, fewest: int) -> tuple[Int64Array, Int64Array]:
-    """Return up to 64 counts above the mean for each pair of classes [c, 64], and the distances between them [c, 1]."""
+    """Return 64 counts above the mean for each pair of classes, [c, 64], and the distance between them, [c, 1]."""
     mean = size * sizes / n
     deviation = np.sqrt(mean * (1 - size / n) * (n - sizes) / max(n - 1, 1))
     first = np.maximum(np.floor(mean).astype(np.int64) + 1, fewest)

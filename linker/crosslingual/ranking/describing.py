@@ -28,7 +28,7 @@ def describe(
 ) -> list[Described]:
     """Return `size` candidates of each source page in `rows`, with all features: one `Described` for each of `taken`.
 
-    `competitors`: other source rows that compete for the same targets; `taken`: excluded targets; each array includes
+    `competitors`: other source rows that compete for the same targets; `taken`: arrays of targets to exclude, each with
     all the previous ones. All are int64. `retrieved`: pairs that learned scores retrieved for some of these pages;
     the pairs of the other pages are retrieved here.
     """
@@ -60,9 +60,9 @@ def _graph(
     size: int,
     retrieved: Graph | None,
 ) -> Graph:
-    """Return the pairs of the source rows `pages[0]`, and those of their rivals with the same targets.
+    """Return the pairs of the source rows `pages[0]`, and the pairs of the other `pages` with the same targets.
 
-    Each of these rows has at least `size` pairs with targets in the last of `free`.
+    Each row of `pages[0]` has at least `size` pairs with targets in the last of `free`.
     """
     rows, everyone = pages[0], np.concatenate(pages)
     todo = np.sort(everyone)

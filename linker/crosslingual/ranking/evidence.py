@@ -182,7 +182,7 @@ class AllEvidence:
         )
 
     def start(self, taught: Taught) -> Calibrated:
-        """Return the saved ranker, or the one that was pooled for evidence like this and words learned as `taught`."""
+        """Return the saved ranker, or else the pooled one for this kind of evidence and source of learned words."""
         if self.begun:
             return self.begun
         setting = TaskSetting(taught, bool(self.pairs), self.vectors is not None, self.layout)

@@ -80,7 +80,7 @@ class Explainer:
     def passage(self, row: int, column: int) -> Span | None:
         """Return the start and end of the sentence of target page `column` that source page `row` is about.
 
-        It is chosen as in one language, by the words that matched. None if no word did.
+        It is chosen by the words that match, as between texts in one language; None if no word matches.
         """
         _, targets, found = self._matched(row, column)
         weights: dict[str, float] = {}

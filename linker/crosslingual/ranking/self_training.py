@@ -32,8 +32,8 @@ def self_train(
 
     This is transductive: it also learns from the unlinked pages. Each page is described without its own pseudo-link,
     so the pseudo-links are held out. A round is kept if a score learned only from links ranks their targets higher
-    than before (`retrieval`), by more than two standard errors, and if the known links (int64 [l, 2]), if there are at
-    least 20, become more likely.
+    than before (`retrieval`), by more than two standard errors, and the known links (int64 [l, 2]) become more likely;
+    fewer than 20 known links are not considered.
     """
     best, rounds = first, []
     for _ in range(ROUNDS):

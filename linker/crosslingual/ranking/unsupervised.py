@@ -27,9 +27,9 @@ def aligned_words(
 ) -> tuple[tuple[Pair, ...], float]:
     """Return pairs of stems that translate each other, and the share of held-out identical words recovered.
 
-    Words that are spelt alike start the mapping. No pairs are returned if it recovers less than the share
-    `least_agreement` of them, as happens in small collections. `advance` is called with 1 after each of twice
-    `STEPS`.
+    Words that are spelt alike start the mapping. No pairs are returned if the mapping recovers less than
+    the share `least_agreement` of the held-out words, as happens in small collections. `advance` is called with 1
+    after each of twice `STEPS`.
     """
     x, y = (word_vectors(passages.present) for passages in evidence.passages)
     start = _within(evidence.spelling, x, y)
@@ -45,6 +45,6 @@ def aligned_words(
 
 
 def _within(translations: sp.csr_array, x: ColumnVectors, y: ColumnVectors) -> Int64Array:
-    """Return the pairs of a matrix [v source, v target] whose words have vectors, as rows of these: int64 [p, 2]."""
+    """Return the pairs of a matrix [v source, v target] whose words have vectors, as rows of `x` and `y`: [p, 2]."""
     part = sp.coo_array(translations[x.words][:, y.words])
     return np.stack([part.row, part.col], axis=1).astype(np.int64)

@@ -25,7 +25,7 @@ class Graph:
 
     @classmethod
     def of(cls, rows: Int64Array, columns: Int64Array, shape: tuple[int, int]) -> Graph:
-        """Return the graph of pairs in any order, with repetitions: int64 [pairs] each."""
+        """Return the graph of pairs that are given in any order and may be repeated: int64 [pairs] each."""
         keys = np.sort(np.asarray(rows, np.int64) * shape[1] + columns)
         # np.unique builds a hash table, which takes a hundred times as long.
         keys = keys[np.diff(keys, prepend=-1) > 0]

@@ -36,11 +36,11 @@ class PassageScores:
         return tuple(f"encoder.{part}" for part in PARTS)
 
     def features(self, rows: Int64Array, candidates: Int64Array) -> Float32Array:
-        """Return float32 [n, c, 3] for the source pages `rows` [n] and their `candidates` [n, c]; 0 if missing.
+        """Return float32 [n, c, 3] for the source pages `rows` [n] and their `candidates` [n, c]; 0 for a missing one.
 
-        The greatest margin of two passages; the power mean of each passage's greatest margin, the geometric mean of
-        both directions; and the margins along the best monotone alignment, to a power, summed and divided by the root
-        of the number of passages.
+        The scores are the greatest margin of two passages; the power mean of each passage's greatest margin, as the
+        geometric mean of both directions; and the sum of the margins along the best monotone alignment, each raised to
+        a power, divided by the root of the number of passages.
         """
         out = np.zeros((*candidates.shape, len(PARTS)), np.float32)
         sizes = np.diff(self.target.begin)

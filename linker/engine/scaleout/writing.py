@@ -65,7 +65,7 @@ class RaySender:
         """Wait until the servers have acknowledged all batches. Raises the errors of `put`."""
         while self._pending:
             self._wait()
-        self._count()  # again, since machines come and go
+        self._count()  # the number of workers changes as machines come and go
 
     def _wait(self) -> None:
         done, self._pending = self._ray.wait(self._pending, timeout=PATIENCE)

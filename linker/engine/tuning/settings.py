@@ -12,7 +12,7 @@ from indexes.hybrid import Mode
 from indexes.text.parameters import Bm25Parameters
 
 WEIGHTS = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.1, 0.9)  # weights of the dense retriever, plainest first
-COSINE_WEIGHTS = (1.0, 0.5, 1.5, 2.0, 0.25, 0.75, 2.5, 3.0)  # weights of a cosine added to BM25 / max
+COSINE_WEIGHTS = (1.0, 0.5, 1.5, 2.0, 0.25, 0.75, 2.5, 3.0)  # weights of a cosine added to BM25 / its maximum
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def candidates(*, bm25: bool, dense: bool) -> list[Setting]:
 
 
 def with_parameters(settings: Sequence[Setting], bm25: Bm25Parameters | None) -> list[Setting]:
-    """Return the first setting as it was, then all with these BM25 parameters (None: all as they were)."""
+    """Return the first setting unchanged, then all with these BM25 parameters; with None, return all unchanged."""
     if bm25 is None:
         return list(settings)
     changed = [s if s.mode == "dense" else dataclasses.replace(s, bm25=bm25) for s in settings]

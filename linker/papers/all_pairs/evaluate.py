@@ -25,7 +25,7 @@ _FEW = 16  # maximum links of an article whose scores are counted rather than so
 
 @dataclass(frozen=True)
 class _Scorer:
-    """`block(i, j)` scores articles i to j − 1 with all tweets, [j − i, tweets]; `single`, pairs [n, 2]: [n]."""
+    """`block(i, j)` scores articles i to j − 1 with all tweets: [j − i, tweets]; `single` scores pairs [n, 2]: [n]."""
 
     articles: int
     tweets: int
@@ -103,7 +103,7 @@ def _links(links: npt.ArrayLike, articles: int, tweets: int) -> Int64Array:
 
 @dataclass
 class _PairCounts:
-    """Per link, how many pairs, of all or of its article, score higher (`above`) and at least as high (`upto`)."""
+    """Per link, how many of all pairs, or of its article's, score higher (`above`) and at least as high (`upto`)."""
 
     above: Int64Array
     upto: Int64Array

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# From the site information that the wikis publish (action=query&meta=siteinfo), casefolded. A dump names its own
-# namespaces too; these serve for pages without a dump. Words that titles begin with, such as "class", are left out.
+# Casefolded names from the site information that the wikis publish (action=query&meta=siteinfo), for pages without a
+# dump: a dump names its own namespaces. Words with which titles begin, such as "class", are left out.
 _ONE_WORD = """
     abdeeling adà bekätakthook bhângsa bólkur catadorie catagóir categoreye categori categoria categorie
     category categorìa categoría categorîa categuria categurìa catigurìa catègorie catégorie dalala

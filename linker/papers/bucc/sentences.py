@@ -11,8 +11,8 @@ from linker.crosslingual.aligned.units import segmenter
 _END = re.compile(r"[.!?…。！？．｡۔؟।॥։።။།។][\"'”’»›)\]）」』】]*\s*$")
 # An initial such as "M." or "A. S.": the next word belongs to it.
 _INITIAL = re.compile(r"(?:^|[\s(\xa0])[^\W\d_]\.\s*$")
-# A word of up to four letters: an abbreviation if it is one letter or in lower case, and the next word is not
-# capitalised.
+# A word of up to four letters: if it is a single letter or in lower case, and the next word is not capitalised, it
+# counts as an abbreviation.
 _SHORT = re.compile(r"(?:^|[\s(.-])([^\W\d_]{1,4})\.\s*$")
 _CONTINUES = re.compile(r"\s*[-‐–,;:)\]）]")
 WITHOUT_STOPS = frozenset({"lo", "th"})  # written without full stops: the first line counts as the sentence

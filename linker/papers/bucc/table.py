@@ -146,7 +146,7 @@ def _nothing(path: Path, qrels: Entries[int], run: str, how: TableSettings) -> T
 
 
 def _of_other_languages(run: Collection[str], own: Collection[str], others: Collection[str]) -> set[str]:
-    """Return the pages of a run that other qrels judge or, if none does, whose ids have their prefix (de0012)."""
+    """Return the pages of a run that other qrels judge, or whose ids have a prefix that only those use (de0012)."""
     prefixes = {_prefix(page) for page in others} - {_prefix(page) for page in own}
     return {page for page in run if page in others or _prefix(page) in prefixes}
 
@@ -188,7 +188,7 @@ def _values(evaluation: Evaluation) -> tuple[float, ...]:
 
 
 def _compared(qrels: Entries[int], results: Sequence[_Result], how: TableSettings) -> list[TableRow]:
-    """Return the rows of one language, those after the first with their differences from it."""
+    """Return the rows of one language; all but the first hold their differences from it."""
     if len(results) < 2:
         return [result.row for result in results]
     first, *others = results

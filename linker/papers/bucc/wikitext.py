@@ -51,7 +51,7 @@ _VARIANTS = ("zh-hans", "zh-cn", "zh")
 _EMPTY = re.compile(r"[(（]\s*(?:[,;:、，；：–-]\s*)*[)）]")
 _BEGINNING = re.compile(r"([(（])\s*[,;:、，；：][\s,;:、，；：]*")
 _ENDING = re.compile(r"\s?[,;:、，；：]\s*(?=[)）])")
-# Runs of tabs and spaces, which become one space; spaces at line breaks.
+# Runs of tabs and spaces become one space; spaces at line breaks are removed.
 _BLANK = r" \t\xa0\u2000-\u200a\u202f\u3000"
 _SPACES = re.compile(rf"[{_BLANK[1:]}][{_BLANK}]*| [{_BLANK}]+")
 _BREAKS = re.compile(r" \n ?|\n ")

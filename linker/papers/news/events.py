@@ -21,7 +21,7 @@ TOP = 2  # neighbours of each article
 
 
 def event_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> list[NewsPair]:
-    """Return the pairs scored 1 (one event: a human score of at most SAME_EVENT) or 4, and nearest neighbours as 4.
+    """Return the pairs with score 1 (one event: a human score of at most SAME_EVENT) or 4; nearest neighbours get 4.
 
     Raises InputError if a pair has no score, or if none or all of them report one event.
     """
@@ -39,7 +39,7 @@ def event_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> 
 
 
 def nearest_pairs(pairs: Sequence[NewsPair], encoder: Siamese, top: int = TOP) -> list[NewsPair]:
-    """Return each article of the pairs with the `top` others that have the highest cosines, without scores.
+    """Return pairs, without scores, of each article and the `top` others with the highest cosines.
 
     Articles that are already in a pair together are left out; a pair found from both of its articles is returned
     once.

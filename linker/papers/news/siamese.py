@@ -259,7 +259,7 @@ class _Batch:
 def _batches(
     examples: WeightedPairs, config: SiameseConfig, generator: Any, done: Callable[[int], object]
 ) -> Iterator[_Batch]:
-    """Yield the batches of all epochs, each epoch in a new random order, and pass `done` the number done."""
+    """Yield the batches of all epochs, each in a new random order; call `done` with the number of epochs finished."""
     import torch
 
     arrays = (examples.first, examples.second, examples.similarities, examples.weights)

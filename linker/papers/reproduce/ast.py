@@ -42,16 +42,17 @@ MODELS = {
 }
 LAST = ("encoder.pooling=last", "encoder.projection=0")
 HEADS = "encoder.head_dim={head}"  # the heads split the word vectors' dimensions among them
+# Models that differ from all ready configurations: the configuration to start from, and the changes.
 FORMS = {
     "gru-author": ("gru", (*LAST, "encoder.hidden={dim}")),
-    "bigru-author": ("bigru", (*LAST, "encoder.hidden={half}")),  # {dim} for both directions together
+    "bigru-author": ("bigru", (*LAST, "encoder.hidden={half}")),  # {dim} is the sum over both directions
     "cnn-author": ("cnn", ("encoder.widths=[1, 2, 3, 4]", "encoder.filters={dim}")),
     "ast-paper": ("ast-paper", (HEADS,)),
     "ast-rescaled": ("ast-paper", (HEADS, "data.rescale=true")),
     "ast-frozen": ("ast-paper", (HEADS, "training.embedding_lr=0")),
     "ast-two": ("ast-paper", (HEADS, "encoder.layers=2")),
     "ast-cosine": ("ast-paper", (HEADS, "encoder.score=cosine")),
-}  # for models that differ from all ready configurations: the one to start from, and the changes
+}
 # the study's cosine threshold; numbers of links per article at which reading stops
 ACCEPTED, UNTIL = 0.7, (1, 3, 5)
 MEASURES = ("mAP", "AUC", "mRP", *(f"P@{r}" for r in RANKS))

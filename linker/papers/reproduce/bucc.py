@@ -31,18 +31,18 @@ from linker.crosslingual.task import Task, read_links
 from linker.evaluation.first_ranks import first_ranks, reciprocal_ranks, successes
 from linker.papers.reproduce.cells import QUICK, Outcome, Study, System, fingerprint
 
-PREPARED = "prepare.json"  # the counts of its steps that `linker bucc prepare` leaves in its folder
+PREPARED = "prepare.json"  # file in which `linker bucc prepare` stores the counts of its steps
 COUNTS = ("linked both ways", "with text", "kept", "train", "test")
 ANOTHER_DAY = "prepared as in the paper, but of another day's Wikipedia"
 MEASURES = ("coverage", "MRR", "S@1", "S@5")
 LANGUAGES = ("fr", "de", "zh", "ru", "tr")
 PIVOTS = {"fr": "de", "de": "fr"}  # pivot languages; French for all others
-VARIANT = "hard"  # variant of linked-pages, with pages cut until hapax legomena do as published in French
+VARIANT = "hard"  # variant of linked-pages: pages are cut until hapax legomena score as published for French
 WORDS = "the page's tf-idf vector, each word's weight shared among its translations; then the cosine"
 TOPICS = "the published runs had a bug, by their authors' word, and stayed at .047 or less"
 MATRIX = "the first step alone: latent vectors of a page, mapped to English ones by ridge regression"
 COMPONENTS = 200  # dimensions of each latent space
-PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # tried for the ridge regression of vectors of length 1
+PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # tried in the ridge regression; the vectors have length 1
 LINKED = (
     "manual pages and their translations in place of Wikipedia's comparable pages, `hard` cut until the figures of "
     "LINA.p for French were alike",

@@ -70,7 +70,7 @@ RESULT = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, NULL)"
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A document and the decision on it, None if it is unread or open. `prior`: is it ASReview's prior knowledge?"""
+    """A document and the decision on it, None if it is unread or open. `prior`: whether it is prior knowledge."""
 
     document: Document
     judgement: Judgement | None = None

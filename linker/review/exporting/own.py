@@ -44,7 +44,7 @@ def of_judgements(
     """Return the cells of documents, or of seeds, from a ledger.
 
     name_of: the title of a match by its id. words: the names of verdicts. chances: probabilities by seed and id; if
-    one is missing, that in the judgement is used.
+    one is missing, the judgement's own is used.
     """
     given: dict[str, list[Judgement]] = {}
     for judgement in judgements:
@@ -63,7 +63,7 @@ def of_judgements(
 
 
 def of_rows(decided: Iterable[Decided], words: Mapping[str, str]) -> dict[str, Sequence[Cell]]:
-    """Return the cells of seeds that each look for a match; `words`: the names of their states."""
+    """Return the cells of seeds, for each of which a match was sought; `words`: the names of their states."""
     given: dict[str, list[Decided]] = {}
     for one in decided:
         given.setdefault(one.row.seed.id, []).append(one)

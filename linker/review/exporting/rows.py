@@ -25,11 +25,11 @@ class Documents(Protocol):
     """A source of documents by id, such as an Engine."""
 
     def document(self, id_: str) -> Document:
-        """Return a document that exists."""
+        """Return the document with this id, which must exist."""
         ...
 
     def documents(self) -> Iterable[Document]:
-        """Return all of them."""
+        """Return all documents."""
         ...
 
     def passage(self, query: str, text: str) -> Span | None:
