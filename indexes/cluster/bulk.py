@@ -16,10 +16,11 @@ from indexes.interface import BackendUnavailableError, IndexesError
 CHUNK_BYTES = 4 << 20
 CHUNK_OPERATIONS = 2000
 RETRIED = (*BUSY, 500)
+# Failures that pass: the node has lost its copy, but another node has one; the index is being rebuilt.
 PASSING = (
     "shard_not_found",
     BLOCKED,
-)  # the node has lost its copy, and another has one; the index is being rebuilt
+)
 CONFLICT = 409  # the index has this version of the document, or a later one
 
 

@@ -113,7 +113,8 @@ class ClusterIndex(IndexReads):
             **self.dialect.settings(dim, kind),
             **({"gc_deletes": KEPT_DELETES} if alone else {}),
         }
-        # If a primary dies, a replica that is not active yet saves no write, so wait; with too few nodes, do without.
+        # Wait for the replicas: until they are active, the writes are lost if the primary dies. With too few nodes, the
+        # wait times out and the index is used without them.
         wait: dict[str, Any] = (
             {"wait_for_active_shards": "all", "timeout": "20s"} if self.settings.replicas else {}
         )

@@ -291,7 +291,8 @@ static float *phrases(const Query *query, const Candidate *c, float *out) {
 /* Write the features of a query and candidates to out [candidates][FEATURES].
 
    tokens, offsets, sentences, sentence_offsets, idf: the segment's (forward.py); rows: the candidates'; average: tokens
-   per document. word [words]: the query's terms in order; number, weight, idf_of, chance, kind [terms]: of its terms. */
+   per document. word [words]: the term of each word of the query; number, weight, idf_of, chance, kind [terms]: of each
+   of its terms. */
 void describe(const uint32_t *tokens, const int64_t *offsets, const uint32_t *sentences,
               const int64_t *sentence_offsets, const float *idf, const int64_t *rows, int64_t candidates,
               const double *average, const int32_t *word, int64_t words, const uint32_t *number,

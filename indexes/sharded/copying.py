@@ -77,6 +77,6 @@ def _batches(collection: AnyCollection) -> Iterator[tuple[list[Document], Matrix
     """Yield the live documents in order, with their vectors if there are any, float32 [n, dim]."""
     found = collection.matching()
     while documents := list(itertools.islice(found, BATCH)):
-        ranking = collection.ranking()  # which numbers only these documents, if they are on a cluster
+        ranking = collection.ranking()  # on a cluster, it numbers only these documents
         rows = ranking.rows.locate([document.id for document in documents])
         yield documents, collection.vectors_of(ranking, rows) if collection.manifest.encoder else None

@@ -65,7 +65,7 @@ class _Stream:
         self.depth = 0  # depth of the last search
         self.ended = False
         self.mean, self.deviation = 0.0, 1.0
-        self.values = np.zeros(0)  # of its first MOMENTS candidates
+        self.values = np.zeros(0)  # values of its first MOMENTS candidates, best first
         self.waiting: deque[Held] = deque()
         self.taken: set[str] = set()
 

@@ -105,7 +105,7 @@ class TrainingConfig:
     alpha_lr: float = 1.0
     embedding_lr: float = 1.0
     inputs_lr: float = 100.0
-    weight_decay: float = 0.0  # of AdamW; 0 makes it Adam
+    weight_decay: float = 0.0  # weight decay of AdamW; 0 makes it Adam
     warmup: float = 0.1  # share of all steps in which the learning rate rises
     schedule: Schedule = "linear"  # after the warm-up, the learning rate falls to 0 or is constant
     clip: float = 1.0  # maximum norm of the gradient; inf: no limit

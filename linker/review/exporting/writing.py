@@ -28,7 +28,7 @@ MEASURED = 200  # rows used to set the column widths
 NARROW, WIDE = 8, 60  # column widths in characters
 EXACT = 10**15  # from here on, numbers are text in XLSX, which keeps 15 digits; post ids have 19
 PAIRS = (".csv", ".xlsx", ".jsonl")  # formats that hold texts as well as verdicts
-GRADES = {"relevant": 1, "not": 0}  # qrels grades; "maybe" is left out, as it is neither
+GRADES = {"relevant": 1, "not": 0}  # qrels grades; "maybe" has none and is left out
 
 
 @dataclass(frozen=True, slots=True)

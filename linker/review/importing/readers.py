@@ -22,7 +22,7 @@ from linker.review.exporting import ris
 from linker.review.exporting.cells import unescaped, unguarded
 
 Fields = Mapping[str, Any]
-Found = tuple[int, bytes, Fields | str]  # first line's number; its bytes; the fields or why none
+Found = tuple[int, bytes, Fields | str]  # number of the first line, the bytes, and the fields or why there are none
 
 
 def read_records(path: Path) -> Iterator[Found]:

@@ -146,7 +146,7 @@ def _is_free(row: Row, id_: str) -> bool:
 
 
 def _verdict(row: Row | None, id_: str) -> bool | None:
-    """Return whether a document was read and judged the row's match or not; None if it was not read."""
+    """Return whether people judged a document to be the row's match; None if nobody has read it."""
     if row is None:
         return False  # the row is gone: nobody will judge it
     judgement = row.links.get(id_)

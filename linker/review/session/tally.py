@@ -102,7 +102,7 @@ class Tally:
                 continue
             self._note(judgement)
             if earlier is not None and earlier.verdict == "skip":
-                del standing[key]  # inserted again, since it is read now, and not when it was skipped
+                del standing[key]  # moved to the end, since it is read now, and not when it was skipped
             elif earlier is not None:
                 phase = earlier.phase
             standing[key] = replace(judgement, phase=phase)

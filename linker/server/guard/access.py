@@ -33,11 +33,11 @@ class Access:
     """The tokens of a file, and the sessions of users who signed in with them; without a file everybody is admitted.
 
     The secret that signs sessions is random: nobody can guess a token from a cookie. It is in a file next to the token
-    file, together with the signed-out sessions, so that a restart signs nobody out and signs nobody in again.
+    file, together with the signed-out sessions, so that a restart neither ends a session nor revives one.
     """
 
     def __init__(self, tokens: Tokens | None = None, file: Path | None = None) -> None:
-        """Admit users with `tokens`; `file` holds the secret (if it cannot, sessions end with the process)."""
+        """Admit users with `tokens`; the secret is in `file`; if that cannot be written, only in memory."""
         self.tokens, self._file = tokens, file
         self._path: Path | None = None
         self._page = False
