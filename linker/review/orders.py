@@ -129,9 +129,8 @@ class MergedOrder:
         self._numbers = {seed.id: number for number, seed in enumerate(seeds)}
         self._reads = LinkReads()
         self._heap: list[tuple[float, int, int]] = []  # −value, rank, stream number
-        self._started = self._is_stale = (
-            False  # the heap is stale if its values are those of an earlier model
-        )
+        # the heap is stale if its values are those of an earlier model
+        self._started = self._is_stale = False
         self._last: _Stream | None = None  # stream of the last candidate, not on the heap
         self.degraded = ""
         self.version = f"merged by {self._by}, generation {engine.collection.manifest.generation}"

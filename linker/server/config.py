@@ -24,8 +24,8 @@ class Limits:
     bulk: int = 4 << 30  # a body of `documents:bulk`, which is never held as a whole
     form: int = 1 << 20  # the body of a submitted form
     upload: int = 2 << 30  # a body of files for a review
-    seconds: float = 60.0  # maximum from a request to its answer, unless the body is streamed
-    idle: float = 20.0  # maximum between two chunks of a body, or of an answer that the client is slow to read
+    seconds: float = 60.0  # limit from a request to its answer, unless the body is streamed
+    idle: float = 20.0  # limit between two chunks of a body, or of an answer that the client is slow to read
     rate: float = 0.0  # requests per second per token or address; 0: unlimited
     threads: int = max(4, 2 * cores())  # searches at the same time
     waiting: int = 256  # searches that wait for a thread

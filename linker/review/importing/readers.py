@@ -22,7 +22,8 @@ from linker.review.exporting import ris
 from linker.review.exporting.cells import unescaped, unguarded
 
 Fields = Mapping[str, Any]
-Found = tuple[int, bytes, Fields | str]  # number of the first line, the bytes, and the fields or why there are none
+# number of the record's first line, its bytes, and its fields or why it has none
+Found = tuple[int, bytes, Fields | str]
 
 
 def read_records(path: Path) -> Iterator[Found]:
