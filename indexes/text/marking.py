@@ -11,9 +11,8 @@ from indexes.text.parameters import BIGRAMS
 from indexes.text.rewriting import WORD
 
 _WORD = re.compile(rf"[@#]?{WORD}(?:['’]{WORD})*")
-_PART = re.compile(
-    f"{CJK_RUN.pattern}|[^{CJK_RUN.pattern[1:]}"
-)  # a run of characters written without spaces, or the text between two such runs
+# a run of characters written without spaces, or the text between two such runs
+_PART = re.compile(f"{CJK_RUN.pattern}|[^{CJK_RUN.pattern[1:]}")
 
 
 def words_in(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozenset[str]]]:

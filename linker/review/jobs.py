@@ -65,9 +65,8 @@ def _nearest(seeds: Sequence[frozenset[str]], documents: Sequence[frozenset[str]
         for word in words & weights.keys():
             for place in places[word]:
                 scores[place] += weights[word] / lengths[place]
-        same = [
-            place for place in scores if documents[place] == words
-        ]  # a seed that is one of the documents finds itself
+        # a seed that is one of the documents finds itself
+        same = [place for place in scores if documents[place] == words]
         for place in same:
             del scores[place]
         found.append(set(sorted(scores, key=scores.__getitem__, reverse=True)[:count]))

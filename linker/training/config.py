@@ -31,9 +31,8 @@ class DataConfig:
     lsa_weight: float = 0.5  # length of that part, relative to the part from the file
     min_count: int = 2
     max_vocabulary: int = 50_000
-    sif: float | None = (
-        1e-3  # smooth inverse frequency: rarer words get longer vectors; None keeps the lengths
-    )
+    # smooth inverse frequency: rarer words get longer vectors; None keeps the lengths
+    sif: float | None = 1e-3
     rescale: bool = True  # scale vectors to a mean length of 1, so that learning rates are comparable
     word_epochs: int = 10  # number of gensim's passes over the texts
 

@@ -18,9 +18,8 @@ from linker.base.logs import logger
 from linker.scoring.groups.evidence import Findings
 from linker.scoring.groups.finding import Known
 
-CHANGED = (
-    1.0  # if a larger share of the documents has come or gone, all are queries again, since idf has changed
-)
+# if a larger share of the documents has come or gone, all are queries again, since idf has changed
+CHANGED = 1.0
 DAMAGE = (OSError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile, EOFError)
 ARRAYS = ("one", "other", "values", "last")
 

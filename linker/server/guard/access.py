@@ -21,10 +21,11 @@ from linker.server.guard.rates import Rates
 from linker.server.guard.tokens import Principal, Tokens, digest_of, write_secret
 
 LIFETIME = 30 * 24 * 3600  # seconds of a session
+# how many wrong tokens are allowed per second, and at once: from one address, and from all together
 TRIES, TRIES_OF_ALL = (
     (0.2, 20.0),
     (5.0, 200.0),
-)  # wrong tokens per second, and at once: first per address, then in total
+)
 REMEMBERED = 10_000  # number of correct tokens remembered, by address
 ENDING = ".sessions"  # suffix of the file with the secret, next to the token file
 
@@ -116,9 +117,8 @@ class Access:
             self._ended[id_] = int(time.time()) + LIFETIME
             if self._file is not None:
                 with contextlib.suppress(OSError), self._file.open("a", encoding="ascii") as file:
-                    file.write(
-                        f"{id_} {self._ended[id_]}\n"
-                    )  # if the disk is full, the session is ended only until a restart
+                    # if the disk is full, the session is ended only until a restart
+                    file.write(f"{id_} {self._ended[id_]}\n")
                     file.flush()
                     os.fsync(file.fileno())
 
