@@ -178,7 +178,7 @@ class ClusterIndex(IndexReads):
             return bool(self.client.indices.exists_alias(name=self.settings.index))
 
     def promote(self, followed: float = 0.0) -> None:
-        """Move the alias to this generation and delete the others, in one step, or after readers have `followed`."""
+        """Move the alias to this generation and delete the others: at once, or `followed` seconds later."""
         alias, new = self.settings.index, self.name
         with self.errors():
             names = self.client.indices.get(index=f"{alias}-g*", expand_wildcards="open").body

@@ -73,7 +73,7 @@ class Ledger:
         return stamped
 
     def undo(self, reviewer: str = "") -> Judgement | None:
-        """Take back the reviewer's last standing judgement and return it, or None; a further call, the one before."""
+        """Take back the reviewer's last standing judgement and return it, or None; each call takes back one more."""
         with self._database.writing() as connection:
             last = _last(self._entries(connection)[0], reviewer)
             if last is None:

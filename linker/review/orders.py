@@ -101,11 +101,11 @@ class MergedOrder:
     """The best candidate of each seed, merged by a value that is comparable across seeds.
 
     Settings.order "probability": P(link) from the index's calibration or ranker. "z": how many standard deviations a
-    score is above the mean of the seed's first MOMENTS. In pairs, the reads correct both for the place in the seed's
-    list and for seeds that have a link (see `linker.review.stopping.expected`). "rank": every seed's first candidate,
-    then every seed's second. In a topic, each document comes once. With `per_seed`, a seed is done when `until`
-    relevant documents have been found for it. Memory is proportional to the numbers of seeds and of documents handed
-    out. Raises InputError if the order needs probabilities and the index has none.
+    score is above the mean of the seed's first MOMENTS. In pairs, a model of the reads corrects both values by the
+    candidate's place and by whether its seed has a link (see `linker.review.stopping.expected`). "rank": every seed's
+    first candidate, then every seed's second. In a topic, each document comes once. With `per_seed`, a seed is done
+    when `until` relevant documents have been found for it. Memory is proportional to the numbers of seeds and of
+    documents handed out. Raises InputError if the order needs probabilities and the index has none.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class MergedOrder:
                 return Candidate(stream.seed.id, id_, score, rank, probability)
 
     def tell(self, judgement: Judgement) -> None:
-        """Exclude the document from now on; count it if `until` counts per seed, and in pairs, for the model."""
+        """Exclude the document from now on; note a find and, in pairs, pass a read from the queue to the model."""
         key = self._key(judgement.seed, judgement.id)
         self._done.add(key)
         number = self._numbers.get(judgement.seed)

@@ -158,7 +158,7 @@ class Tally:
 
     @property
     def found(self) -> int:
-        """Number of relevant ones among them."""
+        """Number of relevant documents among those read."""
         return self.counts["relevant"]
 
     @property

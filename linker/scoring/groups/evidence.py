@@ -190,7 +190,7 @@ class PairModel:
         return np.asarray(expit((self.inputs(evidence) * of[:, :-1]).sum(axis=1) + of[:, -1]))
 
     def learned(self, evidence: PairEvidence, same: BoolArray) -> PairModel:
-        """Return a model also fitted to labelled pairs (`same` story or not, bool [m]); its weights stay near these."""
+        """Return a model fitted to labelled pairs, too (`same` story or not, bool [m]), its weights near this one's."""
         x, weights = self.inputs(evidence), list(self.weights)
         for kind in range(KINDS):
             here = evidence.long == kind

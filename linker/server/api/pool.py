@@ -65,7 +65,7 @@ class FairPool:
         return await future
 
     async def run_each(self, calls: Iterable[Callable[[], T]]) -> list[T]:
-        """Return the results of calls one after another; others get turns in between, and giving up ends them."""
+        """Return the results of calls one after another; others get turns in between. Giving up skips the rest."""
         return [await self.run(call) for call in calls]
 
     def _begin(self) -> None:
