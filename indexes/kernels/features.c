@@ -6,9 +6,9 @@
 #include <string.h>
 
 #define VERSION 2         /* version of the functions' arguments, which __init__.py checks */
-#define MOST_TERMS 256    /* maximum of distinct terms of a query, as in features.py, which drops any further ones */
-#define MOST_WORDS 1024   /* maximum of words of a query */
-#define MOST_TOKENS 8192  /* maximum of tokens of a candidate that are read */
+#define MOST_TERMS 256    /* maximum number of distinct terms of a query, as in features.py, which drops any others */
+#define MOST_WORDS 1024   /* maximum number of words of a query */
+#define MOST_TOKENS 8192  /* maximum number of tokens of a candidate that are read */
 #define SLOTS 1024        /* slots of the hash table of a query's terms */
 #define NEAR 10           /* terms at most this many tokens apart are near each other */
 #define SMOOTHING 500.0   /* weight of the language model's prior, in tokens */

@@ -47,7 +47,7 @@ def _requested(target: Address, sources: Sequence[agreement.Named]) -> Manifest:
     """Return the manifest of the new index: it keeps how searches were tuned, but no learned model."""
     (first, one), *_ = sources
     kinds, encoder = ABILITIES[target.server].vectors, one.encoder
-    if encoder and encoder.name.startswith(f"{storage.ENCODER}/"):  # its own copy
+    if encoder and encoder.name.startswith(f"{storage.ENCODER}/"):  # the encoder is the index's own copy
         encoder = dataclasses.replace(encoder, name=str((first / encoder.name).resolve()))
     return Manifest(
         vectors=kinds.get(one.vectors, kinds[AUTO]) if encoder else "none",

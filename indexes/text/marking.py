@@ -63,8 +63,8 @@ def excerpt(
 ) -> tuple[list[tuple[str, bool]], int]:
     """Return at most about `length` characters of marked pieces, from a little before the one numbered `around`.
 
-    If text is left out, the excerpt begins with "… " or ends with " …". Also returns how many characters earlier a
-    character of the text comes in the excerpt.
+    If text is left out, the excerpt begins with "… " or ends with " …". Also returns by how many characters
+    the text is shifted to the left in the excerpt.
     """
     text = "".join(piece for piece, _ in pieces)
     start = max(0, min(around - length // 4, len(text) - length))

@@ -131,7 +131,7 @@ class PairEvidence:
         return self.values[:, self.names.index("cosine")]
 
     def weakest(self, probabilities: Float64Array) -> Float64Array:
-        """Return P of each document's last candidate, float64 [n], from P of the pairs [m]; 0 if its list is short."""
+        """Return P of each document's last candidate, float64 [n], by P of pairs [m]; 0 if its list is not full."""
         weakest = np.zeros(self.count)
         for side in (0, 1):
             here = self.last[:, side]

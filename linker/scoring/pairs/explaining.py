@@ -32,7 +32,7 @@ class Attention:
 
     name: str  # for example layers.0.relay
     places: tuple[str, ...]  # [p]
-    weights: npt.NDArray[np.float32]  # [q, p, h]; 0 is exactly zero
+    weights: npt.NDArray[np.float32]  # [q, p, h]; a 0 is exact, never rounded
     inside: npt.NDArray[np.bool_]  # [q, p]; False where a place is outside the text
     alphas: tuple[float, ...]  # [h]
     start: float  # every head's α before training

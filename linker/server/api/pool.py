@@ -87,7 +87,7 @@ class FairPool:
     def _ended(self, one: _Call, inner: asyncio.Future[Any]) -> None:
         self._running[one.owner] -= 1
         self._release(one)
-        # retrieved even if nobody waits for it, or asyncio would log it
+        # the error is retrieved even if nobody waits for it, or asyncio would log it
         error = None if inner.cancelled() else inner.exception()
         if one.future.cancelled():
             pass
