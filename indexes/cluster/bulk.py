@@ -146,9 +146,9 @@ class Bulk:
 
 
 def _is_done(operation: Operation, outcome: BulkOutcome) -> bool:
-    """Return whether an operation without effect is done: a later version exists, or the document is missing.
+    """Return whether an operation had no effect because it is done: a later version exists, or the document is gone.
 
-    A missing document has no reason; a missing index has one.
+    If a document is missing, the answer gives no reason; if the index is missing, it does.
     """
     if outcome.status == CONFLICT:
         return True

@@ -40,7 +40,7 @@ class Review(Reading):
     """
 
     def named(self, id_: str, seed: str) -> Candidate:
-        """Return a document that a reader names, with its seed; in a topic whose seed is gone, the most similar one.
+        """Return a document that a reader names, with its seed; in a topic that lacks it, with the most similar seed.
 
         Raises InputError if a review of pairs lacks the seed, UnknownIdError if the index lacks the document.
         """

@@ -53,7 +53,7 @@ def by_language(foreign: Foreign, population: Population, read: Sequence[Judgeme
 
 
 class Prefix(Sequence[int]):
-    """The first numbers of an append-only list, without a copy."""
+    """The numbers that an append-only list holds now, and no later ones, without a copy."""
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers, self._count = numbers, len(numbers)

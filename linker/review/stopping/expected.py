@@ -39,7 +39,7 @@ class LinksLeft:
 
     @property
     def high(self) -> float:
-        """A number that is rarely exceeded."""
+        """A number that the links left rarely exceed."""
         return self.expected + ERRORS * self.deviation
 
 

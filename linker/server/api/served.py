@@ -148,7 +148,7 @@ class Service:
         self._open(config.indexes())
 
     def _open(self, found: Mapping[str, Path]) -> None:
-        """Open new indexes and look for commits in the others; all of it, or raise and change nothing."""
+        """Open new indexes and look for commits in the others; if one fails, the set of indexes stays as it is."""
         opened: dict[str, Served] = {}
         for name, directory in found.items():
             known = self.indexes.get(name)

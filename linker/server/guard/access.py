@@ -52,7 +52,7 @@ class Access:
 
     @classmethod
     def of(cls, token_file: Path | None, *, page: bool) -> Self:
-        """Return the access by a token file, if given; with a `page`, one of its tokens must open the page.
+        """Return the access that a token file grants, if given; with a `page`, one of its tokens must open the page.
 
         Raises InputError if the file cannot be used.
         """
