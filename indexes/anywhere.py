@@ -102,10 +102,13 @@ class AnyCollection(Protocol):
         """Return the retrievers, to query one by one and compare the rows of several answers."""
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
-        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; row −1 gets any."""
+        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim].
+
+        Row −1 gets an arbitrary vector.
+        """
 
     def forward_of(self, ranking: HybridIndex, rows: RowArray, texts: Sequence[str]) -> ForwardIndex:
-        """Return the terms in order of the documents `rows` (int64 [...]) of `ranking`, for queries of `texts`.
+        """Return a forward index of the documents `rows` (int64 [...]) of `ranking`, for queries of `texts`.
 
         Raises DamagedError, BackendUnavailableError.
         """

@@ -176,7 +176,10 @@ class Collection:
             return Unavailable(error)
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
-        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; any for row −1."""
+        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim].
+
+        Row −1 gets an arbitrary vector.
+        """
         if blocks := self._blocks:
             return blocks[0][np.maximum(rows, 0)]
         return np.zeros((*rows.shape, self.manifest.encoder.dim if self.manifest.encoder else 0), np.float32)

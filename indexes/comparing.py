@@ -146,7 +146,7 @@ def date_sign(sign: str) -> Callable[[Any, Any], Any]:
 
 
 class Misfit(NamedTuple):
-    """How many of a field's values are not comparable with a bound, of how many, the most frequent one, its kind."""
+    """How many values of a field are not comparable with a bound, and out of how many; the most frequent of them."""
 
     odd: int
     values: int
@@ -172,7 +172,7 @@ class Axis:
         self._value = np.repeat(np.arange(len(column)), counts)
 
     def misfit(self, bound: str) -> Misfit | None:
-        """Return the values that are not comparable with `bound`, so no operator accepts them; None if all are."""
+        """Return the values not comparable with `bound`, which no operator accepts; None if all are comparable."""
         fits = np.zeros(len(self._texts), dtype=bool)
         numbers = ~np.isnan(self._numbers)
         if number_of(bound) is not None:

@@ -17,7 +17,7 @@ from indexes.text.forward_index import ForwardIndex
 
 
 class GrowingIndex:
-    """A copy of an index whose BM25 is in one directory; what is added to `collection` is in memory only."""
+    """A copy, `collection`, of an index whose BM25 is in one directory; documents are added to it in memory only."""
 
     def __init__(self, collection: Collection) -> None:
         """Continue from `collection`, which stays as it is. Its documents and vectors are not copied."""

@@ -49,7 +49,7 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One Hits per query, the mode that produced them, the unavailable retriever, if any, and if reranked.
+    """One Hits per query, their mode, the unavailable retriever, if any, and whether they were reranked.
 
     `ranker` names the learned ranker that ordered them, if one did. `calibration` names the source of the hits'
     P(link), if it is known. Each of `notes` says how texts were interpreted, or why not to trust the answer.

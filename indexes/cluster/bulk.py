@@ -16,10 +16,11 @@ from indexes.interface import BackendUnavailableError, IndexesError
 CHUNK_BYTES = 4 << 20
 CHUNK_OPERATIONS = 2000
 RETRIED = (*BUSY, 500)
+# Failures that pass: the node has lost its copy, but another node has one; the index is being rebuilt.
 PASSING = (
     "shard_not_found",
     BLOCKED,
-)  # the node has lost its copy, and another has one; the index is being rebuilt
+)
 CONFLICT = 409  # the index has this version of the document, or a later one
 
 
@@ -145,9 +146,9 @@ class Bulk:
 
 
 def _is_done(operation: Operation, outcome: BulkOutcome) -> bool:
-    """Return whether an operation without effect is done: a later version exists, or the document is missing.
+    """Return whether an operation had no effect because it is done: a later version exists, or the document is gone.
 
-    A missing document has no reason; a missing index has one.
+    If a document is missing, the answer gives no reason; if the index is missing, it does.
     """
     if outcome.status == CONFLICT:
         return True

@@ -28,7 +28,7 @@ class CandidateTerms(ForwardIndex):
         queries: Sequence[str],
         statistics: StatisticsCache,
     ) -> None:
-        """`documents` are those in `rows`, int64 [n], ascending; only these `queries` can be described.
+        """`documents` are those in `rows`, int64 [n], ascending; they can be described for these `queries` only.
 
         Raises BackendUnavailableError, IndexesError.
         """

@@ -100,7 +100,7 @@ class RemoteCollection:
         return out
 
     def forward_of(self, ranking: HybridIndex, rows: RowArray, texts: Sequence[str]) -> ForwardIndex:
-        """Return the terms in order of the documents `rows` (int64 [...]) of `ranking`, for queries of `texts`."""
+        """Return a forward index of the documents `rows` (int64 [...]) of `ranking`, for queries of `texts`."""
         there = distinct(rows[rows >= 0])
         documents, analysis = self._documents(ranking, there), self.manifest.analysis
         return CandidateTerms(analysis, there, documents, texts, self._text.statistics)

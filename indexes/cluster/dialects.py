@@ -62,7 +62,7 @@ ELASTIC = Dialect(
 
 
 def _connect(settings: ElasticSettings, timeout: float | None) -> Elasticsearch:
-    # This client has the calls of Elasticsearch's that this package uses.
+    # Our client for OpenSearch has those calls of Elasticsearch's client that this package uses.
     return cast("Elasticsearch", opensearch.connect(settings, timeout))
 
 

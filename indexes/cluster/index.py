@@ -113,7 +113,8 @@ class ClusterIndex(IndexReads):
             **self.dialect.settings(dim, kind),
             **({"gc_deletes": KEPT_DELETES} if alone else {}),
         }
-        # If a primary dies, a replica that is not active yet saves no write, so wait; with too few nodes, do without.
+        # Wait for the replicas: until they are active, the writes are lost if the primary dies. With too few nodes, the
+        # wait times out and the index is used without them.
         wait: dict[str, Any] = (
             {"wait_for_active_shards": "all", "timeout": "20s"} if self.settings.replicas else {}
         )
@@ -177,7 +178,7 @@ class ClusterIndex(IndexReads):
             return bool(self.client.indices.exists_alias(name=self.settings.index))
 
     def promote(self, followed: float = 0.0) -> None:
-        """Move the alias to this generation and delete the others, in one step, or after readers have `followed`."""
+        """Move the alias to this generation and delete the others: at once, or `followed` seconds later."""
         alias, new = self.settings.index, self.name
         with self.errors():
             names = self.client.indices.get(index=f"{alias}-g*", expand_wildcards="open").body

@@ -39,7 +39,7 @@ def rebuild(address: Address, shards: int | None = None, replicas: int | None = 
         try:
             with contextlib.closing(_next(wanted, manifest)) as new:
                 _copy(old, new, manifest)
-                # A change of the settings needs no write, and may have come meanwhile.
+                # The settings may have changed meanwhile: they are in the mapping, so blocked writes do not stop it.
                 manifest = stored_manifest(address, state_at(address))
                 new.describe(manifest)
                 faults.point("elastic.copied")

@@ -50,9 +50,8 @@ class ClusterText(PagedSearch):
         super().__init__(index, numbers)
         self._analysis, self._parameters = Analysis(analysis), parameters
         self.statistics = StatisticsCache(index)
-        self._by_fields: dict[tuple[int, ...], StatisticsCache] = {
-            (): self.statistics
-        }  # statistics by the numbers of the fields that are searched
+        # statistics by the numbers of the fields that are searched
+        self._by_fields: dict[tuple[int, ...], StatisticsCache] = {(): self.statistics}
 
     def search_rows(
         self,

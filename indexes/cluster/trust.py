@@ -23,9 +23,8 @@ ADDRESS = re.compile(
 )
 PORTS = {"http": "80", "https": "443"}
 
-confirm: Callable[[str], bool] | None = (
-    None  # function that asks the user to trust hosts; None if nobody can answer
-)
+# function that asks the user to trust hosts; None if nobody can answer
+confirm: Callable[[str], bool] | None = None
 
 
 def origin(url: str) -> str:

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #define VERSION 2         /* version of the functions' arguments, which __init__.py checks */
-#define MOST_TERMS 256    /* maximum of distinct terms of a query, as in features.py, which drops any further ones */
-#define MOST_WORDS 1024   /* maximum of words of a query */
-#define MOST_TOKENS 8192  /* maximum of tokens of a candidate that are read */
+#define MOST_TERMS 256    /* maximum number of distinct terms of a query, as in features.py, which drops any others */
+#define MOST_WORDS 1024   /* maximum number of words of a query */
+#define MOST_TOKENS 8192  /* maximum number of tokens of a candidate that are read */
 #define SLOTS 1024        /* slots of the hash table of a query's terms */
 #define NEAR 10           /* terms at most this many tokens apart are near each other */
 #define SMOOTHING 500.0   /* weight of the language model's prior, in tokens */
@@ -291,7 +291,8 @@ static float *phrases(const Query *query, const Candidate *c, float *out) {
 /* Write the features of a query and candidates to out [candidates][FEATURES].
 
    tokens, offsets, sentences, sentence_offsets, idf: the segment's (forward.py); rows: the candidates'; average: tokens
-   per document. word [words]: the query's terms in order; number, weight, idf_of, chance, kind [terms]: of its terms. */
+   per document. word [words]: the term of each word of the query; number, weight, idf_of, chance, kind [terms]: of each
+   of its terms. */
 void describe(const uint32_t *tokens, const int64_t *offsets, const uint32_t *sentences,
               const int64_t *sentence_offsets, const float *idf, const int64_t *rows, int64_t candidates,
               const double *average, const int32_t *word, int64_t words, const uint32_t *number,

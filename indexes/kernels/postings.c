@@ -108,9 +108,10 @@ static void search_one(const Segment *segment, const float *norm, const float *f
     }
 }
 
-/* Do so for each of n segments. norm [codes] and factor [TABLED][codes]: by the code of a length; allowed: one byte per
-   row of all, or NULL. Query q has the terms first_term[q] to first_term[q + 1] - 1, each with a weight; places [n][3][width]:
-   where a term's postings in a segment begin and end, and working space for how far they have been read. */
+/* Search each of n segments like search_one. norm [codes] and factor [TABLED][codes]: by the code of a length; allowed:
+   one byte per row of all segments, or NULL. Query q has the terms first_term[q] to first_term[q + 1] - 1, each with a
+   weight; places [n][3][width]: where a term's postings in a segment begin and end, and working space for how far they
+   have been read. */
 void search(int64_t n, const Segment *segments, const float *norm, const float *factor, int64_t codes,
             const uint8_t *allowed, int64_t queries, const int64_t *first_term, int64_t *places, int64_t width,
             const float *weight, int64_t k, uint64_t *heap) {
@@ -181,11 +182,11 @@ static int64_t place_of(const uint32_t *rows, int64_t begin, int64_t end, int64_
     return begin;
 }
 
-/* The same for BM25F (indexes/text/field_scoring.py), over consecutive rows that lie in one segment of each field.
+/* Search by BM25F (indexes/text/field_scoring.py) over consecutive rows that lie in one segment of each field.
 
    rows, counts, lengths, factor: of each field's segment, the factor of a count by the code of the row's length; shift:
    the number of the first row within each segment; documents: how many rows; first: the number of the first one;
-   places [fields][3][width], the rest as above. Rows outside the range, which only a damaged file has there, are
+   places [fields][3][width]; the rest as in `search`. Rows outside the range, which only a damaged file has there, are
    skipped. */
 void search_fields(int64_t fields, const uint32_t *const *rows, const uint16_t *const *counts,
                    const uint16_t *const *lengths, const float *const *factor, const int64_t *shift, const float *k1,

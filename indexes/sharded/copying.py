@@ -47,7 +47,7 @@ def _requested(target: Address, sources: Sequence[agreement.Named]) -> Manifest:
     """Return the manifest of the new index: it keeps how searches were tuned, but no learned model."""
     (first, one), *_ = sources
     kinds, encoder = ABILITIES[target.server].vectors, one.encoder
-    if encoder and encoder.name.startswith(f"{storage.ENCODER}/"):  # its own copy
+    if encoder and encoder.name.startswith(f"{storage.ENCODER}/"):  # the encoder is the index's own copy
         encoder = dataclasses.replace(encoder, name=str((first / encoder.name).resolve()))
     return Manifest(
         vectors=kinds.get(one.vectors, kinds[AUTO]) if encoder else "none",
@@ -77,6 +77,6 @@ def _batches(collection: AnyCollection) -> Iterator[tuple[list[Document], Matrix
     """Yield the live documents in order, with their vectors if there are any, float32 [n, dim]."""
     found = collection.matching()
     while documents := list(itertools.islice(found, BATCH)):
-        ranking = collection.ranking()  # which numbers only these documents, if they are on a cluster
+        ranking = collection.ranking()  # on a cluster, it numbers only these documents
         rows = ranking.rows.locate([document.id for document in documents])
         yield documents, collection.vectors_of(ranking, rows) if collection.manifest.encoder else None

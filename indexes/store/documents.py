@@ -57,7 +57,7 @@ class DocumentStore:
         known: Mapping[Segment, StoredSegment] | None = None,
         earlier: DocumentStore | None = None,
     ) -> None:
-        """Open the segments except `known` ones, which are already open, with the same content, in `earlier`."""
+        """Open the segments that are not `known`; `earlier` may have vectors of the first ones in memory already."""
         self.segments = [(known or {}).get(s) or StoredSegment(directory, s) for s in segments]
         self._firsts = np.cumsum([0, *(s.rows for s in segments)])
         self._joined: Matrix | None = None  # the vectors of several segments, in one block

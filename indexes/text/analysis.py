@@ -27,7 +27,7 @@ CJK_RUN = re.compile(
 )
 
 
-# Pieces are separated by punctuation and symbols: not a letter, mark or number in any script.
+# Pieces are separated by punctuation and symbols, which are not letters, marks or numbers in any script.
 SEPARATORS = (
     "\x00-/:-@[-`{-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u060c\u060d\u061b\u061f\u066a-\u066d\u06d4\u0964\u0965"
     "\u2000-\u206f\u20a0-\u20c0\u2190-\u23ff\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40"

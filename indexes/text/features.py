@@ -24,18 +24,18 @@ PIECES = 1 << 12  # number of pieces of queries whose terms are cached
 CONTENT, CAPITAL, NUMBER = 1, 2, 4
 ABSENT = 0xFFFFFFFF
 
-# Features of term counts,
+# features of term counts
 COUNTS = (
     "bm25", "bm25_flat", "bm25_steep", "coverage", "log_coverage", "likelihood", "density", "mass_share", "missing",
     "missing_share", "missing_idf", "missing_names", "missing_numbers", "names", "numbers", "heaviest_term", "length",
     "sentences", "mean_idf", "query_words", "query_terms", "query_idf", "query_highest_idf", "query_numbers",
 )  # fmt: skip
-# of sentences and windows,
+# features of sentences and windows
 WINDOWS = (
     "sentence", "second_sentence", "sentences_2", "sentences_4", "sentences_8", "tokens_25", "beginning", "end",
     "half_sentences", "third_sentences", "third_share", "sentence_position", "sentence_f",
 )  # fmt: skip
-# and of word order.
+# features of word order
 PHRASES = ("run", "run_weight", "bigrams", "near_bigrams", "nearness", "run_share")
 NAMES = (*COUNTS, *WINDOWS, *PHRASES)
 OF_QUERY = ("query_words", "query_terms", "query_idf", "query_highest_idf", "query_numbers")

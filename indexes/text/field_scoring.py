@@ -26,7 +26,7 @@ MOST_FREQUENCIES = 1 << 20  # maximum number of frequencies that are cached
 
 
 class _Terms(NamedTuple):
-    """The terms of queries: each query's offset, and the weights; each field's factors by length; k1, [1]."""
+    """Queries' terms: each query's first one, each term's weight, each field's factors by length, and k1 [1]."""
 
     first: AnyArray
     weights: AnyArray

@@ -11,9 +11,8 @@ from indexes.text.parameters import BIGRAMS
 from indexes.text.rewriting import WORD
 
 _WORD = re.compile(rf"[@#]?{WORD}(?:['’]{WORD})*")
-_PART = re.compile(
-    f"{CJK_RUN.pattern}|[^{CJK_RUN.pattern[1:]}"
-)  # a run of characters written without spaces, or the text between two such runs
+# a run of characters written without spaces, or the text between two such runs
+_PART = re.compile(f"{CJK_RUN.pattern}|[^{CJK_RUN.pattern[1:]}")
 
 
 def words_in(analysis: Analysis, text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
@@ -64,8 +63,8 @@ def excerpt(
 ) -> tuple[list[tuple[str, bool]], int]:
     """Return at most about `length` characters of marked pieces, from a little before the one numbered `around`.
 
-    If text is left out, the excerpt begins with "… " or ends with " …". Also returns how many characters earlier a
-    character of the text comes in the excerpt.
+    If text is left out, the excerpt begins with "… " or ends with " …". Also returns by how many characters
+    the text is shifted to the left in the excerpt.
     """
     text = "".join(piece for piece, _ in pieces)
     start = max(0, min(around - length // 4, len(text) - length))

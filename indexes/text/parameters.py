@@ -126,7 +126,7 @@ class Bm25Parameters:
         return dataclasses.replace(self, fields=tuple(fields))
 
     def of_query(self, asked: Bm25Parameters) -> Bm25Parameters:
-        """Return the parameters `asked` for a search of an index built with these, whose fields are the default.
+        """Return the parameters `asked` of a search of an index built with these; without fields, they get the index's.
 
         Raises IndexesError if there is no such field, or all have the weight 0.
         """

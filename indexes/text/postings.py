@@ -28,7 +28,7 @@ NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 BLOCK = 4096  # number of rows in a block; the same as in postings.c, which reads lengths in whole blocks
 MAGIC = b"postngs2"
 MOST_COUNT = 65_535
-MOST_TOKENS = 1 << 48  # maximum number of tokens of a segment whose counts were capped
+MOST_TOKENS = 1 << 48  # maximum number of tokens of a segment in which a count is capped
 CHUNK = 1 << 22  # postings copied at a time by a merge
 # up to this many lookups or keys, a compiled function keeps the GIL, for tens of microseconds
 BRIEF = 1 << 12
@@ -239,7 +239,7 @@ def _ordered(segment: PostingsSegment) -> bool:
 
 
 def _counted(segment: PostingsSegment) -> bool:
-    """Return whether every count is at least 1, and all of them add up to the number of tokens in the header."""
+    """Return whether every count is at least 1, and they add up to the tokens in the header (less if one is capped)."""
     total, most = 0, 0
     for begin in range(0, segment.size, CHUNK):
         part = segment.counts[begin : begin + CHUNK]

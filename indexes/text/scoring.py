@@ -88,7 +88,7 @@ class Scorer(abc.ABC):
     def _best(
         self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
     ) -> tuple[RowArray, ScoreArray]:
-        """Do the same for one batch of queries, with a k of at most the number of rows."""
+        """Do the same as `best` for one batch of queries, with a k of at most the number of rows."""
 
 
 class Bm25Scorer(Scorer):

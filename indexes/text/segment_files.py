@@ -136,7 +136,7 @@ def read_folder(
 
 
 def at(segment: S, path: Path) -> S:
-    """Return an already open segment, with what was computed from it, as one in another file of the same content."""
+    """Return a copy of an open segment, with all that was computed from it, for another file of the same content."""
     other = copy.copy(segment)
     object.__setattr__(other, "path", path)  # segments are frozen
     return other

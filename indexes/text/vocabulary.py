@@ -42,7 +42,7 @@ class TermVocabulary:
         self._several: list[list[int]] = []  # terms of the pieces that have none or more than one
         self._held = 0  # total number of terms in `_several`
         self._pieces: dict[str, int] = {}  # piece → its term's number, or −n − 1 for several[n]
-        # The same, by the hashes of the pieces, if the compiled library can be used.
+        # The same numbers by the hashes of the pieces, for the compiled library; None if that cannot be used.
         posts = analysis.settings.tokenizer == "posts"
         self._table = PieceTable(posts) if kernels.load("postings") is not None else None
 

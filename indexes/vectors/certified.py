@@ -89,9 +89,8 @@ class _Queries:
     offset: npt.NDArray[np.int32]  # [n], compensates for the 128 added to the rows' codes
     scale: npt.NDArray[np.float64]  # [n]
     weight: ScoreArray  # [n], ‖q̂‖ / scale: the factor of a row's error in the bound
-    shared: npt.NDArray[
-        np.float64
-    ]  # [n], (e·N + roundings) / scale: the part of the bound common to all rows
+    # [n], (e·N + roundings) / scale: the part of the bound common to all rows
+    shared: npt.NDArray[np.float64]
 
     @classmethod
     def code(cls, vectors: Matrix, longest: float) -> _Queries:

@@ -21,9 +21,8 @@ from indexes.vectors.scores import best, with_reserve
 from indexes.vectors.scores import scores as exact_scores
 from indexes.vectors.stored import StoredVectors, faiss_loaded
 
-BLAS_BATCH = (
-    5  # from this many queries on, a matrix product beats one scan per query (measured for d = 64 … 1024)
-)
+# from this many queries on, a matrix product beats one scan per query (measured for d = 64 … 1024)
+BLAS_BATCH = 5
 NEVER = 2**31 - 1
 BLOCK_FLOATS = 1 << 20  # floats copied at a time if a filter selects rows: 4 MiB, about a CPU cache
 SCORED_FLOATS = 1 << 24  # scores held at a time while ties at rank k are resolved: 64 MiB

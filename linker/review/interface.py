@@ -17,7 +17,7 @@ VERDICTS: tuple[Verdict, ...] = ("relevant", "not", "maybe", "skip")
 # read, accepted at a promised precision.
 Phase = Literal["queue", "audit", "front", "search", "control", "prior", "row", "accepted"]
 UNREAD: tuple[Phase, ...] = ("row", "accepted")
-RANDOM: tuple[Phase, ...] = ("audit", "control")  # drawn from all unread documents
+RANDOM: tuple[Phase, ...] = ("audit", "control")  # the phases whose documents are drawn from all unread ones
 AUDITED: tuple[Phase, ...] = ("audit", "front")
 
 

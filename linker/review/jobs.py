@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from linker.review.settings import Unit
 
-FEWEST = 10  # seeds: fewer may be about one story without a word in common
+FEWEST = 10  # minimum number of seeds for pairs: fewer may be about one story without sharing a word
 SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # how many seeds, documents and characters of each are examined
 TOP = 0.01  # share of the documents that count as a seed's nearest, at most ten
 SHARED = 0.045  # share of their nearest documents that two seeds have in common: about 0.01 by chance
@@ -65,9 +65,8 @@ def _nearest(seeds: Sequence[frozenset[str]], documents: Sequence[frozenset[str]
         for word in words & weights.keys():
             for place in places[word]:
                 scores[place] += weights[word] / lengths[place]
-        same = [
-            place for place in scores if documents[place] == words
-        ]  # a seed that is one of the documents finds itself
+        # a seed that is one of the documents finds itself
+        same = [place for place in scores if documents[place] == words]
         for place in same:
             del scores[place]
         found.append(set(sorted(scores, key=scores.__getitem__, reverse=True)[:count]))

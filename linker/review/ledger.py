@@ -73,7 +73,7 @@ class Ledger:
         return stamped
 
     def undo(self, reviewer: str = "") -> Judgement | None:
-        """Take back the reviewer's last standing judgement and return it, or None; a further call, the one before."""
+        """Take back the reviewer's last standing judgement and return it, or None; each call takes back one more."""
         with self._database.writing() as connection:
             last = _last(self._entries(connection)[0], reviewer)
             if last is None:
@@ -110,9 +110,8 @@ class Ledger:
 
     def history(self, after: int = 0) -> tuple[Entry, ...]:
         """Return all entries in order, or only entries with a number greater than `after`."""
-        earlier = (
-            self._known
-        )  # taken before the transaction, which may not see entries that other threads read meanwhile
+        # taken before the transaction, which may not see entries that other threads read meanwhile
+        earlier = self._known
         with self._database.reading() as connection:
             entries, _ = self._entries(connection, earlier)
         return entries[bisect.bisect_right(entries, after, key=lambda e: e.number) :] if after else entries

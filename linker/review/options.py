@@ -83,7 +83,7 @@ class FindOptions:
     progress: "Progress | None" = None
 
     def __post_init__(self) -> None:
-        """Raise UsageError if an option lacks one that it requires."""
+        """Raise UsageError if an option is given without another one that it needs."""
         alone = self.per_seed or self.order or self.threshold is not None or self.score is not None
         if alone and not self.static:
             raise UsageError("`per_seed`, `order`, `threshold` and `score` need `static`")

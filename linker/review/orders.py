@@ -65,7 +65,7 @@ class _Stream:
         self.depth = 0  # depth of the last search
         self.ended = False
         self.mean, self.deviation = 0.0, 1.0
-        self.values = np.zeros(0)  # of its first MOMENTS candidates
+        self.values = np.zeros(0)  # values of its first MOMENTS candidates, best first
         self.waiting: deque[Held] = deque()
         self.taken: set[str] = set()
 
@@ -101,11 +101,11 @@ class MergedOrder:
     """The best candidate of each seed, merged by a value that is comparable across seeds.
 
     Settings.order "probability": P(link) from the index's calibration or ranker. "z": how many standard deviations a
-    score is above the mean of the seed's first MOMENTS. In pairs, the reads correct both for the place in the seed's
-    list and for seeds that have a link (see `linker.review.stopping.expected`). "rank": every seed's first candidate,
-    then every seed's second. In a topic, each document comes once. With `per_seed`, a seed is done when `until`
-    relevant documents have been found for it. Memory is proportional to the numbers of seeds and of documents handed
-    out. Raises InputError if the order needs probabilities and the index has none.
+    score is above the mean of the seed's first MOMENTS. In pairs, a model of the reads corrects both values by the
+    candidate's place and by whether its seed has a link (see `linker.review.stopping.expected`). "rank": every seed's
+    first candidate, then every seed's second. In a topic, each document comes once. With `per_seed`, a seed is done
+    when `until` relevant documents have been found for it. Memory is proportional to the numbers of seeds and of
+    documents handed out. Raises InputError if the order needs probabilities and the index has none.
     """
 
     def __init__(
@@ -129,9 +129,8 @@ class MergedOrder:
         self._numbers = {seed.id: number for number, seed in enumerate(seeds)}
         self._reads = LinkReads()
         self._heap: list[tuple[float, int, int]] = []  # −value, rank, stream number
-        self._started = self._is_stale = (
-            False  # the heap is stale if its values are those of an earlier model
-        )
+        # the heap is stale if its values are those of an earlier model
+        self._started = self._is_stale = False
         self._last: _Stream | None = None  # stream of the last candidate, not on the heap
         self.degraded = ""
         self.version = f"merged by {self._by}, generation {engine.collection.manifest.generation}"
@@ -156,7 +155,7 @@ class MergedOrder:
                 return Candidate(stream.seed.id, id_, score, rank, probability)
 
     def tell(self, judgement: Judgement) -> None:
-        """Exclude the document from now on; count it if `until` counts per seed, and in pairs, for the model."""
+        """Exclude the document from now on; note a find and, in pairs, pass a read from the queue to the model."""
         key = self._key(judgement.seed, judgement.id)
         self._done.add(key)
         number = self._numbers.get(judgement.seed)

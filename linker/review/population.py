@@ -11,7 +11,8 @@ from indexes.rows import Rows
 from linker.review.interface import Seed
 from linker.review.settings import Settings
 
-BLOCK, BLOCKS = 4096, 8  # random positions per block, and blocks before all remaining members are listed
+# random positions per block, and the number of blocks that are tried before all members are listed
+BLOCK, BLOCKS = 4096, 8
 
 
 class Population:

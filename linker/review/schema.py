@@ -11,9 +11,8 @@ from typing import Any
 import xxhash
 
 APPLICATION = 0x6C6E6B72  # "lnkr" in the file's header, the mark of our ledgers
-VERSION = (
-    2  # version of the schema; version 1 (linker 0.2) had no seals, and is upgraded when the file is opened
-)
+# version of the schema; version 1 (linker 0.2) had no seals, and is upgraded when the file is opened
+VERSION = 2
 
 # Entries are never changed or removed: triggers enforce this for every program that opens the file. The seal of an
 # entry is a checksum of its values and the previous seal, so that no entry can be changed, added or lost between two

@@ -90,7 +90,7 @@ class Settings:
 
     @property
     def enough(self) -> int | None:
-        """How many matches suffice for a row, if each seed has its own: one, unless `per_seed` holds."""
+        """How many matches suffice for a row: one or, with `per_seed`, `until` (None: a row is never complete)."""
         return self.until if self.per_seed else 1
 
     @classmethod

@@ -24,15 +24,15 @@ class Limits:
     bulk: int = 4 << 30  # a body of `documents:bulk`, which is never held as a whole
     form: int = 1 << 20  # the body of a submitted form
     upload: int = 2 << 30  # a body of files for a review
-    seconds: float = 60.0  # from a request to its answer, unless the body is streamed
-    idle: float = 20.0  # between two chunks of a body, or of an answer that the client is slow to read
+    seconds: float = 60.0  # limit from a request to its answer, unless the body is streamed
+    idle: float = 20.0  # limit between two chunks of a body, or of an answer that the client is slow to read
     rate: float = 0.0  # requests per second per token or address; 0: unlimited
     threads: int = max(4, 2 * cores())  # searches at the same time
     waiting: int = 256  # searches that wait for a thread
     jobs: int = 2  # jobs that run at the same time, in each worker
     jobs_waiting: int = 16  # jobs that wait for their turn, in each worker
     job_seconds: float = 3600.0  # duration of a job, after which it is ended
-    job_kept: float = 3600.0  # from the end of a job until it is forgotten
+    job_kept: float = 3600.0  # how long a job is remembered after its end
 
 
 @dataclass(frozen=True, slots=True)

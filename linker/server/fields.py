@@ -15,7 +15,7 @@ def option(record: type[Any], name: str, **more: Any) -> Any:
 
 
 def argument(record: type[Any], name: str, **more: Any) -> Any:
-    """Return the same for `Annotated`, without the default."""
+    """Return the same field as `option`, for `Annotated`: without the default."""
     return Field(**_about(record, name, more))
 
 

@@ -36,9 +36,8 @@ from linker.server.shelf import Shelf
 
 BACKLOG = 1024  # connections that wait to be accepted
 GRACE, API_GRACE = 5, 30  # seconds that requests in progress may take when the server ends
-SWITCH = (
-    0.0005  # seconds after which a thread yields to another, which may be the one that serves all requests
-)
+# seconds after which a thread yields to another, which may be the one that serves all requests
+SWITCH = 0.0005
 
 
 class _Server(uvicorn.Server):

@@ -71,9 +71,8 @@ class Batches:
         """Return the batches of epoch `number`; every link occurs in exactly one of them."""
         rng = np.random.default_rng([self._seed, number])
         order = rng.permutation(len(self._links))
-        parts = np.array_split(
-            self._links[order], len(self)
-        )  # batches of even sizes, so that none is left with a single link
+        # batches of even sizes, so that none is left with a single link
+        parts = np.array_split(self._links[order], len(self))
         return [self._batch(part, rng) for part in parts]
 
     def _batch(self, links: Int64Array, rng: np.random.Generator) -> Batch:

@@ -31,9 +31,8 @@ class DataConfig:
     lsa_weight: float = 0.5  # length of that part, relative to the part from the file
     min_count: int = 2
     max_vocabulary: int = 50_000
-    sif: float | None = (
-        1e-3  # smooth inverse frequency: rarer words get longer vectors; None keeps the lengths
-    )
+    # smooth inverse frequency: rarer words get longer vectors; None keeps the lengths
+    sif: float | None = 1e-3
     rescale: bool = True  # scale vectors to a mean length of 1, so that learning rates are comparable
     word_epochs: int = 10  # number of gensim's passes over the texts
 
@@ -105,7 +104,7 @@ class TrainingConfig:
     alpha_lr: float = 1.0
     embedding_lr: float = 1.0
     inputs_lr: float = 100.0
-    weight_decay: float = 0.0  # of AdamW; 0 makes it Adam
+    weight_decay: float = 0.0  # weight decay of AdamW; 0 makes it Adam
     warmup: float = 0.1  # share of all steps in which the learning rate rises
     schedule: Schedule = "linear"  # after the warm-up, the learning rate falls to 0 or is constant
     clip: float = 1.0  # maximum norm of the gradient; inf: no limit

@@ -17,9 +17,8 @@ from torch import Tensor, distributed, nn
 
 from indexes.dtypes import Float32Array, Int64Array
 
-PATIENCE = timedelta(
-    days=1
-)  # maximum wait, which is long when the first process queries a teacher; if a process dies, torchrun ends the others
+# maximum wait, which is long when the first process queries a teacher; if a process dies, torchrun ends the others
+PATIENCE = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,8 @@ def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[To
     """
     tokenizer, matrix = _sources(data, texts, seed)
     latent = matrix is None or (data.lsa_dim and data.word_vectors not in LEARNED)
-    ids = (
-        tokenizer.encode_batch(texts, WHOLE) if latent or data.sif else []
-    )  # encoded only once, since this takes long for a corpus
+    # encoded only once, since this takes long for a corpus
+    ids = tokenizer.encode_batch(texts, WHOLE) if latent or data.sif else []
     if matrix is None:
         matrix = lsa_vectors(ids, tokenizer.size, data.dim)
     elif latent:

@@ -28,7 +28,7 @@ MEASURED = 200  # rows used to set the column widths
 NARROW, WIDE = 8, 60  # column widths in characters
 EXACT = 10**15  # from here on, numbers are text in XLSX, which keeps 15 digits; post ids have 19
 PAIRS = (".csv", ".xlsx", ".jsonl")  # formats that hold texts as well as verdicts
-GRADES = {"relevant": 1, "not": 0}  # qrels grades; "maybe" is left out, as it is neither
+GRADES = {"relevant": 1, "not": 0}  # qrels grades; "maybe" has none and is left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _write_csv(job: _Job, file: IO[bytes], _: Path) -> int:
 
 
 def cells_to_csv(rows: Iterable[Sequence[Cell]], file: IO[bytes], *, bom: bool = True) -> None:
-    """Write rows of cells as CSV; no cell of it is a formula."""
+    """Write rows of cells as CSV, in which no spreadsheet takes a cell for a formula."""
     text = io.TextIOWrapper(file, "utf-8-sig" if bom else "utf-8", newline="")
     writer = csv.writer(text)
     for cells in rows:

@@ -26,7 +26,7 @@ THEIR_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The numbers of judgements added, and already in the ledger; the records that are not judgements.
+    """How many judgements were added, how many were in the ledger already, and how many records were not used.
 
     `quarantined` records could not be used, and are in the file `quarantine`; `unread` documents have no verdict yet.
     """

@@ -22,7 +22,8 @@ from linker.review.exporting import ris
 from linker.review.exporting.cells import unescaped, unguarded
 
 Fields = Mapping[str, Any]
-Found = tuple[int, bytes, Fields | str]  # first line's number; its bytes; the fields or why none
+# number of the record's first line, its bytes, and its fields or why it has none
+Found = tuple[int, bytes, Fields | str]
 
 
 def read_records(path: Path) -> Iterator[Found]:

@@ -20,9 +20,8 @@ from linker.scoring.probability import logistic
 
 LOOKS = ("second look", "third look")  # tags of a verdict, one for each time it was checked again
 CHANGED = ", changed"  # suffix of the tag if that look changed the verdict
-WRONG = (
-    0.02  # no more looks if the expected share of wrong verdicts among the documents found is at most this
-)
+# no more looks if the expected share of wrong verdicts among the documents found is at most this
+WRONG = 0.02
 MISSED = 0.25  # a document judged irrelevant is listed if its probability is higher than this
 LEAST = 5  # probabilities need this many relevant documents and as many others
 PRIOR = 3.0, 60.0  # prior of the error rate: 3 wrong verdicts among 60

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FIRST = 32  # reads before the first test of whether the vectors help
 SPARE = 32  # documents chosen at each training run beyond those expected to be read before the next one
 
-Label = bool | None  # by row: relevant or not; None if judged "maybe"
+Label = bool | None  # whether a document is relevant; None if it was judged "maybe"
 
 
 class FeedbackOrder:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CACHED = 20_000  # documents whose vectors are cached
 FOLDS = 5  # folds of held-out judgements
-SAMPLE = 2048  # approximate sample size of vectors
+SAMPLE = 2048  # approximate number of vectors in a sample
 # scikit-learn's checks take as long as training a small model; here, numbers are finite and parameters valid.
 UNCHECKED = {"assume_finite": True, "skip_parameter_validation": True}
 # The tolerances of scikit-learn's LogisticRegression: tighter ones take three times as long.

@@ -108,7 +108,7 @@ def drawn(links: Sequence[tuple[Row, Match]], level: float, before: Check | None
 
 
 def _promised(rows: Sequence[Row], level: float, threshold: float, held: int) -> Offer:
-    """Return the offer under a promise, which covers all first candidates above the threshold, including read ones."""
+    """Return the offer under a promise, which covers all first candidates above the threshold, even those read."""
     above = [row for row in rows if row.candidates and row.candidates[0].probability >= threshold]
     links = tuple((r, r.candidates[0]) for r in by_probability(above) if _is_free(r, r.candidates[0].id))
     wrong = sum(_verdict(row, row.candidates[0].id) is False for row in above)
@@ -146,7 +146,7 @@ def _is_free(row: Row, id_: str) -> bool:
 
 
 def _verdict(row: Row | None, id_: str) -> bool | None:
-    """Return whether a document was read and judged the row's match or not; None if it was not read."""
+    """Return whether people judged a document to be the row's match; None if nobody has read it."""
     if row is None:
         return False  # the row is gone: nobody will judge it
     judgement = row.links.get(id_)

@@ -201,7 +201,7 @@ class Reading:
         return None
 
     def _reach(self, key: Key) -> None:
-        """Let the order learn the verdict on a control once it has reached it by itself; count it for the rule."""
+        """Tell the order the verdict on a control that it has now reached by itself; count it for the rule."""
         if control := self._controls.pop(key, None):
             self._order.tell(control)
             if control.relevant:

@@ -40,7 +40,7 @@ class Review(Reading):
     """
 
     def named(self, id_: str, seed: str) -> Candidate:
-        """Return a document that a reader names, with its seed; in a topic whose seed is gone, the most similar one.
+        """Return a document that a reader names, with its seed; in a topic that lacks it, with the most similar seed.
 
         Raises InputError if a review of pairs lacks the seed, UnknownIdError if the index lacks the document.
         """
@@ -147,7 +147,7 @@ class Review(Reading):
         return known == said and before.seed == candidate.seed
 
     def _asked(self, candidate: Candidate, before: Judgement | None) -> Candidate:
-        """Return a candidate as the review handed it out or read it before; otherwise as found by a search."""
+        """Return a candidate as it was handed out or as it was read before; otherwise, as one found by a search."""
         if held := self._open.of(self._key(candidate)):
             # If another reviewer has ended the audit, this document belongs to no sample.
             is_late = held.phase in AUDITED and self.phase != "audit" and before is None
@@ -190,7 +190,7 @@ class Review(Reading):
             return judgement
 
     def _take_back(self, holder: str) -> None:
-        """Return a reader's open document to whoever asks first; one of an audit can be drawn again."""
+        """Take a reader's open document back, for whoever asks next; a document of an audit can be drawn again."""
         held = self._open.take_back(holder)
         if held is not None and held.id and held.phase in ("queue", "search"):
             self._returned.appendleft(held)

@@ -53,7 +53,7 @@ def by_language(foreign: Foreign, population: Population, read: Sequence[Judgeme
 
 
 class Prefix(Sequence[int]):
-    """The first numbers of an append-only list, without a copy."""
+    """The numbers that an append-only list holds now, and no later ones, without a copy."""
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers, self._count = numbers, len(numbers)
@@ -102,7 +102,7 @@ class Tally:
                 continue
             self._note(judgement)
             if earlier is not None and earlier.verdict == "skip":
-                del standing[key]  # inserted again, since it is read now, and not when it was skipped
+                del standing[key]  # moved to the end, since it is read now, and not when it was skipped
             elif earlier is not None:
                 phase = earlier.phase
             standing[key] = replace(judgement, phase=phase)
@@ -158,7 +158,7 @@ class Tally:
 
     @property
     def found(self) -> int:
-        """Number of relevant ones among them."""
+        """Number of relevant documents among those read."""
         return self.counts["relevant"]
 
     @property

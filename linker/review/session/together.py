@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from linker.review.interface import Judgement
 
-COPY_OF = "copy of "  # tag of a judgement that was made together with that on another document
+COPY_OF = "copy of "  # tag of a judgement that was made together with the one on another document
 
 
 def copied(judgement: Judgement, ids: Sequence[str]) -> list[Judgement]:

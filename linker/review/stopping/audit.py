@@ -23,9 +23,10 @@ class Audit:
         self.size, self.by_order = size, by_order
         self.evidence = Bets(alpha, target)
         self.order_evidence = Bets(alpha, target, by_order=True)
-        self.total_by_order: int | None = None  # like `total`, by the order
-        self.front, self.anywhere = [0, 0], [0, 0]  # documents audited from there, how many are relevant
-        self._front_before = 0  # audited documents from the front before the last audit
+        self.total_by_order: int | None = None  # like `total`, from `order_evidence`
+        # audited documents from the front, and from anywhere: how many, and how many of them are relevant
+        self.front, self.anywhere = [0, 0], [0, 0]
+        self._front_before = 0  # documents from the front in the audits before the last one
         self.count = 0  # audits begun
         self.drawn = 0  # documents drawn in the last audit
         self.passed = not size  # whether the last finished audit had no find
@@ -76,7 +77,7 @@ class Audit:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether the finds from anywhere are too many, compared with those from the front, for the assumption.
+        """Whether the finds from anywhere are so many, compared with those from the front, that the assumption fails.
 
         A document from the front should be relevant at least HALF / FRONT times as often as one from anywhere. Given
         the sum of both, the number of finds from anywhere is then bounded by a binomial distribution.

@@ -30,7 +30,10 @@ def _exact(target: float) -> Fraction:
 
 
 def least(wanted: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the least number from `low` to `high` that is `wanted`, if all above it are; `high` if none below is."""
+    """Return the least `wanted` number from `low` to `high`, or `high` if none below it is wanted.
+
+    All numbers above a wanted one must be wanted, too.
+    """
     while low < high:
         middle = (low + high) // 2
         if wanted(middle):
@@ -81,7 +84,7 @@ def hypergeometric_tail(x: int, size: int, relevant: int, drawn: int) -> float:
 
 
 def most_left(size: int, drawn: int, x: int, alpha: float) -> int:
-    """Return K_U: an upper bound on the relevant documents in `size`, from `drawn` random ones with `x` relevant.
+    """Return K_U, an upper bound on the relevant documents among `size`, if `x` of `drawn` random ones are relevant.
 
     It is exceeded in at most `alpha` of samples whose size was fixed beforehand (Clopper and Pearson's bound for
     a finite population).

@@ -82,9 +82,8 @@ class Bets:
     def __init__(self, alpha: float, target: float, *, by_order: bool = False) -> None:
         self.alpha, self.target, self.by_order = alpha, target, by_order
         self._runs: list[Streak] = []
-        self._since = self._finds = (
-            0  # the first run after the last find of an audit; the number of such finds
-        )
+        # the first run after the last find of an audit; the number of such finds
+        self._since = self._finds = 0
         self._front_reads = 0  # reads from the front in this audit, since its last find
         self._hits: list[int] = []  # numbers found before each relevant control
 

@@ -22,7 +22,8 @@ from indexes.dtypes import BoolArray, Float64Array
 from linker.review.stopping.rule import Estimate, Rule, RuleOptions, number
 from linker.review.wording import say
 
-# Offset and weights of a candidate's value, the logarithm of its place, and whether its seed has a link; how firmly.
+# Prior of the offset and of the weights of a candidate's value, the logarithm of its place, and whether its seed has a
+# link: their means, and how firmly each is held (the ridge penalty).
 PRIOR, FIRMNESS = np.array([0.0, 1.0, 0.0, -1.0]), np.array([0.1, 3.0, 10.0, 0.3])
 ERRORS = 2.0  # standard errors above the expected number
 STEPS = 30
@@ -31,14 +32,14 @@ LEAST_READ, GROWTH = 10, 0.1  # reads before the first fit; share by which they 
 
 @dataclass(frozen=True, slots=True)
 class LinksLeft:
-    """The links expected among unread candidates, and the deviation of their number from that."""
+    """The expected number of links among unread candidates, and the standard deviation of that number."""
 
     expected: float
     deviation: float
 
     @property
     def high(self) -> float:
-        """A number that is rarely exceeded."""
+        """A number that the links left rarely exceed."""
         return self.expected + ERRORS * self.deviation
 
 
@@ -51,7 +52,7 @@ def described(values: npt.ArrayLike, places: npt.ArrayLike, linked: npt.ArrayLik
 
 
 class ReadModel:
-    """The log odds that a candidate is a link: `weights` [4] of what `described` returns. Without reads, the prior."""
+    """The log odds that a candidate is a link: linear in the inputs, with `weights` [4]; without reads, the prior's."""
 
     def __init__(self, inputs: Float64Array, links: BoolArray | Sequence[bool]) -> None:
         """`links` [n] says which of the reads `inputs` [n, 4] were links."""
@@ -76,7 +77,7 @@ class ReadModel:
     def left(self, inputs: Float64Array, last: Float64Array, depths: Sequence[int]) -> LinksLeft:
         """Return how many links are expected among candidates `inputs` [n, 4], and beyond the `last` ones [m, 4].
 
-        `depths` [m] are the places of the last ones; the deviation is that of the candidates themselves.
+        `depths` [m] are the places of the last ones. The deviation leaves out the links beyond them.
         """
         from scipy.special import expit
 
@@ -149,7 +150,7 @@ class LinkReads:
 
 
 class ExpectedLinks(Rule[RuleOptions]):
-    """Stop when the links expected in the unread, with a margin of two errors, would leave the target reached.
+    """Stop when the target is reached even if the unread hold the expected number of links plus two standard errors.
 
     The default of pairs. It assumes that unread candidates are links as often as the reads of the same value and place
     were. `look` asks the order what is left.

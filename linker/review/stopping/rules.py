@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-# chosen on two halves of the topics; the more cautious values
+# the more cautious of the values that two halves of the topics chose
 SCALE, LEAST_WEIGHT, MOST_WEIGHT = 600, 20.0, 160.0
 
 
@@ -29,7 +29,7 @@ def weight(target: float, scale: float = SCALE) -> float:
 
 @dataclass(frozen=True, slots=True)
 class UrnOptions(RuleOptions):
-    """`w`: how many times as likely a relevant document comes next as another one; 0: see `weight`.
+    """`w`: a relevant document is this many times as likely to come next as any other; 0: see `weight`.
 
     `gap`: the least gap to stop.
     """
@@ -46,7 +46,7 @@ class UrnOptions(RuleOptions):
 
 
 class Urn(Rule[UrnOptions]):
-    """Biased urn: stop when a gap this long is improbable, had the target been missed (the default).
+    """Biased urn: stop when a gap this long would be improbable if the target were missed (the default).
 
     After r finds and a gap of n, M = unread + n; K = ⌊r/τ⌋ + 1 − r relevant ones would be left. Stop when Wallenius'
     probability of no find among n draws is below α, and n ≥ `gap`. An assumption about the ranking, not a proof.

@@ -38,9 +38,8 @@ class FindHistory:
     def odds(self) -> float:
         """The current log odds that a read is a find, from the reads so far and one pseudo-read that is half a find."""
         n = self.reads
-        whole = (n * (n + 1)) ** 2 / (
-            4 * n**POWER
-        )  # the sum of the cubes up to n, where the last read weighs 1
+        # the total weight of the reads: the sum of the cubes up to n³, scaled so that the last read weighs 1
+        whole = (n * (n + 1)) ** 2 / (4 * n**POWER)
         rate = (self._weighed / n**POWER + 0.5) / (whole + 1)
         return math.log(rate / (1 - rate))
 

@@ -32,7 +32,7 @@ class Appended:
             return not file.read(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
 
     def read(self) -> Sequence[Document] | None:
-        """Return the documents of the whole lines appended since the last call; None if a file changed otherwise.
+        """Return the documents of whole lines appended since the last call; None if a file changed in any other way.
 
         Lines that cannot be read are left to the next reading of the whole file, which reports them.
         """

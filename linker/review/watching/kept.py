@@ -107,7 +107,7 @@ class Kept:
 
 
 class _Growing:
-    """A file of JSON lines, opened with its first line to write; `whole`: its size after the last complete batch."""
+    """A file of JSON lines, opened when needed; `whole`: its size after the last complete batch."""
 
     def __init__(self, path: Path, whole: int | None) -> None:
         """With `whole`, the file is truncated to that size first; otherwise it is appended to as it is."""

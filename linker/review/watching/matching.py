@@ -20,7 +20,7 @@ from linker.scoring.probability.promise import Promise
 
 BATCH = 256  # posts per search
 FEWEST_ALONE = 20  # a ranker is trusted if it learned from this many judged queries without a link
-PROBABLE = 0.5  # a link that is more likely right than wrong
+PROBABLE = 0.5  # P(link) above which a link is more likely right than wrong
 PATIENCE = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between attempts while the seeds cannot be searched
 
 

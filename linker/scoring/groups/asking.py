@@ -79,9 +79,9 @@ def recall(judged: Sequence[tuple[int, int, int]]) -> tuple[float, float, float]
     """Return the share of right pairs that is within groups: its estimate, and the ends of its 95 % interval.
 
     `judged`: of each stratum, how many pairs it has, how many of them are judged, and how many of these are right;
-    those within groups first. Pairs are in two strata if some of them count as within groups and some not. The interval
-    follows from exact bounds for each stratum (Clopper and Pearson, 1934); the probability that any of them is wrong is
-    at most 5 % (Bonferroni).
+    the first stratum has the pairs within groups, the others have pairs between groups. The interval follows from exact
+    bounds for each stratum (Clopper and Pearson, 1934); the probability that any of them is wrong is at most 5 %
+    (Bonferroni).
     """
     bounds = [_right(*stratum, DELTA / 2 / len(judged)) for stratum in judged]
     (said, low, high), between = bounds[0], [sum(ends) for ends in zip(*bounds[1:], strict=True)]

@@ -59,7 +59,7 @@ def cluster(
 
 
 def several(labels: Int64Array) -> Iterator[Int64Array]:
-    """Yield, in order of the labels, the documents (ascending) of each label that several have in `labels` [n]."""
+    """Yield the documents (ascending) of each label that occurs repeatedly in `labels` [n], by ascending label."""
     order, sizes = np.argsort(labels, kind="stable"), np.bincount(labels)
     ends = np.cumsum(sizes)
     for label in np.flatnonzero(sizes > 1).tolist():

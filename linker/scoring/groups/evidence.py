@@ -28,7 +28,7 @@ LONG = 80  # distinct terms from which a text is longer than a post
 # days after which `recent` has fallen to 1/e; the value of `recent` if a date is not known
 FADING, UNDATED = 14.0, 0.2
 KINDS = 3  # kinds of pairs: with no, one or two long texts
-FEWEST = 40  # judged pairs of a kind, of both classes, needed to learn
+FEWEST = 40  # a kind's weights are learned from at least this many judged pairs, of both classes
 ROWS = 1 << 12  # rows counted at a time
 MOST_PAIRS = 1 << 15  # pairs compared at a time
 
@@ -59,7 +59,10 @@ def weights(forward: ForwardIndex, rows: Int64Array) -> tuple[csr_array, AnyArra
 
 
 def _tokens(forward: ForwardIndex, rows: Int64Array) -> Iterator[tuple[AnyArray, AnyArray, Int64Array]]:
-    """Yield the terms of ascending rows, a few rows at a time: hashes, their tokens as places in these, lengths."""
+    """Yield the terms of ascending rows, a few rows at a time.
+
+    Each item holds the hashes of the terms, each token's position among these, and the number of tokens of each row.
+    """
     for segment in forward.segments:
         low, high = np.searchsorted(rows, [segment.first, segment.first + segment.documents]).tolist()
         for start in range(low, high, ROWS):
@@ -77,7 +80,8 @@ def _tokens(forward: ForwardIndex, rows: Int64Array) -> Iterator[tuple[AnyArray,
 class Findings:
     """Which documents found which others as candidates.
 
-    `one` int64 [d] found `other` [d], with the features `values` float32 [d, f]; `last` bool [d]: it ends a full list.
+    `one` int64 [d] found `other` [d], with the features `values` float32 [d, f]; `last` bool [d]: whether `other` is
+    the last of a full list.
     """
 
     one: Int64Array
@@ -104,8 +108,8 @@ class PairEvidence:
     """The pairs of n documents that may belong together, and the evidence for it.
 
     `pairs` int64 [m, 2], the smaller number first; `values` float64 [m, names]; `last` bool [m, 2]: whether the second
-    (the first) is the last candidate of the first (the second) in a full list. `texts` float32 CSR [n, v]: the weights
-    of the terms, whose `hashes` are uint64 [v].
+    document is the last of the first one's candidates, in a full list, and the reverse. `texts` float32 CSR [n, v]: the
+    weights of the terms, whose `hashes` are uint64 [v].
     """
 
     count: int
@@ -127,7 +131,7 @@ class PairEvidence:
         return self.values[:, self.names.index("cosine")]
 
     def weakest(self, probabilities: Float64Array) -> Float64Array:
-        """Return P of each document's last candidate, float64 [n], from P of the pairs [m]; 0 if its list is short."""
+        """Return P of each document's last candidate, float64 [n], by P of pairs [m]; 0 if its list is not full."""
         weakest = np.zeros(self.count)
         for side in (0, 1):
             here = self.last[:, side]
@@ -186,7 +190,7 @@ class PairModel:
         return np.asarray(expit((self.inputs(evidence) * of[:, :-1]).sum(axis=1) + of[:, -1]))
 
     def learned(self, evidence: PairEvidence, same: BoolArray) -> PairModel:
-        """Return a model also fitted to labelled pairs (`same` story or not, bool [m]); its weights stay near these."""
+        """Return a model fitted to labelled pairs, too (`same` story or not, bool [m]), its weights near this one's."""
         x, weights = self.inputs(evidence), list(self.weights)
         for kind in range(KINDS):
             here = evidence.long == kind

@@ -28,7 +28,7 @@ STEEPEST = 10.0  # bound of the log odds
 AGAIN = 0.01  # a new document makes an earlier one a query again if P(same story) is at least this
 VERSION = 1  # version of the method: increase it whenever findings change
 
-# Earlier findings, and which documents (bool [n]) have to be queries all the same.
+# Earlier findings, and which documents (bool [n]) must be queries again.
 Known = tuple[Findings, BoolArray]
 
 
@@ -77,7 +77,7 @@ def gather(
 
 
 class Finder:
-    """Asks the index of n documents by the openings of some of them.
+    """Queries the index of n documents with the openings of some of them.
 
     `names`: the features of a pair.
     """

@@ -18,9 +18,8 @@ from linker.base.logs import logger
 from linker.scoring.groups.evidence import Findings
 from linker.scoring.groups.finding import Known
 
-CHANGED = (
-    1.0  # if a larger share of the documents has come or gone, all are queries again, since idf has changed
-)
+# if a larger share of the documents has come or gone, all are queries again, since idf has changed
+CHANGED = 1.0
 DAMAGE = (OSError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile, EOFError)
 ARRAYS = ("one", "other", "values", "last")
 
@@ -32,15 +31,14 @@ Words = dict[int, tuple[str, ...]]  # words of a group, by its documents
 class LastGrouping:
     """What the last grouping knew about documents, in one file that needs no other.
 
-    A document is known by its `key`, a hash of its id and text. `full`: enough documents have come or gone since all of
-    them were queries that all should be queries again. Words of groups and passages that are not used again are
-    dropped.
+    A document is known by its `key`, a hash of its id and text. `full`: so many documents have come or gone that all of
+    them should be queries again. Words of groups and passages that are not used again are dropped.
     """
 
     def __init__(
         self, path: Path, documents: Iterable[Document], since: tuple[Sequence[str], Findings] | None = None
     ) -> None:
-        """`since`: ids of documents, and who found whom among them, if more is known than the file says."""
+        """`since`: ids of documents, and who found whom among them, if the caller knows more than the file."""
         self._path = path
         self.key = {d.id: key_of(d) for d in documents}
         self._known_spans, self._spans = Spans(), Spans()

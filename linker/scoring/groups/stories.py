@@ -72,7 +72,7 @@ class Stories:
             yield ScoredStory(label, members, float(self.certain[members[0]]), medoid, weak, leaving)
 
     def _weakest(self) -> tuple[dict[int, tuple[int, int, float]], Int64Array]:
-        """Return, by group, the least probable link of its maximum spanning tree, and the parts without it, [n]."""
+        """Return, by group, the least probable link of its maximum spanning tree, and the parts [n] left without it."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 

@@ -32,7 +32,7 @@ class Attention:
 
     name: str  # for example layers.0.relay
     places: tuple[str, ...]  # [p]
-    weights: npt.NDArray[np.float32]  # [q, p, h]; 0 is exactly zero
+    weights: npt.NDArray[np.float32]  # [q, p, h]; a 0 is exact, never rounded
     inside: npt.NDArray[np.bool_]  # [q, p]; False where a place is outside the text
     alphas: tuple[float, ...]  # [h]
     start: float  # every head's α before training
@@ -229,9 +229,8 @@ def _forward(module: StarTransformer, ids: Sequence[int]) -> tuple[Float64Array,
         both = [x.expand_as(fixed) for x in (fixed, inside)]
         both = [x if name.endswith("relay") else x[:, 0].transpose(0, 1) for x in both]
         seen[name] = both[0].float().cpu().numpy(), both[1][..., 0].cpu().numpy()
-        return (
-            fixed  # fixed weights make the embedding linear in the word vectors: only then do shares add up
-        )
+        # fixed weights make the embedding linear in the word vectors: only then do shares add up
+        return fixed
 
     def catch(_module: torch.nn.Module, _inputs: object, output: Tensor) -> Tensor:
         words.append(output.detach().requires_grad_())

@@ -130,8 +130,8 @@ class CommandTranslator:
 
 
 class ModelTranslator:
-    """Translates with transformers: a model whose tokenizer has language codes (M2M100), or a Marian model each
-    way."""
+    """Translates with transformers: a model whose tokenizer has language codes (M2M100), or one Marian model per
+    direction."""
 
     def __init__(self, name: str, *, batch_size: int = 16, beams: int = 1, max_length: int = 256) -> None:
         """`name` is a name or path with optional {source} and {target}; `max_length` is in tokens."""

@@ -10,7 +10,7 @@ from linker.scoring.pairs.data import by_language
 from linker.scoring.pairs.kept import KeptFile
 from linker.scoring.pairs.translate import Key, Translator, load_translator
 
-BATCH = 64  # texts that an interrupted run translates again, at most
+BATCH = 64  # maximum number of texts that an interrupted run translates again
 
 
 def read_translators(values: Sequence[str]) -> dict[str, str]:

@@ -34,7 +34,7 @@ from linker.scoring.ranking.fitting import Held
 Won = tuple[Float64Array, Float64Array]  # P(link) of candidates [n, c] and P(none) [n]
 ROUNDS = 40
 FOLDS = 5
-SEEN = ("first", "some")  # log odds of the first candidate, and of any
+SEEN = ("first", "some")  # log odds that the first candidate is the link, and that any candidate is
 FEWEST = 40  # minimum known links to learn a competition or probabilities
 SURE = 1e-6
 

@@ -74,9 +74,10 @@ class Describer:
 
 
 def _text_features(words: Ranking, rows: Int64Array) -> list[Float64Array]:
-    """Return BM25's score of `rows` [n, c], its ratio to the best, its lead over the best other, the lead's ratio, z.
+    """Return five features of `rows`, each [n, c], from BM25's scores.
 
-    A document beyond the ranking gets the ranking's lowest score, an upper bound.
+    They are the score, its ratio to the best, its lead over the best other, the ratio of the lead to the best, and the
+    score's z-score among the top DEPTH. A document beyond the ranking gets the ranking's lowest score, an upper bound.
     """
     found, scores = words[0], np.where(words[0] >= 0, words[1], 0.0).astype(np.float64)
     ranks = _ranks(found, rows)

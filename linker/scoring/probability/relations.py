@@ -37,7 +37,7 @@ def relations(lists: Lists) -> Float32Array:
     link: log P(link) of the text alone; behind, margin, rank: relative to the text's other candidates; others_best,
     others_lead, others_rank, others_sum, others_count: relative to the other texts that have the document as a
     candidate; first_lead: the lead of the text's first candidate over the other texts that want it; both_lead: the
-    lead over the mean of the best alternatives on either side.
+    lead over the mean of the text's first candidate and of the best of the other texts.
     """
     valid = lists.documents >= 0
     p = softmax(lists.logits())[:, :-1] * (1 - lists.none[:, None])

@@ -4,7 +4,7 @@ Saerens, Latinne and Decaestecker, "Adjusting the outputs of a classifier to new
 log odds of a probability are the evidence of the case plus the log odds of the assumed share. The evidence stays the
 same if the share differs.
 
-They estimate the share by EM, and few cases cannot tell it. Here each share counts by its probability given the
+They estimate the share by EM, which fails with few cases. Here, each share counts by its probability given the
 evidence of all cases, from a beta prior that weighs as much as one case: Jeffreys' prior, Beta(½, ½), if the expected
 share is ½. Thus a single case keeps the expected share, and each further case adds to what is known. The likelihood is
 a polynomial in the share, for which Gauss-Jacobi quadrature is exact if the cases are fewer than twice its nodes.
@@ -28,7 +28,7 @@ def _prior(expected: float) -> tuple[Float64Array, Float64Array]:
     """Return shares [NODES] and their probabilities [NODES] under Beta(expected, 1 − expected)."""
     from scipy.special import roots_jacobi
 
-    with np.errstate(invalid="ignore"):  # in a branch that scipy does not choose
+    with np.errstate(invalid="ignore"):  # scipy also computes a branch that it does not use
         nodes, weights = roots_jacobi(NODES, -expected, expected - 1)
     return np.clip((1 + nodes) / 2, EDGE, 1 - EDGE), weights / weights.sum()
 

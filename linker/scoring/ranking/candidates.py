@@ -22,11 +22,12 @@ from linker.base.errors import ConfigError
 from linker.base.logs import logger
 
 DIRECTIONS = ("after", "before", "near")
+# ranges of days in which a document is a candidate
 WINDOWS = {
     "after": (-3, 14),
     "before": (-14, 3),
     "near": (-14, 14),
-}  # ranges of days in which a document is a candidate
+}
 DEEP = 200  # top BM25 documents from which those dated in the range become candidates
 DEPTHS = (30, 50, 80)  # numbers of BM25's top documents that a ranker for linking may read
 MISSED = 0.01  # share of known links that a smaller depth may miss, compared with the largest

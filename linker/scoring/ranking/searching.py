@@ -16,9 +16,8 @@ from linker.base.errors import InputError
 from linker.scoring.ranking.candidates import Gatherer, Pool
 from linker.scoring.ranking.ranker import BATCH, Moved, Ranked, Ranker, contributions
 
-FEWEST = (
-    50  # minimum texts searched together that count as one batch: servers answer unrelated requests together
-)
+# minimum number of texts that count as one batch: a server may have put fewer together from unrelated requests
+FEWEST = 50
 
 
 class RankedSearch:

@@ -1,8 +1,9 @@
 """Waiting searches become one call of the engine: encoded, scanned and scored as one batch.
 
 A search that arrives while nothing runs begins at once. Searches that arrive while one with the same options runs
-wait for its end and are batched. After a batch of several searches, the next batch waits up to a window for as many,
-since the same callers often search again at once. Searches with other options, or by another owner, run in parallel.
+wait for its end and are batched. After a batch of several searches, the next batch waits until as many have arrived, at
+most for a window, since the same callers often search again at once. Searches with other options, or by another owner,
+run in parallel.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class DocumentStream:
     def __init__(self, served: Served, *, replace: bool) -> None:
         """With `replace`, a document replaces any with the same id, even one earlier in the stream."""
         self._served, self._replace = served, replace
-        self._pending: dict[str, tuple[int, Document]] = {}  # each with its line number
+        self._pending: dict[str, tuple[int, Document]] = {}  # by id: the line's number and the document
         self._bytes = 0
         self.report = LineCounts(served.name)
 

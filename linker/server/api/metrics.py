@@ -82,7 +82,7 @@ class ServerMetrics:
             self._degraded.labels(index).inc()
 
     def is_due(self) -> bool:
-        """Return whether gauges that other workers read are older than a second; if so, they count as set now."""
+        """Return whether gauges that other workers read are over a second old; if so, the caller must set them now."""
         now = time.monotonic()
         is_due = SHARED in os.environ and now - self._looked > 1
         if is_due:

@@ -65,7 +65,7 @@ class FairPool:
         return await future
 
     async def run_each(self, calls: Iterable[Callable[[], T]]) -> list[T]:
-        """Return the results of calls one after another; others get turns in between, and giving up ends them."""
+        """Return the results of calls one after another; others get turns in between. Giving up skips the rest."""
         return [await self.run(call) for call in calls]
 
     def _begin(self) -> None:
@@ -87,7 +87,7 @@ class FairPool:
     def _ended(self, one: _Call, inner: asyncio.Future[Any]) -> None:
         self._running[one.owner] -= 1
         self._release(one)
-        # retrieved even if nobody waits for it, or asyncio would log it
+        # the error is retrieved even if nobody waits for it, or asyncio would log it
         error = None if inner.cancelled() else inner.exception()
         if one.future.cancelled():
             pass

@@ -136,9 +136,8 @@ class Service:
         self.config, self.shelf = config, shelf or Shelf()
         self.metrics = ServerMetrics()
         self.pool = FairPool(config.limits.threads, config.limits.waiting, "search")
-        self.aside = defaultdict[str, asyncio.Semaphore](
-            lambda: asyncio.Semaphore(1)
-        )  # lets each owner run one separate process at a time
+        # lets each owner run one separate process at a time
+        self.aside = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(1))
         self.heavy = FairPool(HEAVY_THREADS, config.limits.waiting, "heavy")
         self.access = config.access
         self.jobs = Jobs(config.limits, config.jobs_folder)
@@ -149,7 +148,7 @@ class Service:
         self._open(config.indexes())
 
     def _open(self, found: Mapping[str, Path]) -> None:
-        """Open new indexes and look for commits in the others; all of it, or raise and change nothing."""
+        """Open new indexes and look for commits in the others; if one fails, the set of indexes stays as it is."""
         opened: dict[str, Served] = {}
         for name, directory in found.items():
             known = self.indexes.get(name)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 READY = signal.SIGRTMIN  # sent by a worker to the supervisor; unlike others, real-time signals are queued
 SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, READY})
-SHARED = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's name
+SHARED = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client reads this variable
 PAUSE = 1.0  # seconds before a worker that did not get ready is replaced
 MARGIN = 5.0  # seconds that a worker may take beyond its grace
 

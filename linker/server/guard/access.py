@@ -21,10 +21,11 @@ from linker.server.guard.rates import Rates
 from linker.server.guard.tokens import Principal, Tokens, digest_of, write_secret
 
 LIFETIME = 30 * 24 * 3600  # seconds of a session
+# how many wrong tokens are allowed per second, and at once: from one address, and from all together
 TRIES, TRIES_OF_ALL = (
     (0.2, 20.0),
     (5.0, 200.0),
-)  # wrong tokens per second, and at once: first per address, then in total
+)
 REMEMBERED = 10_000  # number of correct tokens remembered, by address
 ENDING = ".sessions"  # suffix of the file with the secret, next to the token file
 
@@ -33,11 +34,11 @@ class Access:
     """The tokens of a file, and the sessions of users who signed in with them; without a file everybody is admitted.
 
     The secret that signs sessions is random: nobody can guess a token from a cookie. It is in a file next to the token
-    file, together with the signed-out sessions, so that a restart signs nobody out and signs nobody in again.
+    file, together with the signed-out sessions, so that a restart neither ends a session nor revives one.
     """
 
     def __init__(self, tokens: Tokens | None = None, file: Path | None = None) -> None:
-        """Admit users with `tokens`; `file` holds the secret (if it cannot, sessions end with the process)."""
+        """Admit users with `tokens`; the secret is in `file`; if that cannot be written, only in memory."""
         self.tokens, self._file = tokens, file
         self._path: Path | None = None
         self._page = False
@@ -51,7 +52,7 @@ class Access:
 
     @classmethod
     def of(cls, token_file: Path | None, *, page: bool) -> Self:
-        """Return the access by a token file, if given; with a `page`, one of its tokens must open the page.
+        """Return the access that a token file grants, if given; with a `page`, one of its tokens must open the page.
 
         Raises InputError if the file cannot be used.
         """
@@ -116,9 +117,8 @@ class Access:
             self._ended[id_] = int(time.time()) + LIFETIME
             if self._file is not None:
                 with contextlib.suppress(OSError), self._file.open("a", encoding="ascii") as file:
-                    file.write(
-                        f"{id_} {self._ended[id_]}\n"
-                    )  # if the disk is full, the session is ended only until a restart
+                    # if the disk is full, the session is ended only until a restart
+                    file.write(f"{id_} {self._ended[id_]}\n")
                     file.flush()
                     os.fsync(file.fileno())
 

@@ -26,9 +26,8 @@ from linker.review.ledger import Ledger
 from linker.review.ownership import UNFINISHED
 from linker.review.project import Project
 
-SEEDS_QUARANTINE = (
-    "seeds.quarantine.jsonl"  # file of the articles that could not be read, next to the uploads
-)
+# file of the articles that could not be read, next to the uploads
+SEEDS_QUARANTINE = "seeds.quarantine.jsonl"
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ class Job:
             self._end(finished, child.wait())
 
     def _take(self, told: Mapping[str, Any]) -> bool:
-        """Take in one line of the child; return whether it was the last one of a success."""
+        """Process a line from the child; return whether it ends a successful run."""
         if "what" in told:
             if told["what"] != self._step.what:
                 self._begun = time.monotonic()

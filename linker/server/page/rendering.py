@@ -167,7 +167,7 @@ def static(name: str) -> str:
 
 
 def _places(request: Request, project: Project) -> list[dict[str, Any]]:
-    """Return a review's places: the title and path of each, if it is current, why it cannot be used yet, its pages."""
+    """Return a review's places: title, path, whether it is current, why it cannot be used yet, and pages of each."""
     text = request.state.session.language.text
     found = []
     for place in PLACES:

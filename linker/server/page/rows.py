@@ -49,7 +49,7 @@ def show(
     to: Name = "",
     start: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
-    """Show the rows, with the named row, the one `to` describes, or the next undecided one open."""
+    """Show the rows with one of them open: the named row, the one that `to` describes, or the next undecided one."""
     if not matching.is_rows(opened):
         return RedirectResponse(address(request, "judge", project=opened.project.key), 303)
     job = _brought_up_to_date(request, opened)

@@ -40,7 +40,7 @@ def is_due(opened: Opened, progress: Progress) -> bool:
 
 
 def _occasion(opened: Opened, progress: Progress) -> str:
-    """Return a name for what was met: the number wanted, an audit, or the estimate, which each find postpones."""
+    """Name the occasion: the number wanted, the estimate, or an audit; a find begins another of the last two."""
     until, left = opened.review.settings.until, progress.stop.left
     if until and progress.found >= until:
         return "until"

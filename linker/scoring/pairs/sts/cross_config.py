@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Loss = Literal["cross-entropy", "soft", "soft+mse", "mse"]
-Reset = Literal[
-    "after", "before"
-]  # whether the GRU's reset gate acts after the matrix U, as in torch, or before it, as in the paper
+# whether the GRU's reset gate acts after the matrix U, as in torch, or before it, as in the paper
+Reset = Literal["after", "before"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,8 @@ class StsConfig:
     batch_size: int = 16
     patience: int = 3  # epochs without a better dev figure before training stops; 0: never
     measure: Literal["spearman", "pearson", "mse"] = "spearman"  # figure that selects the epoch to keep
-    frozen_layers: int = (
-        0  # how many layers of the backbone, from the bottom; above 0, the embeddings are frozen, too
-    )
+    # how many layers of the backbone are frozen, from the bottom; if above 0, so are the embeddings
+    frozen_layers: int = 0
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 0
 

@@ -31,7 +31,7 @@ from linker.server.fields import option
 
 router = routes("search")
 MOST_TEXTS, MOST_K, LONGEST = 1000, 1000, 100_000
-MOST_HITS = 100_000  # of all texts of a request together
+MOST_HITS = 100_000  # maximum number of hits of all texts of a request together
 FEW = 100  # maximum number of hits that are serialised without a thread
 
 Text = Annotated[str, Field(max_length=LONGEST)]

@@ -10,11 +10,13 @@ let openSeed = ""; // a seed that the reviewer has unfolded stays unfolded for t
 function prepare() {
   if (byId("help")) byId("help").hidden = false;
   if (byId("keys-on")) byId("keys-on").checked = keysOn();
-  const sought = document.querySelector(".find [name=seed]"); // hits of a search next to a pair are judged for the
-  pair's seed if (sought && byId("verdict")) sought.value = byId("verdict").elements.seed.value; for (const field of
-  drafts()) field.value ||= sessionStorage.getItem(draftOf(field)) ?? ""; if (drafts().some((field) => field.value))
-  document.querySelector(".notes").open = true; const seed = document.querySelector("[data-seed]"); if
-  (seed?.dataset.seed === openSeed) seed.open = true;
+  // Hits of a search next to a pair are judged for the pair's seed.
+  const sought = document.querySelector(".find [name=seed]");
+  if (sought && byId("verdict")) sought.value = byId("verdict").elements.seed.value;
+  for (const field of drafts()) field.value ||= sessionStorage.getItem(draftOf(field)) ?? "";
+  if (drafts().some((field) => field.value)) document.querySelector(".notes").open = true;
+  const seed = document.querySelector("[data-seed]");
+  if (seed?.dataset.seed === openSeed) seed.open = true;
 }
 
 document.addEventListener("linker:swapped", prepare);

@@ -3,8 +3,9 @@ const canvas = document.getElementById("map");
 const context = canvas.getContext("2d", { alpha: false });
 const near = document.getElementById("near");
 const SPAN = 65535;
-const KINDS = ["unread", "not", "skip", "mixed", "maybe", "relevant", "seed"]; // kinds of points, drawn in this order,
-so that the last is on top const SIZES = [2, 2, 2, 3, 3, 4, 6];
+// Kinds of points, drawn in this order, so that the last is on top.
+const KINDS = ["unread", "not", "skip", "mixed", "maybe", "relevant", "seed"];
+const SIZES = [2, 2, 2, 3, 3, 4, 6];
 
 let ids = [];
 let places = new Uint16Array(0); // x, y, x, y …
