@@ -78,7 +78,7 @@ def test_an_index_is_not_copied_and_its_new_documents_are_queries(tmp_path: Path
 def test_if_the_index_is_the_same_some_queries_find_what_all_find(
     engine: package.Engine, some: set[int]
 ) -> None:
-    """The oracle asks for all documents; whoever is asked again finds the same."""
+    """The oracle looks up candidates for every document; those that are looked up again have the same ones."""
     rows, texts = engine.collection.rows.locate([d.id for d in corpus()]), [d.full_text for d in corpus()]
     days = np.full(len(rows), np.nan)
     pairs, found, queries = gather(engine.collection, rows, texts, days)

@@ -27,7 +27,7 @@ from indexes.writer import Writer
 from linker.engine import Engine, building
 from tests.helpers import HashEncoder
 
-# replaced by name, also for mypy; a graph is built at 50 rows, so that small indexes have one
+# A graph is built from 50 rows on, so that small indexes have one. `setattr`, since mypy rejects such assignments.
 setattr(building, "load_encoder", lambda name, **_: HashEncoder())  # noqa: B010
 setattr(stored_vectors, "FaissIndex", functools.partial(FaissIndex, exact_below=50))  # noqa: B010
 # Commits merge almost nothing, so that there is something to merge in the background.

@@ -339,7 +339,7 @@ def test_the_doctor_shows_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
 @compiled
 @pytest.mark.parametrize("large", [0, 1 << 28])
 def test_pages_of_a_large_file_are_given_back(monkeypatch: pytest.MonkeyPatch, large: int) -> None:
-    """After coding, and whenever many of its rows have been scored."""
+    """The pages are released after the vectors were coded, and whenever many rows have been scored."""
     monkeypatch.setattr(certified, "LARGE", large)
     calls: list[int] = []
     scan = certified.ByteScan(release=lambda: calls.append(1))

@@ -97,7 +97,7 @@ def test_with_everything_read_all_is_known() -> None:
 
 @pytest.mark.parametrize(("relevant", "most"), [(30, 15), (100, 7), (400, 3)])
 def test_the_interval_holds_where_finds_grow_rare_steadily(relevant: int, most: float) -> None:
-    """Nearly all reads are finds until half is found, as in topics: with 15 found, there may still be hundreds."""
+    """As in real topics, nearly every read is relevant until half of them are found: after 15, hundreds may be left."""
     held, widths = [], []
     for seed in range(60):
         chance = np.random.default_rng(seed)
