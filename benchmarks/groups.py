@@ -47,9 +47,8 @@ CORPORA: dict[str, Callable[[], Grouped]] = {
     "bbc-news": group_data.categories,
     "news-topics": group_data.topics,
 }
-TAUGHT_RIVALS = (
-    "Miranda et al. (2018)",
-)  # compared with linker "with links", because these also learn from links
+# Compared with linker "with links", because these also learn from links.
+TAUGHT_RIVALS = ("Miranda et al. (2018)",)
 SHORT = ("tweets",)  # corpora that MiniLM encodes within minutes
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 DEFAULT = 0.5
@@ -130,9 +129,8 @@ def _systems(
     found = evidence_of(corpus, work / name)
     known, same = _taught(corpus, found, first)
     model = SHIPPED
-    if (
-        name == "tweets"
-    ):  # the shipped model has seen tweets of both halves, since `claims` is halved in another way
+    # The shipped model has seen tweets of both halves, since `claims` is halved in another way.
+    if name == "tweets":
         news = group_data.news()
         model = pairs_of.fit([(known, same), _taught(news, evidence_of(news, work / "news"), news.judged)])
     yield "linker", _by_thresholds(corpus, found, model)

@@ -44,11 +44,8 @@ from linker.review.population import Population
 from linker.review.settings import Settings
 
 DATA, OWN, CODES = shared_data() / "linked-pages", "en", ("de", "fr", "ru", "tr", "zh")
-DOCUMENTS, BEGINNING, TAUGHT = (
-    2000,
-    1500,
-    2500,
-)  # pages; characters of each, and of those that teach a lexicon
+# Pages; characters of each, and of those that teach a lexicon.
+DOCUMENTS, BEGINNING, TAUGHT = 2000, 1500, 2500
 SEED, CLUSTERS, SEEDS, SHARES = 0, 40, 3, (0.8, 0.9, 0.95)
 FOREIGN, SOME, LANGUAGES = 0.3, 3, 2  # least share in other languages; least documents in each of so many
 

@@ -30,7 +30,7 @@ from linker.crosslingual.lexicon.queries import query_lexicon
 from linker.crosslingual.sides import Side, side_of
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.engine.lexicons import SURE, QueryLexicon, understood
+from linker.engine.lexicons import SURE, QueryLexicon, likeliest, understood
 from linker.evaluation.reading.judgements import merged_qrels
 
 DATA = shared_data() / "linked-pages"
@@ -122,7 +122,7 @@ def systems(
 
 def _read(lexicon: QueryLexicon, texts: Sequence[str]) -> float:
     """Return the share of texts that a lexicon confidently takes for its own language."""
-    return round(float(np.mean([lexicon.leans(text) >= SURE for text in texts])), 4)
+    return round(float(np.mean([likeliest([lexicon], text)[1] >= SURE for text in texts])), 4)
 
 
 def _longest(text: str) -> str:

@@ -47,9 +47,8 @@ def test_a_killed_stream_has_each_change_once_and_ends_as_an_unkilled_one(tmp_pa
 
 def start(source: Path, out: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "linker", "group", str(source), "--out", str(out), "--follow"]
-    before = signal.signal(
-        signal.SIGINT, signal.SIG_DFL
-    )  # a shell's background job, and its children, ignore SIGINT
+    # A shell's background job, and its children, ignore SIGINT.
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         return subprocess.Popen(
             command, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL

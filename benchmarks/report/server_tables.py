@@ -99,22 +99,12 @@ def _systems(found: Any) -> Iterator[str]:
         yield f"| {name} | {' | '.join(cells)} | {rows['64']['cpu_ms']:.2f} ms |"
 
 
-CORES, CACHE, DISK, FULL = (
-    16,
-    32 * 2**30,
-    2e12,
-    0.75,
-)  # per node: cores, bytes of page cache, bytes of disk, and the share of the disk that is used
-COPIES, SHARD, BUSY, MONTH = (
-    2,
-    50e9,
-    0.5,
-    730,
-)  # copies of a shard, bytes of a shard, share of the CPU time for searches, hours of a month
-DIM, LINKS = (
-    128,
-    2 * 32 * 4,
-)  # dimension of a vector; bytes of its links in the graph's lowest layer, which has almost all links
+# Per node: cores, bytes of page cache, bytes of disk, and the share of the disk that is used.
+CORES, CACHE, DISK, FULL = 16, 32 * 2**30, 2e12, 0.75
+# Copies of a shard, bytes of a shard, share of the CPU time for searches, hours of a month.
+COPIES, SHARD, BUSY, MONTH = 2, 50e9, 0.5, 730
+# Dimension of a vector; bytes of its links in the graph's lowest layer, which has almost all links.
+DIM, LINKS = 128, 2 * 32 * 4
 SIDES = {"all": "", "cut": "; clients of that node alone"}
 
 

@@ -35,9 +35,8 @@ def encoders(results: Any) -> Iterator[str]:
             pairs = [spread(_all_pairs(row).get(key)) for key in ("map", "auc", "mrp")]
             alone, hybrid = _alone(row), row.get("hybrid", {})
             found = [(alone, "mrr"), (hybrid, "mrr"), (hybrid, "success_1")]
-            cells = [
-                spread(side.get(key)) + _seeds(side) for side, key in found
-            ]  # marks a figure from fewer seeds than the row
+            # `_seeds` marks a figure from fewer seeds than the row.
+            cells = [spread(side.get(key)) + _seeds(side) for side, key in found]
             yield f"| {name}{_seeds(row)} | {' | '.join([*pairs, *cells])} | {measured_with(name, row)} |"
 
 

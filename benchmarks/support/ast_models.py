@@ -20,9 +20,8 @@ BASE = TrainingConfig(
     temperature=0.1, batch_size=256, epochs=2, lr=1e-3, embedding_lr=0.5, max_length=128, crop=True, word_dropout=0.2,
     mean_epochs=4, patience=2, checkpoint_steps=10_000, device="cpu",
 )  # fmt: skip
-LONGER = dataclasses.replace(
-    BASE, epochs=4
-)  # these models start from random weights, while the star starts from the mean that it refines
+# These models start from random weights, while the star starts from the mean that it refines.
+LONGER = dataclasses.replace(BASE, epochs=4)
 # with a rate of 1e-3, a GRU was no better than chance after two epochs
 RECURRENT = dataclasses.replace(LONGER, lr=3e-3)
 STAR = dataclasses.replace(BASE, lr=1e-4, embedding_lr=0.0, alpha_lr=50.0, epochs=1, batch_size=512)
@@ -60,11 +59,8 @@ ABLATIONS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
     ),
 }
 
-READY = {
-    "ast, cloze": "ast",
-    "mean": "bag",
-    "mean, cloze": "bag",
-}  # every other model has a configuration of the same name
+# Every other model has a configuration of the same name.
+READY = {"ast, cloze": "ast", "mean": "bag", "mean, cloze": "bag"}
 NEVER_MATTER = ("training.seed", "training.device", "training.checkpoint_steps")
 # Options newer than some recorded rows, with the behaviour of training before the option existed.
 LATER: Mapping[str, Any] = {

@@ -48,10 +48,8 @@ def guess_encoding(path: Path) -> str:
     lost.
     """
     valid = wrong = 0  # non-ASCII lines that are valid UTF-8, and invalid lines
-    western, points = (
-        dict.fromkeys(WESTERN, 0),
-        dict.fromkeys(WESTERN, 0),
-    )  # per encoding: invalid lines that are plausible in it, and the evidence for it
+    # Per encoding: invalid lines that are plausible in it, and the evidence for it.
+    western, points = dict.fromkeys(WESTERN, 0), dict.fromkeys(WESTERN, 0)
     with contextlib.suppress(DamagedInputError):  # reported when the file is read
         if wide := _utf16(path):
             return wide

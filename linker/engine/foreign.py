@@ -59,11 +59,9 @@ class Foreign:
     def reading(self, document: Document) -> tuple[str, str]:
         """Return a document's language, and its text translated word by word; both empty if it needs no translation."""
         number = self._language(document.full_text)
-        return (
-            ("", "")
-            if number < 0
-            else (self.lexicons[number].name, self.lexicons[number].translated(document.text))
-        )
+        if number < 0:
+            return "", ""
+        return self.lexicons[number].name, self.lexicons[number].translated(document.text)
 
     def vector(self, document: Document) -> TextVector:
         """Return a document's words as a normalised vector; in another language, with their translations.

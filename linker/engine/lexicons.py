@@ -80,10 +80,6 @@ class QueryLexicon:
         """The language's name for readers."""
         return self.code if self.language == "none" else self.language.capitalize()
 
-    def leans(self, text: str) -> float:
-        """Return the log odds that a text is in this language rather than in the index's."""
-        return likeliest([self], text)[1]
-
     def translated(self, text: str) -> str:
         """Return a text word by word in the language of the index, without stop words."""
         out = map(self._of_piece, self._analysis.pieces(self._analysis.prepare(text)))

@@ -23,9 +23,8 @@ class Retiring:
         """Keep a generation for KEPT to twice KEPT seconds."""
         with self._lock:
             self._kept.append(generation)
-            if (
-                self._thread is None or not self._thread.is_alive()
-            ):  # after a fork, the child has no such thread
+            # After a fork, the child has no such thread.
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="release generations", daemon=True)
                 self._thread.start()
 

@@ -8,16 +8,8 @@ from typing import Any
 
 from linker.evaluation import tables
 
-RANKS = (
-    50,
-    100,
-    200,
-    500,
-    1000,
-    2000,
-    3000,
-    3300,
-)  # the paper's means result only if 3300 is among the ranks
+# The paper's means result only if 3300 is among the ranks.
+RANKS = (50, 100, 200, 500, 1000, 2000, 3000, 3300)
 
 
 @dataclass(frozen=True, slots=True)

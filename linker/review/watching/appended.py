@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from indexes.interface import Document
 from linker.base.lines import BLOCK, GZIP_MAGIC, Splitter
@@ -44,22 +45,24 @@ class Appended:
                 file.seek(position.offset)
                 block = file.read()
                 block = block[: block.rfind(b"\n") + 1]
-                lines = Splitter(number=position.lines + 1).feed(block)
-                records = (record for _, record in read_jsonl(path, lines, self._columns))
+                records = (record for _, record in read_jsonl(path, Splitter().feed(block), self._columns))
                 found.extend(record for record in records if not isinstance(record, BadLine))
-                number, offset = position.lines + block.count(b"\n"), position.offset + len(block)
-                self._positions[path] = Position(
-                    offset, number, position.inode, digest(file.fileno(), offset)
-                )
+                self._positions[path] = _at(file, position.offset + len(block))
         return found
 
 
 def _end(path: Path) -> Position:
     """Return the position after the last whole line of a file."""
-    offset = lines = size = 0
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            if (last := block.rfind(b"\n")) >= 0:
-                offset, lines = size + last + 1, lines + block.count(b"\n")
-            size += len(block)
-        return Position(offset, lines, os.fstat(file.fileno()).st_ino, digest(file.fileno(), offset))
+        begin, last = file.seek(0, os.SEEK_END), -1
+        while begin and last < 0:
+            size = min(BLOCK, begin)
+            begin = file.seek(begin - size)
+            last = file.read(size).rfind(b"\n")
+        return _at(file, begin + last + 1)
+
+
+def _at(file: BinaryIO, offset: int) -> Position:
+    """Return a position in an open file; its lines are not counted."""
+    descriptor = file.fileno()
+    return Position(offset, inode=os.fstat(descriptor).st_ino, digest=digest(descriptor, offset))

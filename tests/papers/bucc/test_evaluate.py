@@ -79,9 +79,8 @@ def test_differences_from_the_first_run(files: Path) -> None:
     for d in by_measure.values():
         assert d["low"] <= d["difference"] <= d["high"] <= 0
         assert d["p"] <= d["p_holm"] <= 3 * d["p"] + 1e-12
-    assert by_measure["success_1"]["p"] == pytest.approx(
-        1 / 8, abs=0.02
-    )  # two of the 16 ways to exchange four pages
+    # Two of the 16 ways to exchange four pages.
+    assert by_measure["success_1"]["p"] == pytest.approx(1 / 8, abs=0.02)
 
 
 def test_the_seed_decides(files: Path) -> None:

@@ -53,9 +53,8 @@ def slow(history: History, total: int, fronts: Fronts | None = None) -> float:
 @st.composite
 def histories(draw: st.DrawFn) -> History:
     unread, found, history = draw(st.integers(30, 120)), draw(st.integers(0, 20)), History()
-    for kind in draw(
-        st.lists(st.sampled_from("mmmmhMMHrf"), max_size=25)
-    ):  # audit: m, h; controls: M, H; the queue: r, f
+    # The audit: m, h; controls: M, H; the queue: r, f.
+    for kind in draw(st.lists(st.sampled_from("mmmmhMMHrf"), max_size=25)):
         if kind in "mhMH":
             history.append((unread, found, kind in "hH", kind in "mh"))
         unread, found = unread - 1, found + (kind in "hHf")

@@ -80,11 +80,8 @@ def test_a_rule_estimates_where_the_order_speaks_alone() -> None:
     assert more is not None
     assert more.likely > total.likely
     rule.update(Read(True, "prior"))
-    assert by_name(rule.total) == {
-        "total": None,
-        "total_low": None,
-        "total_high": None,
-    }  # the order did not begin with this review
+    # The order did not begin with this review.
+    assert by_name(rule.total) == {"total": None, "total_low": None, "total_high": None}
     assert by_name(total) == {"total": total.likely, "total_low": total.low, "total_high": total.high}
 
 
