@@ -25,8 +25,8 @@ import numpy as np
 
 from benchmarks.support import direct
 from benchmarks.support.common import Cost, in_child
-from benchmarks.support.harness import WORK, Arguments, Results, benchmark
-from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare
+from benchmarks.support.harness import Arguments, Results, benchmark
+from benchmarks.support.passages import OPTIONS, Data, Precomputed, first, prepare
 
 Build = Callable[..., object]
 
@@ -104,13 +104,7 @@ def measure(documents: int, repeats: int, variants: list[Variant]) -> dict[str, 
     return results
 
 
-@benchmark(
-    seed=SEED,
-    work=WORK,
-    sentences=200_000,
-    graph=(40_000, "sentences that the HNSW graph takes"),
-    only=("", "only the cases whose name holds this; nothing is recorded"),
-)
+@benchmark(**OPTIONS)
 def measured(options: Arguments) -> Results | None:
     """Build each case's index by all its variants."""
     os.environ["OMP_NUM_THREADS"] = "1"

@@ -1,6 +1,6 @@
 """Does linker name the sentence that a post is about?
 
-There are three sets with known answers. `digests`: a statement, and a text of parts of five articles, ten sentences
+Three sets have known answers. `digests`: a statement, and a text that joins parts of five articles, ten sentences
 each, in random order: the article linked to it, from which the authors of the set removed the sentences that repeat the
 statement, and the four articles nearest to that one. `sentences`: of forty sentences (the STS benchmark, English), the
 one that people judged to have the same meaning (at least 4 of 5). `half the words`: the same, but the query lacks a

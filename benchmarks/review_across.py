@@ -47,7 +47,8 @@ DATA, OWN, CODES = shared_data() / "linked-pages", "en", ("de", "fr", "ru", "tr"
 # Pages; characters of each, and of those that teach a lexicon.
 DOCUMENTS, BEGINNING, TAUGHT = 2000, 1500, 2500
 SEED, CLUSTERS, SEEDS, SHARES = 0, 40, 3, (0.8, 0.9, 0.95)
-FOREIGN, SOME, LANGUAGES = 0.3, 3, 2  # least share in other languages; least documents in each of so many
+# A topic has at least this share of its documents in other languages, and SOME documents in LANGUAGES of these.
+FOREIGN, SOME, LANGUAGES = 0.3, 3, 2
 
 
 @dataclass(frozen=True)

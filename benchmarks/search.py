@@ -22,9 +22,9 @@ import numpy as np
 
 from benchmarks import index_build
 from benchmarks.support import direct
-from benchmarks.support.harness import WORK, Arguments, Results, benchmark
+from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
-from benchmarks.support.passages import SEED, Data, Precomputed, first, prepare, statements
+from benchmarks.support.passages import OPTIONS, Data, Precomputed, first, prepare, statements
 from indexes.interface import Matrix
 from linker.engine.engine import Engine
 
@@ -116,13 +116,7 @@ def bm25s_speed(data: Data, queries: list[str], work: Path) -> dict[str, Any]:
     return {f"k={K}": round(len(queries) / (time.process_time() - start), 1)}
 
 
-@benchmark(
-    seed=SEED,
-    work=WORK,
-    sentences=200_000,
-    graph=(40_000, "sentences that the HNSW graph takes"),
-    only=("", "only the cases whose name holds this; nothing is recorded"),
-)
+@benchmark(**OPTIONS)
 def measured(options: Arguments) -> Results | None:
     os.environ["OMP_NUM_THREADS"] = "1"
     import faiss

@@ -7,16 +7,26 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.support import rank_data
 from benchmarks.support.common import shared_data
 from benchmarks.support.direct import read
+from benchmarks.support.harness import WORK
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.interface import Matrix
 
 SEED, SHORTEST = 0, 40
+# The options of benchmarks on this data.
+OPTIONS: dict[str, Any] = {
+    "seed": SEED,
+    "work": WORK,
+    "sentences": 200_000,
+    "graph": (40_000, "sentences that the HNSW graph takes"),
+    "only": ("", "only the cases whose name holds this; nothing is recorded"),
+}
 
 
 @dataclass(frozen=True)
