@@ -219,7 +219,6 @@ def star_length(results: Any) -> Iterator[str]:
         yield f"| {name}, {unit} | {' | '.join(cells)} | {law} | {law.explained:.3f} |"
     yield ""
     yield "| scores uniform in [−1, 1] | softmax, largest weight | sparsemax, largest weight | zeros | Σ eᶻ per token |"
-    yield "|---|---|---|---|---|"
     for row in results["weights"]:
         yield (
             f"| {row['tokens']} tokens | {row['softmax']:.3f} | {row['sparsemax']:.3f} | "
