@@ -110,7 +110,10 @@ def test_finds_outside_the_front_contradict_the_order() -> None:
     assert state.by_order.contradicted
     assert state.by_order.recall is None
     assert state.by_order.assumption == known.assumption
-    assert "contradict the assumption of the certificate by the order: relevant are 1 of 51" in state.audit
+    assert (
+        "contradict the assumption of the certificate by the order: of 51 drawn from everything unread, 1 are relevant"
+        in state.audit
+    )
     assert "by the order" not in price_of(rule)
     state = rule.update(Read(True, "front"))  # 1 − (10 / 11)² > .1
     assert state.by_order is None or not state.by_order.contradicted
