@@ -229,9 +229,9 @@ def _too_few(found: int, left: int | None) -> Sentence:
 
 def _contradiction(audit: Audit) -> Sentence:
     return say(
-        "The random reads contradict what the certificate by the order supposes: %(outside)s relevant among "
-        "%(anywhere)s from all that was unread, %(inside)s among %(front)s from the first twentieth of the "
-        "order. Only the certificate without an assumption holds.",
+        "The random reads contradict the assumption of the certificate by the order: of %(anywhere)s drawn from "
+        "everything unread, %(outside)s are relevant, and of %(front)s drawn from the first twentieth of the order, "
+        "%(inside)s are. Only the certificate without an assumption holds.",
         outside=audit.anywhere[1], anywhere=audit.anywhere[0], inside=audit.front[1], front=audit.front[0],
     )  # fmt: skip
 

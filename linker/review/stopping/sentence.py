@@ -119,7 +119,7 @@ def _cautions(progress: Progress, target: float, what: str) -> tuple[Sentence, .
 def _on_the_estimate(progress: Progress, target: float) -> Sentence:
     if progress.stop.estimated:
         return say(
-            "Do not write “at least %(target)s” without “estimated”: the estimate supposes that a relevant document "
+            "Do not write “at least %(target)s” without “estimated”: the estimate assumes that a relevant document "
             "comes up much earlier than another one. It misses what does not resemble the documents found so far.",
             target=float(target),
         )
