@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from indexes.errors import reason_of
 from linker.base.errors import InputError, LinkerError
@@ -16,7 +16,7 @@ from linker.evaluation.comparison import compare
 from linker.review.agreement import CONSENSUS, Agreement, agreement, decided, resolve
 from linker.review.curve import Point, points, scores
 from linker.review.interface import Verdict
-from linker.server.page.rendering import NAMES, address, message, page, translate
+from linker.server.page.rendering import NAMES, go, message, page, translate
 from linker.server.page.reviews import InReview, Reader
 from linker.server.shelf import Opened
 
@@ -113,8 +113,7 @@ def decide(
         raise InputError("the reviewers agree on this document by now: there is nothing to decide")
     resolve(opened.ledger, conflict, verdict, reader.reviewer)
     opened.review.refresh()
-    path = request.url.include_query_params(first=first, second=second).query
-    return RedirectResponse(f"{address(request, 'compare', project=opened.project.key)}?{path}", 303)
+    return go(request, "compare", opened.project, first=first, second=second)
 
 
 @router.post("/p/{project}/compare/upload", name="compare_runs")

@@ -18,7 +18,7 @@ from linker.server.jobs.matching import specification
 from linker.server.page import matching, running
 from linker.server.page.judging import as_lines, group, saw, seen
 from linker.server.page.matching import RowsView, view_of
-from linker.server.page.rendering import address, is_swap, message, page, translate
+from linker.server.page.rendering import address, go, is_swap, message, page, translate
 from linker.server.page.reviews import InReview, Reader
 from linker.server.page.sessions import Session
 from linker.server.shelf import Opened
@@ -51,11 +51,10 @@ def show(
 ) -> Response:
     """Show the rows with one of them open: the named row, the one that `to` describes, or the next undecided one."""
     if not matching.is_rows(opened):
-        return RedirectResponse(address(request, "judge", project=opened.project.key), 303)
+        return go(request, "judge", opened.project)
     job = _brought_up_to_date(request, opened)
     if matching.kept(opened) is None and job is not None and not job.has_ended:
-        path = address(request, "job", project=opened.project.key)
-        return RedirectResponse(f"{path}?task=match", 303)
+        return go(request, "job", opened.project, task="match")
     notice = ""
     if to.strip():
         row = matching.jumped(matching.rows_of(opened, request.state.session.reviewer), to)
@@ -158,8 +157,7 @@ def several(
 def update(request: Request, opened: InReview, reader: Reader) -> Response:
     """Find the candidates again, learning from the matches so far."""
     _start(request, opened)
-    path = address(request, "job", project=opened.project.key)
-    return RedirectResponse(f"{path}?task=match", 303)
+    return go(request, "job", opened.project, task="match")
 
 
 def _brought_up_to_date(request: Request, opened: Opened) -> Standing | None:

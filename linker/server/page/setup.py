@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self, get_args
 from fastapi import APIRouter, Form, Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from indexes.errors import Reason, reason_of
 from indexes.text.parameters import LANGUAGES
@@ -28,8 +28,8 @@ from linker.server.jobs.indexing import UploadedFile, specification, unfinished
 from linker.server.jobs.keeper import Standing
 from linker.server.page import running
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
-from linker.server.page.listing import row_of
-from linker.server.page.rendering import address, message, page, translate
+from linker.server.page.projects import row_of
+from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
@@ -91,7 +91,7 @@ def show(request: Request, project: InProject) -> Response:
     """Show the first rows of each file, and ask for the job and the roles of the columns."""
     uploads = uploads_of(project)
     if not uploads:
-        return RedirectResponse(address(request, "project", project=project.key), 303)
+        return go(request, "project", project)
     return _form(request, project, uploads, SetupForm.of(project, uploads))
 
 
@@ -144,7 +144,7 @@ async def start(request: Request, project: InProject) -> Response:
         begin(request, project, spec, names)
     except InputError as e:
         return _form(request, project, uploads, choice, reason_of(e))
-    return RedirectResponse(address(request, "job", project=project.key), 303)
+    return go(request, "job", project)
 
 
 def begin(request: Request, project: Project, spec: Mapping[str, Any], names: Sequence[str]) -> None:
@@ -175,7 +175,7 @@ def remove_file(request: Request, project: InProject, name: Name) -> Response:
         text = f"{name} is indexed: only the whole review can be deleted"
         raise InputError(Reason(text, "was-read", name=name))
     remove(project, name)
-    return RedirectResponse(address(request, "setup", project=project.key), 303)
+    return go(request, "setup", project)
 
 
 def _sources(uploads: list[Upload], role: str) -> list[UploadedFile]:
@@ -206,7 +206,7 @@ def progress(request: Request, project: InProject, task: str = "index") -> Respo
     """Show a job's progress; at its end, go on."""
     job = running.last(request, project, task)
     if job is None or job.state in ("done", "cancelled"):
-        return RedirectResponse(_after(request, project, task), 303)
+        return _after(request, project, task)
     values = {"job": job, "task": task, "told": told(job, translate(request)), "share": job.step.share}
     return page(request, "job.html", values, project=project, error=job.error)
 
@@ -249,12 +249,12 @@ def told(job: Standing, language: ReaderLanguage) -> str:
 def cancel(request: Request, project: InProject, task: str = "index") -> Response:
     """End a job; nothing of it remains."""
     running.cancel(request, project, task)
-    return RedirectResponse(_after(request, project, task), 303)
+    return _after(request, project, task)
 
 
-def _after(request: Request, project: Project, task: str) -> str:
-    """Return the page that follows a job: the first document, if it was the first job of a review with seeds."""
+def _after(request: Request, project: Project, task: str) -> Response:
+    """Go to the page that follows a job: the first document, if it was the first job of a review with seeds."""
     route = {"map": "map", "match": "judge", "group": "groups"}.get(task, "project")
     if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"
-    return address(request, route, project=project.key)
+    return go(request, route, project)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.concurrency import run_in_threadpool
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from indexes.errors import reason_of
 from linker.base.errors import InputError, LinkerError
@@ -18,9 +18,8 @@ from linker.review.project import Project, Workspace
 from linker.review.settings import Unit
 from linker.server.jobs.indexing import UploadedFile, specification
 from linker.server.page.files import look
-from linker.server.page.listing import row_of
-from linker.server.page.projects import store_all
-from linker.server.page.rendering import address, message, page, translate
+from linker.server.page.projects import row_of, store_all
+from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import workspace_of
 from linker.server.page.setup import begin
 
@@ -39,7 +38,7 @@ def show(request: Request) -> Response:
     """Show the two jobs and all reviews; if there is only one review, go there."""
     workspace = workspace_of(request)
     if workspace.single:
-        return RedirectResponse(address(request, "project", project=workspace.single.key), 303)
+        return go(request, "project", workspace.single)
     return _home(request, workspace)
 
 
@@ -90,7 +89,7 @@ async def create(
     except LinkerError as e:
         project.delete()
         return _ask(request, back, reason_of(e), field, name, about)
-    return RedirectResponse(address(request, "setup", project=project.key), 303)
+    return go(request, "setup", project)
 
 
 def _take(project: Project, role: str, files: list[UploadFile]) -> None:
@@ -118,7 +117,7 @@ def sample(request: Request) -> Response:
     workspace, text = workspace_of(request), translate(request).text(SAMPLE_NAME)
     known = next((p for p in workspace.projects if p.about.get("sample")), None)
     if known is not None:
-        return RedirectResponse(address(request, "project", project=known.key), 303)
+        return go(request, "project", known)
     try:
         project = workspace.create(text)
     except InputError as e:
@@ -130,4 +129,4 @@ def sample(request: Request) -> Response:
         for role in ("posts", "articles")
     }
     begin(request, project, specification(project, [sources["posts"]], [sources["articles"]]), [])
-    return RedirectResponse(address(request, "job", project=project.key), 303)
+    return go(request, "job", project)
