@@ -19,8 +19,7 @@ from indexes.interface import Document
 from linker.corpora.asreview import CONFIG, DATA, DATABASE, VERSION
 from linker.review.agreement import decided
 from linker.review.exporting import ris
-from linker.review.exporting.cells import tags_text
-from linker.review.exporting.rows import Cell, cell
+from linker.review.exporting.rows import Cell, cell, tags_text
 from linker.review.interface import Judgement, Seed
 
 LABELS = {"relevant": 1, "not": 0}

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linker.review.interface import AUDITED, Candidate, Judgement, Phase, Read
-from linker.review.population import Population
+from linker.review.population import Nearest, Population
 from linker.review.reservations import Key, Reservations
-from linker.review.seeds import Nearest
 from linker.review.session.tally import Tally, counting
 from linker.review.settings import Settings
 from linker.review.stopping.expected import ExpectedLinks

@@ -18,11 +18,10 @@ from linker.base.errors import InputError
 from linker.corpora.dialects import ENCODINGS
 from linker.corpora.languages import CODES, guess_language
 from linker.encoders.installed import advised, installed, is_there
-from linker.review.jobs import guess_unit
 from linker.review.language import ReaderLanguage
 from linker.review.ledger import Ledger
 from linker.review.project import Project
-from linker.review.settings import Unit
+from linker.review.settings import Unit, guess_unit
 from linker.review.uploads import remove
 from linker.server.jobs.indexing import UploadedFile, specification, unfinished
 from linker.server.jobs.keeper import Standing
