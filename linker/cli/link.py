@@ -55,14 +55,10 @@ def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> Non
     inside = sum(len(group.ids) for group in found.groups)
     copies = sum(member.near_copy_of is not None for member in found.members)
     if as_json:
-        counts = {
-            "documents": len(found.members),
-            "groups": len(found),
-            "grouped": inside,
-            "near_copies": copies,
-            "recall": found.recall,
-        }
-        print_json({"out": path_text(Path(options.out or "")), **counts})
+        counts = {"documents": len(found.members), "groups": len(found), "grouped": inside}
+        print_json({
+            "out": path_text(Path(options.out or "")), **counts, "near_copies": copies, "recall": found.recall,
+        })  # fmt: skip
     note(
         f"{options.out}: {inside:,} of {len(found.members):,} documents are in {len(found):,} "
         f"{'group' if len(found) == 1 else 'groups'} of two or more; "

@@ -17,12 +17,8 @@ from linker.review.rows.states import Decided
 
 LINE = 200  # characters of a text used as a title
 ADDED = ("verdict", "match", "probability", "reviewer", "time", "note", "match id")
-STRENGTH: tuple[Verdict, ...] = (
-    "relevant",
-    "maybe",
-    "not",
-    "skip",
-)  # if a row has several verdicts, the first here counts
+# If a row has several verdicts, the first of these counts.
+STRENGTH: tuple[Verdict, ...] = ("relevant", "maybe", "not", "skip")
 
 
 @dataclass(frozen=True, slots=True)

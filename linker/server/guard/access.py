@@ -56,10 +56,7 @@ class Rates:
 
 LIFETIME = 30 * 24 * 3600  # seconds of a session
 # how many wrong tokens are allowed per second, and at once: from one address, and from all together
-TRIES, TRIES_OF_ALL = (
-    (0.2, 20.0),
-    (5.0, 200.0),
-)
+TRIES, TRIES_OF_ALL = (0.2, 20.0), (5.0, 200.0)
 REMEMBERED = 10_000  # number of correct tokens remembered, by address
 ENDING = ".sessions"  # suffix of the file with the secret, next to the token file
 

@@ -37,20 +37,10 @@ def _page(request: Request, opened: Opened, first: str = "", second: str = "", *
     people = [name for name in opened.ledger.reviewers if name != CONSENSUS]
     names = (first, second) if {first, second} <= set(people) and first != second else tuple(people[:2])
     shown: dict[str, Any] = {
-        "people": people,
-        "chosen": names,
-        "agreed": None,
-        "documents": {},
-        "table": None,
-    }
-    shown |= {
-        "pairs": opened.review.settings.unit == "pairs",
-        "names": NAMES,
-        "curve": _curve(opened),
-        "error_at": "",
+        "people": people, "chosen": names, "agreed": None, "documents": {}, "table": None, "remarks": [],
+        "pairs": opened.review.settings.unit == "pairs", "names": NAMES, "curve": _curve(opened), "error_at": "",
         "measures": MEASURES,
-        "remarks": [],
-    }
+    }  # fmt: skip
     if len(names) == 2:
         found = _agreement(opened, *names)
         shown["agreed"] = found
@@ -86,13 +76,8 @@ def _curve(opened: Opened) -> dict[str, Any]:
 
 
 def _rounded(point: Point) -> list[float]:
-    return [
-        round(point.threshold, 6),
-        point.judged,
-        point.relevant,
-        round(point.precision, 4),
-        round(point.recall, 4),
-    ]
+    precision, recall = round(point.precision, 4), round(point.recall, 4)
+    return [round(point.threshold, 6), point.judged, point.relevant, precision, recall]
 
 
 @router.post("/p/{project}/compare/resolve", name="resolve")

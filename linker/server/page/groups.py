@@ -52,12 +52,8 @@ def make(request: Request, opened: InReview, days: Short = "") -> Response:
             request, opened, View(), translate(request).text(message("Enter numbers, such as 90 or 300."))
         )
     spec: dict[str, Any] = {"corpus": {"index": str(opened.project.index)}, "same": [], "different": []}
-    spec |= {
-        "days": most,
-        "precision": None,
-        "out": str(opened.project.groups),
-        "keep": grouping.kept(opened),
-    }
+    spec |= {"days": most, "precision": None}
+    spec |= {"out": str(opened.project.groups), "keep": grouping.kept(opened)}
     running.start(request, opened.project, "group", spec)
     return go(request, "job", opened.project, task="group")
 

@@ -103,13 +103,8 @@ def _form(
     field: str = "",
 ) -> Response:
     language = translate(request)
-    values: dict[str, Any] = {
-        "uploads": uploads,
-        "roles": ROLES,
-        "asked": ASKED,
-        "field": field,
-        "choice": choice,
-    }
+    values: dict[str, Any] = {"uploads": uploads, "roles": ROLES, "asked": ASKED}
+    values |= {"field": field, "choice": choice}
     values |= {"delimiters": DELIMITERS, "encodings": ENCODINGS, "as_date": as_date, "most": SHOWN}
     values |= {"models": installed(), "advised": advised(choice.language)}
     values["index_languages"] = {name: _language_name(language, name) for name in LANGUAGES}
@@ -224,23 +219,13 @@ def told(job: Standing, language: ReaderLanguage) -> str:
     step, text = job.step, language.text
     parts = [text(STEPS.get(step.what, step.what))]
     if step.total:
-        parts.append(
-            text(
-                message("%(done)s of %(total)s"),
-                done=language.number(step.done),
-                total=language.number(step.total),
-            )
-        )
+        done, total = language.number(step.done), language.number(step.total)
+        parts.append(text(message("%(done)s of %(total)s"), done=done, total=total))
     elif step.done:
         parts.append(language.number(step.done))
     if step.remaining is not None and step.seconds > 2:
-        parts.append(
-            language.plural(
-                "about %(num)s second left",
-                "about %(num)s seconds left",
-                max(1, round(step.remaining)),
-            )
-        )
+        left = max(1, round(step.remaining))
+        parts.append(language.plural("about %(num)s second left", "about %(num)s seconds left", left))
     return " · ".join(parts)
 
 

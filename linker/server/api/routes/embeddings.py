@@ -11,15 +11,7 @@ from pydantic import Field, field_validator
 from starlette.responses import Response
 
 from indexes.interface import Matrix
-from linker.server.api.routes.common import (
-    InService,
-    Model,
-    about,
-    answered,
-    examples,
-    json,
-    routes,
-)
+from linker.server.api.routes.common import InService, Model, about, answered, examples, json, routes
 from linker.server.api.served import Served, Service
 from linker.server.errors import ProblemError
 

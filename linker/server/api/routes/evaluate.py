@@ -12,15 +12,7 @@ from starlette.responses import Response
 from linker.base.errors import InputError
 from linker.server.api import evaluating
 from linker.server.api.pool import OWNER
-from linker.server.api.routes.common import (
-    InService,
-    Model,
-    about,
-    check_json,
-    examples,
-    json,
-    routes,
-)
+from linker.server.api.routes.common import InService, Model, about, check_json, examples, json, routes
 
 router = routes("evaluation")
 

@@ -22,15 +22,7 @@ from indexes.text.parameters import LANGUAGES, TokenizerName
 from linker.encoders.installed import installed
 from linker.engine import building
 from linker.engine.options import CreateOptions
-from linker.server.api.routes.common import (
-    InService,
-    Model,
-    about,
-    answered,
-    examples,
-    json,
-    routes,
-)
+from linker.server.api.routes.common import InService, Model, about, answered, examples, json, routes
 from linker.server.api.served import Served, Service
 from linker.server.errors import ProblemError
 from linker.server.fields import option

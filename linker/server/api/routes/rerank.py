@@ -12,15 +12,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from indexes.dtypes import Float32Array
-from linker.server.api.routes.common import (
-    InService,
-    Model,
-    about,
-    answered,
-    examples,
-    json,
-    routes,
-)
+from linker.server.api.routes.common import InService, Model, about, answered, examples, json, routes
 from linker.server.api.routes.embeddings import LONGEST, ModelName, with_encoder
 
 router = routes("models")
