@@ -1,7 +1,6 @@
 """Indexes on servers: the options for Elasticsearch, the index commands for an address, and `linker index rebuild`."""
 
-from __future__ import annotations
-
+# No postponed annotations: the records of options are read from their fields' types.
 import functools
 import sys
 from dataclasses import dataclass
@@ -99,7 +98,7 @@ class Servers:
     shards: Shards = None
     replicas: Replicas = None
 
-    def settings(self, vectors: str, out: Path) -> ElasticSettings | None:
+    def settings(self, vectors: str, out: Path) -> "ElasticSettings | None":
         """Return the server's settings, or None for the embedded backend; `out` may be an address on a cluster.
 
         Raises typer.BadParameter if options contradict the backend.

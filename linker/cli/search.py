@@ -1,7 +1,6 @@
 """`linker search`: ranked documents for one text, or a TREC run for many queries, from an index or a running server."""
 
-from __future__ import annotations
-
+# No postponed annotations: the records of options are read from their fields' types.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,7 +63,7 @@ def refuse_here(*records: Any, **others: object) -> None:
 
 def on_server(
     at: At, directory: Path, search: SearchOptions, rerank: Path | None, least: Least
-) -> Callable[[Sequence[str]], Answer]:
+) -> "Callable[[Sequence[str]], Answer]":
     """Return a function that searches on a server and keeps the hits that `least` allows.
 
     Raises InputError if the address or the token cannot be used.
@@ -76,7 +75,7 @@ def on_server(
     server = Server.of(at.server or "", at.token_file)
     index = None if directory == ANY else real(directory).name
 
-    def ask(texts: Sequence[str]) -> Answer:
+    def ask(texts: Sequence[str]) -> "Answer":
         where = cast(Sequence[str], search.where or ())
         answer = server.search(
             texts, search.k, index=index, mode=search.mode, where=where, phrases=search.phrases,
@@ -188,7 +187,7 @@ def search(
     if vectors and records is None and text is None:
         records = [(id_, None) for id_ in vectors[1]]
 
-    def ask(texts: Sequence[str]) -> Answer:
+    def ask(texts: Sequence[str]) -> "Answer":
         answer = engine.search(texts, vectors=None if vectors is None else vectors[0], **values(options))
         return cut(engine, answer, least)
 
