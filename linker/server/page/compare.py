@@ -17,13 +17,12 @@ from linker.review.agreement import CONSENSUS, Agreement, agreement, decided, re
 from linker.review.curve import Point, points, scores
 from linker.review.interface import Verdict
 from linker.server.page.rendering import NAMES, go, message, page, translate
-from linker.server.page.reviews import InReview, Reader
+from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
 
 router = APIRouter()
 MEASURES = "map recip_rank success.1,5"  # the same as linker.evaluation.comparison.DEFAULT
 SHOWN = 60  # maximum number of conflicts on a page
-Text = Annotated[str, Form(max_length=2000)]
 Upload = Annotated[Sequence[UploadFile], File()]
 
 
@@ -85,11 +84,11 @@ def decide(
     request: Request,
     opened: InReview,
     reader: Reader,
-    id: Text,
+    id: Short,
     verdict: Annotated[Verdict, Form()],
-    seed: Text = "",  # an empty field counts as missing
-    first: Text = "",
-    second: Text = "",
+    seed: Short = "",  # an empty field counts as missing
+    first: Short = "",
+    second: Short = "",
 ) -> Response:
     """Record the decision on a conflict; both judgements stay as they are."""
     found = _agreement(opened, first, second)
@@ -107,7 +106,7 @@ def compare_runs(
     opened: InReview,
     runs: Upload = (),
     qrels: Upload = (),
-    measures: Text = MEASURES,
+    measures: Short = MEASURES,
 ) -> Response:
     """Compare two or more runs by judgements in a file, or by the decisions in this review."""
     given = [run for run in runs if run.filename]

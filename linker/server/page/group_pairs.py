@@ -12,9 +12,9 @@ from linker.engine.evidence import evidence
 from linker.review.interface import Judgement, Verdict
 from linker.server.page import grouping
 from linker.server.page.grouping import EditedStories, Missed, PairSample, View, What, ledger_of
-from linker.server.page.groups import CHANGED, Short, listing
+from linker.server.page.groups import CHANGED, listing
 from linker.server.page.rendering import address, go, message, page, translate
-from linker.server.page.reviews import InReview, Reader
+from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/groups/check")

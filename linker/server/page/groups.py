@@ -20,14 +20,13 @@ from linker.server.page import grouping, running
 from linker.server.page.export import own_table, own_tables, sent
 from linker.server.page.grouping import PAGE, Look, Order, View, ledger_of
 from linker.server.page.rendering import go, message, page, translate
-from linker.server.page.reviews import InReview, Reader
+from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/groups")
 CHANGED = message("The groups have changed meanwhile: nothing was stored. Look at them again.")
 
 Ids = Annotated[Sequence[str], Form()]
-Short = Annotated[str, Form(max_length=2000)]
 Start = Annotated[int, Query(ge=0)]
 
 

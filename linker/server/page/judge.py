@@ -16,7 +16,7 @@ from linker.server.page.judging import group, saw, seed_of, seen, shown
 from linker.server.page.matching import is_rows
 from linker.server.page.progress import is_due, stop_page
 from linker.server.page.rendering import address, go, is_swap, message, page, translate
-from linker.server.page.reviews import InReview, Reader
+from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.page.sessions import Session
 from linker.server.shelf import Opened
 
@@ -24,7 +24,6 @@ router = APIRouter(prefix="/p/{project}")
 RECENT = 50  # past judgements per page
 
 Text = Annotated[str, Form(max_length=20_000)]
-Id = Annotated[str, Form(max_length=2000)]
 
 
 @router.get("/judge", name="judge")
@@ -51,9 +50,9 @@ def judge(
     request: Request,
     opened: InReview,
     reader: Reader,
-    id: Id,
+    id: Short,
     verdict: Annotated[Verdict, Form()],
-    seed: Id = "",
+    seed: Short = "",
     seen: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     note: Text = "",
     tags: Text = "",
@@ -107,10 +106,10 @@ def look_again(
     request: Request,
     opened: InReview,
     reader: Reader,
-    id: Id,
+    id: Short,
     verdict: Annotated[Verdict, Form()],
     was: Annotated[Verdict, Form()],
-    seed: Id = "",
+    seed: Short = "",
 ) -> Response:
     """Store a second verdict, unchanged from `was` or different, and go on with the list."""
     review = opened.review

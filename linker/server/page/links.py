@@ -19,12 +19,11 @@ from linker.review.links import ProposedLink, ProposedLinks, folder_of, make, ma
 from linker.review.ownership import PAIRS
 from linker.review.project import Project
 from linker.server.page.rendering import go, page
-from linker.server.page.reviews import InProject, Reader
+from linker.server.page.reviews import InProject, Reader, Short
 
 router = APIRouter()
 LONGEST = 6000  # number of characters of a page that are shown
 Upload = Annotated[UploadFile, File()]
-Text = Annotated[str, Form(max_length=2000)]
 
 
 @router.get("/p/{project}/links", name="links")
@@ -100,8 +99,8 @@ def judge(
     request: Request,
     project: InProject,
     reader: Reader,
-    source: Text,
-    target: Text,
+    source: Short,
+    target: Short,
     verdict: Annotated[Verdict, Form()],
 ) -> Response:
     """Store a verdict on a pair and show the next one."""

@@ -18,7 +18,7 @@ from linker.base.errors import InputError, LinkerError
 from linker.corpora import preview
 from linker.review.interface import Seed
 from linker.server.page.rendering import go, message, page, translate
-from linker.server.page.reviews import InReview
+from linker.server.page.reviews import InReview, Short
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/seeds")
@@ -26,7 +26,6 @@ HITS = 10  # number of documents to choose from
 PAGE = 50  # number of seeds on a page
 
 Text = Annotated[str, Form(max_length=500_000)]
-Short = Annotated[str, Form(max_length=2000)]
 
 
 @router.get("", name="seeds")

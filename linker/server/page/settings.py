@@ -11,11 +11,10 @@ from indexes.errors import reason_of
 from linker.base.errors import InputError
 from linker.review.settings import Settings
 from linker.server.page.rendering import go, message, page, translate
-from linker.server.page.reviews import InReview
+from linker.server.page.reviews import InReview, Short
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/settings")
-Short = Annotated[str, Form(max_length=2000)]
 
 
 @router.get("", name="settings")

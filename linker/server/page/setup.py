@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self, get_args
+from typing import Any, Self, get_args
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.responses import JSONResponse, Response
@@ -27,12 +27,11 @@ from linker.server.jobs.indexing import UploadedFile, specification, unfinished
 from linker.server.jobs.keeper import Standing
 from linker.server.page import running
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
-from linker.server.page.projects import row_of
+from linker.server.page.projects import Name, row_of
 from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
-Name = Annotated[str, Form(max_length=1000)]
 SHOWN = 20  # maximum number of unusable rows that the form lists
 DELIMITERS = {",": message("commas"), ";": message("semicolons"), "\t": message("tabs"), "|": message("bars")}
 STEPS = {

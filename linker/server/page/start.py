@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi import APIRouter, Form, Request, UploadFile
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -18,15 +17,13 @@ from linker.review.project import Project, Workspace
 from linker.review.settings import Unit
 from linker.server.jobs.indexing import UploadedFile, specification
 from linker.server.page.files import look
-from linker.server.page.projects import row_of, store_all
+from linker.server.page.projects import Files, Name, row_of, store_all
 from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import workspace_of
 from linker.server.page.setup import begin
 
 router = APIRouter()
 Text = Annotated[str, Form(max_length=500_000)]
-Name = Annotated[str, Form(max_length=1000)]
-Files = Annotated[Sequence[UploadFile], File()]
 Job = Literal["story", "rows"]
 UNITS: dict[str, Unit] = {"story": "topic", "rows": "pairs"}
 SAMPLE = Path(__file__).parent / "sample"
