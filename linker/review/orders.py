@@ -34,24 +34,19 @@ class Queue(Order, Protocol):
     @property
     def version(self) -> str:
         """The fingerprint of the ordering, for `Judgement.model`."""
-        ...
 
     @property
     def degraded(self) -> str:
         """The unavailable component, or an empty string (see `Answer.degraded`)."""
-        ...
 
     def restart(self) -> None:
         """Forget all judgements. A document that was handed out may come again."""
-        ...
 
     def prepare(self) -> object:
         """Do what the first `next` would have to wait for."""
-        ...
 
     def total(self, seed: str) -> int | None:
         """Return how many candidates a seed has; None if every document is one."""
-        ...
 
 
 Held = tuple[int, str, float, float | None]  # rank, document, score, probability

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
 from linker.base.errors import InputError
 from linker.base.logs import logger
@@ -14,36 +13,17 @@ from linker.base.progress import listening
 from linker.cli.commands.given import judgements_of, opened, queries_of
 from linker.corpora import Query
 from linker.engine.engine import Engine
-from linker.review.interface import Judgement, Seed
+from linker.review.interface import Judgement
 from linker.review.ledger import Ledger
 from linker.review.options import CalibrateOptions
+from linker.review.session import Records
 from linker.scoring.probability import folder
 from linker.scoring.probability.calibration import Calibration
-
-if TYPE_CHECKING:
-    from linker.engine.engine import Engine
-    from linker.scoring.probability.calibration import Calibration
-
 
 GRADES = {"relevant": 1.0, "not": 0.0}
 
 
-class CalibrationData(Protocol):
-    """The part of a ledger that a calibration needs."""
-
-    @property
-    def seeds(self) -> Sequence[Seed]:
-        """The texts whose links are sought."""
-        ...
-
-    def judgements(self) -> Sequence[Judgement]:
-        """Return the standing judgements of all reviewers."""
-        ...
-
-
-def calibrated(
-    engine: Engine, ledger: CalibrationData, *, held_share: float = 0.5, seed: int = 0
-) -> Calibration:
+def calibrated(engine: Engine, ledger: Records, *, held_share: float = 0.5, seed: int = 0) -> Calibration:
     """Return a calibration fitted on the judgements of a review; `Engine.store_calibration` takes it once it is saved.
 
     Only judged pairs count, so the probabilities apply to documents like those that the review showed. Raises

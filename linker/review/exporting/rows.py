@@ -78,15 +78,12 @@ class Documents(Protocol):
 
     def document(self, id_: str) -> Document:
         """Return the document with this id, which must exist."""
-        ...
 
     def documents(self) -> Iterable[Document]:
         """Return all documents."""
-        ...
 
     def passage(self, query: str, text: str) -> Span | None:
         """Return the start and end of the sentence of a text that a query is about; None if they share no word."""
-        ...
 
     def __contains__(self, id_: object) -> bool: ...
 

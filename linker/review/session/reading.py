@@ -36,28 +36,22 @@ class Records(Protocol):
     @property
     def seeds(self) -> Sequence[Seed]:
         """The texts whose links are sought, in order."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """Values by name; `linker.review.settings` lists those that a review reads."""
-        ...
 
     def set(self, key: str, value: Any) -> None:
         """Store a setting."""
-        ...
 
     def add_all(self, judgements: Iterable[Judgement]) -> Sequence[Judgement]:
         """Store judgements, all or none, and return them with their times."""
-        ...
 
     def undo(self, reviewer: str) -> Judgement | None:
         """Take back the reviewer's last standing judgement and return it, or None if there is none."""
-        ...
 
     def judgements(self, reviewer: str | None = None, *, rows: bool = False) -> Sequence[Judgement]:
         """Return the standing judgements in the order they were made; `rows`: also those of `UNREAD` phases."""
-        ...
 
 
 class Reading:
