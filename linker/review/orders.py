@@ -87,7 +87,6 @@ class _Stream:
 
 
 def _known(hits: Hits, count: int) -> list[float | None]:
-    """Return P(link) of the first candidates."""
     said = hits.probabilities
     return [None] * min(count, len(hits)) if said is None else np.nan_to_num(said[:count]).tolist()
 
@@ -181,7 +180,6 @@ class MergedOrder:
         return self._reads.left([s.values for s in self._streams], deeper)
 
     def _fit(self) -> None:
-        """Fit the model to the reads, if that is due."""
         if self._reads.fit(lambda number, *known: self._value(self._streams[number], *known)):
             self._is_stale = True
 

@@ -181,7 +181,6 @@ class Rule(ABC, Generic[O_co]):
         return None
 
     def _bounds(self, certified: float | None, left: int | None) -> Iterator[Sentence]:
-        """Yield the bounds that the random reads certify."""
         if self.audit.passed and self.audit.count:
             drawn, hits, front = self.audit.result
             yield say(

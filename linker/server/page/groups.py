@@ -214,7 +214,6 @@ def _story(request: Request, opened: Opened, number: int, start: int = 0, error:
 
 
 def _write(opened: Opened, out: Path, head: list[str], cells: Mapping[str, Sequence[Cell]]) -> None:
-    """Write a table of all documents that are in a group."""
     rows: list[Sequence[Cell]] = [
         head,
         *([id_, *of, opened.engine.document(id_).text] for id_, of in cells.items() if id_ in opened.engine),

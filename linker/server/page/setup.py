@@ -79,7 +79,6 @@ class SetupForm:
 
 
 def _texts(uploads: Sequence[Upload], role: str) -> list[str]:
-    """Return the first texts of the files of a role."""
     tried = [u.trial() for u in uploads if u.role == role]
     return [document.full_text for t in tried if t for document in t.documents[:1000]]
 
@@ -111,7 +110,6 @@ def _form(
 
 
 def _language_name(language: ReaderLanguage, name: str) -> str:
-    """Return the name of an index's language in the language of the page."""
     if name not in CODES:
         return language.text(message("another language"))
     return str(language.locale.languages[CODES[name]])

@@ -124,7 +124,6 @@ def _texts(request: CohereRequest | TeiRequest) -> Sequence[str | TextDocument]:
 
 
 def _order(scores: Float32Array) -> list[int]:
-    """Return the positions of scores, best first; ties in their order."""
     order: list[int] = np.argsort(-scores, kind="stable").tolist()
     return order
 

@@ -69,7 +69,6 @@ def explain(
 def _scores(
     collection: AnyCollection, retriever: RowSearch | TextSearch, query: Any, ids: Sequence[str]
 ) -> dict[str, float]:
-    """Return the scores that a retriever gives to documents, by id."""
     if collection.manifest.elastic:  # a server cannot be queried by row
         return {}
     known = [id_ for id_ in ids if id_ in collection.rows]
@@ -82,7 +81,6 @@ def _scores(
 
 
 def _moved(engine: Engine, text: str, ranker: Ranker) -> dict[str, dict[str, Any]]:
-    """Return the parts of the ranker's score for each candidate, by id."""
     _, _, moved = engine.ranked_search(ranker).explain(text, FEATURES)
     return {id_: {"start": m.start, "features": dict(m.features), "rest": m.rest} for id_, m in moved}
 
