@@ -73,7 +73,6 @@ def method_note(
 
 
 def _reading(progress: Progress, audited: int, source: str) -> Sentence:
-    """Return the sentence on documents read and found."""
     counts: dict[str, int | str] = {"population": progress.population, "found": progress.found}
     counts["origin"] = say(" from %(source)s", source=source) if source else ""
     if progress.read >= progress.population:
