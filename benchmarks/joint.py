@@ -3,17 +3,15 @@
 `python -m benchmarks.joint --work FOLDER` → benchmarks/results/joint.json. Only words are used, and nothing is chosen
 on test. Each row has MRR and S@1 of the texts of `test`, each decided alone (`--links many-to-one`) and all together,
 with the 95 % bootstrap interval of the paired difference; other linking tools (benchmarks/support/rivals.py) are
-compared. `statements`: all 17,213 statements at once, by a ranker trained on the training links, with no link treated
-as known; `known`: with the training links known, as a command. `tweets`: with the training links known (many tweets
-share a claim), three seeds. `headlines` and `descriptions`: 800 texts and their 800 documents, nothing known, one to
-one. `orphans`: P(link) if some texts have no document. FOLDER is not deleted.
+compared. `tweets`: with the training links known (many tweets share a claim), three seeds. `headlines` and
+`descriptions`: 800 texts and their 800 documents, nothing known, one to one. `orphans`: P(link) if some texts have no
+document. FOLDER is not deleted.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,73 +29,17 @@ from indexes.interface import Document
 from linker.cli.commands.linking import link
 from linker.corpora import read_corpus
 from linker.crosslingual.sides import side_of
-from linker.crosslingual.together import SETTINGS, candidate_lists, ranked
+from linker.crosslingual.together import candidate_lists, ranked
 from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
-from linker.evaluation.reading.trec import read_run
 from linker.evaluation.significance import bootstrap
 from linker.scoring.probability.competition import Kind
 from linker.scoring.probability.deciding import Choice, decide
-from linker.scoring.ranking.candidates import deep_enough
-from linker.scoring.ranking.folder import save
 
-STATEMENTS, TWEETS = "statements2articles", "tweets2claims"
+TWEETS = "tweets2claims"
 SEEDS = (0, 1, 2)
 KEPT = 30
 EQUAL = 800
-CODE = """import resource
-from linker.cli import main
-try:
-    main()
-finally:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    print("COST", used.ru_utime + used.ru_stime, used.ru_maxrss)
-"""
-
-
-def statements(work: Path) -> dict[str, Any]:
-    """All statements at once, by a stored ranker and without known links."""
-    links, stored = rank_data.links(STATEMENTS), work / "statements-ranked"
-    rank_data.make_index(STATEMENTS, stored)
-    engine = Engine(stored)
-    if engine.ranker is None:
-        train = links["train"]
-        documents = [next(iter(train.qrels[q.id])) for q in train.queries]
-        pairs = np.stack([np.arange(len(documents)), engine.collection.rows.locate(documents)], axis=1)
-        settings = deep_enough(engine.collection.ranking(), [q.text for q in train.queries], pairs, SETTINGS)
-        trained = engine.train_ranker(train.queries, train.qrels, settings)
-        with tempfile.TemporaryDirectory() as folder:
-            save(trained.ranker, trained.text, Path(folder) / "ranker")
-            engine.store_ranker(Path(folder) / "ranker")
-    every = _texts(work / "statements.jsonl", links.values())
-    (alone, _), (together, _) = _decided(Engine(stored), every, (), ("none", "one-to-one"), SEEDS[0])
-    (work / "alone.json").write_text(json.dumps(alone))
-    scored = rivals.bm25(stored, _documents(every))
-    matched = rivals.assigned(scored)
-    rows: dict[str, Any] = {}
-    for split in ("dev", "test"):
-        before, judged = _reciprocal(alone, links[split]), links[split]
-        rows[split] = {
-            "alone": _row(before),
-            "together": _row(_reciprocal(together, judged), before),
-            "BM25": _row(_reciprocal(scored, judged)),
-            "BM25 + Hungarian": _row(_reciprocal(matched, judged), before),
-        }
-    return rows
-
-
-def known(work: Path) -> dict[str, Any]:
-    """Decide dev and test statements with the training links known, and each alone by the ranker of `statements`."""
-    links, alone = rank_data.links(STATEMENTS), json.loads((work / "alone.json").read_text())
-    every = _texts(work / "statements.jsonl", links.values())
-    cost = _in_a_process(every, shared_data() / STATEMENTS / "corpus.jsonl.gz", work / "known.run")
-    run, about = read_run(work / "known.run"), json.loads((work / "known.run.json").read_text())
-    rows = {
-        split: _row(_reciprocal(run, links[split]), _reciprocal(alone, links[split]))
-        for split in ("dev", "test")
-    }
-    chosen = {name: about[name] for name in ("competition", "capacity", "competition_leads")}
-    return {**rows, "competition": chosen, "cost": cost}
 
 
 def _decided(
@@ -118,15 +60,6 @@ def _decided(
         }
         found.append((run, decision.choice))
     return found
-
-
-def _in_a_process(texts: Path, documents: Path, out: Path) -> dict[str, float]:
-    """Link with the training links known, as a command; return its CPU minutes and GiB, including the index."""
-    command = [sys.executable, "-c", CODE, "link", str(texts), str(documents), "--train", str(_train(STATEMENTS)),
-               "-k", str(KEPT), "--out", str(out)]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds, kib = done.stdout.rpartition("COST ")[2].split()
-    return {"cpu_minutes": round(float(seconds) / 60, 2), "gib": round(int(kib) / 2**20, 2)}
 
 
 def tweets(work: Path) -> dict[str, Any]:
@@ -178,22 +111,12 @@ def descriptions(work: Path) -> dict[str, Any]:
 
 def orphans(work: Path) -> dict[str, Any]:
     """P(link) if 0, 50 and 90 % of the test claims are absent, with no links known, by seed."""
-    return {str(seed): absent.linked(work, TWEETS, seed, taught=False) for seed in SEEDS}
-
-
-def orphans_taught(work: Path) -> dict[str, Any]:
-    """The same with 999 links known: each seed trains four rankers."""
-    return {str(seed): absent.linked(work, TWEETS, seed, taught=True) for seed in SEEDS}
+    return {str(seed): absent.linked(work, TWEETS, seed) for seed in SEEDS}
 
 
 def few_texts(work: Path) -> dict[str, Any]:
     """The same for a few tweets at a time, with nothing known."""
     return absent.batches(work, TWEETS, SEEDS[0])
-
-
-def orphan_statements(work: Path) -> dict[str, Any]:
-    """The same for the test statements, with no links known."""
-    return {str(seed): absent.linked(work, STATEMENTS, seed, taught=False) for seed in SEEDS}
 
 
 def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict[str, Any]:
@@ -248,10 +171,6 @@ def _rivals(
     return runs
 
 
-def _train(name: str) -> Path:
-    return shared_data() / name / "qrels" / "train.tsv"
-
-
 def _texts(path: Path, parts: Iterable[Judged]) -> Path:
     _write(path, ({"id": q.id, "text": q.text} for part in parts for q in part.queries))
     return path
@@ -287,15 +206,5 @@ def _row(found: Float64Array, before: Float64Array | None = None) -> dict[str, A
 
 
 if __name__ == "__main__":
-    parts = (
-        tweets,
-        headlines,
-        descriptions,
-        orphans,
-        orphans_taught,
-        few_texts,
-        orphan_statements,
-        statements,
-        known,
-    )
+    parts = (tweets, headlines, descriptions, orphans, few_texts)
     run_parts({part.__name__: part for part in parts}, seed=SEEDS[0])

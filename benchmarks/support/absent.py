@@ -22,28 +22,25 @@ from linker.scoring.ranking.ranker import Ranker
 ORPHANS = (0.0, 0.5, 0.9)  # shares of queries without a match
 NONSENSE = 256  # texts of random words
 SIZES = (1, 5, 20, 50)  # texts per batch
-LINKS = 1000  # training links at most
 SURE = 0.9
 CHANCES = 200  # simulations of the calibration error by chance
 
 
-def linked(work: Path, name: str, seed: int, taught: bool) -> dict[str, dict[str, float]]:
-    """Return the figures of `link` on test by the share of orphans; `taught`: with LINKS training links, or none."""
+def linked(work: Path, name: str, seed: int) -> dict[str, dict[str, float]]:
+    """Return the figures of `link` on test, with nothing known, by the share of orphans."""
     links, random = rank_data.links(name), np.random.default_rng(seed)
-    train, test = links["train"], links["test"]
-    some = [train.queries[i] for i in random.permutation(len(train.queries))[:LINKS]]
-    pairs = [(q.id, document) for q in some for document in train.qrels[q.id]]
-    known = work / f"{name}-known.qrels"
-    known.write_text("".join(f"{one} 0 {other} 1\n" for one, other in pairs))
+    random.permutation(
+        len(links["train"].queries)
+    )  # once drew links to learn from: the draws after it stay the same
+    test = links["test"]
     asked = {q.id: q.text for q in test.queries}
     made = {f"nonsense-{i}": text for i, text in enumerate(_nonsense(test, random))}
-    files, others = ([known], {q.id: q.text for q in some}) if taught else ([], {})
     row: dict[str, dict[str, float]] = {}
     for share, (directory, gone) in _indexes(work, name, test, seed).items():
-        found = dict.fromkeys(asked, ("", 0.0)) | _firsts(work, directory, others | asked, files)
+        found = dict.fromkeys(asked, ("", 0.0)) | _firsts(work, directory, asked)
         row[f"{share:g}"] = _figures({id_: found[id_] for id_ in asked}, test, gone, random)
         if not share:
-            nothing = _firsts(work, directory, others | made, files)
+            nothing = _firsts(work, directory, made)
             row["nonsense"] = {"median": round(float(np.median([nothing[i][1] for i in made])), 4)}
     return row
 
@@ -72,9 +69,7 @@ def _in_batches(
     parts = [ids[i : i + size] for i in range(0, len(ids) - size + 1, size)]
     found: dict[str, tuple[str, float]] = {}
     for part in parts:
-        found |= dict.fromkeys(part, ("", 0.0)) | _firsts(
-            work, directory, {id_: texts[id_] for id_ in part}, []
-        )
+        found |= dict.fromkeys(part, ("", 0.0)) | _firsts(work, directory, {id_: texts[id_] for id_ in part})
     return found
 
 
@@ -110,13 +105,11 @@ def _figures(
     }
 
 
-def _firsts(
-    work: Path, directory: Path, texts: dict[str, str], known: list[Path]
-) -> dict[str, tuple[str, float]]:
+def _firsts(work: Path, directory: Path, texts: dict[str, str]) -> dict[str, tuple[str, float]]:
     """Return the first document of each linked text, and its P(link)."""
     path = work / "texts.jsonl"
     path.write_text("".join(json.dumps({"id": id_, "text": text}) + "\n" for id_, text in texts.items()))
-    run = link(path, directory, k=1, train=known, min_probability=0, languages="en-en").run
+    run = link(path, directory, k=1, min_probability=0, languages="en-en").run
     return {id_: next(iter(of.items())) for id_, of in run.items()}
 
 
