@@ -10,14 +10,12 @@ from __future__ import annotations
 import functools
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import _memory, cpu_time
+from benchmarks.support.common import cpu_time, fresh, memory
 from benchmarks.support.harness import Arguments, Results, benchmark
 
 MEASURES = ["map", "recip_rank", "success.1,5", "ndcg_cut.10"]
@@ -79,9 +77,9 @@ def growth(tool: str, qrels: Path, run: Path) -> float:
     """Return the MiB by which one evaluation raises this process's peak, after all imports and compilation."""
     with tempfile.TemporaryDirectory() as folder:
         TOOLS[tool](*write_case(Path(folder), 20, 5))
-    before = _memory("VmHWM")
+    before = memory("VmHWM")
     TOOLS[tool](qrels, run)
-    return round(_memory("VmHWM") - before, 1)
+    return round(memory("VmHWM") - before, 1)
 
 
 def measure(qrels: Path, run: Path, repeats: int) -> dict[str, Any]:
@@ -93,8 +91,7 @@ def measure(qrels: Path, run: Path, repeats: int) -> dict[str, Any]:
         results[tool] = {
             "cpu_s": round(cpu_time(evaluate, min(repeats, 2) if tool == "ranx" else repeats), 3)
         }
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            results[tool]["growth_mib"] = pool.submit(growth, tool, qrels, run).result()
+        results[tool]["growth_mib"] = fresh(growth, tool, qrels, run)
         print(run.parent.name, tool, results[tool], flush=True)
     for tool in ("pytrec_eval", "ranx"):
         results[f"times_faster_than_{tool}"] = round(results[tool]["cpu_s"] / results["linker"]["cpu_s"], 2)

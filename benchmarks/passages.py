@@ -13,8 +13,6 @@ best by an encoder's cosine, or the first sentence.
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -24,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import group_data, rank_data
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import records, shared_data
 from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from indexes.anywhere import AnyCollection
 from indexes.text.analysis import Analysis
@@ -69,8 +67,7 @@ def cut(text: str, rng: np.random.Generator) -> str:
 
 
 def paraphrases(engine: Engine, split: str, count: int, *, halved: bool) -> Iterator[Case]:
-    with gzip.open(shared_data() / "sts" / f"stsb-en-{split}.jsonl.gz", "rt", encoding="utf-8") as file:
-        pairs = [json.loads(line) for line in file]
+    pairs = [*records(shared_data() / "sts" / f"stsb-en-{split}.jsonl.gz")]
     analysis, rng = Analysis(engine.collection.manifest.analysis), np.random.default_rng(0)
     cases = []
     for begin in range(0, len(pairs) - PAGE + 1, PAGE):

@@ -11,7 +11,6 @@ Intervals are percentiles of 2,000 resamplings of topics.
 from __future__ import annotations
 
 import collections
-import gzip
 import json
 import math
 import subprocess
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import recorded, shared_data
+from benchmarks.support.common import recorded, records, shared_data
 from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from benchmarks.support.hit_data import MeanVectors
 from indexes.interface import Document
@@ -60,11 +59,10 @@ def topics() -> list[Topic]:
         name, id_, score = line.split("\t")
         if int(score) > 0:
             relevant[name].add(id_)
-    with gzip.open(folder / "seeds.jsonl.gz", "rt", encoding="utf-8") as file:
-        made = [
-            Topic(s["_id"], frozenset(relevant[s["_id"]]), tuple(s["metadata"]["documents"]), s["text"])
-            for s in map(json.loads, file)
-        ]
+    made = [
+        Topic(s["_id"], frozenset(relevant[s["_id"]]), tuple(s["metadata"]["documents"]), s["text"])
+        for s in records(folder / "seeds.jsonl.gz")
+    ]
     return sorted(made, key=lambda t: (len(t.relevant), t.name))
 
 
@@ -77,9 +75,8 @@ def corpus_engine(work: Path) -> Engine:
         return Engine(directory, encoder=MeanVectors())
     building.create(directory, encoder="mean")
     engine = Engine(directory, encoder=MeanVectors())
-    with gzip.open(shared_data() / "news-topics" / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
-    engine.add(Document(r["_id"], r["text"], r.get("title", "")) for r in records)
+    every = records(shared_data() / "news-topics" / "corpus.jsonl.gz")
+    engine.add(Document(r["_id"], r["text"], r.get("title", "")) for r in every)
     return engine
 
 

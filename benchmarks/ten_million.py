@@ -14,10 +14,8 @@ top ten by vectors with numpy's over all vectors.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,11 +26,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import many_documents as many
-from benchmarks.support.common import percentiles
+from benchmarks.support.common import fresh, kept, percentiles
 from benchmarks.support.harness import KEPT, Arguments, Commas, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, statements
-from benchmarks.support.store_memory import in_child, memory
+from benchmarks.support.store_memory import memory, watched
 from indexes.arrays import normalised
 from indexes.interface import Matrix
 from indexes.store import manifest as manifests
@@ -210,15 +208,9 @@ def curve(work: Path, shards: int) -> dict[str, Any]:
     return found
 
 
-def kept(path: Path, make: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
+def measured_once(path: Path, make: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
     """Return the figures in a file; if it is missing, measure them first, in a separate process."""
-    if not path.exists():
-        made = in_child(make, *args)
-        partial = path.with_suffix(".part")
-        partial.write_text(json.dumps(made))
-        partial.rename(path)
-        print(path.stem, made, file=sys.stderr, flush=True)
-    found: dict[str, Any] = json.loads(path.read_text())
+    found: dict[str, Any] = kept(path, lambda: fresh(watched, make, *args))
     return found
 
 
@@ -250,12 +242,12 @@ def measured(options: Arguments) -> Results | None:
     real = many.prepare(work, shards * size // many.REAL, statements())[0]
     stages, built = [], []
     for number in range(shards):
-        built.append(kept(work / f"shard-{number}.json", build_shard, work, number, shards, size))
+        built.append(measured_once(work / f"shard-{number}.json", build_shard, work, number, shards, size))
         if not options.build_only and number + 1 in options.stages:
-            stages.append(kept(work / f"stage-{number + 1}.json", stage, work, number + 1))
+            stages.append(measured_once(work / f"stage-{number + 1}.json", stage, work, number + 1))
     if options.build_only:
         return None
     about = {"size": size, "dimensions": DIM, "real": real.read_bytes().count(b"\n") + 1, "k": K}
-    tuned = kept(work / f"curve-{shards}.json", curve, work, shards)
+    tuned = measured_once(work / f"curve-{shards}.json", curve, work, shards)
     found = {"shards": built, "stages": stages, "growth": growth(stages), "curve": tuned}
     return {**about, "queries": QUERIES, **found}
