@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-import multiprocessing
 import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,7 @@ import numpy as np
 import orjson
 import xxhash
 
-from benchmarks.support.common import percentiles
+from benchmarks.support.common import fresh, percentiles
 from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
@@ -129,8 +127,7 @@ def ask(directories: Sequence[Path], cores: int, texts: list[str], vectors: Matr
 
 def alone(directories: Sequence[Path], cores: int, queries: tuple[list[str], Matrix]) -> dict[str, Any]:
     """Return a case's figures, measured in a fresh process."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        found = pool.submit(ask, directories, cores, *queries).result()
+    found = fresh(ask, directories, cores, *queries)
     print(f"{len(directories)} directories, {cores} cores", found, file=sys.stderr, flush=True)
     return found
 
