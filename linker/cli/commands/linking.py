@@ -14,7 +14,7 @@ from linker.cli.commands.judged import known_links
 from linker.crosslingual.lexicon.queries import is_source, store
 from linker.crosslingual.linking import Links, link_sides, sides_of
 from linker.crosslingual.options import LEARN, LinkOptions
-from linker.crosslingual.pages.files import dictionary_of
+from linker.crosslingual.pages.pages import dictionary_of
 from linker.crosslingual.ranking.saved import check_writable, save
 from linker.crosslingual.sides import is_index
 from linker.review.exporting.writing import PAIRS
