@@ -21,8 +21,7 @@ import numpy as np
 from benchmarks.auto_link import dictionaries_of
 from benchmarks.support.common import records, shared_data
 from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
-from linker.crosslingual.aligned.aligning import PageLink, align_pages, gale_church
-from linker.crosslingual.aligned.learning import learn_words
+from linker.crosslingual.aligned.aligning import PageLink, align_pages, gale_church, learn_words
 from linker.crosslingual.aligned.vectors import ByEncoder, ByWords, Vectoriser
 from linker.crosslingual.pages.languages import language
 from linker.crosslingual.pages.pages import Pages

@@ -32,7 +32,7 @@ from benchmarks.support.harness import WORK, Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from benchmarks.support.passages import SEED, prepare, statements
 from indexes.interface import Matrix
-from indexes.sharded import retrievers
+from indexes.sharded import collection
 from indexes.store import manifest as manifests
 from linker.engine import Engine, building
 from linker.engine.options import BuildOptions
@@ -68,9 +68,9 @@ class CriticalPath:
 
     def __init__(self, cores: int) -> None:
         self._cores, self._lanes = cores, 0.0
-        plain = retrievers.Lanes.each
+        plain = collection.Lanes.each
 
-        def each(lanes: retrievers.Lanes, call: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
+        def each(lanes: collection.Lanes, call: Callable[[Any], Any], parts: Iterable[Any]) -> list[Any]:
             spent: list[float] = []
 
             def timed(part: Any) -> Any:
@@ -89,7 +89,7 @@ class CriticalPath:
             self._lanes += max(loads)
             return found
 
-        retrievers.Lanes.each = each  # type: ignore[assignment]  # in this process alone
+        collection.Lanes.each = each  # type: ignore[assignment]  # in this process alone
 
     def of(self, call: Callable[[], object]) -> float:
         """Return the critical path of a call."""
