@@ -170,6 +170,7 @@ LINKER = {
 CORPORA = {
     "tweets": "tweets of one claim", "claims": "tweets and claims", "statements": "statements and articles",
     "bbc-news": "BBC news, 5 categories", "news-topics": "newswire, 39 topics",
+    "pages": "manual pages in six languages",
 }  # fmt: skip
 
 
