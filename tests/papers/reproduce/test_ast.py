@@ -90,6 +90,10 @@ def test_links_in_one_file_are_split_and_a_large_set_is_sampled_and_cut(
     assert len(kept) == 12 and {*kept} == linked
     config = settings(found, "cnn", 0, 128, tmp_path, found.settings)
     assert (config.training.max_length, config.encoder.max_length) == (128, 128)
+    for split, path in found.links.items():  # a set that is small enough stays as it is
+        (data / "qrels" / f"{split}.tsv").write_bytes(path.read_bytes())
+    (whole,) = posts.sets(tmp_path, tmp_path / "work", quick=False)
+    assert (whole.documents, whole.settings) == (pages, ())
 
 
 def _lines(prefix: str, count: int) -> str:
