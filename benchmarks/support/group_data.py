@@ -15,7 +15,7 @@ from benchmarks.support.common import records, shared_data
 from indexes.dtypes import BoolArray, Float64Array, Int64Array
 from indexes.interface import Document
 
-CLAIMS, NEWSWIRE = 2000, 1500
+CLAIMS, NEWSWIRE, PAGES = 2000, 1500, 800
 # SemEval's scores (1: most similar): the maximum for the same story, the minimum for different ones.
 SAME, DIFFERENT = 2.0, 3.0
 
@@ -91,6 +91,25 @@ def news() -> Grouped:
             (Document(f"{r['_id']}/1", r["text1"]), one),
             (Document(f"{r['_id']}/2", r["text2"]), one if same else other),
         ]
+    return _made(found)
+
+
+def pages() -> Grouped:
+    """Return some English manual pages, each with its translations into five languages, if it has any."""
+    shared = shared_data() / "linked-pages"
+    links = [
+        line.split()
+        for path in sorted((shared / "qrels").glob("*.txt"))
+        for line in path.open(encoding="utf-8")
+    ]
+    every = {r["_id"]: r for path in sorted((shared / "masked").glob("*.gz")) for r in _records(path)}
+    of: dict[str, list[str]] = {id_: [id_] for id_ in every if id_.startswith("en")}
+    for source, _, target, _ in links:
+        of[target].append(source)
+    found: list[tuple[Document, str]] = []
+    for english in np.random.default_rng(0).permutation(sorted(of)).tolist():
+        if len(found) < PAGES:
+            found += [(_document(every[id_]), english) for id_ in of[english]]
     return _made(found)
 
 
