@@ -14,7 +14,6 @@ compared too.
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 import time
@@ -29,6 +28,7 @@ from benchmarks.support import direct
 from benchmarks.support.common import record, recorded, shared_data
 from benchmarks.support.harness import WORK, Arguments, Commas, benchmark
 from benchmarks.support.passages import SEED, statements
+from benchmarks.support.service import cpu_seconds
 from indexes.cluster.beside import ServerText
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
@@ -135,10 +135,7 @@ class Clock:
         self._pid = pid
 
     def server(self) -> float:
-        if self._pid is None:
-            return 0.0
-        fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return 0.0 if self._pid is None else cpu_seconds(self._pid)
 
     def time(self, run: Callable[[], object]) -> tuple[float, float]:
         """Return the CPU seconds that a call takes in this process and on the server."""

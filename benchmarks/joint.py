@@ -11,6 +11,7 @@ document. FOLDER is not deleted.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import absent, rank_data, rivals
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import kept, shared_data
 from benchmarks.support.harness import run_parts
 from benchmarks.support.rank_data import Judged
 from indexes.dtypes import Float64Array
@@ -154,19 +155,17 @@ def _index(directory: Path, documents: Path, encoder: str) -> Path:
 
 
 def _rivals(
-    kept: Path, texts: Sequence[Document], documents: Sequence[Document], names: Iterable[str]
+    base: Path, texts: Sequence[Document], documents: Sequence[Document], names: Iterable[str]
 ) -> dict[str, rivals.Run]:
-    """Return the runs of the rivals that are installed, alone and assigned one to one; files `kept`-NAME keep them."""
+    """Return the runs of the rivals that are installed, alone and assigned one to one; files `base`-NAME keep them."""
     runs: dict[str, rivals.Run] = {}
     for name in names:
-        path = kept.with_name(f"{kept.name}-{name}.json")
+        rival = functools.partial(rivals.RIVALS[name], texts, documents)
         try:
-            if not path.exists():
-                path.write_text(json.dumps(rivals.RIVALS[name](texts, documents)))
+            scored = kept(base.with_name(f"{base.name}-{name}.json"), rival)
         except ImportError as e:
             print(f"{name} is left out: {e}", file=sys.stderr)
             continue
-        scored = json.loads(path.read_text())
         runs |= {name: scored, f"{name} + Hungarian": rivals.assigned(scored)}
     return runs
 

@@ -23,7 +23,6 @@ from benchmarks.support.common import shared_data
 from benchmarks.support.harness import run_parts
 from benchmarks.support.rank_data import Gathered, Judged
 from indexes.dtypes import Float64Array
-from linker.base.config import load
 from linker.encoders import folder as folders
 from linker.encoders.configs import PRESETS
 from linker.engine.engine import Engine
@@ -37,7 +36,7 @@ from linker.scoring.ranking.groups import names_of
 from linker.scoring.ranking.ranker import Ranker
 from linker.scoring.ranking.searching import RankedSearch
 from linker.scoring.ranking.training import grow, lists_of, train
-from linker.training.config import EncoderConfig, TrainConfig
+from linker.training.config import EncoderConfig
 from linker.training.run import build_encoder
 from linker.training.run import run as train_encoder
 
@@ -232,16 +231,7 @@ def _train_bag(model: Path, work: Path) -> None:
     queries = {q.id: q for q in rank_data.links(STATEMENTS)["train"].queries}
     part = [line for line in lines[1:] if rank_data.aside(queries[line.split("\t")[0]])]
     (work / "aside.tsv").write_text("\n".join([lines[0], *part]) + "\n", encoding="utf-8")
-    paths = {
-        "data.queries": data / "queries.jsonl.gz",
-        "data.documents": data / "corpus.jsonl.gz",
-        "data.train": work / "aside.tsv",
-        "data.dev": data / "qrels" / "dev.tsv",
-        "data.word_vectors": shared_data() / "word-vectors-en",
-        "output.path": model,
-    }
-    settings = [f"{key}={str(path)!r}" for key, path in paths.items()]
-    train_encoder(load(Path(__file__).parent / "configs" / "statements.toml", TrainConfig, settings))
+    train_encoder(rank_data.training(STATEMENTS, model, train=work / "aside.tsv"))
 
 
 if __name__ == "__main__":

@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import bm25
+from benchmarks.support import rank_data
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import Arguments, Results, benchmark
 from indexes.text.parameters import Bm25Parameters
-from linker.base.config import load
 from linker.corpora import Query, read_queries
 from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
 from linker.evaluation import evaluate, read_qrels, write_run
 from linker.evaluation.evaluator import Resampling
-from linker.training.config import TrainConfig
 from linker.training.run import run as train
 
 MEASURES = ("recip_rank", "success_1", "success_5", "map")
@@ -77,16 +76,7 @@ def measured(options: Arguments) -> Results:
 
     if model is None:
         model = folder / "model"
-        paths = {
-            "data.queries": data / "queries.jsonl.gz",
-            "data.documents": data / "corpus.jsonl.gz",
-            "data.train": data / "qrels" / "train.tsv",
-            "data.dev": data / "qrels" / "dev.tsv",
-            "data.word_vectors": shared_data() / "word-vectors-en",
-            "output.path": model,
-        }
-        settings = [f"{key}={str(path)!r}" for key, path in paths.items()] + options.set
-        config = load(Path(__file__).parent / "configs" / "statements.toml", TrainConfig, settings)
+        config = rank_data.training("statements2articles", model, *options.set)
         build_seconds(seconds, "train", lambda: train(config))
     hybrid = BuildOptions(encoder=str(model))
     build_seconds(

@@ -17,13 +17,11 @@ installs from ships its server.
 
 from __future__ import annotations
 
-import itertools
 import os
 import resource
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -31,9 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from benchmarks.support.common import record, recorded
+from benchmarks.support import text_rivals
+from benchmarks.support.common import record, recorded, records
 from benchmarks.support.harness import WORK, Arguments, Commas, benchmark
 from benchmarks.support.load import load, write_bodies
 from benchmarks.support.mix import attack, waits
@@ -44,7 +41,6 @@ from tests import elastic_server
 
 CONNECTIONS, ROUNDS, SECONDS, K = (1, 8, 64, 256), 2, 3, 10
 THREADS = {**os.environ, "OMP_NUM_THREADS": "1"}
-BULK = 5000
 MIX_SECONDS = 60
 
 
@@ -91,27 +87,9 @@ def elastic(stack: ExitStack, corpus: Path, bodies: Path) -> System:
     )
     stack.callback(node.stop)
     node.start()
-    settings = {"settings": {"number_of_shards": 1, "number_of_replicas": 0}}
-    mapping = {"mappings": {"properties": {"text": {"type": "text", "analyzer": "english"}}}}
-    _send(f"{node.url}/sentences", settings | mapping)
-    with corpus.open(encoding="utf-8") as lines:
-        records = (orjson.loads(line) for line in lines)
-        while part := list(itertools.islice(records, BULK)):
-            pairs = (
-                (orjson.dumps({"index": {"_id": r["_id"]}}), orjson.dumps({"text": r["text"]})) for r in part
-            )
-            _send(f"{node.url}/sentences/_bulk", b"\n".join(itertools.chain.from_iterable(pairs)) + b"\n")
-    _send(f"{node.url}/sentences/_forcemerge?max_num_segments=1", b"", "POST")
-    return System(f"{node.url}/sentences/_search", bodies, lambda: [node.pid])
-
-
-def _send(url: str, body: Any, method: str | None = None) -> None:
-    data = body if isinstance(body, bytes) else orjson.dumps(body)
-    kind = "application/x-ndjson" if isinstance(body, bytes) else "application/json"
-    how = method or ("POST" if isinstance(body, bytes) else "PUT")
-    request = urllib.request.Request(url, data, {"content-type": kind}, method=how)
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        answer.read()
+    texts = [record["text"] for record in records(corpus)]
+    index = text_rivals.Elasticsearch(texts, node.url).name
+    return System(f"{node.url}/{index}/_search", bodies, lambda: [node.pid])
 
 
 def measure(systems: dict[str, System]) -> dict[str, Any]:
@@ -185,7 +163,7 @@ def commands(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
 def bm25(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
     """Measure BM25 next to Elasticsearch."""
     asked = write_bodies(work / "bm25.jsonl", [_body(q, "bm25") for q in queries])
-    matches = [{"query": {"match": {"text": q}}, "size": K, "_source": False} for q in queries]
+    matches = [{"query": {"match": {"body": q}}, "size": K, "_source": False} for q in queries]
     other = write_bodies(work / "elastic.jsonl", matches)
     (corpus,) = work.glob(f"{directory.name.partition('-')[2]}-sentences.jsonl")
     with ExitStack() as stack:

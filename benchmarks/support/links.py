@@ -67,6 +67,12 @@ def reciprocal_ranks(rows: npt.NDArray[np.int64], relevant: Sequence[set[int]]) 
     return np.array(found)
 
 
+def measures(values: npt.NDArray[np.float64]) -> dict[str, float]:
+    """Return MRR, Success@1 and @5 of reciprocal ranks [n]."""
+    found = {"mrr": values, "success_1": values == 1, "success_5": values >= 0.2}
+    return {name: round(float(part.mean()), 4) for name, part in found.items()}
+
+
 def interval(values: npt.NDArray[np.float64], samples: int = 2000) -> list[float]:
     """Return the 95 % bootstrap interval of the mean of values [n]."""
     draws = np.random.default_rng(0).integers(0, len(values), (samples, len(values)))
