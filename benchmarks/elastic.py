@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cluster import running
 from benchmarks.support import direct
 from benchmarks.support.common import record, recorded, shared_data
 from benchmarks.support.harness import WORK, Arguments, Commas, benchmark
@@ -39,6 +40,9 @@ from indexes.text.bm25 import Bm25Index
 from tests import elastic_server
 
 K, ROUNDS, BATCH = 10, 3, 1000
+HEAP = (
+    "-Xms1g -Xmx1g -XX:-AlwaysPreTouch"  # a server as users run it: compiled in full, with room for this size
+)
 SINGLE = 300  # queries run one by one
 Answers = list[list[int]]
 Search = Callable[[Sequence[str]], Answers]
@@ -222,13 +226,7 @@ def measured(options: Arguments) -> None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.work)))
             node = None
             if options.without != "elastic":
-                server = stack.enter_context(elastic_server.folder())
-                # a server as users run it: compiled in full, with a heap for this size
-                node = elastic_server.Node(
-                    server / "node", environment={"ES_JAVA_OPTS": "-Xms1g -Xmx1g -XX:-AlwaysPreTouch"}
-                )
-                stack.callback(node.stop)
-                node.start()
+                node = stack.enter_context(running(HEAP, in_memory=True))
             found = measure(size, queries, folder, node)
             print(found["ours_over_best"], flush=True)
             data = recorded("elastic")

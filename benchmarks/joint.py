@@ -28,7 +28,6 @@ from benchmarks.support.rank_data import Judged
 from indexes.dtypes import Float64Array
 from indexes.interface import Document
 from linker.cli.commands.linking import link
-from linker.corpora import read_corpus
 from linker.crosslingual.sides import side_of
 from linker.crosslingual.together import candidate_lists, ranked
 from linker.engine.building import BuildOptions, build
@@ -85,7 +84,7 @@ def tweets(work: Path) -> dict[str, Any]:
             },
         }
     asked = [Document(q.id, q.text) for q in links["test"].queries]
-    documents = _documents(shared_data() / TWEETS / "corpus.jsonl.gz")
+    documents = rank_data.documents_of(shared_data() / TWEETS / "corpus.jsonl.gz")
     runs = {
         "BM25 + Hungarian": rivals.assigned(rivals.bm25(directory, asked)),
         # no MiniLM, which needs half an hour for 14,231 claims
@@ -132,7 +131,7 @@ def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict
     )
     alone = link(queries, directory, k=KEPT, links="many-to-one").run
     before = _by_gold(alone, gold)
-    texts, listed = _documents(queries), _documents(documents)
+    texts, listed = rank_data.documents_of(queries), rank_data.documents_of(documents)
     runs = {
         "together": link(queries, directory, k=KEPT, links="one-to-one").run,
         "together, MiniLM": link(queries, minilm, k=KEPT, links="one-to-one").run,
@@ -177,10 +176,6 @@ def _texts(path: Path, parts: Iterable[Judged]) -> Path:
 
 def _write(path: Path, records: Iterable[Mapping[str, str]]) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-
-
-def _documents(path: Path) -> list[Document]:
-    return [r for r in read_corpus(path) if isinstance(r, Document)]
 
 
 def _reciprocal(run: Mapping[str, Mapping[str, float]], judged: Judged) -> Float64Array:

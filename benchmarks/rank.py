@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support import absent, rank_data
+from benchmarks.support import rank_data
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import run_parts
 from benchmarks.support.rank_data import Gathered, Judged
@@ -182,7 +182,6 @@ def _case(directory: Path, links: dict[str, Judged], settings: PoolSettings, cur
         "candidates": {s: round(float(g.relevant.any(axis=1).mean()), 4) for s, g in found.items()},
         "links": len(found["train"].relevant),
         **{split: _row(rankers, found[split], found[split].hybrid) for split in ("dev", "test")},
-        "calibration_error": [round(_calibration_error(r, found["test"]), 4) for r in rankers],
     }
     for count in [n for n in CURVE if curve and n < row["links"]]:
         part = found["train"].sample(count)
@@ -219,10 +218,6 @@ def _row(rankers: list[Ranker], part: Gathered, before: Float64Array) -> dict[st
 
 def _reciprocal(ranker: Ranker, part: Gathered) -> Float64Array:
     return mrr(ranker.scores(part.pool), part.relevant, part.pool.valid)
-
-
-def _calibration_error(ranker: Ranker, part: Gathered) -> float:
-    return absent.calibration_error(*absent.first(ranker, part))
 
 
 def _train_bag(model: Path, work: Path) -> None:

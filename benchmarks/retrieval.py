@@ -8,8 +8,6 @@ intervals.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +25,6 @@ from linker.training.run import run as train
 
 MEASURES = ("recip_rank", "success_1", "success_5", "map")
 DEPTH = 100
-
-
-def build_seconds(seconds: dict[str, float], name: str, run: Callable[[], object]) -> None:
-    start = time.perf_counter()
-    run()
-    seconds[name] = round(time.perf_counter() - start, 1)
 
 
 def score(
@@ -61,11 +53,7 @@ def measured(options: Arguments) -> Results:
     queries = {q.id: q for q in read_queries(data / "queries.jsonl.gz")}
     qrels = {split: read_qrels(data / "qrels" / f"{split}.tsv") for split in ("dev", "test")}
     asked = {split: [queries[q] for q in sorted(qrels[split])] for split in qrels}
-    seconds: dict[str, float] = {}
-
-    build_seconds(
-        seconds, "build_bm25", lambda: build([data / "corpus.jsonl.gz"], folder / "bm25", BuildOptions())
-    )
+    build([data / "corpus.jsonl.gz"], folder / "bm25", BuildOptions())
     text = Engine(folder / "bm25")
     rows = {"BM25": score(text, asked["test"], qrels["test"], folder, None)}
     index: Any = text.collection.hybrid.text
@@ -76,12 +64,8 @@ def measured(options: Arguments) -> Results:
 
     if model is None:
         model = folder / "model"
-        config = rank_data.training("statements2articles", model, *options.set)
-        build_seconds(seconds, "train", lambda: train(config))
-    hybrid = BuildOptions(encoder=str(model))
-    build_seconds(
-        seconds, "build_hybrid", lambda: build([data / "corpus.jsonl.gz"], folder / "hybrid", hybrid)
-    )
+        train(rank_data.training("statements2articles", model, *options.set))
+    build([data / "corpus.jsonl.gz"], folder / "hybrid", BuildOptions(encoder=str(model)))
     engine = Engine(folder / "hybrid")
     rows["trained bag of vectors alone"] = score(engine, asked["test"], qrels["test"], folder, "dense")
     rows["hybrid, untuned"] = score(engine, asked["test"], qrels["test"], folder, "hybrid")
@@ -94,5 +78,4 @@ def measured(options: Arguments) -> Results:
         "bm25": choice,
         "tuned": {"mode": chosen.mode, "fusion": chosen.fusion.to_json() if chosen.fusion else None},
         "reason": tuning.reason,
-        "wall_seconds": seconds,
     }
