@@ -65,7 +65,8 @@ def sentences(size: int) -> list[str]:
 class OfIndex:
     """A text index of this project."""
 
-    _index: Bm25Index | ServerText
+    def __init__(self, index: Bm25Index | ServerText) -> None:
+        self._index = index
 
     def build(self, texts: Sequence[str]) -> None:
         for start in range(0, len(texts), BATCH):
@@ -76,13 +77,6 @@ class OfIndex:
     def search(self, queries: Sequence[str]) -> Answers:
         rows, _ = self._index.search_rows(queries, K)
         return [[r for r in row if r >= 0] for row in rows.tolist()]
-
-
-class Ours(OfIndex):
-    """The embedded index in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._index = Bm25Index("english", folder / "ours")
 
 
 class Tantivy:
@@ -119,19 +113,6 @@ class Bm25s:
         ]
 
 
-class Elastic(OfIndex):
-    """Elasticsearch, with one msearch per batch."""
-
-    def __init__(self, url: str) -> None:
-        self._store = ClusterIndex(ElasticSettings((url,), new_name("benchmark")), timeout=600)
-        self._store.create()
-        self._index: ServerText = ServerText(Manifest(), Rows(), self._store)
-
-    def close(self) -> None:
-        self._store.drop()
-        self._index.close()
-
-
 class Clock:
     """CPU seconds of this process, and of a server next to it."""
 
@@ -149,14 +130,16 @@ class Clock:
 
 
 def rivals(size: int, folder: Path, node: elastic_server.Node | None) -> Iterator[tuple[str, Any, Clock]]:
-    yield "ours", Ours(folder), Clock()
+    yield "ours", OfIndex(Bm25Index("english", folder / "ours")), Clock()
     yield "tantivy", Tantivy(folder), Clock()
     # This system scores every document for every query: 10 ms per query at 89,000 documents.
     if size <= 100_000:
         yield "bm25s, numpy", Bm25s(folder, "numpy"), Clock()
     yield "bm25s, numba", Bm25s(folder, "numba"), Clock()
     if node is not None:
-        yield "elasticsearch", Elastic(node.url), Clock(node.pid)
+        store = ClusterIndex(ElasticSettings((node.url,), new_name("benchmark")), timeout=600)
+        store.create()  # the node ends with the run
+        yield "elasticsearch", OfIndex(ServerText(Manifest(), Rows(), store)), Clock(node.pid)
 
 
 def measure(size: int, queries: list[str], folder: Path, node: elastic_server.Node | None) -> dict[str, Any]:
@@ -190,15 +173,8 @@ def measure(size: int, queries: list[str], folder: Path, node: elastic_server.No
             if there:
                 found[name][f"{kind}_server_ms_a_query"] = round(1000 * there, 3)
         found[name]["same_ten_as_ours"] = _agreement(answers[name], answers["ours"])
-    for side, _ in sides.values():
-        if isinstance(side, Elastic):
-            side.close()
-    return {
-        "documents": len(texts),
-        "queries": len(queries),
-        "rivals": found,
-        "ours_over_best": _ratios(found),
-    }
+    about = {"documents": len(texts), "queries": len(queries)}
+    return {**about, "rivals": found, "ours_over_best": _ratios(found)}
 
 
 def _agreement(mine: Answers, theirs: Answers) -> float:

@@ -189,11 +189,7 @@ def run_seed(
 ) -> Systems:
     """Return every system's similarities of the test pairs."""
     base = PRESETS["recommended"]
-    config = replace(
-        base,
-        siamese=replace(base.siamese, seed=seed),
-        fusion=replace(base.fusion, seed=seed),
-    )
+    config = replace(base, siamese=replace(base.siamese, seed=seed), fusion=replace(base.fusion, seed=seed))
     found, labels = bench.systems(train, test, config)
     made = bench.augmented(train, test, config, labels["recommended"], choice)
     return found | {f"augmented {name}": values for name, values in made.items()}

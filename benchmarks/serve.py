@@ -227,10 +227,7 @@ def mix(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
     options = "--token-file", str(tokens)
     with serving(directory, *options) as service, serving(directory, *options) as idle:
         alone = waits(service.port, other, queries, 10)
-        with (
-            attack(service.port, reader, queries, directory.name) as counts,
-            ThreadPoolExecutor(2) as pool,
-        ):
+        with attack(service.port, reader, queries, directory.name) as counts, ThreadPoolExecutor(2) as pool:
             time.sleep(5)
             measured = [pool.submit(waits, s.port, other, queries, MIX_SECONDS) for s in (service, idle)]
             beside, elsewhere = (future.result() for future in measured)
