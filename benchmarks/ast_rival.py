@@ -7,6 +7,7 @@ can resume.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,23 +18,12 @@ import numpy.typing as npt
 
 from benchmarks.ast_tables import DATA, DEPTH, retrieval, tables
 from benchmarks.support.ast_data import Case, best, read_case
-from benchmarks.support.common import parse_options
+from benchmarks.support.common import kept
+from benchmarks.support.harness import KEPT, Arguments, benchmark
 
 # tokens per chunk without [CLS] and [SEP]; a shorter remainder is dropped
 SIZE, SHORTEST, BATCH = 254, 16, 32
 Vectors = npt.NDArray[np.float32]
-
-
-def main() -> None:
-    arguments = parse_options(__doc__, work=Path, chunks=(100, "of a document at most"))
-    for name in DATA:
-        folder = arguments.work / name
-        case = read_case(name, folder)
-        texts, chunks = vectors(case, folder, arguments.chunks)
-        rows = {"MiniLM": figures(case, texts, [chunks[0]])}
-        if len(chunks) > 1:
-            rows["MiniLM, best chunk"] = figures(case, texts, chunks) | {"chunks": len(chunks)}
-        (folder / "minilm.json").write_text(json.dumps(rows))
 
 
 def figures(
@@ -57,24 +47,24 @@ def vectors(
 ) -> tuple[Vectors, list[tuple[npt.NDArray[np.int64], Vectors]]]:
     """Return vectors for all texts, and for all documents' n-th chunks with the documents' rows."""
     model = _Model()
-    path = folder / "minilm-texts.npy"
-    if not path.exists():
-        np.save(path, model.encode([ids[:SIZE] for ids in model.tokens(case.pairs.texts)]))
-    parts, documents = [], None
+    tokens = functools.cache(lambda: model.tokens(case.pairs.documents))
+    parts = []
+
+    def encoded(number: int) -> dict[str, Any]:
+        cut = [ids[number * SIZE : (number + 1) * SIZE] for ids in tokens()]
+        rows = [i for i, ids in enumerate(cut) if number == 0 or len(ids) >= SHORTEST]
+        return {"rows": np.array(rows, dtype=np.int64), "v": model.encode([cut[row] for row in rows])}
+
     for number in range(chunks):
-        path = folder / f"minilm-{number}.npz"
-        if not path.exists():
-            documents = documents or model.tokens(case.pairs.documents)
-            cut = [ids[number * SIZE : (number + 1) * SIZE] for ids in documents]
-            rows = np.array(
-                [i for i, ids in enumerate(cut) if number == 0 or len(ids) >= SHORTEST], dtype=np.int64
-            )
-            if not len(rows):
-                break
-            np.savez(path, rows=rows, v=model.encode([cut[row] for row in rows]))
-        content = np.load(path)
-        parts.append((content["rows"], content["v"]))
-    return np.load(folder / "minilm-texts.npy"), parts
+        found = kept(folder / f"minilm-{number}.npz", functools.partial(encoded, number))
+        if not len(found["rows"]):
+            break
+        parts.append((found["rows"], found["v"]))
+    texts = kept(
+        folder / "minilm-texts.npy",
+        lambda: model.encode([ids[:SIZE] for ids in model.tokens(case.pairs.texts)]),
+    )
+    return texts, parts
 
 
 class _Model:
@@ -107,5 +97,13 @@ class _Model:
         return out
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(work=KEPT, chunks=(100, "of a document at most"))
+def measured(options: Arguments) -> None:
+    for name in DATA:
+        folder = options.work / name
+        case = read_case(name, folder)
+        texts, chunks = vectors(case, folder, options.chunks)
+        rows = {"MiniLM": figures(case, texts, [chunks[0]])}
+        if len(chunks) > 1:
+            rows["MiniLM, best chunk"] = figures(case, texts, chunks) | {"chunks": len(chunks)}
+        (folder / "minilm.json").write_text(json.dumps(rows))

@@ -10,6 +10,7 @@ can resume. `--trials data/model/seed ...` runs some trials in this process.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import sys
 import time
@@ -22,7 +23,8 @@ import numpy.typing as npt
 
 from benchmarks.support.ast_data import Case, Ranking, rank_dense, read_case
 from benchmarks.support.ast_models import ABLATIONS, LENGTH, MODELS, UNTRAINED, fitted, settings_of
-from benchmarks.support.common import parse_options, record, recorded
+from benchmarks.support.common import kept, recorded
+from benchmarks.support.harness import Arguments, Results, benchmark
 from indexes.fusion import Fusion, fuse
 from linker.encoders import folder as folders
 from linker.encoders.tokens import load_tokenizer
@@ -39,31 +41,13 @@ WEIGHTS = [w / 20 for w in range(1, 20)]
 DEPTH = 100
 
 
-def main() -> None:
-    arguments = parse_options(
-        __doc__,
-        work=(Path, "folder that keeps models, vectors and trials"),
-        trials=([], "DATA/MODEL/SEED: run these and record nothing"),
-        report=(False, "record what is there, run nothing"),
-    )
-    wanted = arguments.trials or [f"{d}/{m}/{s}" for s in SEEDS for d in DATA for m in MODELS]
-    if not arguments.report:
-        run_trials(wanted, arguments.work)
-    if not arguments.trials:
-        record("ast_tables", report(arguments.work), seed=0)
-
-
 def run_trials(wanted: Iterable[str], work: Path) -> None:
     cases: dict[str, Case] = {}
     for trial in wanted:
         data, model, seed = trial.split("/")
-        out = work / data / f"{model}-{seed}.json"
-        if out.exists():
-            continue
         case = cases.get(data) or cases.setdefault(data, read_case(data, work / data))
-        figures = measure(case, model, int(seed), work / data)
-        out.write_text(json.dumps(figures))
-        print(trial, json.dumps(figures), file=sys.stderr, flush=True)
+        run = functools.partial(measure, case, model, int(seed), work / data)
+        print(trial, kept(work / data / f"{model}-{seed}.json", run), file=sys.stderr, flush=True)
 
 
 def measure(case: Case, model: str, seed: int, work: Path) -> dict[str, Any]:
@@ -108,15 +92,11 @@ def mean_vectors(
 ) -> tuple[Any, npt.NDArray[np.float32]]:
     """Return the vectors from which every model of a seed starts, computed once."""
     kind = "cloze-" if config.training.cloze else ""
-    path, raw = work / f"vectors-{kind}{seed}.npy", work / "vectors.npy"
-    if not raw.exists():
-        _, matrix = start_vectors(case.data, joined(case.pairs), 0)
-        np.save(raw, matrix)
     tokenizer = load_tokenizer(Path(case.data.word_vectors) / "tokenizer.json")
-    if not path.exists():
-        shared = dataclasses.replace(config, output=OutputConfig(work / f"mean-of-{kind}{seed}"))
-        np.save(path, learn_as_mean(tokenizer, np.load(raw), case.pairs, shared, resume=True))
-    return tokenizer, np.load(path)
+    raw = kept(work / "vectors.npy", lambda: start_vectors(case.data, joined(case.pairs), 0)[1])
+    shared = dataclasses.replace(config, output=OutputConfig(work / f"mean-of-{kind}{seed}"))
+    learn_them = functools.partial(learn_as_mean, tokenizer, raw, case.pairs, shared, resume=True)
+    return tokenizer, kept(work / f"vectors-{kind}{seed}.npy", learn_them)
 
 
 def tables(case: Case, tweets: Any, documents: Any) -> dict[str, float]:
@@ -224,5 +204,15 @@ def _summary(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return summary
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(
+    seed=0,
+    work=(Path, "folder that keeps models, vectors and trials"),
+    trials=([], "DATA/MODEL/SEED: run these and record nothing"),
+    report=(False, "record what is there, run nothing"),
+)
+def measured(options: Arguments) -> Results | None:
+    if not options.report:
+        run_trials(
+            options.trials or [f"{d}/{m}/{s}" for s in SEEDS for d in DATA for m in MODELS], options.work
+        )
+    return None if options.trials else report(options.work)

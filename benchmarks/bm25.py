@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.support import text_rivals
 from benchmarks.support.harness import Arguments, Results, benchmark
-from benchmarks.support.links import NAMES, interval, link_set, reciprocal_ranks
+from benchmarks.support.links import NAMES, interval, link_set, measures, reciprocal_ranks
 from indexes.dtypes import Float64Array, Int64Array
 from indexes.text.bm25 import Bm25Index
 from indexes.text.parameters import TOKENIZERS, AnalysisSettings, Bm25Parameters
@@ -60,12 +60,7 @@ def measured(search: Search, name: str) -> dict[str, Any]:
     """Return MRR on test with its 95 % bootstrap interval, and Success@1 and @5."""
     queries, relevant = link_set(name).splits["test"]
     values: Float64Array = reciprocal_ranks(search(queries), relevant)
-    return {
-        "mrr": round(float(values.mean()), 4),
-        "interval": interval(values),
-        "success_1": round(float((values == 1).mean()), 4),
-        "success_5": round(float((values >= 0.2).mean()), 4),
-    }
+    return measures(values) | {"interval": interval(values)}
 
 
 def tuned(name: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -9,7 +9,6 @@ least similar posts (the paper's tables 3 and 4). Texts are not recorded, only s
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import parse_options, record, shared_data
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import Arguments, Results, benchmark
 from linker.encoders import folder as folders
 from linker.encoders.interface import Encoder
 from linker.papers.all_pairs.evaluate import evaluate_vectors
@@ -27,23 +27,6 @@ from linker.scoring.pairs.explaining import TextExplanation, explain
 
 MODEL, WORDS = "ast-paper", 6  # how many words are shown
 POSTS = 3  # how many of the most and the least similar posts are shown
-
-
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        work=(Path, "folder of `linker reproduce ast`"),
-        data=("tweets2claims", "a set of the shared data"),
-        seed=(0, "of the model"),
-        articles=(3, "how many, those with the most links first"),
-    )
-    (model,) = (options.work / options.data / "models").glob(f"*/{MODEL}-{options.seed}")
-    encoder = folders.load(model)
-    rows = []
-    for article in most_linked(options.data, options.work, options.articles):
-        rows.append(study(encoder, *article))
-        print(json.dumps(rows[-1], ensure_ascii=False), flush=True)
-    record("case_study", {"accepted": ACCEPTED, "data": options.data, "rows": rows}, options.seed)
 
 
 def most_linked(data: str, work: Path, count: int) -> Iterator[tuple[str, list[str], list[int]]]:
@@ -97,5 +80,16 @@ def weightiest(texts: Sequence[TextExplanation]) -> list[str]:
     return sorted(weights, key=lambda token: -weights[token])[:WORDS]
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(
+    seed=0,
+    work=(Path, "folder of `linker reproduce ast`"),
+    data=("tweets2claims", "a set of the shared data"),
+    model=(0, "its seed"),
+    articles=(3, "how many, those with the most links first"),
+)
+def measured(options: Arguments) -> Results:
+    (model,) = (options.work / options.data / "models").glob(f"*/{MODEL}-{options.model}")
+    encoder = folders.load(model)
+    articles = most_linked(options.data, options.work, options.articles)
+    rows = [study(encoder, *article) for article in articles]
+    return {"accepted": ACCEPTED, "data": options.data, "rows": rows}

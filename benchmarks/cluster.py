@@ -140,9 +140,12 @@ def figures(data: Given, out: Path, kind: str, server: int | None) -> dict[str, 
 
 
 @contextlib.contextmanager
-def running(heap: str, product: Any = elastic_server.ELASTICSEARCH) -> Iterator[elastic_server.Node]:
-    """Run a dedicated server with its data on disk."""
-    with tempfile.TemporaryDirectory(prefix="cluster-") as disk:
+def running(
+    heap: str, product: Any = elastic_server.ELASTICSEARCH, *, in_memory: bool = False
+) -> Iterator[elastic_server.Node]:
+    """Run a dedicated server, with its data on disk or where a sync costs nothing."""
+    where = elastic_server.folder() if in_memory else tempfile.TemporaryDirectory(prefix="cluster-")
+    with where as disk:
         Path(disk).chmod(0o755)
         environment = {f"{product.prefix}_JAVA_OPTS": heap}
         node = elastic_server.Node(Path(disk) / "node", environment=environment, product=product)

@@ -14,7 +14,6 @@ compared too.
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 import time
@@ -25,10 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.cluster import running
 from benchmarks.support import direct
 from benchmarks.support.common import record, recorded, shared_data
 from benchmarks.support.harness import WORK, Arguments, Commas, benchmark
 from benchmarks.support.passages import SEED, statements
+from benchmarks.support.service import cpu_seconds
 from indexes.cluster.beside import ServerText
 from indexes.cluster.client import ElasticSettings
 from indexes.cluster.index import ClusterIndex, new_name
@@ -39,6 +40,9 @@ from indexes.text.bm25 import Bm25Index
 from tests import elastic_server
 
 K, ROUNDS, BATCH = 10, 3, 1000
+HEAP = (
+    "-Xms1g -Xmx1g -XX:-AlwaysPreTouch"  # a server as users run it: compiled in full, with room for this size
+)
 SINGLE = 300  # queries run one by one
 Answers = list[list[int]]
 Search = Callable[[Sequence[str]], Answers]
@@ -61,7 +65,8 @@ def sentences(size: int) -> list[str]:
 class OfIndex:
     """A text index of this project."""
 
-    _index: Bm25Index | ServerText
+    def __init__(self, index: Bm25Index | ServerText) -> None:
+        self._index = index
 
     def build(self, texts: Sequence[str]) -> None:
         for start in range(0, len(texts), BATCH):
@@ -72,13 +77,6 @@ class OfIndex:
     def search(self, queries: Sequence[str]) -> Answers:
         rows, _ = self._index.search_rows(queries, K)
         return [[r for r in row if r >= 0] for row in rows.tolist()]
-
-
-class Ours(OfIndex):
-    """The embedded index in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._index = Bm25Index("english", folder / "ours")
 
 
 class Tantivy:
@@ -115,19 +113,6 @@ class Bm25s:
         ]
 
 
-class Elastic(OfIndex):
-    """Elasticsearch, with one msearch per batch."""
-
-    def __init__(self, url: str) -> None:
-        self._store = ClusterIndex(ElasticSettings((url,), new_name("benchmark")), timeout=600)
-        self._store.create()
-        self._index: ServerText = ServerText(Manifest(), Rows(), self._store)
-
-    def close(self) -> None:
-        self._store.drop()
-        self._index.close()
-
-
 class Clock:
     """CPU seconds of this process, and of a server next to it."""
 
@@ -135,10 +120,7 @@ class Clock:
         self._pid = pid
 
     def server(self) -> float:
-        if self._pid is None:
-            return 0.0
-        fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return 0.0 if self._pid is None else cpu_seconds(self._pid)
 
     def time(self, run: Callable[[], object]) -> tuple[float, float]:
         """Return the CPU seconds that a call takes in this process and on the server."""
@@ -148,14 +130,16 @@ class Clock:
 
 
 def rivals(size: int, folder: Path, node: elastic_server.Node | None) -> Iterator[tuple[str, Any, Clock]]:
-    yield "ours", Ours(folder), Clock()
+    yield "ours", OfIndex(Bm25Index("english", folder / "ours")), Clock()
     yield "tantivy", Tantivy(folder), Clock()
     # This system scores every document for every query: 10 ms per query at 89,000 documents.
     if size <= 100_000:
         yield "bm25s, numpy", Bm25s(folder, "numpy"), Clock()
     yield "bm25s, numba", Bm25s(folder, "numba"), Clock()
     if node is not None:
-        yield "elasticsearch", Elastic(node.url), Clock(node.pid)
+        store = ClusterIndex(ElasticSettings((node.url,), new_name("benchmark")), timeout=600)
+        store.create()  # the node ends with the run
+        yield "elasticsearch", OfIndex(ServerText(Manifest(), Rows(), store)), Clock(node.pid)
 
 
 def measure(size: int, queries: list[str], folder: Path, node: elastic_server.Node | None) -> dict[str, Any]:
@@ -189,15 +173,8 @@ def measure(size: int, queries: list[str], folder: Path, node: elastic_server.No
             if there:
                 found[name][f"{kind}_server_ms_a_query"] = round(1000 * there, 3)
         found[name]["same_ten_as_ours"] = _agreement(answers[name], answers["ours"])
-    for side, _ in sides.values():
-        if isinstance(side, Elastic):
-            side.close()
-    return {
-        "documents": len(texts),
-        "queries": len(queries),
-        "rivals": found,
-        "ours_over_best": _ratios(found),
-    }
+    about = {"documents": len(texts), "queries": len(queries)}
+    return {**about, "rivals": found, "ours_over_best": _ratios(found)}
 
 
 def _agreement(mine: Answers, theirs: Answers) -> float:
@@ -225,13 +202,7 @@ def measured(options: Arguments) -> None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.work)))
             node = None
             if options.without != "elastic":
-                server = stack.enter_context(elastic_server.folder())
-                # a server as users run it: compiled in full, with a heap for this size
-                node = elastic_server.Node(
-                    server / "node", environment={"ES_JAVA_OPTS": "-Xms1g -Xmx1g -XX:-AlwaysPreTouch"}
-                )
-                stack.callback(node.stop)
-                node.start()
+                node = stack.enter_context(running(HEAP, in_memory=True))
             found = measure(size, queries, folder, node)
             print(found["ours_over_best"], flush=True)
             data = recorded("elastic")

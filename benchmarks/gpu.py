@@ -16,7 +16,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -27,7 +26,8 @@ import numpy as np
 import torch
 
 from benchmarks.support import real_vectors
-from benchmarks.support.common import ROOT, record
+from benchmarks.support.common import ROOT
+from benchmarks.support.harness import Arguments, Results, benchmark
 from indexes.vectors.certified import ByteScan, ExactScan
 from linker.engine.torch_scan import TorchScan
 from linker.training import checkpoint, loop
@@ -107,20 +107,12 @@ def same_losses(one: Path, other: Path) -> dict[str, Any]:
     return {"steps": len(ours), "largest_difference": difference}
 
 
-def main() -> None:
+@benchmark(work=None)
+def measured(options: Arguments) -> Results:
     if not torch.cuda.is_available():
         sys.exit("PyTorch sees no GPU: there is nothing to verify")
-    tests = subprocess.run([sys.executable, "-m", "pytest", "-q", "-n0", "-m", "gpu", "tests"], cwd=ROOT, check=True,
-                           capture_output=True, text=True)  # fmt: skip
-    found: dict[str, Any] = {
-        "device": torch.cuda.get_device_name(0),
-        "tests": tests.stdout.strip().splitlines()[-1],
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        found |= {"search": search(), "encode": encode(), "resume": resume(Path(folder))}
-        found["together"] = together(Path(folder))
-    print(record("gpu", found), found)
-
-
-if __name__ == "__main__":
-    main()
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-m", "gpu", "tests"]
+    tests = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    about = {"device": torch.cuda.get_device_name(0), "tests": tests.stdout.strip().splitlines()[-1]}
+    parts = {"search": search(), "encode": encode(), "resume": resume(options.work)}
+    return {**about, **parts, "together": together(options.work)}

@@ -273,11 +273,6 @@ if __name__ == "__main__":
     run_parts(
         {name: functools.partial(compared, name) for name in CORPORA}
         | {f"arriving-{size}": functools.partial(group_arrivals.cost, size) for size in group_arrivals.SIZES}
-        | {
-            "promise": promises,
-            "cost": cost,
-            "drift": drift,
-            "learn": lambda work: print(learn(work)),
-        },
+        | {"promise": promises, "cost": cost, "drift": drift, "learn": lambda work: print(learn(work))},
         "learn",
     )

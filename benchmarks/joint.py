@@ -12,6 +12,7 @@ one. `orphans`: P(link) if some texts have no document. FOLDER is not deleted.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import subprocess
 import sys
@@ -23,13 +24,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import absent, rank_data, rivals
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import kept, shared_data
 from benchmarks.support.harness import run_parts
 from benchmarks.support.rank_data import Judged
 from indexes.dtypes import Float64Array
 from indexes.interface import Document
 from linker.cli.commands.linking import link
-from linker.corpora import read_corpus
 from linker.crosslingual.sides import side_of
 from linker.crosslingual.together import SETTINGS, candidate_lists, ranked
 from linker.engine.building import BuildOptions, build
@@ -72,7 +72,7 @@ def statements(work: Path) -> dict[str, Any]:
     every = _texts(work / "statements.jsonl", links.values())
     (alone, _), (together, _) = _decided(Engine(stored), every, (), ("none", "one-to-one"), SEEDS[0])
     (work / "alone.json").write_text(json.dumps(alone))
-    scored = rivals.bm25(stored, _documents(every))
+    scored = rivals.bm25(stored, rank_data.documents_of(every))
     matched = rivals.assigned(scored)
     rows: dict[str, Any] = {}
     for split in ("dev", "test"):
@@ -151,7 +151,7 @@ def tweets(work: Path) -> dict[str, Any]:
             },
         }
     asked = [Document(q.id, q.text) for q in links["test"].queries]
-    documents = _documents(shared_data() / TWEETS / "corpus.jsonl.gz")
+    documents = rank_data.documents_of(shared_data() / TWEETS / "corpus.jsonl.gz")
     runs = {
         "BM25 + Hungarian": rivals.assigned(rivals.bm25(directory, asked)),
         # no MiniLM, which needs half an hour for 14,231 claims
@@ -208,7 +208,7 @@ def _equal(work: Path, name: str, pairs: Sequence[tuple[str, Document]]) -> dict
     )
     alone = link(queries, directory, k=KEPT, links="many-to-one").run
     before = _by_gold(alone, gold)
-    texts, listed = _documents(queries), _documents(documents)
+    texts, listed = rank_data.documents_of(queries), rank_data.documents_of(documents)
     runs = {
         "together": link(queries, directory, k=KEPT, links="one-to-one").run,
         "together, MiniLM": link(queries, minilm, k=KEPT, links="one-to-one").run,
@@ -231,19 +231,17 @@ def _index(directory: Path, documents: Path, encoder: str) -> Path:
 
 
 def _rivals(
-    kept: Path, texts: Sequence[Document], documents: Sequence[Document], names: Iterable[str]
+    base: Path, texts: Sequence[Document], documents: Sequence[Document], names: Iterable[str]
 ) -> dict[str, rivals.Run]:
-    """Return the runs of the rivals that are installed, alone and assigned one to one; files `kept`-NAME keep them."""
+    """Return the runs of the rivals that are installed, alone and assigned one to one; files `base`-NAME keep them."""
     runs: dict[str, rivals.Run] = {}
     for name in names:
-        path = kept.with_name(f"{kept.name}-{name}.json")
+        rival = functools.partial(rivals.RIVALS[name], texts, documents)
         try:
-            if not path.exists():
-                path.write_text(json.dumps(rivals.RIVALS[name](texts, documents)))
+            scored = kept(base.with_name(f"{base.name}-{name}.json"), rival)
         except ImportError as e:
             print(f"{name} is left out: {e}", file=sys.stderr)
             continue
-        scored = json.loads(path.read_text())
         runs |= {name: scored, f"{name} + Hungarian": rivals.assigned(scored)}
     return runs
 
@@ -259,10 +257,6 @@ def _texts(path: Path, parts: Iterable[Judged]) -> Path:
 
 def _write(path: Path, records: Iterable[Mapping[str, str]]) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-
-
-def _documents(path: Path) -> list[Document]:
-    return [r for r in read_corpus(path) if isinstance(r, Document)]
 
 
 def _reciprocal(run: Mapping[str, Mapping[str, float]], judged: Judged) -> Float64Array:

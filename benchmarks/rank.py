@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.support import absent, rank_data
+from benchmarks.support import rank_data
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import run_parts
 from benchmarks.support.rank_data import Gathered, Judged
 from indexes.dtypes import Float64Array
-from linker.base.config import load
 from linker.encoders import folder as folders
 from linker.encoders.configs import PRESETS
 from linker.engine.engine import Engine
@@ -37,7 +36,7 @@ from linker.scoring.ranking.groups import names_of
 from linker.scoring.ranking.ranker import Ranker
 from linker.scoring.ranking.searching import RankedSearch
 from linker.scoring.ranking.training import grow, lists_of, train
-from linker.training.config import EncoderConfig, TrainConfig
+from linker.training.config import EncoderConfig
 from linker.training.run import build_encoder
 from linker.training.run import run as train_encoder
 
@@ -183,7 +182,6 @@ def _case(directory: Path, links: dict[str, Judged], settings: PoolSettings, cur
         "candidates": {s: round(float(g.relevant.any(axis=1).mean()), 4) for s, g in found.items()},
         "links": len(found["train"].relevant),
         **{split: _row(rankers, found[split], found[split].hybrid) for split in ("dev", "test")},
-        "calibration_error": [round(_calibration_error(r, found["test"]), 4) for r in rankers],
     }
     for count in [n for n in CURVE if curve and n < row["links"]]:
         part = found["train"].sample(count)
@@ -222,26 +220,13 @@ def _reciprocal(ranker: Ranker, part: Gathered) -> Float64Array:
     return mrr(ranker.scores(part.pool), part.relevant, part.pool.valid)
 
 
-def _calibration_error(ranker: Ranker, part: Gathered) -> float:
-    return absent.calibration_error(*absent.first(ranker, part))
-
-
 def _train_bag(model: Path, work: Path) -> None:
     data = shared_data() / STATEMENTS
     lines = (data / "qrels" / "train.tsv").read_text(encoding="utf-8").splitlines()
     queries = {q.id: q for q in rank_data.links(STATEMENTS)["train"].queries}
     part = [line for line in lines[1:] if rank_data.aside(queries[line.split("\t")[0]])]
     (work / "aside.tsv").write_text("\n".join([lines[0], *part]) + "\n", encoding="utf-8")
-    paths = {
-        "data.queries": data / "queries.jsonl.gz",
-        "data.documents": data / "corpus.jsonl.gz",
-        "data.train": work / "aside.tsv",
-        "data.dev": data / "qrels" / "dev.tsv",
-        "data.word_vectors": shared_data() / "word-vectors-en",
-        "output.path": model,
-    }
-    settings = [f"{key}={str(path)!r}" for key, path in paths.items()]
-    train_encoder(load(Path(__file__).parent / "configs" / "statements.toml", TrainConfig, settings))
+    train_encoder(rank_data.training(STATEMENTS, model, train=work / "aside.tsv"))
 
 
 if __name__ == "__main__":

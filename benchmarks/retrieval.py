@@ -8,32 +8,23 @@ intervals.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from benchmarks import bm25
+from benchmarks.support import rank_data
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import Arguments, Results, benchmark
 from indexes.text.parameters import Bm25Parameters
-from linker.base.config import load
 from linker.corpora import Query, read_queries
 from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
 from linker.evaluation import evaluate, read_qrels, write_run
 from linker.evaluation.evaluator import Resampling
-from linker.training.config import TrainConfig
 from linker.training.run import run as train
 
 MEASURES = ("recip_rank", "success_1", "success_5", "map")
 DEPTH = 100
-
-
-def build_seconds(seconds: dict[str, float], name: str, run: Callable[[], object]) -> None:
-    start = time.perf_counter()
-    run()
-    seconds[name] = round(time.perf_counter() - start, 1)
 
 
 def score(
@@ -62,11 +53,7 @@ def measured(options: Arguments) -> Results:
     queries = {q.id: q for q in read_queries(data / "queries.jsonl.gz")}
     qrels = {split: read_qrels(data / "qrels" / f"{split}.tsv") for split in ("dev", "test")}
     asked = {split: [queries[q] for q in sorted(qrels[split])] for split in qrels}
-    seconds: dict[str, float] = {}
-
-    build_seconds(
-        seconds, "build_bm25", lambda: build([data / "corpus.jsonl.gz"], folder / "bm25", BuildOptions())
-    )
+    build([data / "corpus.jsonl.gz"], folder / "bm25", BuildOptions())
     text = Engine(folder / "bm25")
     rows = {"BM25": score(text, asked["test"], qrels["test"], folder, None)}
     index: Any = text.collection.hybrid.text
@@ -77,21 +64,8 @@ def measured(options: Arguments) -> Results:
 
     if model is None:
         model = folder / "model"
-        paths = {
-            "data.queries": data / "queries.jsonl.gz",
-            "data.documents": data / "corpus.jsonl.gz",
-            "data.train": data / "qrels" / "train.tsv",
-            "data.dev": data / "qrels" / "dev.tsv",
-            "data.word_vectors": shared_data() / "word-vectors-en",
-            "output.path": model,
-        }
-        settings = [f"{key}={str(path)!r}" for key, path in paths.items()] + options.set
-        config = load(Path(__file__).parent / "configs" / "statements.toml", TrainConfig, settings)
-        build_seconds(seconds, "train", lambda: train(config))
-    hybrid = BuildOptions(encoder=str(model))
-    build_seconds(
-        seconds, "build_hybrid", lambda: build([data / "corpus.jsonl.gz"], folder / "hybrid", hybrid)
-    )
+        train(rank_data.training("statements2articles", model, *options.set))
+    build([data / "corpus.jsonl.gz"], folder / "hybrid", BuildOptions(encoder=str(model)))
     engine = Engine(folder / "hybrid")
     rows["trained bag of vectors alone"] = score(engine, asked["test"], qrels["test"], folder, "dense")
     rows["hybrid, untuned"] = score(engine, asked["test"], qrels["test"], folder, "hybrid")
@@ -104,5 +78,4 @@ def measured(options: Arguments) -> Results:
         "bm25": choice,
         "tuned": {"mode": chosen.mode, "fusion": chosen.fusion.to_json() if chosen.fusion else None},
         "reason": tuning.reason,
-        "wall_seconds": seconds,
     }

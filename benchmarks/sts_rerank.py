@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from benchmarks.sts import CONFIG, Floats, about, interval, keep, log
+from benchmarks.sts import CONFIG, Floats, about, interval, log, saved
 from benchmarks.support.common import shared_data
 from benchmarks.support.harness import KEPT, Arguments, Results, benchmark
-from benchmarks.support.rank_data import read_qrels
+from benchmarks.support.rank_data import links
 from indexes.hybrid import Answer
 from indexes.interface import Hits
-from linker.corpora import Query, read_queries
+from linker.corpora import Query
 from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
 from linker.scoring.pairs.data import Pair
@@ -34,15 +34,13 @@ from linker.scoring.pairs.sts.recipe import Recipe, new_scorer
 from linker.scoring.pairs.sts.scorer_folder import is_saved, load
 from linker.scoring.reranking import rerank
 
-Qrels = dict[str, dict[str, float]]
+Qrels = Mapping[str, Mapping[str, float]]
+SET = "tweets2claims"
 ENCODER = "minilm@256"  # encoder of the index of claims
 DEEPEST = 10
 DEPTHS, WEIGHTS = (3, 5, 10), tuple(round(0.1 * step, 1) for step in range(1, 11))
-NEGATIVES = (
-    # From the hybrid's top ten. Each claim occurs twice, so one epoch equals two epochs with three negatives
-    # each.
-    6
-)
+# From the hybrid's top ten. Each claim occurs twice, so one epoch equals two epochs with three negatives each.
+NEGATIVES = 6
 SETTINGS = replace(CONFIG, loss="soft", epochs=1)
 SPLITS = ("held out", "dev", "test")
 
@@ -66,22 +64,22 @@ def train_reranker(work: Path) -> None:
     if is_saved(folder):
         return
     engine = index(work)
-    links = search(engine, "train", held_out=False)
+    taught = search(engine, "train", held_out=False)
     start = time.process_time()
-    pairs = graded(engine, links)
+    pairs = graded(engine, taught)
     scorer = new_scorer(Recipe(SETTINGS))
     half_precision(scorer)
     train(scorer, pairs, [], SETTINGS, log)
-    keep(scorer, folder, {"links": len(links.queries), "pairs": len(pairs)}, start)
+    saved(scorer, folder, {"links": len(taught.queries), "pairs": len(pairs)}, start)
 
 
-def graded(engine: Engine, links: Found) -> list[Pair]:
+def graded(engine: Engine, taught: Found) -> list[Pair]:
     """Return each link's claim twice, and other claims drawn from the hybrid's top (higher ranks more likely)."""
     rng = np.random.default_rng(0)
     pairs = []
-    for query, hits in zip(links.queries, links.answer.hits, strict=True):
-        right = next(iter(links.qrels[query.id]))
-        wrong = [id_ for id_ in hits.ids[:10] if id_ not in links.qrels[query.id]]
+    for query, hits in zip(taught.queries, taught.answer.hits, strict=True):
+        right = next(iter(taught.qrels[query.id]))
+        wrong = [id_ for id_ in hits.ids[:10] if id_ not in taught.qrels[query.id]]
         odds = 1 / np.sqrt(np.arange(1, len(wrong) + 1))
         chosen = rng.choice(len(wrong), min(NEGATIVES, len(wrong)), replace=False, p=odds / odds.sum())
         grades = [(right, 5.0), (right, 5.0), *((wrong[n], 0.0) for n in chosen.tolist())]
@@ -98,11 +96,11 @@ def score_candidates(work: Path) -> None:
     half_precision(scorer)
     found: dict[str, dict[str, float]] = {}
     for split in SPLITS:
-        links = search(engine, split)
-        for text, hits in zip(links.texts, links.answer.hits, strict=True):
+        asked = search(engine, split)
+        for text, hits in zip(asked.texts, asked.answer.hits, strict=True):
             claims = [engine.document(id_).full_text for id_ in hits.ids[:DEEPEST]]
             found[text] = dict(zip(claims, scorer.score([(text, c) for c in claims]).tolist(), strict=True))
-        log(f"{split}: {len(links.queries)} queries scored")
+        log(f"{split}: {len(asked.queries)} queries scored")
     path.write_text(json.dumps(found), encoding="utf-8")
 
 
@@ -114,27 +112,22 @@ def half_precision(scorer: object) -> None:
 
 def index(work: Path) -> Engine:
     """Return the index of the claims, BM25 and MiniLM, fused as `index tune` chooses on dev."""
-    folder = work / "tweets2claims.index"
+    folder, dev = work / f"{SET}.index", links(SET)["dev"]
     if not folder.exists():
-        build([shared_data() / "tweets2claims" / "corpus.jsonl.gz"], folder, BuildOptions(encoder=ENCODER))
-        Engine(folder).tune(*judged("dev"))
+        build([shared_data() / SET / "corpus.jsonl.gz"], folder, BuildOptions(encoder=ENCODER))
+        Engine(folder).tune(dev.queries, dev.qrels)
     return Engine(folder)
 
 
 def search(engine: Engine, split: str, held_out: bool = True) -> Found:
     """Return the hybrid's results for dev, test, the held-out training links, or the other training links."""
-    queries, qrels = judged("train" if split in ("train", "held out") else split)
+    judged = links(SET)["train" if split in ("train", "held out") else split]
+    queries, qrels = judged.queries, judged.qrels
     if split in ("train", "held out"):
         claims = sorted({id_ for relevant in qrels.values() for id_ in relevant})
         chosen = set(np.random.default_rng(0).permutation(claims)[: len(claims) // 3].tolist())
         queries = [q for q in queries if (next(iter(qrels[q.id])) in chosen) == held_out]
     return Found(queries, qrels, engine.search([q.text for q in queries], 50))
-
-
-def judged(split: str) -> tuple[list[Query], Qrels]:
-    folder = shared_data() / "tweets2claims"
-    qrels = read_qrels(folder / "qrels" / f"{split}.tsv")
-    return [q for q in read_queries(folder / "queries.jsonl.gz") if q.id in qrels], qrels
 
 
 class Kept:
@@ -182,14 +175,14 @@ def gain_interval(gain: Floats) -> list[float]:
     return interval(lambda rows: float(gain[rows].mean()), len(gain))
 
 
-def reciprocal_ranks(engine: Engine, links: Found, reranker: Kept, depth: int, weight: float) -> Floats:
+def reciprocal_ranks(engine: Engine, found: Found, reranker: Kept, depth: int, weight: float) -> Floats:
     """Return 1 / rank of the first relevant document; below the reranked documents, the hybrid's order applies."""
-    first = replace(links.answer, hits=[Hits(h.ids[:depth], h.scores[:depth]) for h in links.answer.hits])
-    second = rerank(first, links.texts, reranker, engine.document, depth, weight) if depth else first
+    first = replace(found.answer, hits=[Hits(h.ids[:depth], h.scores[:depth]) for h in found.answer.hits])
+    second = rerank(first, found.texts, reranker, engine.document, depth, weight) if depth else first
     ranks = []
-    for query, best, hits in zip(links.queries, second.hits, links.answer.hits, strict=True):
+    for query, best, hits in zip(found.queries, second.hits, found.answer.hits, strict=True):
         ids = [*best.ids, *hits.ids[depth:]]
-        relevant = links.qrels[query.id]
+        relevant = found.qrels[query.id]
         ranks.append(next((1 / rank for rank, id_ in enumerate(ids, 1) if relevant.get(id_, 0) > 0), 0.0))
     return np.array(ranks)
 

@@ -91,8 +91,8 @@ def _bytes(index: Path) -> dict[str, int]:
 
 def truth(work: Path, number: int, queries: Matrix) -> tuple[Any, Any]:
     """Return the ids and scores of a shard's top K by cosine, each [queries, K], by comparing all vectors."""
-    kept = work / f"shard-{number}.truth.npz"
-    if not kept.exists():
+
+    def made() -> dict[str, Any]:
         segment = next((index_of(work, number) / "segments").iterdir())
         vectors = np.memmap(segment / "vectors.f32", dtype=np.float32, mode="r").reshape(-1, DIM)
         rows = np.zeros((len(queries), 0), dtype=np.int64)
@@ -103,9 +103,9 @@ def truth(work: Path, number: int, queries: Matrix) -> tuple[Any, Any]:
             rows = np.hstack([rows, np.broadcast_to(np.arange(low, low + new.shape[1]), new.shape)])
             best = np.argpartition(-scores, K - 1, axis=1)[:, :K]
             rows, scores = np.take_along_axis(rows, best, 1), np.take_along_axis(scores, best, 1)
-        names = np.array((segment / "ids.txt").read_text().split("\n"))
-        np.savez(kept, ids=names[rows], scores=scores)
-    found = np.load(kept)
+        return {"ids": np.array((segment / "ids.txt").read_text().split("\n"))[rows], "scores": scores}
+
+    found = kept(work / f"shard-{number}.truth.npz", made)
     return found["ids"], found["scores"]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import rank_data
+from benchmarks.support.common import kept
 from benchmarks.support.harness import Arguments, Results, benchmark
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.dtypes import Float64Array, Int64Array
@@ -132,10 +133,8 @@ def gains(trials: Trials, size: int) -> dict[str, dict[str, float]]:
 def load_trials(name: str, cache: Path) -> Trials:
     folder, encode = PAIRS[name]
     task = task_of(folder)
-    path = cache / f"{name}, tuning.npz"
-    if not path.exists():
-        np.savez(path, **dict(search(task, encode)))
-    parts = [stored_split(np.load(path), task, split) for split in SPLITS]
+    stored = kept(cache / f"{name}, tuning.npz", lambda: dict(search(task, encode)))
+    parts = [stored_split(stored, task, split) for split in SPLITS]
     return Trials(joined(parts, 0), joined(parts, 1), [rows for part in parts for rows in part[2]], "mrr")
 
 

@@ -6,8 +6,6 @@ curves from one trained on `tweets2claims` by `linker train ast`, and the map sh
 
 from __future__ import annotations
 
-import argparse
-import csv
 import io
 import tempfile
 import textwrap
@@ -22,9 +20,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from benchmarks.support.common import ROOT, recorded
-from indexes.interface import Document
-from linker.corpora import read_corpus, read_queries
+from benchmarks.support.common import ROOT, parse_options, recorded, records, shared_data
+from linker.corpora import read_queries
 from linker.demo.training import train_demo_encoder
 from linker.encoders.loading import load_encoder
 from linker.scoring.pairs.explaining import explain
@@ -95,15 +92,10 @@ def draw_explained(model: Path) -> Figure:
 
 def draw_tweets(data: Path) -> Figure:
     """t-SNE of the tweets about the claims that most tweets repeat, a colour per claim."""
-    folder = data / "tweets2claims"
-    claim_of: dict[str, str] = {}
-    for path in sorted((folder / "qrels").glob("*.tsv")):
-        with path.open(encoding="utf-8") as file:
-            claim_of |= {row["query-id"]: row["corpus-id"] for row in csv.DictReader(file, delimiter="\t")}
-    claims = [f"vclaim-sno-{claim}" for claim in CLAIMS]
+    folder, claims = data / "tweets2claims", [f"vclaim-sno-{claim}" for claim in CLAIMS]
+    claim_of = {q: c for path in sorted((folder / "qrels").glob("*.tsv")) for q, c in _pairs(path)}
     texts = {q.id: q.text for q in read_queries(folder / "queries.jsonl.gz") if claim_of.get(q.id) in claims}
-    documents = (record for record in read_corpus(folder / "corpus.jsonl.gz") if isinstance(record, Document))
-    titles = {document.id: document.title for document in documents if document.id in claims}
+    titles = {d["_id"]: d["title"] for d in records(folder / "corpus.jsonl.gz") if d["_id"] in claims}
     places = dict(zip(texts, tsne(load_encoder("minilm").encode(list(texts.values()))), strict=True))
     drawn, axes = figure(7.2, 3.8)
     for number, claim in enumerate(claims):
@@ -112,6 +104,12 @@ def draw_tweets(data: Path) -> Figure:
     axes.set(xticks=[], yticks=[])
     axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
     return drawn
+
+
+def _pairs(path: Path) -> Iterator[tuple[str, str]]:
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        query, claim, _ = line.split("\t")
+        yield query, claim
 
 
 def pictures(model: Path, trained: Path | None, data: Path) -> Iterator[tuple[str, Draw]]:
@@ -153,16 +151,17 @@ def save(name: str, draw: Draw) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, help="a folder that train_demo_encoder wrote before")
-    parser.add_argument("--trained", type=Path, help="a folder that `linker train ast` wrote, for the curves")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--only", help="the name of one picture")
-    arguments = parser.parse_args()
+    given = parse_options(
+        __doc__,
+        model=(Path | None, "a folder that train_demo_encoder wrote before"),
+        trained=(Path | None, "a folder that `linker train ast` wrote, for the curves"),
+        data=shared_data(),
+        only=(str | None, "the name of one picture"),
+    )
     with tempfile.TemporaryDirectory() as scratch:
-        model = arguments.model or train_demo_encoder(Path(scratch) / "star")
-        for name, draw in pictures(model, arguments.trained, arguments.data):
-            if arguments.only in (None, name):
+        model = given.model or train_demo_encoder(Path(scratch) / "star")
+        for name, draw in pictures(model, given.trained, given.data):
+            if given.only in (None, name):
                 save(name, draw)
 
 

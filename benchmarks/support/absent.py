@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.support import rank_data
-from benchmarks.support.rank_data import Gathered, Judged
+from benchmarks.support.rank_data import Judged
 from indexes.dtypes import BoolArray, Float64Array
 from linker.cli.commands.linking import link
 from linker.engine.building import create
 from linker.engine.engine import Engine
-from linker.scoring.ranking.ranker import Ranker
 
 ORPHANS = (0.0, 0.5, 0.9)  # shares of queries without a match
 NONSENSE = 256  # texts of random words
@@ -118,12 +117,6 @@ def _firsts(
     path.write_text("".join(json.dumps({"id": id_, "text": text}) + "\n" for id_, text in texts.items()))
     run = link(path, directory, k=1, train=known, min_probability=0, languages="en-en").run
     return {id_: next(iter(of.items())) for id_, of in run.items()}
-
-
-def first(ranker: Ranker, part: Gathered) -> tuple[Float64Array, BoolArray]:
-    """Return P(link) of the first candidates [n], each query alone, and whether they are right."""
-    ranked = ranker.rank(part.pool)
-    return ranked.links[:, 0], (part.relevant & (part.pool.rows == ranked.rows[:, :1])).any(axis=1)
 
 
 def _nonsense(judged: Judged, random: np.random.Generator) -> list[str]:

@@ -6,11 +6,13 @@ import dataclasses
 import functools
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import kept, shared_data
+from benchmarks.support.links import measures, reciprocal_ranks
 from indexes.text.bm25 import Bm25Index
 from linker.training.batches import Pairs
 from linker.training.config import DataConfig, OutputConfig, TrainConfig, TrainingConfig
@@ -42,16 +44,7 @@ class Case:
         own: dict[int, set[int]] = {}
         for text, document in self.links[split]:
             own.setdefault(text, set()).add(document)
-        ranks = []
-        for text, best in zip(self.linked[split], rows.tolist(), strict=True):
-            ranks.append(next((i for i, row in enumerate(best, 1) if row in own[text]), np.inf))
-        found = np.array(ranks)
-        figures = {
-            "mrr": (1 / found).mean(),
-            "success_1": (found == 1).mean(),
-            "success_5": (found <= 5).mean(),
-        }
-        return {name: round(float(value), 4) for name, value in figures.items()}
+        return measures(reciprocal_ranks(rows, [own[text] for text in self.linked[split]]))
 
     def negatives(self) -> list[list[int]]:
         """Return BM25's best unlinked documents of each training text."""
@@ -88,15 +81,15 @@ def _distinct(path: Path, work: Path) -> Path:
 
 
 def _bm25(pairs: Pairs, linked: dict[str, list[int]], work: Path) -> dict[str, Ranking]:
-    paths = {split: work / f"bm25-{split}.npz" for split in linked}
-    if not all(path.exists() for path in paths.values()):
+    def made(split: str) -> dict[str, Any]:
         index = Bm25Index()
         index.add([str(row) for row in range(len(pairs.documents))], list(pairs.documents))
-        for split, texts in linked.items():
-            rows, scores = index.search_rows([pairs.texts[text] for text in texts], DEPTH)
-            np.savez(paths[split], rows=rows, scores=scores)
+        rows, scores = index.search_rows([pairs.texts[text] for text in linked[split]], DEPTH)
         index.close()
-    return {split: (np.load(path)["rows"], np.load(path)["scores"]) for split, path in paths.items()}
+        return {"rows": rows, "scores": scores}
+
+    found = {split: kept(work / f"bm25-{split}.npz", functools.partial(made, split)) for split in linked}
+    return {split: (of["rows"], of["scores"]) for split, of in found.items()}
 
 
 def rank_dense(texts: npt.NDArray[np.float32], documents: npt.NDArray[np.float32], k: int) -> Ranking:

@@ -39,10 +39,7 @@ MODELS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
     "bigru": (EncoderConfig(BiGruConfig(pooling="mean"), LENGTH), RECURRENT),
     "mean": (EncoderConfig(BagConfig(), LENGTH), BASE),
     "ast, cloze": (_star(), CLOZE),
-    "mean, cloze": (
-        EncoderConfig(BagConfig(), LENGTH),
-        dataclasses.replace(BASE, cloze=256, mean_epochs=8),
-    ),
+    "mean, cloze": (EncoderConfig(BagConfig(), LENGTH), dataclasses.replace(BASE, cloze=256, mean_epochs=8)),
 }
 UNTRAINED = "ast, untrained"
 ABLATIONS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
@@ -53,10 +50,7 @@ ABLATIONS: dict[str, tuple[EncoderConfig, TrainingConfig]] = {
     "ast, max pool .1": (_star(max_weight=0.1), STAR),
     "ast, two layers": (_star(layers=2), STAR),
     "ast, hard negatives": (_star(), dataclasses.replace(STAR, hard_negatives=1)),
-    "ast, softmax-like α": (
-        _star(alpha=1.05),
-        dataclasses.replace(STAR, alpha_lr=0.0),
-    ),
+    "ast, softmax-like α": (_star(alpha=1.05), dataclasses.replace(STAR, alpha_lr=0.0)),
 }
 
 # Every other model has a configuration of the same name.

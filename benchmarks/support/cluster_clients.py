@@ -72,7 +72,8 @@ class Clients:
         """Log a call; return whether it succeeded."""
         event: dict[str, Any] = {"who": who, "kind": kind, **facts, "begin": time.monotonic()}
         try:
-            event["answer"] = what(self._engine())
+            answer = what(self._engine())
+            event |= {"answer": answer} if kind == "search" else {}
         except Exception as e:  # any exception is a result of the benchmark
             event |= {"error": str(e), "type": type(e).__name__}
         event["end"] = time.monotonic()
@@ -94,14 +95,16 @@ class Clients:
         while not self.stop.wait(PAUSE):
             documents, vectors = batch(name, turn)
             ids = [d.id for d in documents]
-            if self.call(name, "add", functools.partial(_add, documents, vectors), ids=ids):
+            if self.call(
+                name, "add", functools.partial(Engine.add, documents=documents, vectors=vectors), ids=ids
+            ):
                 turns.append(turn)
             (self.folder / f"turn-{name}").write_text(str(turn))
             turn += 1
             if len(turns) > OLD:
                 old = turns.pop(0)
                 gone = [d.id for d in batch(name, old)[0][:: 1 + old % 2]]
-                self.call(name, "delete", functools.partial(_delete, gone), ids=gone)
+                self.call(name, "delete", functools.partial(Engine.delete, ids=gone), ids=gone)
 
     def read(self, name: str) -> None:
         """Search for standing documents and for the batches of all writers."""
@@ -133,14 +136,6 @@ class Clients:
             return "kind0"
         writer = rng.choice(sorted(turns))
         return f"{writer}x{max(0, turns[writer] - int(rng.expovariate(0.2)))}"
-
-
-def _add(documents: list[Document], vectors: Matrix, engine: Engine) -> None:
-    engine.add(documents, vectors=vectors)
-
-
-def _delete(ids: list[str], engine: Engine) -> None:
-    engine.delete(ids)
 
 
 def main() -> None:

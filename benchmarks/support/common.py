@@ -197,7 +197,7 @@ def kept(path: Path, make: Callable[[], Any]) -> Any:
     if not path.exists():
         found, unfinished = make(), path.with_name(f"unfinished-{path.name}")
         if path.suffix == ".json":
-            unfinished.write_bytes(orjson.dumps(found, option=orjson.OPT_SERIALIZE_NUMPY))
+            unfinished.write_bytes(orjson.dumps(found, np.ndarray.tolist, orjson.OPT_SERIALIZE_NUMPY))
         elif path.suffix == ".npy":
             np.save(unfinished, found)
         else:

@@ -87,11 +87,12 @@ def build_bm25s(corpus: Path, out: Path) -> tuple[list[str], Any]:
     return list(ids), index
 
 
-def bm25s_terms(texts: Sequence[str]) -> Any:
+def bm25s_terms(texts: Sequence[str], *, stems: bool = True, stop_words: bool = True) -> Any:
     import bm25s
     import Stemmer
 
-    return bm25s.tokenize(texts, stopwords="en", stemmer=Stemmer.Stemmer("english"), show_progress=False)
+    stemmer = Stemmer.Stemmer("english") if stems else None
+    return bm25s.tokenize(texts, stopwords="en" if stop_words else None, stemmer=stemmer, show_progress=False)
 
 
 def build_faiss(vectors: Path, out: Path, kind: str, rows: int) -> Any:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from benchmarks.support import rank_data
 from benchmarks.support.ast_data import Ranking
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import kept, shared_data
+from benchmarks.support.links import reciprocal_ranks
 from indexes.interface import Document
 from indexes.text.bm25 import Bm25Index
 from linker.corpora import Query
@@ -48,10 +49,7 @@ class Part:
         own: dict[int, set[int]] = {}
         for text, document in self.links:
             own.setdefault(text, set()).add(document)
-        ranked = zip(self.judged, rows.tolist(), strict=True)
-        return np.array(
-            [next((1 / i for i, row in enumerate(best, 1) if row in own[t]), 0.0) for t, best in ranked]
-        )
+        return reciprocal_ranks(rows, [own[text] for text in self.judged])
 
 
 @cache
@@ -65,13 +63,10 @@ def read(name: str, work: Path) -> Part:
 
     All its linked texts are judged; for statements, only dev and test texts.
     """
-    path = work / f"{name}.npz"
-    if not path.exists():
-        np.savez(path, **_arrays(name))  # type: ignore[arg-type]
-    with np.load(path) as kept:
-        texts, documents = (np.split(kept[k], kept[f"{k}_ends"][:-1]) for k in ("texts", "documents"))
-        links = [(t, d) for t, d in kept["links"].tolist()]
-        return Part(name, texts, documents, links, kept["judged"].tolist(), (kept["rows"], kept["scores"]))
+    found = kept(work / f"{name}.npz", lambda: _arrays(name))
+    texts, documents = (np.split(found[k], found[f"{k}_ends"][:-1]) for k in ("texts", "documents"))
+    links = [(t, d) for t, d in found["links"].tolist()]
+    return Part(name, texts, documents, links, found["judged"].tolist(), (found["rows"], found["scores"]))
 
 
 def _arrays(name: str) -> dict[str, npt.NDArray[Any]]:

@@ -102,14 +102,16 @@ def pages() -> Grouped:
         for path in sorted((shared / "qrels").glob("*.txt"))
         for line in path.open(encoding="utf-8")
     ]
-    every = {r["_id"]: r for path in sorted((shared / "masked").glob("*.gz")) for r in _records(path)}
+    every = {
+        d.id: d for path in sorted((shared / "masked").glob("*.gz")) for d in rank_data.documents_of(path)
+    }
     of: dict[str, list[str]] = {id_: [id_] for id_ in every if id_.startswith("en")}
     for source, _, target, _ in links:
         of[target].append(source)
     found: list[tuple[Document, str]] = []
     for english in np.random.default_rng(0).permutation(sorted(of)).tolist():
         if len(found) < PAGES:
-            found += [(_document(every[id_]), english) for id_ in of[english]]
+            found += [(every[id_], english) for id_ in of[english]]
     return _made(found)
 
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.support.common import kept
 from benchmarks.support.group_data import Grouped
 from indexes.dtypes import Float32Array, Int64Array
+from linker.encoders.loading import load_encoder
 from linker.scoring.ranking.candidates import day_of
 
 Groupings = Iterator[tuple[Any, Int64Array]]
@@ -18,21 +20,16 @@ DISTANCES = (0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.
 SMALLEST = (2, 5, 20)  # minimum cluster sizes of HDBSCAN
 TOPICS = (10, 5, 2)  # minimum topic sizes of BERTopic, its default first
 DIMENSIONS = 100  # singular vectors of TF-IDF, for HDBSCAN
-OPENING, NEAR = (
-    200,
-    3.0,
-)  # characters used as the title; standard deviation in days of Miranda et al.'s Gaussian
+# Characters used as the title; standard deviation in days of Miranda et al.'s Gaussian.
+OPENING, NEAR = 200, 3.0
 SIMILARITIES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 DECAYS = (float("inf"), 90.0, 14.0)  # days until a cluster's weight is 1/e
 
 
 def vectors_of(corpus: Grouped, path: Path) -> Float32Array:
     """Return MiniLM's vectors of the documents, float32 [n, 384], cached in a file."""
-    if not path.exists():
-        from linker.encoders.loading import load_encoder
-
-        np.save(path, load_encoder("minilm").encode([d.full_text for d in corpus.documents]))
-    return np.asarray(np.load(path))
+    texts = [d.full_text for d in corpus.documents]
+    return np.asarray(kept(path, lambda: load_encoder("minilm").encode(texts)))
 
 
 def tfidf(corpus: Grouped) -> Any:
@@ -92,19 +89,11 @@ def single_pass(corpus: Grouped) -> Groupings:
 
 
 def _passed(x: Any, days: Any, order: Any, least: float, decay: float) -> Int64Array:
-    labels = np.empty(x.shape[0], np.int64)
-    sums = np.zeros((x.shape[0], x.shape[1]), np.float32) if x.shape[0] * x.shape[1] < 1 << 28 else None
-    assert sums is not None, "the corpus is too large for this baseline"
-    lengths, last, count = np.ones(x.shape[0]), np.zeros(x.shape[0]), 0
+    clusters, labels = _Clusters([x], days), np.empty(len(days), np.int64)
     for i in order.tolist():
-        begin, end = x.indptr[i], x.indptr[i + 1]
-        columns, values = x.indices[begin:end], x.data[begin:end]
-        near = sums[:count, columns] @ values / lengths[:count] * np.exp(-(days[i] - last[:count]) / decay)
-        to = int(near.argmax()) if count and near.max() >= least else count
-        count = max(count, to + 1)
-        labels[i], last[to] = to, days[i]
-        sums[to, columns] += values
-        lengths[to] = np.linalg.norm(sums[to]) or 1.0
+        near = clusters.near(i)[:, 0] * np.exp(-clusters.age(i) / decay)
+        labels[i] = int(near.argmax()) if len(near) and near.max() >= least else clusters.count
+        clusters.add(i, int(labels[i]))
     return labels
 
 
@@ -183,8 +172,11 @@ class _Clusters:
                 (p[[i]] for p in self._parts), self._sums, self._lengths, strict=True
             )
         ]
-        apart = (self._days[i] - self._last[: self.count]) / NEAR
-        return np.column_stack([*found, np.exp(-(apart**2) / 2)])
+        return np.column_stack([*found, np.exp(-((self.age(i) / NEAR) ** 2) / 2)])
+
+    def age(self, i: int) -> Any:
+        """Return the days from the last document of each cluster to a document, [count]."""
+        return self._days[i] - self._last[: self.count]
 
     def add(self, i: int, to: int) -> None:
         """Put a document into a cluster; `count` begins another one."""

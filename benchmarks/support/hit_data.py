@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support import rank_data
+from benchmarks.support.common import kept
 from benchmarks.support.meanvectors import mean_vectors
 from indexes.interface import Document, Matrix
 from indexes.store.records import EncoderRecord, Manifest
@@ -52,17 +53,18 @@ def open_index(name: str, work: Path, *, vectors: bool) -> Engine:
 
 def hits_of(name: str, work: Path, *, vectors: bool) -> dict[str, Hitlist]:
     """Return the hits of each split's queries; cached in `work`."""
-    path = work / f"{name}-{'vectors' if vectors else 'bm25'}.npz"
     links = rank_data.links(name)
-    if not path.exists():
+
+    def made() -> dict[str, Any]:
         engine = open_index(name, work, vectors=vectors)
         describer = Describer(engine.collection, engine.embed if vectors else None)
         parts: dict[str, Any] = {}
         for split, judged in links.items():
             hits = hitlist(engine.collection, describer, engine.search, judged.queries, judged.qrels)
             parts |= {f"{split}.{key}": value for key, value in vars(hits).items()}
-        np.savez(path, **parts)
-    stored = np.load(path)
+        return parts
+
+    stored = kept(work / f"{name}-{'vectors' if vectors else 'bm25'}.npz", made)
     keys = ("rows", "features", "relevant", "judged")
     found = {split: Hitlist(*(stored[f"{split}.{key}"] for key in keys)) for split in links}
     assert all(hits.features.shape[2] == len(names(vectors)) for hits in found.values())
@@ -71,9 +73,5 @@ def hits_of(name: str, work: Path, *, vectors: bool) -> dict[str, Hitlist]:
 
 def joined(parts: Sequence[Hitlist]) -> Hitlist:
     """Return the queries of several splits as one list."""
-    return Hitlist(
-        np.concatenate([p.rows for p in parts]),
-        np.concatenate([p.features for p in parts]),
-        np.concatenate([p.relevant for p in parts]),
-        np.concatenate([p.judged for p in parts]),
-    )
+    keys = ("rows", "features", "relevant", "judged")
+    return Hitlist(*(np.concatenate([getattr(part, key) for part in parts]) for key in keys))

@@ -22,38 +22,28 @@ class LinkSet:
     splits: dict[str, tuple[list[str], list[set[int]]]]
 
 
-def _linked(
-    documents: dict[str, str], queries: dict[str, str], links: dict[str, list[tuple[str, str]]]
-) -> LinkSet:
-    row = {id_: n for n, id_ in enumerate(documents)}
-    splits: dict[str, tuple[list[str], list[set[int]]]] = {}
-    for split, pairs in links.items():
-        relevant: dict[str, set[int]] = {}
-        for query, document in pairs:
-            relevant.setdefault(query, set()).add(row[document])
-        splits[split] = [queries[q] for q in relevant], list(relevant.values())
-    return LinkSet(tuple(documents.values()), splits)
-
-
 @functools.cache
 def link_set(name: str) -> LinkSet:
-    """Return a set by its name in `NAMES`."""
+    """Return a set by its name in `NAMES`; "articles2statements" is "statements2articles" the other way round."""
     reverse = name == "articles2statements"
-    of = "statements2articles" if reverse else name
-    judged = rank_data.links(of)
-    documents = {d.id: d.full_text for d in rank_data.documents_for(of)}
-    every = (
-        judged["test"].queries if of == "bbc-news" else read_queries(shared_data() / of / "queries.jsonl.gz")
-    )
-    queries = {query.id: query.text for query in every}
-    links = {
-        split: [(q, d) for q, grades in part.qrels.items() for d, grade in grades.items() if grade > 0]
-        for split, part in judged.items()
+    judged = rank_data.links("statements2articles" if reverse else name)
+    documents = {
+        d.id: d.full_text for d in rank_data.documents_for("statements2articles" if reverse else name)
     }
+    queries = {query.id: query.text for part in judged.values() for query in part.queries}
     if reverse:
-        links = {s: [(document, query) for query, document in pairs] for s, pairs in links.items()}
-        documents, queries = queries, documents
-    return _linked(documents, queries, links)
+        every = read_queries(shared_data() / "statements2articles" / "queries.jsonl.gz")
+        documents, queries = {query.id: query.text for query in every}, documents
+    row = {id_: n for n, id_ in enumerate(documents)}
+    splits: dict[str, tuple[list[str], list[set[int]]]] = {}
+    for split, part in judged.items():
+        relevant: dict[str, set[int]] = {}
+        for one, grades in part.qrels.items():
+            for other in (id_ for id_, grade in grades.items() if grade > 0):
+                query, document = (other, one) if reverse else (one, other)
+                relevant.setdefault(query, set()).add(row[document])
+        splits[split] = [queries[q] for q in relevant], list(relevant.values())
+    return LinkSet(tuple(documents.values()), splits)
 
 
 NAMES = ("tweets2claims", "statements2articles", "articles2statements", "descriptions", "bbc-news")
@@ -65,6 +55,12 @@ def reciprocal_ranks(rows: npt.NDArray[np.int64], relevant: Sequence[set[int]]) 
     for best, wanted in zip(rows.tolist(), relevant, strict=True):
         found.append(next((1 / rank for rank, row in enumerate(best, 1) if row in wanted), 0.0))
     return np.array(found)
+
+
+def measures(values: npt.NDArray[np.float64]) -> dict[str, float]:
+    """Return MRR, Success@1 and @5 of reciprocal ranks [n]."""
+    found = {"mrr": values, "success_1": values == 1, "success_5": values >= 0.2}
+    return {name: round(float(part.mean()), 4) for name, part in found.items()}
 
 
 def interval(values: npt.NDArray[np.float64], samples: int = 2000) -> list[float]:

@@ -10,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.support.common import shared_data
+from benchmarks.support.common import ROOT, shared_data
 from indexes.dtypes import BoolArray, Float64Array
 from indexes.interface import Document
+from linker.base.config import load
 from linker.corpora import Query, read_corpus, read_queries
 from linker.engine.building import BuildOptions, build, create
 from linker.engine.engine import Engine
 from linker.scoring.ranking.candidates import Gatherer, Pool, PoolSettings
 from linker.scoring.ranking.learning import gathered, relevant_rows
+from linker.training.config import TrainConfig
 
 SPLITS = ("train", "dev", "test")
 ASIDE = 4  # one training query in this many is set aside for the encoder
@@ -106,6 +108,21 @@ def make_index(name: str, directory: Path, encoder: str = "none", positions: boo
             build([_corpus(name)], directory, BuildOptions(encoder=encoder, positions=positions))
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     return {"cpu_seconds": round(time.process_time() - start, 1), "mib": round(size / 2**20, 1)}
+
+
+def training(name: str, model: Path, *settings: str, train: Path | None = None) -> TrainConfig:
+    """Return the training of a small encoder on the links of a set, or on those in the file `train`."""
+    data = shared_data() / name
+    paths = {
+        "data.queries": data / "queries.jsonl.gz",
+        "data.documents": data / "corpus.jsonl.gz",
+        "data.train": train or data / "qrels" / "train.tsv",
+        "data.dev": data / "qrels" / "dev.tsv",
+        "data.word_vectors": shared_data() / "word-vectors-en",
+        "output.path": model,
+    }
+    given = [*(f"{key}={str(path)!r}" for key, path in paths.items()), *settings]
+    return load(ROOT / "benchmarks" / "configs" / "statements.toml", TrainConfig, given)
 
 
 def gather(directory: Path, judged: Judged, settings: PoolSettings, *, encoder: bool) -> Gathered:

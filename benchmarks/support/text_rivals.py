@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,17 +23,9 @@ class Bm25s:
     def __init__(self, texts: Sequence[str], *, stems: bool, stop_words: bool) -> None:
         import bm25s
 
-        self._stems, self._stop_words = stems, stop_words
+        self._terms = functools.partial(direct.bm25s_terms, stems=stems, stop_words=stop_words)
         self._index = bm25s.BM25()
         self._index.index(self._terms(texts), show_progress=False)
-
-    def _terms(self, texts: Sequence[str]) -> Any:
-        import bm25s
-        import Stemmer
-
-        stemmer = Stemmer.Stemmer("english") if self._stems else None
-        stop_words = "en" if self._stop_words else None
-        return bm25s.tokenize(texts, stopwords=stop_words, stemmer=stemmer, show_progress=False)
 
     def search(self, queries: Sequence[str]) -> Int64Array:
         rows, scores = self._index.retrieve(self._terms(queries), k=K, show_progress=False)
@@ -57,11 +50,11 @@ class Elasticsearch:
         import elasticsearch
 
         self._client = elasticsearch.Elasticsearch(url, request_timeout=600)
-        self._name = "linker-benchmark-bm25"
-        self._client.indices.delete(index=self._name, ignore_unavailable=True)
+        self.name = "linker-benchmark-bm25"
+        self._client.indices.delete(index=self.name, ignore_unavailable=True)
         properties = {"body": {"type": "text", "analyzer": "english"}}
         self._client.indices.create(
-            index=self._name,
+            index=self.name,
             settings={"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"},
             mappings={"properties": properties},
         )
@@ -69,8 +62,9 @@ class Elasticsearch:
             lines: list[Any] = []
             for row, text in enumerate(texts[start : start + BATCH], start):
                 lines += [{"index": {"_id": str(row)}}, {"body": text}]
-            self._client.bulk(index=self._name, operations=lines)
-        self._client.indices.refresh(index=self._name)
+            self._client.bulk(index=self.name, operations=lines)
+        self._client.indices.refresh(index=self.name)
+        self._client.indices.forcemerge(index=self.name, max_num_segments=1)
 
     def search(self, queries: Sequence[str]) -> Int64Array:
         found: list[list[int]] = []
@@ -78,7 +72,7 @@ class Elasticsearch:
             lines: list[Any] = []
             for query in queries[start : start + BATCH]:
                 body = {"query": {"match": {"body": query}}, "size": K, "_source": False}
-                lines += [{"index": self._name}, body]
+                lines += [{"index": self.name}, body]
             for answer in self._client.msearch(searches=lines)["responses"]:
                 found.append([int(hit["_id"]) for hit in answer["hits"]["hits"]])
         return _padded(found)

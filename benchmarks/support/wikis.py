@@ -19,6 +19,9 @@ WORDS = {
     "en": "town river church bridge year war king forest market school street harbour island hill castle train art",
 }
 SMALL = {"de": "und der die das im von mit wurde ist nach", "en": "and the of in a from with was is after"}
+QUOTED = str.maketrans(
+    {"\\": "\\\\", "\0": "\\0", "\n": "\\n", "\r": "\\r", "'": "\\'", '"': '\\"', "\x1a": "\\Z"}
+)
 STREAM = 100  # pages per bzip2 stream, as in Wikimedia's multistream files
 Row = tuple[int, str, str]
 
@@ -138,17 +141,7 @@ def langlinks(rows: Sequence[Row], together: int = 500) -> str:
 
 def quoted(text: str) -> str:
     """Return a string as mysqldump escapes it."""
-    for plain, written in (
-        ("\\", "\\\\"),
-        ("\0", "\\0"),
-        ("\n", "\\n"),
-        ("\r", "\\r"),
-        ("'", "\\'"),
-        ('"', '\\"'),
-        ("\x1a", "\\Z"),
-    ):
-        text = text.replace(plain, written)
-    return text
+    return text.translate(QUOTED)
 
 
 def write_langlinks(path: Path, rows: Sequence[Row]) -> None:
@@ -180,17 +173,12 @@ def write_wikis(folder: Path, count: int, length: int = 5000) -> dict[str, tuple
 
 
 def _dropped(code: str, page: int, number: int, length: int) -> list[WikiPage]:
-    names = NAMESPACES[code]
+    names, target = NAMESPACES[code], f"{code.title()} Artikel {number}"
     return [
         WikiPage(page + 1, f"{code} one way {number}", article(code, number + 1, length)),
         WikiPage(page + 2, f"{code} alone {number}", article(code, number + 2, length)),
         *(
-            WikiPage(
-                page + 3 + i,
-                f"{code} redirect {number} {i}",
-                "#REDIRECT [[x]]",
-                redirect=f"{code.title()} Artikel {number}",
-            )
+            WikiPage(page + 3 + i, f"{code} redirect {number} {i}", "#REDIRECT [[x]]", redirect=target)
             for i in range(3)
         ),
         *(
