@@ -109,7 +109,7 @@ def _study(posts: Posts, work: Path, changes: Sequence[str]) -> Study:
     )
     return Study(
         posts.name,
-        [(title, MEASURES), (STUDY_TITLE, STUDY)],
+        [(title, MEASURES), (f"{posts.name}, {STUDY_TITLE}", STUDY)],
         systems,
         _reasons(posts, dim, len(test.links)),
         made_of=stamp,
