@@ -158,8 +158,7 @@ def rebuild(
 
 @functools.cache  # a command that connects twice asks only once
 def confirm_host(hosts: str) -> bool:
-    """Ask on the terminal whether to send credentials to a host named only by the index; without a terminal,
-    refuse."""
+    """Ask on the terminal whether to send credentials to a host named only by the index; without a terminal, refuse."""
     question = f"the index names {hosts}: send the credentials there?"
     return sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm(question, err=True)
 

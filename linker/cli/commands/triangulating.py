@@ -34,8 +34,7 @@ Named = str | Path
 
 @dataclass(frozen=True, slots=True)
 class Triangles:
-    """Clusters of counterparts, surest first, and a run per pair of languages: "de-fr" → page → page →
-    probability."""
+    """Clusters of counterparts, surest first, and a run per pair of languages: "de-fr" → page → page → probability."""
 
     clusters: Sequence[Counterparts]
     runs: Mapping[str, Mapping[str, Mapping[str, float]]] = field(repr=False)

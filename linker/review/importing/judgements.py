@@ -172,10 +172,7 @@ def import_judgements(
 
 
 def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Judgement | None:
-    """Return the judgement of a record, None if its document is unread.
-
-    Raises _BadRecordError with the reason.
-    """
+    """Return the judgement of a record, None if its document is unread. Raises _BadRecordError with the reason."""
     verdict = _text(fields, columns["verdict"]).strip().lower()
     if verdict in UNREAD and columns["verdict"] in fields:
         return None

@@ -50,8 +50,7 @@ class LineCutter:
         self._limit, self._head, self._size, self._number = limit, bytearray(), 0, 0
 
     def feed(self, block: bytes) -> Iterator[Line]:
-        """Yield the lines that end in this block: number from 1, content (none if beyond the limit), size in
-        bytes."""
+        """Yield the lines that end in this block: number from 1, content (none if beyond the limit), size in bytes."""
         *whole, tail = block.split(b"\n")
         for piece in whole:
             self._take(piece)

@@ -87,8 +87,7 @@ def undo(request: Request, opened: InReview, reader: Reader, back: Annotated[int
 def download(
     request: Request, opened: InReview, file: Annotated[str, Query(max_length=500)] = "", format: str = "xlsx"
 ) -> Response:
-    """Send an uploaded file back with its documents' groups in additional columns or, without one, a table of
-    them."""
+    """Send an uploaded file back with its documents' groups in additional columns or, without one, a table of them."""
     stories = grouping.needed(opened)
     if format not in ("xlsx", "csv"):
         raise HTTPException(404)

@@ -242,8 +242,7 @@ async def restore(name: IndexPath, request: Request, service: InService) -> Resp
 
 
 async def _made(service: Service, name: str, make: Callable[[Path], object]) -> Response:
-    """Make the directory of a new index, serve it and describe it. Raises ProblemError (409) if that is
-    impossible."""
+    """Make the directory of a new index, serve it and describe it. Raises ProblemError (409) if that is impossible."""
     async with service.administering:
         directory = _folder(service) / name
         if name in service.indexes or directory.exists():
