@@ -12,7 +12,7 @@ import typer
 from indexes.address import Address, shown
 from linker.base.files import path_text
 from linker.base.options import Opt
-from linker.base.terminal import AsJson, Index, print_json, print_result
+from linker.base.terminal import AsJson, Index, print_result
 from linker.cli import elastic
 
 if TYPE_CHECKING:
@@ -136,13 +136,10 @@ def join(
 
     join_shards(out, directories)
     documents = sum(manifest.documents for manifest in manifests_of(out))
-    if as_json:
-        print_json({"shards": [path_text(d) for d in directories], "documents": documents})
-        return
+    line = f"{out}: {len(directories)} directories, {documents} documents"
     if Address.of(out):
-        print(f"{shown(out)}: {documents} documents, copied from {len(directories)} indexes")
-    else:
-        print(f"{out}: {len(directories)} directories, {documents} documents")
+        line = f"{shown(out)}: {documents} documents, copied from {len(directories)} indexes"
+    print_result({"shards": [path_text(d) for d in directories], "documents": documents}, line, as_json)
 
 
 def export(
@@ -168,8 +165,6 @@ def export(
     collection = Collection.open(directory)
     for kind, out in outs:
         count = export_vectors(collection, out, kind)
-        if as_json:
-            paths = {"file": path_text(out), "ids": path_text(ids_path(out))}
-            print_json({"vectors": count, "format": kind, **paths})
-        else:
-            print(f"{out}: {count} vectors; their ids are in {ids_path(out)}")
+        paths = {"file": path_text(out), "ids": path_text(ids_path(out))}
+        line = f"{out}: {count} vectors; their ids are in {ids_path(out)}"
+        print_result({"vectors": count, "format": kind, **paths}, line, as_json)

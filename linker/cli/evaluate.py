@@ -13,7 +13,10 @@ from linker.base.printable import print_for_programs
 from linker.base.terminal import AsJson, note, print_json, warn
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from linker.evaluation.comparison import Comparison
+    from linker.evaluation.run_table import RunTable
 
 Qrels = Annotated[
     Path,
@@ -108,12 +111,8 @@ def evaluate(
 
         how = Resampling(samples or 10_000, seed=seed)
         table = tabulate(judgements, runs, measure or DEFAULT, resampling=how, **options)
-        if as_json:
-            print_json(table.to_dict(per_topic=per_topic))
-        else:
-            print(table.latex() if latex else table.markdown() if markdown else table.text(), end="")
-        for line in table.remarks():
-            note(line)
+        values = table.to_dict(per_topic=per_topic) if as_json else None
+        _print_table(table, values, markdown=markdown, latex=latex)
         return
     intervals = Resampling(samples or 1000, seed=seed) if interval else None
     result = run_evaluation(
@@ -173,7 +172,7 @@ def compare(
         samples=samples,
         seed=seed,
     )
-    _print_comparison(result, markdown=markdown, latex=latex, as_json=as_json)
+    _print_table(result, result.to_dict() if as_json else None, markdown=markdown, latex=latex)
     if plot is not None:
         from linker.evaluation.plot import plot_differences
 
@@ -181,10 +180,13 @@ def compare(
         note(f"{plot}: differences per topic")
 
 
-def _print_comparison(result: Comparison, *, markdown: bool, latex: bool, as_json: bool) -> None:
-    if as_json:
-        print_json(result.to_dict())
+def _print_table(
+    table: Comparison | RunTable, values: Mapping[str, Any] | None, *, markdown: bool, latex: bool
+) -> None:
+    """Print a table, or its values as JSON if they are given, and remarks on it."""
+    if values is not None:
+        print_json(values)
     else:
-        print(result.latex() if latex else result.markdown() if markdown else result.text(), end="")
-    for line in result.remarks():
+        print(table.latex() if latex else table.markdown() if markdown else table.text(), end="")
+    for line in table.remarks():
         note(line)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from linker.base.files import path_text
 from linker.base.options import Opt
 from linker.base.printable import on_one_line
-from linker.base.terminal import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json, print_result
 
 if TYPE_CHECKING:
     from linker.review.ledger import Ledger
@@ -62,10 +62,8 @@ def export(
     report = write(
         opened, engine, out, reviewer=reviewer, verdicts=verdict and [verdict], bom=bom, for_asreview=for_asreview,
     )  # fmt: skip
-    if as_json:
-        print_json(dataclasses.asdict(report) | {"path": path_text(report.path)})
-    else:
-        print(f"{out}: {report.rows} {report.what}")
+    values = dataclasses.asdict(report) | {"path": path_text(report.path)}
+    print_result(values, f"{out}: {report.rows} {report.what}", as_json)
     if report.without_document:
         why = "are not in the index" if index else "are left out: name the index with --index"
         note(f"the texts of {report.without_document} documents {why}")
@@ -128,10 +126,8 @@ def import_(
         source, Ledger(ledger), reviewer=reviewer, seed=seed, label=label, random=random
     )
     place = path_text(report.quarantine) if report.quarantine else None
-    if as_json:
-        print_json(dataclasses.asdict(report) | {"quarantine": place})
-    else:
-        print(f"{ledger}: {report.added} judgements added, {report.present} were already there")
+    line = f"{ledger}: {report.added} judgements added, {report.present} were already there"
+    print_result(dataclasses.asdict(report) | {"quarantine": place}, line, as_json)
     if report.unread:
         note(f"{report.unread} documents have no verdict, and count as unread")
     if report.quarantined:

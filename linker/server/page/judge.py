@@ -72,7 +72,7 @@ def judge(
             copies=others, holder=reader.id, seen=saw(opened, seen, seed),
         )  # fmt: skip
     except JudgedMeanwhileError:
-        return _show(request, opened, id=id, seed=seed, error=translate(request).text(MEANWHILE))
+        return _show(request, opened, id=id, seed=seed, error=MEANWHILE)
     return _follow(request, opened)
 
 

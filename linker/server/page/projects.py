@@ -22,7 +22,7 @@ from linker.review.uploads import store, stored
 from linker.server.jobs.indexing import SEEDS_QUARANTINE
 from linker.server.page import running
 from linker.server.page.files import ROLES
-from linker.server.page.rendering import go, message, page, translate
+from linker.server.page.rendering import go, message, page
 from linker.server.page.reviews import InProject, shelf_of
 
 
@@ -125,8 +125,7 @@ async def add(request: Request, project: InProject, posts: Files = (), articles:
 def delete(request: Request, project: InProject, name: Name = "") -> Response:
     """Delete a review with all its judgements if its name was typed; a folder with other files stays as it is."""
     if name.strip() != project.name:
-        error = translate(request).text(message("To delete the review, type its name exactly as it is."))
-        return _overview(request, project, error)
+        return _overview(request, project, message("To delete the review, type its name exactly as it is."))
     running.forget(request, project)
     shelf_of(request).forget(project)
     try:
