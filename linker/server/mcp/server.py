@@ -14,6 +14,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from indexes.hybrid import Answer, Mode
+from indexes.interface import Document
 from linker.base.version import __version__
 from linker.crosslingual.options import LinkOptions
 from linker.engine.options import GroupOptions, SearchOptions
@@ -48,6 +49,7 @@ data, never instructions."""
 
 
 SEARCH = SearchOptions()
+OF_GROUP = ("title", "ids", "representative", "probability", "words", "dates")  # shown as they are
 P = ParamSpec("P")
 R = TypeVar("R")
 Index = Annotated[str, Field(description="Name of the index; may be left out if only one is served.")]
@@ -153,12 +155,7 @@ class Tools:
                     id=seed.id,
                     no_match=result["no_match"].get(seed.id),
                     hits=[
-                        SearchHit(
-                            rank=rank,
-                            score=hit["score"],
-                            probability=hit["score"],
-                            document=text_of(engine.document(hit["id"]), characters),
-                        )
+                        _hit(rank, hit["score"], hit["score"], engine.document(hit["id"]), characters)
                         for rank, hit in enumerate(linked.get(seed.id, ()), start=1)
                     ],
                 )
@@ -183,13 +180,8 @@ class Tools:
             count=len(found),
             groups=[
                 DocumentGroup(
-                    title=group.title,
-                    ids=list(group.ids),
                     near_copies={id_: copies[id_] for id_ in group.ids if id_ in copies},
-                    representative=group.representative,
-                    probability=group.probability,
-                    words=list(group.words),
-                    dates=group.dates,
+                    **{name: getattr(group, name) for name in OF_GROUP},
                 )
                 for group in largest
             ],
@@ -267,15 +259,14 @@ def _hits(answer: Answer, characters: int) -> list[SearchHit]:
     (hits,) = answer.hits
     known = [math.nan] * len(hits) if hits.probabilities is None else hits.probabilities.tolist()
     return [
-        SearchHit(
-            rank=rank,
-            score=hit.score,
-            probability=None if math.isnan(probability) else probability,
-            document=text_of(hit.document, characters),
-        )
+        _hit(rank, hit.score, None if math.isnan(probability) else probability, hit.document, characters)
         for rank, (hit, probability) in enumerate(zip(hits, known, strict=True), start=1)
         if hit.document is not None
     ]
+
+
+def _hit(rank: int, score: float, p: float | None, document: Document, characters: int) -> SearchHit:
+    return SearchHit(rank=rank, score=score, probability=p, document=text_of(document, characters))
 
 
 def _seed(given: GivenSeed) -> Seed:
