@@ -10,10 +10,8 @@ from fastapi import APIRouter, Form, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from linker.base.files import replacing
-from linker.review.exporting.own import Added, write_own
+from linker.review.exporting.own import Added, write_cells, write_own
 from linker.review.exporting.rows import Cell
-from linker.review.exporting.writing import cells_to_csv, cells_to_xlsx
 from linker.review.grouped import APART, MOVED, TOGETHER, Story
 from linker.review.interface import Judgement, Seed
 from linker.server.page import grouping, running
@@ -213,11 +211,7 @@ def _write(opened: Opened, out: Path, head: list[str], cells: Mapping[str, Seque
         head,
         *([id_, *of, opened.engine.document(id_).text] for id_, of in cells.items() if id_ in opened.engine),
     ]
-    with replacing(out) as file:
-        if out.suffix == ".xlsx":
-            cells_to_xlsx(rows, file, "groups")
-        else:
-            cells_to_csv(rows, file)
+    write_cells(rows, out, "groups")
 
 
 def _last(request: Request, opened: Opened) -> bool:
