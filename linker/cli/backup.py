@@ -21,16 +21,10 @@ if TYPE_CHECKING:
 
 def backup(
     directory: Index,
-    out: Annotated[
-        str,
-        Opt(
-            "A new folder, a new file ending in .tar, or - to write a tar archive to stdout.",
-            "",
-            metavar="OUT",
-        ),
-    ],
+    out: Annotated[str, Opt(
+        "A new folder, a new file ending in .tar, or - to write a tar archive to stdout.", "", metavar="OUT")],
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Copy an index while it is in use.
 
     Copies and verifies the last committed generation; writers and searches continue.
@@ -61,12 +55,11 @@ def backup(
 
 
 def restore(
-    source: Annotated[
-        str, Opt("A backup by `index backup`; - reads a tar archive from stdin.", "", metavar="BACKUP")
-    ],
+    source: Annotated[str, Opt(
+        "A backup by `index backup`; - reads a tar archive from stdin.", "", metavar="BACKUP")],
     directory: Annotated[Path, Opt("Directory of the new index, absent or empty.", "", metavar="DIR")],
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Restore an index from a backup. The checksum of every file is verified.
 
     Example: linker index restore news.tar restored.index
@@ -116,13 +109,11 @@ def leading_indexes(words: Sequence[str]) -> tuple[list[Path], list[str]]:
 
 
 def join(
-    out: Annotated[
-        Path,
-        Opt("A new directory, one that `join` wrote before, or an address on a cluster.", "", metavar="OUT"),
-    ],
+    out: Annotated[Path, Opt(
+        "A new directory, one that `join` wrote before, or an address on a cluster.", "", metavar="OUT")],
     directories: Annotated[list[Path], Opt("Directories of the indexes, in order.", "", metavar="DIR...")],
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Let one directory stand for several indexes.
 
     Nothing is copied: the indexes stay where they are, and are changed one by one. search, find, serve and mcp take OUT

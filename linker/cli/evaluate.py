@@ -54,14 +54,9 @@ Seed = Annotated[int, Opt("Random seed of the resampling.")]
 
 def evaluate(
     qrels: Qrels,
-    runs: Annotated[
-        list[Path],
-        Opt(
-            "Runs: TREC's six columns, JSON (ranx, pytrec_eval), JSON lines or Parquet; - is stdin.",
-            "",
-            metavar="RUN...",
-        ),
-    ],
+    runs: Annotated[list[Path], Opt(
+        "Runs: TREC's six columns, JSON (ranx, pytrec_eval), JSON lines or Parquet; - is stdin.", "",
+        metavar="RUN...")],
     measure: Measures = None,
     per_topic: Annotated[bool, Opt("Also print the values of each topic.", "-q --per-topic")] = False,
     no_summary: Annotated[bool, Opt("Omit the averages.", "-n --no-summary")] = False,
@@ -70,18 +65,16 @@ def evaluate(
     judged_only: JudgedOnly = False,
     most: Most = None,
     compat: Version = "trec_eval-9",
-    ties: Annotated[
-        bool, Opt("Count ties, and bound each measure over all orders of tied scores.", "--ties")
-    ] = False,
+    ties: Annotated[bool, Opt(
+        "Count ties, and bound each measure over all orders of tied scores.", "--ties")] = False,
     interval: Annotated[bool, Opt("Add 95% bootstrap confidence intervals.", "--ci")] = False,
-    samples: Annotated[
-        int | None, Opt("Resamples [default: 1,000 for --ci, 10,000 for the tests of a table].", low=100)
-    ] = None,
+    samples: Annotated[int | None, Opt(
+        "Resamples [default: 1,000 for --ci, 10,000 for the tests of a table].", low=100)] = None,
     seed: Seed = 0,
     markdown: Annotated[bool, Opt("Print a Markdown table.", "--markdown")] = False,
     latex: Annotated[bool, Opt("Print a LaTeX table (booktabs).", "--latex")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Evaluate one run as trec_eval does, or several in a table.
 
     For one run, stdout is byte for byte that of `trec_eval -c` (with --answered-only, that of `trec_eval`). Several
@@ -130,9 +123,8 @@ def compare(
     runs: Annotated[list[Path], Opt("Two or more runs.", "", metavar="RUN...")],
     baseline: Annotated[Path | None, Opt("Run to compare with. Default: the first.", metavar="RUN")] = None,
     measure: Measures = None,
-    test: Annotated[
-        Literal["randomisation", "t"], Opt("Paired test that gives the p-values.")
-    ] = "randomisation",
+    test: Annotated[Literal["randomisation", "t"], Opt(
+        "Paired test that gives the p-values.")] = "randomisation",
     complete: Complete = True,
     level: Level = 1,
     compat: Version = "trec_eval-9",
@@ -141,14 +133,9 @@ def compare(
     markdown: Annotated[bool, Opt("Print a Markdown table.", "--markdown")] = False,
     latex: Annotated[bool, Opt("Print a LaTeX table (booktabs).", "--latex")] = False,
     as_json: AsJson = False,
-    plot: Annotated[
-        Path | None,
-        Opt(
-            "Plot the first measure's differences per topic (PNG or SVG; needs the extra 'plot').",
-            metavar="FILE",
-        ),
-    ] = None,
-) -> None:
+    plot: Annotated[Path | None, Opt(
+        "Plot the first measure's differences per topic (PNG or SVG; needs the extra 'plot').", metavar="FILE")] = None,
+) -> None:  # fmt: skip
     """Compare runs with a baseline.
 
     Prints differences, intervals, Holm-corrected p-values, wins, ties and losses.

@@ -22,29 +22,19 @@ Reviewer = Annotated[str | None, Opt("Only this reviewer's judgements.", metavar
 
 def export(
     ledger: LedgerFile,
-    out: Annotated[
-        Path,
-        Opt(
-            "The file to write; its suffix names the format: .csv, .xlsx, .jsonl, .qrels, .run, .ris, .asreview, "
-            "or .svg and .txt for the PRISMA flow diagram.",
-            "",
-            metavar="OUT",
-        ),
-    ],
-    index: Annotated[
-        Path | None, Opt("The index, for the documents' texts and metadata.", metavar="DIR")
-    ] = None,
+    out: Annotated[Path, Opt(
+        "The file to write; its suffix names the format: .csv, .xlsx, .jsonl, .qrels, .run, .ris, .asreview, "
+        "or .svg and .txt for the PRISMA flow diagram.", "", metavar="OUT")],
+    index: Annotated[Path | None, Opt(
+        "The index, for the documents' texts and metadata.", metavar="DIR")] = None,
     reviewer: Reviewer = None,
-    verdict: Annotated[
-        Literal["relevant", "not", "maybe", "skip"] | None, Opt("Only judgements with this verdict.")
-    ] = None,
+    verdict: Annotated[Literal["relevant", "not", "maybe", "skip"] | None, Opt(
+        "Only judgements with this verdict.")] = None,
     bom: Annotated[bool, Opt("Begin CSV with the mark by which Excel knows UTF-8.", "--bom/--no-bom")] = True,
-    for_asreview: Annotated[
-        bool,
-        Opt("Write every document of the index, the unread ones too, as ASReview reads them.", "--asreview"),
-    ] = False,
+    for_asreview: Annotated[bool, Opt(
+        "Write every document of the index, the unread ones too, as ASReview reads them.", "--asreview")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Export the current judgements.
 
     The texts and metadata of seeds and documents are exported with them. With --asreview, CSV, XLSX and RIS have the
@@ -79,35 +69,20 @@ def export(
 
 def import_(
     ledger: LedgerFile,
-    source: Annotated[
-        Path,
-        Opt("Judgements: .csv, .tsv, .xlsx, .jsonl, .qrels, .ris, .nbib or .asreview.", "", metavar="FILE"),
-    ],
-    reviewer: Annotated[
-        str, Opt("Who judged, if the file does not say.", metavar="NAME", default=False)
-    ] = "",
-    seed: Annotated[
-        str,
-        Opt(
-            "The seed, if the file does not say and the ledger has several.",
-            "--seed-id",
-            metavar="ID",
-            default=False,
-        ),
-    ] = "",
-    label: Annotated[
-        str,
-        Opt("The column of the verdicts, if several columns look like one.", metavar="COLUMN", default=False),
-    ] = "",
-    random: Annotated[
-        bool,
-        Opt(
-            "Drawn at random from all documents, and each of them judged: these count for the certificate.",
-            "--random",
-        ),
-    ] = False,
+    source: Annotated[Path, Opt(
+        "Judgements: .csv, .tsv, .xlsx, .jsonl, .qrels, .ris, .nbib or .asreview.", "", metavar="FILE")],
+    reviewer: Annotated[str, Opt(
+        "Who judged, if the file does not say.", metavar="NAME", default=False)] = "",
+    seed: Annotated[str, Opt(
+        "The seed, if the file does not say and the ledger has several.", "--seed-id", metavar="ID",
+        default=False)] = "",
+    label: Annotated[str, Opt(
+        "The column of the verdicts, if several columns look like one.", metavar="COLUMN", default=False)] = "",
+    random: Annotated[bool, Opt(
+        "Drawn at random from all documents, and each of them judged: these count for the certificate.",
+        "--random")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Add the judgements of a file to a ledger.
 
     If there is no ledger yet, one is created. The judgements are prior knowledge: they count as read and found, and
@@ -166,19 +141,14 @@ def agreement(
 
 def status(
     ledger: LedgerFile,
-    method: Annotated[
-        bool, Opt("Print the method note to publish, and what may not be claimed.", "--note")
-    ] = False,
+    method: Annotated[bool, Opt(
+        "Print the method note to publish, and what may not be claimed.", "--note")] = False,
     language: Annotated[Literal["en", "de", "es", "fr"], Opt("Language of the note.")] = "en",
-    index: Annotated[
-        Path | None,
-        Opt(
-            "The review's index, to report its progress. [default with --note: index next to the ledger]",
-            metavar="DIR",
-        ),
-    ] = None,
+    index: Annotated[Path | None, Opt(
+        "The review's index, to report its progress. [default with --note: index next to the ledger]",
+        metavar="DIR")] = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Show a ledger's seeds, judgements and settings.
 
     With --index, also the review's progress, what is certified, and which verdicts deserve a second look; with --note,

@@ -21,35 +21,23 @@ SHOWN = 10  # settings shown
 
 def tune(
     directory: Index,
-    queries: Annotated[
-        list[Path] | None, Opt("Judged queries; with --recall, any queries. May be repeated.", metavar="FILE")
-    ] = None,
-    qrels: Annotated[
-        list[Path] | None,
-        Opt(
-            "Relevance judgements of the queries. May be repeated, for example with those of dev and train.",
-            metavar="FILE",
-        ),
-    ] = None,
+    queries: Annotated[list[Path] | None, Opt(
+        "Judged queries; with --recall, any queries. May be repeated.", metavar="FILE")] = None,
+    qrels: Annotated[list[Path] | None, Opt(
+        "Relevance judgements of the queries. May be repeated, for example with those of dev and train.",
+        metavar="FILE")] = None,
     measure: Annotated[str, Opt("Measure to maximise.", "-m --measure")] = "mrr",
-    recall: Annotated[
-        float | None,
-        Opt("Instead, make approximate vector search find this share of the exact top k.", low=0, high=1),
-    ] = None,
+    recall: Annotated[float | None, Opt(
+        "Instead, make approximate vector search find this share of the exact top k.", low=0, high=1)] = None,
     k: Annotated[int, Opt("With --recall: the k of the top k.", "-k", low=1)] = 10,
-    sample: Annotated[
-        int, Opt("With --recall, without --queries: documents held out as queries.", low=1)
-    ] = 500,
+    sample: Annotated[int, Opt(
+        "With --recall, without --queries: documents held out as queries.", low=1)] = 500,
     seed: Annotated[int, Opt("Random seed of the cross-validation's folds.", low=0)] = 0,
-    curve: Annotated[
-        Path | None,
-        Opt(
-            "With --recall: write the curve here, as JSON and PNG [default: DIR.recall.json]", metavar="FILE"
-        ),
-    ] = None,
+    curve: Annotated[Path | None, Opt(
+        "With --recall: write the curve here, as JSON and PNG [default: DIR.recall.json]", metavar="FILE")] = None,
     encoder: EncoderOption = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Choose how an index is searched, and store the choice.
 
     Chooses search mode and fusion weights on judged queries, by cross-validation: a choice has to beat the untuned

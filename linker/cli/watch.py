@@ -21,18 +21,13 @@ if TYPE_CHECKING:
 
 
 def watch(
-    seeds: Annotated[
-        list[Path],
-        Opt(
-            "One or more indexes of the seed texts, then the posts: a file of JSON lines, a pipe, or - for stdin.",
-            "",
-            metavar="SEEDS... POSTS",
-        ),
-    ],
+    seeds: Annotated[list[Path], Opt(
+        "One or more indexes of the seed texts, then the posts: a file of JSON lines, a pipe, or - for stdin.",
+        "", metavar="SEEDS... POSTS")],
     options: MatchOptions,
     names: Names,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Match posts against standing seed texts as they arrive.
 
     SEEDS is an index of articles or claims with a calibration (`linker calibrate`); seeds added or deleted meanwhile
