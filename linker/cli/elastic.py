@@ -65,10 +65,8 @@ def verify(address: Address, documents: int | None, as_json: bool) -> None:
 
 
 ELASTIC = "Elasticsearch"
-Urls = Annotated[
-    list[str] | None,
-    Opt("Address of Elasticsearch; repeat it for several nodes.", "--url", ELASTIC, "URL"),
-]
+Urls = Annotated[list[str] | None, Opt(
+    "Address of Elasticsearch; repeat it for several nodes.", "--url", ELASTIC, "URL")]  # fmt: skip
 Shards = Annotated[int | None, Opt("Number of shards; default 1.", group=ELASTIC, low=1)]
 Replicas = Annotated[int | None, Opt("Replicas per shard; default 0.", group=ELASTIC, low=0)]
 

@@ -18,36 +18,20 @@ if TYPE_CHECKING:
     from linker.evaluation.comparison import Comparison
     from linker.evaluation.run_table import RunTable
 
-Qrels = Annotated[
-    Path,
-    Opt(
-        "Judgements: TREC, BEIR's TSV or folder, JSON, Parquet, ir_datasets:ID; - is stdin.",
-        "",
-        metavar="QRELS",
-    ),
-]
-Measures = Annotated[
-    list[str] | None,
-    Opt(
-        "Measure to print (repeatable): map, P@5, nDCG@10, MRR, ERR@20, RBP(p=0.8), infAP, auc, official, …",
-        "-m --measure",
-    ),
-]
-Complete = Annotated[
-    bool,
-    Opt(
-        "Average over all judged topics (trec_eval's -c; the default), or over those in the run.",
-        "-c/ --complete/--answered-only",
-        default=False,
-    ),
-]
+Qrels = Annotated[Path, Opt(
+    "Judgements: TREC, BEIR's TSV or folder, JSON, Parquet, ir_datasets:ID; - is stdin.",
+    "", metavar="QRELS")]  # fmt: skip
+Measures = Annotated[list[str] | None, Opt(
+    "Measure to print (repeatable): map, P@5, nDCG@10, MRR, ERR@20, RBP(p=0.8), infAP, auc, official, …",
+    "-m --measure")]  # fmt: skip
+Complete = Annotated[bool, Opt(
+    "Average over all judged topics (trec_eval's -c; the default), or over those in the run.",
+    "-c/ --complete/--answered-only", default=False)]  # fmt: skip
 Level = Annotated[int, Opt("Lowest grade that counts as relevant.", "-l --level", low=1)]
 JudgedOnly = Annotated[bool, Opt("Ignore unjudged documents.", "-J --judged-only")]
 Most = Annotated[int | None, Opt("Evaluate at most this many documents per topic.", "-M --max-docs", low=1)]
-Version = Annotated[
-    Literal["trec_eval-9", "trec_eval-10"],
-    Opt("trec_eval to agree with: 9 compares scores as float32, 10 as float64."),
-]
+Version = Annotated[Literal["trec_eval-9", "trec_eval-10"], Opt(
+    "trec_eval to agree with: 9 compares scores as float32, 10 as float64.")]  # fmt: skip
 Samples = Annotated[int, Opt("Number of resamples.", low=100)]
 Seed = Annotated[int, Opt("Random seed of the resampling.")]
 

@@ -20,14 +20,9 @@ from linker.engine.options import BM25, Bm25Options, BuildOptions, EncoderOption
 if TYPE_CHECKING:
     from linker.engine.building import BuildReport
 
-Corpora = Annotated[
-    list[Path],
-    Opt(
-        "JSONL, CSV, TSV (also .gz), XLSX, a BEIR folder, a folder of text files, or ir_datasets:ID.",
-        "",
-        metavar="CORPUS...",
-    ),
-]
+Corpora = Annotated[list[Path], Opt(
+    "JSONL, CSV, TSV (also .gz), XLSX, a BEIR folder, a folder of text files, or ir_datasets:ID.",
+    "", metavar="CORPUS...")]  # fmt: skip
 Wait = Annotated[float, Opt("How long to wait for another writer to end.", low=0, metavar="SECONDS")]
 WAIT = 30.0  # seconds, as in Engine's methods
 

@@ -13,15 +13,9 @@ from linker.base.options import Opt
 from linker.base.terminal import AsJson, note, print_json, print_result
 from linker.engine.options import EncoderCompiled, EncoderPrecision
 
-Config = Annotated[
-    Path | None,
-    Opt(
-        "Training configuration: a file, or a ready one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
-        "",
-        metavar="CONFIG.toml|NAME",
-        complete="configurations",
-    ),
-]
+Config = Annotated[Path | None, Opt(
+    "Training configuration: a file, or a ready one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
+    "", metavar="CONFIG.toml|NAME", complete="configurations")]  # fmt: skip
 
 
 def train(
