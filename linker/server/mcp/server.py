@@ -108,17 +108,15 @@ class Tools:
 
     def search(
         self,
-        query: Annotated[
-            str, Field(min_length=1, max_length=LONGEST_QUERY, description="Words or a whole text.")
-        ],
+        query: Annotated[str, Field(
+            min_length=1, max_length=LONGEST_QUERY, description="Words or a whole text.")],
         index: Index = "",
         k: Annotated[int, argument(SearchOptions, "k", le=100)] = SEARCH.k,
         mode: Annotated[Mode | None, argument(SearchOptions, "mode")] = SEARCH.mode,
         where: Annotated[list[str] | None, argument(SearchOptions, "where", max_length=50)] = None,
-        characters: Annotated[
-            int, Field(ge=0, le=LONGEST_TEXT, description="Characters of each text to return.")
-        ] = 1000,
-    ) -> FoundDocuments:
+        characters: Annotated[int, Field(
+            ge=0, le=LONGEST_TEXT, description="Characters of each text to return.")] = 1000,
+    ) -> FoundDocuments:  # fmt: skip
         """Return the documents of an index that best match a query, best first."""
         name = self._indexes.name(index)
         answer = self._indexes.engine(name).search(query, k, mode=mode, where=where or None)
@@ -128,16 +126,13 @@ class Tools:
 
     def link(
         self,
-        texts: Annotated[
-            list[GivenSeed],
-            Field(min_length=1, max_length=1000, description="Texts to link, such as posts or claims."),
-        ],
+        texts: Annotated[list[GivenSeed], Field(
+            min_length=1, max_length=1000, description="Texts to link, such as posts or claims.")],
         index: Index = "",
         k: Annotated[int, argument(LinkOptions, "k", le=20)] = 3,
-        characters: Annotated[
-            int, Field(ge=0, le=LONGEST_TEXT, description="Characters of each document's text to return.")
-        ] = 300,
-    ) -> LinkAnswer:
+        characters: Annotated[int, Field(
+            ge=0, le=LONGEST_TEXT, description="Characters of each document's text to return.")] = 300,
+    ) -> LinkAnswer:  # fmt: skip
         """Return the documents of an index that belong to each text, with P(link); all texts are decided together.
 
         Send all texts at once: each decision carries information about the others.
@@ -189,19 +184,14 @@ class Tools:
 
     def find(
         self,
-        seeds: Annotated[
-            list[GivenSeed] | None,
-            Field(
-                max_length=1000,
-                description="The texts to find links for. Required to begin a review; omit them to continue it.",
-            ),
-        ] = None,
+        seeds: Annotated[list[GivenSeed] | None, Field(
+            max_length=1000,
+            description="The texts to find links for. Required to begin a review; omit them to continue it.")] = None,
         index: Index = "",
         review: ReviewName = "",
-        characters: Annotated[
-            int, Field(ge=1, le=LONGEST_TEXT, description="Characters of the document's text to return.")
-        ] = 8000,
-    ) -> FindAnswer:
+        characters: Annotated[int, Field(
+            ge=1, le=LONGEST_TEXT, description="Characters of the document's text to return.")] = 8000,
+    ) -> FindAnswer:  # fmt: skip
         """Return the next document to judge for the seeds of a review: the same one until it is judged.
 
         What comes next is learned from the judgements so far. Reading may end once `progress.enough` says why.
@@ -223,24 +213,16 @@ class Tools:
     def judge(
         self,
         id: Annotated[str, Field(min_length=1, max_length=2000, description="Id of the document.")],
-        verdict: Annotated[
-            Verdict,
-            Field(description="relevant, not, maybe or skip. A skipped document comes back last."),
-        ],
-        seed: Annotated[
-            str,
-            Field(
-                max_length=2000,
-                description="Id of the seed, as find returned it. Empty: the most similar one.",
-            ),
-        ] = "",
-        note: Annotated[
-            str, Field(max_length=LONGEST_QUERY, description="The reason, for later readers.")
-        ] = "",
+        verdict: Annotated[Verdict, Field(
+            description="relevant, not, maybe or skip. A skipped document comes back last.")],
+        seed: Annotated[str, Field(
+            max_length=2000, description="Id of the seed, as find returned it. Empty: the most similar one.")] = "",
+        note: Annotated[str, Field(
+            max_length=LONGEST_QUERY, description="The reason, for later readers.")] = "",
         tags: Annotated[list[str] | None, Field(max_length=50)] = None,
         index: Index = "",
         review: ReviewName = "",
-    ) -> JudgeAnswer:
+    ) -> JudgeAnswer:  # fmt: skip
         """Store a verdict on a document in the review's ledger; a later verdict on the same document replaces it."""
         name = self._indexes.name(index)
         candidate, progress, enough = self._indexes.review(name, review).judge(
