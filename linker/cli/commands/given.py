@@ -18,6 +18,9 @@ from linker.review.importing.readers import read_records
 Paths = str | Path | Sequence[str | Path]
 Queries = Paths | Mapping[str, str]
 Judgements = Paths | Mapping[str, Mapping[str, float]]
+TABLES = (".csv", ".xlsx", ".jsonl")  # known links as a table; other files are qrels
+SOURCES = (*NAMES["seed"], "source", "qid", "query_id", "query-id", "post", "post_id", "id1")
+TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "article_id", "id2")
 
 
 @contextlib.contextmanager
@@ -58,11 +61,6 @@ def read_all(files: Iterable[Path]) -> list[Query]:
 def judgements_of(given: Judgements) -> Mapping[str, Mapping[str, float]]:
     """Return the judgements from files, or as given: query → document → relevance."""
     return given if isinstance(given, Mapping) else merged_qrels(paths(given))
-
-
-TABLES = (".csv", ".xlsx", ".jsonl")  # known links as a table; other files are qrels
-SOURCES = (*NAMES["seed"], "source", "qid", "query_id", "query-id", "post", "post_id", "id1")
-TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "article_id", "id2")
 
 
 def known_links(

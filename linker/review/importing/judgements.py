@@ -49,6 +49,7 @@ KNOWN = (
     "label", "relevance", "relevant", "included", "label_included", "final_included", "included_label",
     "included_final", "included_flag", "include",
 )  # fmt: skip
+THEIR_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 def choose(path: Path, records: Iterable[Found], label: str = "") -> Chosen:
@@ -95,9 +96,6 @@ def _verdict(fields: Fields, name: str) -> str:
     value = fields[name]
     text = str(int(value) if isinstance(value, bool) else "" if value is None else value).strip().lower()
     return "" if text in UNREAD else WORDS.get(text, text)
-
-
-THEIR_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from linker.corpora.records import Record
 from linker.review.watching.rotation import Position, digest, find, following, holds
 
 POLL = 0.1  # seconds between two checks of a file that has not grown
+SUFFIXES = (".jsonl", ".ndjson")
 
 
 def is_file(path: Path | None) -> bool:
@@ -147,9 +148,6 @@ class Arrivals:
 
     def _inode(self) -> int:
         return os.fstat(self._file.fileno()).st_ino
-
-
-SUFFIXES = (".jsonl", ".ndjson")
 
 
 class Appended:

@@ -26,6 +26,8 @@ WIDTH, HEIGHT = 640, 260  # size of the plot, in SVG units
 POINTS = 320  # maximum number of points of the curve
 TICKS = 5  # approximate number of ticks per axis
 BREAK = 300.0  # seconds without a judgement that count as a break
+router = APIRouter(prefix="/p/{project}")
+SEEN = "stop_seen"  # setting of the ledger: the last occasion on which somebody chose to go on
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +121,6 @@ def per_hour(times: Sequence[float]) -> float | None:
     gaps = [b - a for a, b in itertools.pairwise(ordered) if b - a < BREAK]
     seconds = sum(gaps)
     return len(gaps) / seconds * 3600 if len(gaps) >= TICKS and seconds > 0 else None
-
-
-router = APIRouter(prefix="/p/{project}")
-SEEN = "stop_seen"  # setting of the ledger: the last occasion on which somebody chose to go on
 
 
 @router.get("/stop", name="stop")

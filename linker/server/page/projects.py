@@ -25,6 +25,10 @@ from linker.server.page.files import ROLES
 from linker.server.page.rendering import go, message, page
 from linker.server.page.reviews import InProject, shelf_of
 
+router = APIRouter()
+Name = Annotated[str, Form(max_length=1000)]
+Files = Annotated[Sequence[UploadFile], File()]
+
 
 @dataclass(frozen=True, slots=True)
 class ReviewRow:
@@ -75,11 +79,6 @@ def row_of(project: Project) -> ReviewRow:
     last = max((j.time for j in judgements), default=made)
     matched, none = of_rows["matched"], of_rows["none"]
     return ReviewRow(project, unit, documents, len(seeds), len(read), len(relevant), matched, none, last)
-
-
-router = APIRouter()
-Name = Annotated[str, Form(max_length=1000)]
-Files = Annotated[Sequence[UploadFile], File()]
 
 
 def store_all(project: Project, role: str, files: list[UploadFile]) -> list[Path]:
