@@ -90,16 +90,15 @@ def load(path: Path) -> Grouped:
     try:
         values = orjson.loads(read_bytes(path))
         stories = tuple(_story(story) for story in values["stories"])
-        strata = tuple(_stratum(stratum) for stratum in values.get("strata", ()))
+        strata = tuple(
+            Stratum(int(stratum["of"]), tuple((str(one), str(other)) for one, other in stratum["pairs"]))
+            for stratum in values.get("strata", ())
+        )
         return Grouped(
             int(values["generation"]), int(values["documents"]), str(values["stamp"]), stories, strata
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
         raise InputError(f"{path} does not hold groups: delete it, and group the documents again") from None
-
-
-def _stratum(values: dict[str, Any]) -> Stratum:
-    return Stratum(int(values["of"]), tuple((str(one), str(other)) for one, other in values["pairs"]))
 
 
 def _story(values: dict[str, Any]) -> Story:

@@ -74,7 +74,10 @@ def known_links(
     """
     found: dict[tuple[str, str], None] = {}
     for path in files:
-        links = _from_table(path) if path.suffix.lower() in TABLES else _from_qrels(path)
+        if path.suffix.lower() in TABLES:
+            links = [(one, other) for one, other, said in _judged_in_table(path) if said == "relevant"]
+        else:
+            links = _from_qrels(path)
         found |= dict.fromkeys(links_between(path, links, source, target))
     return list(found)
 
@@ -100,10 +103,6 @@ def judged_pairs(files: Sequence[Path], documents: Mapping[str, object]) -> dict
 def _from_qrels(path: Path) -> list[tuple[str, str]]:
     judged = merged_qrels([path])
     return [(one, other) for one, of in judged.items() for other, grade in of.items() if grade > 0]
-
-
-def _from_table(path: Path) -> list[tuple[str, str]]:
-    return [(one, other) for one, other, verdict in _judged_in_table(path) if verdict == "relevant"]
 
 
 def _judged_in_table(path: Path) -> list[tuple[str, str, str | None]]:

@@ -180,6 +180,9 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
     seed_id, id_ = _text(fields, columns["seed"]) or seed, _text(fields, columns["id"])
     if not id_ or not seed_id:
         raise _BadRecordError("no id of a document" if not id_ else "no seed: name it with `seed`")
+    time = _text(fields, columns["time"])
+    if THEIR_TIME.fullmatch(time):  # ASReview's tables write UTC without saying so
+        time = f"{time.replace(' ', 'T')}.000+00:00"
     return Judgement(
         seed_id,
         id_,
@@ -191,7 +194,7 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
         _number(fields, "probability"),
         _text(fields, "model"),
         "prior",
-        _time(_text(fields, columns["time"])),
+        time,
     )
 
 
@@ -233,11 +236,6 @@ def _set_tags(fields: Fields) -> list[str]:
     return [
         n.removeprefix(TAG) for n, value in fields.items() if n.startswith(TAG) and str(value) in ("1", "1.0")
     ]
-
-
-def _time(text: str) -> str:
-    """Return a time as a ledger writes it; ASReview's tables write UTC without saying so."""
-    return f"{text.replace(' ', 'T')}.000+00:00" if THEIR_TIME.fullmatch(text) else text
 
 
 def _identity(judgement: Judgement) -> tuple[object, ...]:
