@@ -100,17 +100,10 @@ def _page(
 ) -> Response:
     seeds = opened.review.seeds
     values = {
-        "seeds": seeds[start : start + PAGE],
-        "count": len(seeds),
-        "start": start,
-        "step": PAGE,
-        "judged": opened.review.progress().read,
-        "q": q,
-        "hits": _hits(opened, q) if q.strip() else None,
-        "chosen": {seed.document for seed in seeds},
-        "errors": errors or {},
-        "notice": notice,
-    }
+        "seeds": seeds[start : start + PAGE], "count": len(seeds), "start": start, "step": PAGE,
+        "judged": opened.review.progress().read, "q": q, "hits": _hits(opened, q) if q.strip() else None,
+        "chosen": {seed.document for seed in seeds}, "errors": errors or {}, "notice": notice,
+    }  # fmt: skip
     return page(request, "seeds.html", values, project=opened.project, status=400 if errors else 200)
 
 
