@@ -128,10 +128,10 @@ def compare(
     """
     if markdown + latex + as_json > 1:
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
-    from linker.cli import commands
+    from linker.evaluation.comparison import compare as run_comparison
     from linker.evaluation.formats import load_qrels
 
-    result = commands.compare(
+    result = run_comparison(
         load_qrels(qrels, warn),
         runs,
         measure or ["map", "recip_rank", "success.1,5"],

@@ -39,12 +39,12 @@ def watch(
     if len(seeds) < 2:
         raise typer.BadParameter("give the index of the seeds, then the posts (- is stdin)")
     *directories, posts = seeds
-    from linker.cli import commands
+    from linker.cli.commands import watching
 
     out, printer = options.out, None if options.out else _printer(as_json)
     given = values(options) | {"columns": names.columns(directories)}
     try:
-        report = commands.watch(directories, posts, printer, **given)
+        report = watching.watch(directories, posts, printer, **given)
     except KeyboardInterrupt:
         note(
             f"\n{out} is complete up to the last post read; the same command with --resume continues"
