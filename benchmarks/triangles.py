@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.auto_link import certainty, links_of, measures, pages_of, task_of
 from benchmarks.support.harness import WORK, Arguments, Commas, Results, benchmark
 from indexes.dtypes import Int64Array
-from linker.cli.commands import triangulate
+from linker.cli.commands.triangulating import triangulate
 from linker.crosslingual.runs import linked
 from linker.crosslingual.task import Task
 

@@ -12,7 +12,7 @@ import typer
 from indexes.address import Address, shown
 from linker.base.files import path_text
 from linker.base.options import Opt
-from linker.base.terminal import AsJson, Index, print_json, print_result
+from linker.base.terminal import AsJson, Index, print_result
 from linker.cli import elastic
 
 if TYPE_CHECKING:
@@ -21,16 +21,10 @@ if TYPE_CHECKING:
 
 def backup(
     directory: Index,
-    out: Annotated[
-        str,
-        Opt(
-            "A new folder, a new file ending in .tar, or - to write a tar archive to stdout.",
-            "",
-            metavar="OUT",
-        ),
-    ],
+    out: Annotated[str, Opt(
+        "A new folder, a new file ending in .tar, or - to write a tar archive to stdout.", "", metavar="OUT")],
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Copy an index while it is in use.
 
     Copies and verifies the last committed generation; writers and searches continue.
@@ -61,12 +55,11 @@ def backup(
 
 
 def restore(
-    source: Annotated[
-        str, Opt("A backup by `index backup`; - reads a tar archive from stdin.", "", metavar="BACKUP")
-    ],
+    source: Annotated[str, Opt(
+        "A backup by `index backup`; - reads a tar archive from stdin.", "", metavar="BACKUP")],
     directory: Annotated[Path, Opt("Directory of the new index, absent or empty.", "", metavar="DIR")],
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Restore an index from a backup. The checksum of every file is verified.
 
     Example: linker index restore news.tar restored.index
@@ -116,13 +109,11 @@ def leading_indexes(words: Sequence[str]) -> tuple[list[Path], list[str]]:
 
 
 def join(
-    out: Annotated[
-        Path,
-        Opt("A new directory, one that `join` wrote before, or an address on a cluster.", "", metavar="OUT"),
-    ],
+    out: Annotated[Path, Opt(
+        "A new directory, one that `join` wrote before, or an address on a cluster.", "", metavar="OUT")],
     directories: Annotated[list[Path], Opt("Directories of the indexes, in order.", "", metavar="DIR...")],
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Let one directory stand for several indexes.
 
     Nothing is copied: the indexes stay where they are, and are changed one by one. search, find, serve and mcp take OUT
@@ -136,13 +127,10 @@ def join(
 
     join_shards(out, directories)
     documents = sum(manifest.documents for manifest in manifests_of(out))
-    if as_json:
-        print_json({"shards": [path_text(d) for d in directories], "documents": documents})
-        return
+    line = f"{out}: {len(directories)} directories, {documents} documents"
     if Address.of(out):
-        print(f"{shown(out)}: {documents} documents, copied from {len(directories)} indexes")
-    else:
-        print(f"{out}: {len(directories)} directories, {documents} documents")
+        line = f"{shown(out)}: {documents} documents, copied from {len(directories)} indexes"
+    print_result({"shards": [path_text(d) for d in directories], "documents": documents}, line, as_json)
 
 
 def export(
@@ -168,8 +156,6 @@ def export(
     collection = Collection.open(directory)
     for kind, out in outs:
         count = export_vectors(collection, out, kind)
-        if as_json:
-            paths = {"file": path_text(out), "ids": path_text(ids_path(out))}
-            print_json({"vectors": count, "format": kind, **paths})
-        else:
-            print(f"{out}: {count} vectors; their ids are in {ids_path(out)}")
+        paths = {"file": path_text(out), "ids": path_text(ids_path(out))}
+        line = f"{out}: {count} vectors; their ids are in {ids_path(out)}"
+        print_result({"vectors": count, "format": kind, **paths}, line, as_json)

@@ -12,7 +12,7 @@ import typer
 from indexes.address import Address, shown
 from indexes.kinds import on_server
 from linker.base.options import Opt
-from linker.base.terminal import AsJson, Index, note, print_json
+from linker.base.terminal import AsJson, Index, note, print_result
 
 if TYPE_CHECKING:
     from indexes.cluster.client import ElasticSettings
@@ -33,10 +33,8 @@ def drop(address: Address, yes: bool, as_json: bool) -> None:
     if not yes:
         typer.confirm(f"delete {address}?", abort=True, err=True)
     documents, generation = drop_remote(address)
-    if as_json:
-        print_json({"documents": documents, "generation": generation})
-    else:
-        print(f"{address}: deleted, with {documents} documents")
+    line = f"{address}: deleted, with {documents} documents"
+    print_result({"documents": documents, "generation": generation}, line, as_json)
 
 
 def compact(address: Address, keep: int | None, as_json: bool) -> None:
@@ -47,10 +45,8 @@ def compact(address: Address, keep: int | None, as_json: bool) -> None:
     with RemoteWriter.change(address, keep) as writer:
         documents = writer.compact().documents
     after = size_of(address)
-    if as_json:
-        print_json({"documents": documents, "bytes": after})
-    else:
-        print(f"{address}: {documents} documents, {before} bytes before and {after} now")
+    line = f"{address}: {documents} documents, {before} bytes before and {after} now"
+    print_result({"documents": documents, "bytes": after}, line, as_json)
 
 
 def verify(address: Address, documents: int | None, as_json: bool) -> None:
@@ -60,24 +56,17 @@ def verify(address: Address, documents: int | None, as_json: bool) -> None:
     checked = check(address, documents=documents)
     for line in checked.notes:
         note(line)
-    if as_json:
-        print_json({"documents": checked.documents, "sampled": checked.sampled, "damaged": checked.damage})
-    else:
-        for line in checked.damage:
-            print(f"damaged: {line}")
-        if not checked.damage:
-            print(
-                f"{address}: {checked.documents} documents by count, and {checked.sampled} of them by content"
-            )
+    whole = f"{address}: {checked.documents} documents by count, and {checked.sampled} of them by content"
+    found = "\n".join(f"damaged: {line}" for line in checked.damage) or whole
+    facts = {"documents": checked.documents, "sampled": checked.sampled, "damaged": checked.damage}
+    print_result(facts, found, as_json)
     if checked.damage:
         raise typer.Exit(1)
 
 
 ELASTIC = "Elasticsearch"
-Urls = Annotated[
-    list[str] | None,
-    Opt("Address of Elasticsearch; repeat it for several nodes.", "--url", ELASTIC, "URL"),
-]
+Urls = Annotated[list[str] | None, Opt(
+    "Address of Elasticsearch; repeat it for several nodes.", "--url", ELASTIC, "URL")]  # fmt: skip
 Shards = Annotated[int | None, Opt("Number of shards; default 1.", group=ELASTIC, low=1)]
 Replicas = Annotated[int | None, Opt("Replicas per shard; default 0.", group=ELASTIC, low=0)]
 
@@ -150,16 +139,14 @@ def rebuild(
         changes = {"urls": tuple(url) if url else None, "shards": shards, "replicas": replicas}
         given = {name: value for name, value in changes.items() if value is not None}
         manifest = beside.rebuild(directory, given)
-    if as_json:
-        print_json({"documents": manifest.documents, "generation": manifest.generation, **manifest.elastic})
-    else:
-        print(f"{shown(directory)}: {manifest.documents} documents on {', '.join(manifest.elastic['urls'])}")
+    line = f"{shown(directory)}: {manifest.documents} documents on {', '.join(manifest.elastic['urls'])}"
+    facts = {"documents": manifest.documents, "generation": manifest.generation}
+    print_result(facts | dict(manifest.elastic), line, as_json)
 
 
 @functools.cache  # a command that connects twice asks only once
 def confirm_host(hosts: str) -> bool:
-    """Ask on the terminal whether to send credentials to a host named only by the index; without a terminal,
-    refuse."""
+    """Ask on the terminal whether to send credentials to a host named only by the index; without a terminal, refuse."""
     question = f"the index names {hosts}: send the credentials there?"
     return sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm(question, err=True)
 

@@ -13,52 +13,34 @@ from linker.base.printable import print_for_programs
 from linker.base.terminal import AsJson, note, print_json, warn
 
 if TYPE_CHECKING:
-    from linker.evaluation.comparison import Comparison
+    from collections.abc import Mapping
 
-Qrels = Annotated[
-    Path,
-    Opt(
-        "Judgements: TREC, BEIR's TSV or folder, JSON, Parquet, ir_datasets:ID; - is stdin.",
-        "",
-        metavar="QRELS",
-    ),
-]
-Measures = Annotated[
-    list[str] | None,
-    Opt(
-        "Measure to print (repeatable): map, P@5, nDCG@10, MRR, ERR@20, RBP(p=0.8), infAP, auc, official, …",
-        "-m --measure",
-    ),
-]
-Complete = Annotated[
-    bool,
-    Opt(
-        "Average over all judged topics (trec_eval's -c; the default), or over those in the run.",
-        "-c/ --complete/--answered-only",
-        default=False,
-    ),
-]
+    from linker.evaluation.comparison import Comparison
+    from linker.evaluation.run_table import RunTable
+
+Qrels = Annotated[Path, Opt(
+    "Judgements: TREC, BEIR's TSV or folder, JSON, Parquet, ir_datasets:ID; - is stdin.",
+    "", metavar="QRELS")]  # fmt: skip
+Measures = Annotated[list[str] | None, Opt(
+    "Measure to print (repeatable): map, P@5, nDCG@10, MRR, ERR@20, RBP(p=0.8), infAP, auc, official, …",
+    "-m --measure")]  # fmt: skip
+Complete = Annotated[bool, Opt(
+    "Average over all judged topics (trec_eval's -c; the default), or over those in the run.",
+    "-c/ --complete/--answered-only", default=False)]  # fmt: skip
 Level = Annotated[int, Opt("Lowest grade that counts as relevant.", "-l --level", low=1)]
 JudgedOnly = Annotated[bool, Opt("Ignore unjudged documents.", "-J --judged-only")]
 Most = Annotated[int | None, Opt("Evaluate at most this many documents per topic.", "-M --max-docs", low=1)]
-Version = Annotated[
-    Literal["trec_eval-9", "trec_eval-10"],
-    Opt("trec_eval to agree with: 9 compares scores as float32, 10 as float64."),
-]
+Version = Annotated[Literal["trec_eval-9", "trec_eval-10"], Opt(
+    "trec_eval to agree with: 9 compares scores as float32, 10 as float64.")]  # fmt: skip
 Samples = Annotated[int, Opt("Number of resamples.", low=100)]
 Seed = Annotated[int, Opt("Random seed of the resampling.")]
 
 
 def evaluate(
     qrels: Qrels,
-    runs: Annotated[
-        list[Path],
-        Opt(
-            "Runs: TREC's six columns, JSON (ranx, pytrec_eval), JSON lines or Parquet; - is stdin.",
-            "",
-            metavar="RUN...",
-        ),
-    ],
+    runs: Annotated[list[Path], Opt(
+        "Runs: TREC's six columns, JSON (ranx, pytrec_eval), JSON lines or Parquet; - is stdin.", "",
+        metavar="RUN...")],
     measure: Measures = None,
     per_topic: Annotated[bool, Opt("Also print the values of each topic.", "-q --per-topic")] = False,
     no_summary: Annotated[bool, Opt("Omit the averages.", "-n --no-summary")] = False,
@@ -67,18 +49,16 @@ def evaluate(
     judged_only: JudgedOnly = False,
     most: Most = None,
     compat: Version = "trec_eval-9",
-    ties: Annotated[
-        bool, Opt("Count ties, and bound each measure over all orders of tied scores.", "--ties")
-    ] = False,
+    ties: Annotated[bool, Opt(
+        "Count ties, and bound each measure over all orders of tied scores.", "--ties")] = False,
     interval: Annotated[bool, Opt("Add 95% bootstrap confidence intervals.", "--ci")] = False,
-    samples: Annotated[
-        int | None, Opt("Resamples [default: 1,000 for --ci, 10,000 for the tests of a table].", low=100)
-    ] = None,
+    samples: Annotated[int | None, Opt(
+        "Resamples [default: 1,000 for --ci, 10,000 for the tests of a table].", low=100)] = None,
     seed: Seed = 0,
     markdown: Annotated[bool, Opt("Print a Markdown table.", "--markdown")] = False,
     latex: Annotated[bool, Opt("Print a LaTeX table (booktabs).", "--latex")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Evaluate one run as trec_eval does, or several in a table.
 
     For one run, stdout is byte for byte that of `trec_eval -c` (with --answered-only, that of `trec_eval`). Several
@@ -108,12 +88,8 @@ def evaluate(
 
         how = Resampling(samples or 10_000, seed=seed)
         table = tabulate(judgements, runs, measure or DEFAULT, resampling=how, **options)
-        if as_json:
-            print_json(table.to_dict(per_topic=per_topic))
-        else:
-            print(table.latex() if latex else table.markdown() if markdown else table.text(), end="")
-        for line in table.remarks():
-            note(line)
+        values = table.to_dict(per_topic=per_topic) if as_json else None
+        _print_table(table, values, markdown=markdown, latex=latex)
         return
     intervals = Resampling(samples or 1000, seed=seed) if interval else None
     result = run_evaluation(
@@ -131,9 +107,8 @@ def compare(
     runs: Annotated[list[Path], Opt("Two or more runs.", "", metavar="RUN...")],
     baseline: Annotated[Path | None, Opt("Run to compare with. Default: the first.", metavar="RUN")] = None,
     measure: Measures = None,
-    test: Annotated[
-        Literal["randomisation", "t"], Opt("Paired test that gives the p-values.")
-    ] = "randomisation",
+    test: Annotated[Literal["randomisation", "t"], Opt(
+        "Paired test that gives the p-values.")] = "randomisation",
     complete: Complete = True,
     level: Level = 1,
     compat: Version = "trec_eval-9",
@@ -142,14 +117,9 @@ def compare(
     markdown: Annotated[bool, Opt("Print a Markdown table.", "--markdown")] = False,
     latex: Annotated[bool, Opt("Print a LaTeX table (booktabs).", "--latex")] = False,
     as_json: AsJson = False,
-    plot: Annotated[
-        Path | None,
-        Opt(
-            "Plot the first measure's differences per topic (PNG or SVG; needs the extra 'plot').",
-            metavar="FILE",
-        ),
-    ] = None,
-) -> None:
+    plot: Annotated[Path | None, Opt(
+        "Plot the first measure's differences per topic (PNG or SVG; needs the extra 'plot').", metavar="FILE")] = None,
+) -> None:  # fmt: skip
     """Compare runs with a baseline.
 
     Prints differences, intervals, Holm-corrected p-values, wins, ties and losses.
@@ -158,10 +128,10 @@ def compare(
     """
     if markdown + latex + as_json > 1:
         raise typer.BadParameter("choose one of --markdown, --latex and --json")
-    from linker.cli import commands
+    from linker.evaluation.comparison import compare as run_comparison
     from linker.evaluation.formats import load_qrels
 
-    result = commands.compare(
+    result = run_comparison(
         load_qrels(qrels, warn),
         runs,
         measure or ["map", "recip_rank", "success.1,5"],
@@ -173,7 +143,7 @@ def compare(
         samples=samples,
         seed=seed,
     )
-    _print_comparison(result, markdown=markdown, latex=latex, as_json=as_json)
+    _print_table(result, result.to_dict() if as_json else None, markdown=markdown, latex=latex)
     if plot is not None:
         from linker.evaluation.plot import plot_differences
 
@@ -181,10 +151,13 @@ def compare(
         note(f"{plot}: differences per topic")
 
 
-def _print_comparison(result: Comparison, *, markdown: bool, latex: bool, as_json: bool) -> None:
-    if as_json:
-        print_json(result.to_dict())
+def _print_table(
+    table: Comparison | RunTable, values: Mapping[str, Any] | None, *, markdown: bool, latex: bool
+) -> None:
+    """Print a table, or its values as JSON if they are given, and remarks on it."""
+    if values is not None:
+        print_json(values)
     else:
-        print(result.latex() if latex else result.markdown() if markdown else result.text(), end="")
-    for line in result.remarks():
+        print(table.latex() if latex else table.markdown() if markdown else table.text(), end="")
+    for line in table.remarks():
         note(line)

@@ -22,11 +22,10 @@ def explain(
     model: Annotated[str, Opt("Name or path of an encoder.", "", metavar="MODEL")],
     text: Annotated[list[str], Opt("Give it twice, for A and B.", "--text", metavar="TEXT")],
     head: Annotated[int | None, Opt("Also print this head's ring attention per token.", low=1)] = None,
-    most: Annotated[
-        int, Opt("Print this many tokens per text, the most influential; 0: all.", "-n --tokens", low=0)
-    ] = 40,
+    most: Annotated[int, Opt(
+        "Print this many tokens per text, the most influential; 0: all.", "-n --tokens", low=0)] = 40,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Explain the cosine of two texts.
 
     Each token is left out in turn; for a star encoder, its sparse attention is also shown.

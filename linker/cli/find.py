@@ -32,16 +32,15 @@ def find(options: FindOptions, tables: Tables, as_json: AsJson = False) -> None:
 
     Example: linker find posts.index --seeds articles.jsonl --out relevant.csv
     """
-    from linker.cli import commands
-    from linker.cli.commands.finding import ledger_path
+    from linker.cli.commands import finding
 
     directories, seeds = cast(list[Path], options.directory), cast(Path, options.seeds)
     columns = tables.columns(directories)
     describe([seeds], columns)
-    kept = ledger_path(options.ledger, seeds)
+    kept = finding.ledger_path(options.ledger, seeds)
     judge = None if options.judgements else _from_terminal()
     try:
-        report = commands.find(**values(options) | {"judge": judge, "columns": columns})
+        report = finding.find(**values(options) | {"judge": judge, "columns": columns})
     except KeyboardInterrupt:
         note(f"\njudgements are in {kept}; the same command continues")
         raise

@@ -20,6 +20,7 @@ from linker.cli.options import FLAGS, flags, spread
 
 WRITTEN = {"out", "uncertain", "sample", "quarantine", "plot", "curve", "npy", "faiss", "hnswlib"}
 PATHS = ("path", "file", "directory")  # option types for paths
+GROUP = "linker.commands"
 
 
 class Command(TyperCommand):
@@ -70,9 +71,6 @@ def _files(parameter: Any, value: Any) -> Iterator[str]:
     for path in value if isinstance(value, (list, tuple)) else (value,):
         if isinstance(path, (str, Path)) and str(path) and not Path(path).is_dir():
             yield str(path)
-
-
-GROUP = "linker.commands"
 
 
 class Commands(TyperGroup):

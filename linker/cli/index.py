@@ -20,42 +20,28 @@ from linker.engine.options import BM25, Bm25Options, BuildOptions, EncoderOption
 if TYPE_CHECKING:
     from linker.engine.building import BuildReport
 
-Corpora = Annotated[
-    list[Path],
-    Opt(
-        "JSONL, CSV, TSV (also .gz), XLSX, a BEIR folder, a folder of text files, or ir_datasets:ID.",
-        "",
-        metavar="CORPUS...",
-    ),
-]
+Corpora = Annotated[list[Path], Opt(
+    "JSONL, CSV, TSV (also .gz), XLSX, a BEIR folder, a folder of text files, or ir_datasets:ID.",
+    "", metavar="CORPUS...")]  # fmt: skip
 Wait = Annotated[float, Opt("How long to wait for another writer to end.", low=0, metavar="SECONDS")]
 WAIT = 30.0  # seconds, as in Engine's methods
 
 
 def build(
     corpus: Corpora,
-    out: Annotated[
-        Path,
-        Opt(
-            "Directory of the new index, or elastic+https://HOST:PORT/NAME (opensearch+…) on a cluster.",
-            metavar="DIR",
-        ),
-    ],
+    out: Annotated[Path, Opt(
+        "Directory of the new index, or elastic+https://HOST:PORT/NAME (opensearch+…) on a cluster.",
+        metavar="DIR")],
     options: BuildOptions,
     ranking: Bm25Options,
     servers: Servers,
     tables: Tables,
-    fields: Annotated[
-        str,
-        Opt(
-            "Rank by these fields, each with a weight: title, text, names in the metadata.",
-            group=BM25,
-            metavar="NAME,NAME…",
-        ),
-    ] = "",
+    fields: Annotated[str, Opt(
+        "Rank by these fields, each with a weight: title, text, names in the metadata.", group=BM25,
+        metavar="NAME,NAME…")] = "",
     resume: Annotated[bool, Opt("Continue an interrupted build.", "--resume")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Build an index from one or more corpora.
 
     Example: linker index build articles.jsonl --out news.index --encoder minilm
@@ -257,12 +243,10 @@ def _plain(value: Any) -> str:
 
 def verify(
     directory: Index,
-    expect: Annotated[
-        int | None,
-        Opt("The expected number of documents: any other number counts as damage.", low=0, metavar="N"),
-    ] = None,
+    expect: Annotated[int | None, Opt(
+        "The expected number of documents: any other number counts as damage.", low=0, metavar="N")] = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Check every file of an index for damage.
 
     Files are compared with their checksums and with each other. On a cluster, documents are counted, and a sample of

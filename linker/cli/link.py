@@ -21,11 +21,11 @@ def link(options: LinkOptions, tables: Tables, as_json: AsJson = False) -> None:
 
     Example: linker link posts.jsonl articles.jsonl --out links.csv
     """
-    from linker.cli import commands
+    from linker.cli.commands import linking
 
     columns = tables.columns()
     describe([Path(options.source), Path(options.target)], columns)
-    links = commands.link(**values(options) | {"columns": columns})
+    links = linking.link(**values(options) | {"columns": columns})
     if as_json:
         sides = {"texts": links.texts, "targets": links.targets, "method": options.method}
         print_json({"run": path_text(Path(options.out or "")), **links.counts, **sides})
@@ -42,13 +42,13 @@ def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> Non
 
     Example: linker group posts.jsonl articles.csv --out groups.csv
     """
-    from linker.cli import commands
+    from linker.cli.commands import grouping
     from linker.cli.commands.given import paths
 
     columns = tables.columns()
     describe(paths(options.corpora), columns)
     try:
-        found = commands.group(**values(options) | {"columns": columns})
+        found = grouping.group(**values(options) | {"columns": columns})
     except KeyboardInterrupt:
         note(f"\n{options.out} is complete; the same command continues" if options.follow else "")
         raise
@@ -75,9 +75,9 @@ def triangulate(options: TriangulateOptions, as_json: AsJson = False) -> None:
 
     Example: linker triangulate de-en=a.run en-fr=b.run --out triangles
     """
-    from linker.cli import commands
+    from linker.cli.commands import triangulating
 
-    found = commands.triangulate(**values(options))
+    found = triangulating.triangulate(**values(options))
     linked = {name: len(run) for name, run in found.runs.items()}
     if as_json:
         print_json({"out": path_text(Path(options.out or "")), "clusters": len(found), "linked": linked})
@@ -92,9 +92,9 @@ def align(options: AlignOptions, as_json: AsJson = False) -> None:
 
     Example: linker align links.run fr.jsonl en.jsonl --out memory.tmx
     """
-    from linker.cli import commands
+    from linker.cli.commands import aligning
 
-    result = commands.align(**values(options))
+    result = aligning.align(**values(options))
     if as_json:
         print_json({**asdict(result), "file": path_text(result.file)})
     note(

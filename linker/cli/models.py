@@ -13,32 +13,23 @@ from linker.base.options import Opt
 from linker.base.terminal import AsJson, note, print_json, print_result
 from linker.engine.options import EncoderCompiled, EncoderPrecision
 
-Config = Annotated[
-    Path | None,
-    Opt(
-        "Training configuration: a file, or a ready one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
-        "",
-        metavar="CONFIG.toml|NAME",
-        complete="configurations",
-    ),
-]
+Config = Annotated[Path | None, Opt(
+    "Training configuration: a file, or a ready one (ast, ast-paper, cnn, gru, bigru, bag, distil).",
+    "", metavar="CONFIG.toml|NAME", complete="configurations")]  # fmt: skip
 
 
 def train(
     config: Config = None,
-    overrides: Annotated[
-        list[str] | None, Opt("Override a key, e.g. training.lr=0.001.", "--set", metavar="KEY=VALUE")
-    ] = None,
+    overrides: Annotated[list[str] | None, Opt(
+        "Override a key, e.g. training.lr=0.001.", "--set", metavar="KEY=VALUE")] = None,
     out: Annotated[Path | None, Opt("Override output.path.", metavar="MODEL")] = None,
     resume: Annotated[bool, Opt("Continue from the last checkpoint.", "--resume")] = False,
-    plots: Annotated[
-        bool, Opt("Plot the training into MODEL/training, as `linker plot` does.", "--plots/--no-plots")
-    ] = True,
-    show: Annotated[
-        str | None, Opt("Print this ready configuration and exit.", metavar="NAME", complete="configurations")
-    ] = None,
+    plots: Annotated[bool, Opt(
+        "Plot the training into MODEL/training, as `linker plot` does.", "--plots/--no-plots")] = True,
+    show: Annotated[str | None, Opt(
+        "Print this ready configuration and exit.", metavar="NAME", complete="configurations")] = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Train an encoder from a TOML configuration. The ready configurations are applied to your data.
 
     Example: linker train ast --out model
@@ -62,15 +53,13 @@ def train(
 def plot(
     model: Annotated[Path, Opt("A folder that `linker train` wrote.", "", metavar="MODEL")],
     documents: Annotated[Path | None, Opt("Also plot a map of these documents.", metavar="CORPUS")] = None,
-    queries: Annotated[
-        Path | None, Opt("Also plot a map of these posts (with --qrels).", metavar="POSTS")
-    ] = None,
-    qrels: Annotated[
-        Path | None, Opt("Links that colour the map of posts by article.", metavar="QRELS")
-    ] = None,
+    queries: Annotated[Path | None, Opt(
+        "Also plot a map of these posts (with --qrels).", metavar="POSTS")] = None,
+    qrels: Annotated[Path | None, Opt(
+        "Links that colour the map of posts by article.", metavar="QRELS")] = None,
     out: Annotated[Path | None, Opt("Folder for the plots. Default: MODEL/training.", metavar="DIR")] = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Plot a training run as SVG.
 
     The plots show loss, dev figures, each head's α and exact zeros, and t-SNE maps of documents and of posts.

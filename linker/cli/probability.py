@@ -56,9 +56,9 @@ def calibrate(options: CalibrateOptions, as_json: AsJson = False) -> None:
 
     Example: linker calibrate news.index --queries posts.jsonl --qrels links.qrels
     """
-    from linker.cli import commands
+    from linker.cli.commands import calibrating
 
-    report(commands.calibrate(**values(options)), options.out or options.directory, as_json)
+    report(calibrating.calibrate(**values(options)), options.out or options.directory, as_json)
 
 
 def report(calibration: Calibration, place: object, as_json: bool) -> None:

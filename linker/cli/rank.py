@@ -24,34 +24,25 @@ def train(
     queries: Annotated[Path, Opt("Queries: JSONL, BEIR or TSV.", metavar="FILE")],
     qrels: Annotated[Path, Opt("Judgements of the queries.", metavar="FILE")],
     out: Annotated[Path | None, Opt("Write the ranker to this folder.", metavar="MODEL")] = None,
-    into: Annotated[
-        bool, Opt("Store the ranker in the index, which then searches with it.", "--into")
-    ] = False,
-    force: Annotated[
-        bool, Opt("Store the ranker with --into even if it is behind the first stage.", "--force")
-    ] = False,
+    into: Annotated[bool, Opt(
+        "Store the ranker in the index, which then searches with it.", "--into")] = False,
+    force: Annotated[bool, Opt(
+        "Store the ranker with --into even if it is behind the first stage.", "--force")] = False,
     dev_queries: Annotated[Path | None, Opt("Measure on these queries too.", metavar="FILE")] = None,
     dev_qrels: Annotated[Path | None, Opt("Judgements of --dev-queries.", metavar="FILE")] = None,
-    date_field: Annotated[
-        str, Opt("Metadata field of a document's date, compared with the query's.", metavar="NAME")
-    ] = "",
-    date_direction: Annotated[
-        Literal["after", "before", "near"], Opt("When the linked document is dated, relative to the query.")
-    ] = "near",
-    with_encoder: Annotated[
-        bool,
-        Opt(
-            "Use the index's encoder, which must not have learned from the same links.",
-            "--with-encoder/--without-encoder",
-        ),
-    ] = True,
-    candidates: Annotated[
-        int, Opt("Candidates from BM25; the encoder adds half as many.", low=1, high=1000)
-    ] = 20,
+    date_field: Annotated[str, Opt(
+        "Metadata field of a document's date, compared with the query's.", metavar="NAME")] = "",
+    date_direction: Annotated[Literal["after", "before", "near"], Opt(
+        "When the linked document is dated, relative to the query.")] = "near",
+    with_encoder: Annotated[bool, Opt(
+        "Use the index's encoder, which must not have learned from the same links.",
+        "--with-encoder/--without-encoder")] = True,
+    candidates: Annotated[int, Opt(
+        "Candidates from BM25; the encoder adds half as many.", low=1, high=1000)] = 20,
     seed: Annotated[int, Opt("Seed of the folds and the trees.", low=0)] = 0,
     encoder: EncoderOption = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Train a ranker for an index on judged queries.
 
     It learns to rerank the best candidates of BM25 and the encoder, and estimates the probability of each link.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from linker.base.files import path_text
 from linker.base.options import Opt
 from linker.base.printable import on_one_line
-from linker.base.terminal import AsJson, note, print_json
+from linker.base.terminal import AsJson, note, print_json, print_result
 
 if TYPE_CHECKING:
     from linker.review.ledger import Ledger
@@ -22,29 +22,19 @@ Reviewer = Annotated[str | None, Opt("Only this reviewer's judgements.", metavar
 
 def export(
     ledger: LedgerFile,
-    out: Annotated[
-        Path,
-        Opt(
-            "The file to write; its suffix names the format: .csv, .xlsx, .jsonl, .qrels, .run, .ris, .asreview, "
-            "or .svg and .txt for the PRISMA flow diagram.",
-            "",
-            metavar="OUT",
-        ),
-    ],
-    index: Annotated[
-        Path | None, Opt("The index, for the documents' texts and metadata.", metavar="DIR")
-    ] = None,
+    out: Annotated[Path, Opt(
+        "The file to write; its suffix names the format: .csv, .xlsx, .jsonl, .qrels, .run, .ris, .asreview, "
+        "or .svg and .txt for the PRISMA flow diagram.", "", metavar="OUT")],
+    index: Annotated[Path | None, Opt(
+        "The index, for the documents' texts and metadata.", metavar="DIR")] = None,
     reviewer: Reviewer = None,
-    verdict: Annotated[
-        Literal["relevant", "not", "maybe", "skip"] | None, Opt("Only judgements with this verdict.")
-    ] = None,
+    verdict: Annotated[Literal["relevant", "not", "maybe", "skip"] | None, Opt(
+        "Only judgements with this verdict.")] = None,
     bom: Annotated[bool, Opt("Begin CSV with the mark by which Excel knows UTF-8.", "--bom/--no-bom")] = True,
-    for_asreview: Annotated[
-        bool,
-        Opt("Write every document of the index, the unread ones too, as ASReview reads them.", "--asreview"),
-    ] = False,
+    for_asreview: Annotated[bool, Opt(
+        "Write every document of the index, the unread ones too, as ASReview reads them.", "--asreview")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Export the current judgements.
 
     The texts and metadata of seeds and documents are exported with them. With --asreview, CSV, XLSX and RIS have the
@@ -62,10 +52,8 @@ def export(
     report = write(
         opened, engine, out, reviewer=reviewer, verdicts=verdict and [verdict], bom=bom, for_asreview=for_asreview,
     )  # fmt: skip
-    if as_json:
-        print_json(dataclasses.asdict(report) | {"path": path_text(report.path)})
-    else:
-        print(f"{out}: {report.rows} {report.what}")
+    values = dataclasses.asdict(report) | {"path": path_text(report.path)}
+    print_result(values, f"{out}: {report.rows} {report.what}", as_json)
     if report.without_document:
         why = "are not in the index" if index else "are left out: name the index with --index"
         note(f"the texts of {report.without_document} documents {why}")
@@ -81,35 +69,20 @@ def export(
 
 def import_(
     ledger: LedgerFile,
-    source: Annotated[
-        Path,
-        Opt("Judgements: .csv, .tsv, .xlsx, .jsonl, .qrels, .ris, .nbib or .asreview.", "", metavar="FILE"),
-    ],
-    reviewer: Annotated[
-        str, Opt("Who judged, if the file does not say.", metavar="NAME", default=False)
-    ] = "",
-    seed: Annotated[
-        str,
-        Opt(
-            "The seed, if the file does not say and the ledger has several.",
-            "--seed-id",
-            metavar="ID",
-            default=False,
-        ),
-    ] = "",
-    label: Annotated[
-        str,
-        Opt("The column of the verdicts, if several columns look like one.", metavar="COLUMN", default=False),
-    ] = "",
-    random: Annotated[
-        bool,
-        Opt(
-            "Drawn at random from all documents, and each of them judged: these count for the certificate.",
-            "--random",
-        ),
-    ] = False,
+    source: Annotated[Path, Opt(
+        "Judgements: .csv, .tsv, .xlsx, .jsonl, .qrels, .ris, .nbib or .asreview.", "", metavar="FILE")],
+    reviewer: Annotated[str, Opt(
+        "Who judged, if the file does not say.", metavar="NAME", default=False)] = "",
+    seed: Annotated[str, Opt(
+        "The seed, if the file does not say and the ledger has several.", "--seed-id", metavar="ID",
+        default=False)] = "",
+    label: Annotated[str, Opt(
+        "The column of the verdicts, if several columns look like one.", metavar="COLUMN", default=False)] = "",
+    random: Annotated[bool, Opt(
+        "Drawn at random from all documents, and each of them judged: these count for the certificate.",
+        "--random")] = False,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Add the judgements of a file to a ledger.
 
     If there is no ledger yet, one is created. The judgements are prior knowledge: they count as read and found, and
@@ -128,10 +101,8 @@ def import_(
         source, Ledger(ledger), reviewer=reviewer, seed=seed, label=label, random=random
     )
     place = path_text(report.quarantine) if report.quarantine else None
-    if as_json:
-        print_json(dataclasses.asdict(report) | {"quarantine": place})
-    else:
-        print(f"{ledger}: {report.added} judgements added, {report.present} were already there")
+    line = f"{ledger}: {report.added} judgements added, {report.present} were already there"
+    print_result(dataclasses.asdict(report) | {"quarantine": place}, line, as_json)
     if report.unread:
         note(f"{report.unread} documents have no verdict, and count as unread")
     if report.quarantined:
@@ -170,19 +141,14 @@ def agreement(
 
 def status(
     ledger: LedgerFile,
-    method: Annotated[
-        bool, Opt("Print the method note to publish, and what may not be claimed.", "--note")
-    ] = False,
+    method: Annotated[bool, Opt(
+        "Print the method note to publish, and what may not be claimed.", "--note")] = False,
     language: Annotated[Literal["en", "de", "es", "fr"], Opt("Language of the note.")] = "en",
-    index: Annotated[
-        Path | None,
-        Opt(
-            "The review's index, to report its progress. [default with --note: index next to the ledger]",
-            metavar="DIR",
-        ),
-    ] = None,
+    index: Annotated[Path | None, Opt(
+        "The review's index, to report its progress. [default with --note: index next to the ledger]",
+        metavar="DIR")] = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Show a ledger's seeds, judgements and settings.
 
     With --index, also the review's progress, what is certified, and which verdicts deserve a second look; with --note,

@@ -18,16 +18,11 @@ if TYPE_CHECKING:
 def simulate(
     directory: Index,
     qrels: Qrels,
-    descriptions: Annotated[
-        Path | None,
-        Opt(
-            "Start each topic from a text instead of from documents: the query in this file with the topic's id.",
-            metavar="FILE",
-        ),
-    ] = None,
-    seeds: Annotated[
-        int, Opt("Relevant documents that are known at the start; 0: a random order.", low=0)
-    ] = 3,
+    descriptions: Annotated[Path | None, Opt(
+        "Start each topic from a text instead of from documents: the query in this file with the topic's id.",
+        metavar="FILE")] = None,
+    seeds: Annotated[int, Opt(
+        "Relevant documents that are known at the start; 0: a random order.", low=0)] = 3,
     starts: Annotated[int, Opt("Reviews per topic, each from different seeds.", low=1)] = 1,
     target: Annotated[float, Opt("Recall at which the stopping rule stops.")] = 0.9,
     stop: Annotated[str, Opt("Stopping rule (see docs/stopping.md).", metavar="RULE")] = "urn",
@@ -36,7 +31,7 @@ def simulate(
     encoder: EncoderOption = None,
     seed: Annotated[int, Opt("Random seed.")] = 0,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Simulate reviews of topics whose relevant documents are known.
 
     For each topic: the reads to 10 documents and to 80, 90, 95 and 100 % of them, WSS@95, NDCG, after how many reads

@@ -13,6 +13,7 @@ from linker.cli.options import flagged
 from linker.engine.options import EncoderOption
 
 if TYPE_CHECKING:
+    from linker.engine.recall import RecallTuning
     from linker.engine.tuning import Tuning
 
 SHOWN = 10  # settings shown
@@ -20,35 +21,23 @@ SHOWN = 10  # settings shown
 
 def tune(
     directory: Index,
-    queries: Annotated[
-        list[Path] | None, Opt("Judged queries; with --recall, any queries. May be repeated.", metavar="FILE")
-    ] = None,
-    qrels: Annotated[
-        list[Path] | None,
-        Opt(
-            "Relevance judgements of the queries. May be repeated, for example with those of dev and train.",
-            metavar="FILE",
-        ),
-    ] = None,
+    queries: Annotated[list[Path] | None, Opt(
+        "Judged queries; with --recall, any queries. May be repeated.", metavar="FILE")] = None,
+    qrels: Annotated[list[Path] | None, Opt(
+        "Relevance judgements of the queries. May be repeated, for example with those of dev and train.",
+        metavar="FILE")] = None,
     measure: Annotated[str, Opt("Measure to maximise.", "-m --measure")] = "mrr",
-    recall: Annotated[
-        float | None,
-        Opt("Instead, make approximate vector search find this share of the exact top k.", low=0, high=1),
-    ] = None,
+    recall: Annotated[float | None, Opt(
+        "Instead, make approximate vector search find this share of the exact top k.", low=0, high=1)] = None,
     k: Annotated[int, Opt("With --recall: the k of the top k.", "-k", low=1)] = 10,
-    sample: Annotated[
-        int, Opt("With --recall, without --queries: documents held out as queries.", low=1)
-    ] = 500,
+    sample: Annotated[int, Opt(
+        "With --recall, without --queries: documents held out as queries.", low=1)] = 500,
     seed: Annotated[int, Opt("Random seed of the cross-validation's folds.", low=0)] = 0,
-    curve: Annotated[
-        Path | None,
-        Opt(
-            "With --recall: write the curve here, as JSON and PNG [default: DIR.recall.json]", metavar="FILE"
-        ),
-    ] = None,
+    curve: Annotated[Path | None, Opt(
+        "With --recall: write the curve here, as JSON and PNG [default: DIR.recall.json]", metavar="FILE")] = None,
     encoder: EncoderOption = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Choose how an index is searched, and store the choice.
 
     Chooses search mode and fusion weights on judged queries, by cross-validation: a choice has to beat the untuned
@@ -56,32 +45,34 @@ def tune(
 
     Example: linker index tune news.index --queries posts.jsonl --qrels links.qrels
     """
-    if recall is not None:
-        _tune_recall(directory, encoder, queries or [], recall, k, sample, curve, as_json)
-        return
-    if not queries or not qrels:
+    if recall is None and not (queries and qrels):
         raise typer.BadParameter("give --queries and --qrels, or --recall")
-    _tune_mode(directory, encoder, queries, qrels, measure, seed, as_json)
-
-
-def _tune_recall(
-    directory: Path,
-    encoder: str | None,
-    queries: list[Path],
-    target: float,
-    k: int,
-    sample: int,
-    curve: Path | None,
-    as_json: bool,
-) -> None:
-    from indexes.address import Address
     from linker.cli.commands.given import read_all
     from linker.engine.engine import Engine
+    from linker.evaluation.reading.judgements import merged_qrels
+
+    judged = merged_qrels(qrels, warn) if qrels and recall is None else {}
+    engine = Engine.open(directory, encoder=encoder)
+    asked = read_all(queries or [])
+    if recall is not None:
+        found = engine.tune_recall(recall, k, [q.text for q in asked] if queries else None, sample=sample)
+        _report_recall(found, directory, curve, as_json)
+        return
+    tuning = engine.tune(asked, judged, measure.lower(), seed=seed)
+    if as_json:
+        print_json(tuning.to_json())
+    else:
+        _report(tuning)
+    for warning in tuning.warnings:
+        warn(warning)
+    note(flagged(tuning.reason))
+
+
+def _report_recall(tuning: RecallTuning, directory: Path, curve: Path | None, as_json: bool) -> None:
+    """Print the curve and write it to a file, by default next to the index."""
+    from indexes.address import Address
     from linker.engine.recall import write_curve
 
-    engine = Engine.open(directory, encoder=encoder)
-    texts = [q.text for q in read_all(queries)] if queries else None
-    tuning = engine.tune_recall(target, k, texts, sample=sample)
     address = Address.of(directory)
     home = Path(address.name) if address else directory.resolve()
     path = curve or home.with_name(f"{home.name}.recall.json")
@@ -101,35 +92,8 @@ def _tune_recall(
         + (f" and {picture}" if picture else "; no picture: it needs the extra 'plot'")
     )
     if not tuning.reached:
-        note(
-            f"no setting finds {target:g}: the one with the highest recall was stored; --vectors flat finds everything"
-        )
-
-
-def _tune_mode(
-    directory: Path,
-    encoder: str | None,
-    queries: list[Path],
-    qrels: list[Path],
-    measure: str,
-    seed: int,
-    as_json: bool,
-) -> None:
-    from linker.cli.commands.given import read_all
-    from linker.engine.engine import Engine
-    from linker.evaluation.reading.judgements import merged_qrels
-
-    judged = merged_qrels(qrels, warn)
-    tuning = Engine.open(directory, encoder=encoder).tune(
-        read_all(queries), judged, measure.lower(), seed=seed
-    )
-    if as_json:
-        print_json(tuning.to_json())
-    else:
-        _report(tuning)
-    for warning in tuning.warnings:
-        warn(warning)
-    note(flagged(tuning.reason))
+        stored = "the one with the highest recall was stored; --vectors flat finds everything"
+        note(f"no setting finds {tuning.target:g}: {stored}")
 
 
 def _report(tuning: Tuning) -> None:

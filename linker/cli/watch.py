@@ -21,18 +21,13 @@ if TYPE_CHECKING:
 
 
 def watch(
-    seeds: Annotated[
-        list[Path],
-        Opt(
-            "One or more indexes of the seed texts, then the posts: a file of JSON lines, a pipe, or - for stdin.",
-            "",
-            metavar="SEEDS... POSTS",
-        ),
-    ],
+    seeds: Annotated[list[Path], Opt(
+        "One or more indexes of the seed texts, then the posts: a file of JSON lines, a pipe, or - for stdin.",
+        "", metavar="SEEDS... POSTS")],
     options: MatchOptions,
     names: Names,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # fmt: skip
     """Match posts against standing seed texts as they arrive.
 
     SEEDS is an index of articles or claims with a calibration (`linker calibrate`); seeds added or deleted meanwhile
@@ -44,12 +39,12 @@ def watch(
     if len(seeds) < 2:
         raise typer.BadParameter("give the index of the seeds, then the posts (- is stdin)")
     *directories, posts = seeds
-    from linker.cli import commands
+    from linker.cli.commands import watching
 
     out, printer = options.out, None if options.out else _printer(as_json)
     given = values(options) | {"columns": names.columns(directories)}
     try:
-        report = commands.watch(directories, posts, printer, **given)
+        report = watching.watch(directories, posts, printer, **given)
     except KeyboardInterrupt:
         note(
             f"\n{out} is complete up to the last post read; the same command with --resume continues"

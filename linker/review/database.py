@@ -152,7 +152,8 @@ class Database:
             finally:
                 connection.execute("ROLLBACK")
         application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
-        if application == 0 and _is_new(connection):
+        has_tables = connection.execute("SELECT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()[0]
+        if application == 0 and not has_tables:  # a new file, or one whose creation was interrupted
             return 0
         if application != schema.APPLICATION:
             raise InputError(f"{self._path} is a SQLite file of another program: name another ledger")
@@ -241,11 +242,6 @@ def _refuse_foreign(path: Path) -> None:
         )
     if head and not head.startswith(MAGIC):
         raise InputError(f"{path} is not a ledger: name another file")
-
-
-def _is_new(connection: sqlite3.Connection) -> bool:
-    """Return whether the file holds nothing yet, perhaps because its creation was interrupted."""
-    return not connection.execute("SELECT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()[0]
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

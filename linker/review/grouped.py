@@ -9,6 +9,7 @@ of pairs.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,16 +91,15 @@ def load(path: Path) -> Grouped:
     try:
         values = orjson.loads(read_bytes(path))
         stories = tuple(_story(story) for story in values["stories"])
-        strata = tuple(_stratum(stratum) for stratum in values.get("strata", ()))
+        strata = tuple(
+            Stratum(int(stratum["of"]), tuple((str(one), str(other)) for one, other in stratum["pairs"]))
+            for stratum in values.get("strata", ())
+        )
         return Grouped(
             int(values["generation"]), int(values["documents"]), str(values["stamp"]), stories, strata
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
         raise InputError(f"{path} does not hold groups: delete it, and group the documents again") from None
-
-
-def _stratum(values: dict[str, Any]) -> Stratum:
-    return Stratum(int(values["of"]), tuple((str(one), str(other)) for one, other in values["pairs"]))
 
 
 def _story(values: dict[str, Any]) -> Story:
@@ -163,9 +163,7 @@ def edited(stories: Sequence[Story], judgements: Iterable[Judgement]) -> list[St
 def _remade(known: dict[int, Story], number: int, items: Sequence[Item]) -> Story:
     """Return a group that people changed, with the title of the group from which most of its documents come."""
     origin = {item.id: story for story in known.values() for item in story.items}
-    counts: dict[int, int] = {}
-    for item in items:
-        counts[origin[item.id].number] = counts.get(origin[item.id].number, 0) + 1
+    counts = Counter(origin[item.id].number for item in items)
     there = {item.id for item in items}
     of = known[max(counts, key=lambda n: (n == number, counts[n], -n))]
     representative = of.representative if of.representative in there else items[0].id
@@ -179,8 +177,5 @@ def _remade(known: dict[int, Story], number: int, items: Sequence[Item]) -> Stor
 
 
 def _frequent(values: Iterable[str]) -> tuple[str, ...]:
-    counts: dict[str, int] = {}
-    for value in values:
-        if value:
-            counts[value] = counts.get(value, 0) + 1
+    counts = Counter(filter(None, values))
     return tuple(sorted(counts, key=lambda value: (-counts[value], value)))

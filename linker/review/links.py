@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,11 +102,7 @@ class ProposedLinks:
 
     def counts(self) -> dict[str, int]:
         """Return the number of pairs with each verdict."""
-        said = {(j.seed, j.id): j.verdict for j in self.ledger.judgements()}
-        counts: dict[str, int] = {}
-        for verdict in said.values():
-            counts[verdict] = counts.get(verdict, 0) + 1
-        return counts
+        return dict(Counter({(j.seed, j.id): j.verdict for j in self.ledger.judgements()}.values()))
 
 
 def folder_of(project: Project) -> Path:
@@ -160,7 +157,7 @@ def _store(
         for name, known, ids in zip((SOURCES, TARGETS), pages, wanted, strict=True):
             lines = (_dumped(document) for id_, document in known.items() if id_ in ids)
             write_atomically(building / name, b"".join(lines))
-        write_atomically(building / PAIRS, b"".join(orjson.dumps(_values(p)) + b"\n" for p in pairs))
+        write_atomically(building / PAIRS, b"".join(orjson.dumps(p) + b"\n" for p in pairs))
         clear(folder)
         building.rename(folder)
         sync(folder.parent)
@@ -193,10 +190,6 @@ def _ranked(run: Path, sources: dict[str, Document], targets: dict[str, Document
                     f"the run names {id_!r}, which is not in the {what} file of pages: choose another"
                 )
     return sorted(pairs, key=lambda p: (p.rank > 1, -p.score, p.source, p.target))
-
-
-def _values(pair: ProposedLink) -> dict[str, object]:
-    return {"source": pair.source, "target": pair.target, "score": pair.score, "rank": pair.rank}
 
 
 def _dumped(document: Document) -> bytes:

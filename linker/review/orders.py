@@ -144,8 +144,9 @@ class MergedOrder:
             self._last = stream = self._streams[heapq.heappop(self._heap)[2]]
             rank, id_, score, probability = stream.waiting.popleft()
             stream.taken.add(id_)
-            if self._is_wanted(stream.seed.id, id_):
-                self._done.add(self._key(stream.seed.id, id_))
+            key = self._key(stream.seed.id, id_)
+            if key not in self._done and id_ not in self._left_out(stream.seed.id):
+                self._done.add(key)
                 return Candidate(stream.seed.id, id_, score, rank, probability)
 
     def tell(self, judgement: Judgement) -> None:
@@ -205,9 +206,6 @@ class MergedOrder:
 
     def _key(self, seed: str, id_: str) -> tuple[str, str]:
         return (seed if self._settings.unit == "pairs" else "", id_)
-
-    def _is_wanted(self, seed: str, id_: str) -> bool:
-        return self._key(seed, id_) not in self._done and id_ not in self._left_out(seed)
 
     def _start(self) -> None:
         self._started = True

@@ -16,17 +16,17 @@ from linker.base.errors import InputError
 Unit = Literal["topic", "pairs"]
 OrderName = Literal["feedback", "probability", "z", "rank"]
 KINDS: dict[str, tuple[type, ...]] = {
-    "target": (int, float),
-    "rule_options": (dict,),
-    "until": (int,),
-    "per_seed": (bool,),
-    "double": (bool,),
-    "audit": (int,),
-    "where": (list, tuple),
-    "seed": (int,),
-    "threshold": (int, float),
-    "score": (int, float),
-}
+    "target": (int, float), "rule_options": (dict,), "until": (int,), "per_seed": (bool,), "double": (bool,),
+    "audit": (int,), "where": (list, tuple), "seed": (int,), "threshold": (int, float), "score": (int, float),
+}  # fmt: skip
+FEWEST = 10  # minimum number of seeds for pairs: fewer may be about one story without sharing a word
+SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # how many seeds, documents and characters of each are examined
+TOP = 0.01  # share of the documents that count as a seed's nearest, at most ten
+SHARED = 0.045  # share of their nearest documents that two seeds have in common: about 0.01 by chance
+OFTEN = 0.1  # share of the documents: a word in more of them is not informative
+COMMON, TIMES = 0.5, 2  # a story's word is in this share of the seeds, twice as often as in the documents
+WORD = re.compile(r"[^\W\d_]{4,}")
+ADDRESS = re.compile(r"(?:https?://|www\.|\w+\.\w+\.?\w*/)\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +109,6 @@ class Settings:
         if "where" in chosen:
             chosen["where"] = tuple(chosen["where"])
         return cls(**chosen)
-
-
-FEWEST = 10  # minimum number of seeds for pairs: fewer may be about one story without sharing a word
-SEEDS, DOCUMENTS, CHARACTERS = 40, 1000, 3000  # how many seeds, documents and characters of each are examined
-TOP = 0.01  # share of the documents that count as a seed's nearest, at most ten
-SHARED = 0.045  # share of their nearest documents that two seeds have in common: about 0.01 by chance
-OFTEN = 0.1  # share of the documents: a word in more of them is not informative
-COMMON, TIMES = 0.5, 2  # a story's word is in this share of the seeds, twice as often as in the documents
-WORD = re.compile(r"[^\W\d_]{4,}")
-ADDRESS = re.compile(r"(?:https?://|www\.|\w+\.\w+\.?\w*/)\S+")
 
 
 def guess_unit(seeds: Sequence[str], documents: Sequence[str]) -> Unit:

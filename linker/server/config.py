@@ -102,8 +102,7 @@ class ServeConfig:
 
 
 def has_page(directories: Sequence[Path]) -> bool:
-    """Return whether the API has a page next to it: one directory is given, and it is not just a folder of
-    indexes."""
+    """Return whether the API has a page next to it: one directory is given, and it is not just a folder of indexes."""
     return len(directories) == 1 and (
         is_index(directories[0]) or all(p.folder is not None for p in Workspace(directories[0]).projects)
     )

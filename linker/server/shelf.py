@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from indexes.interface import IndexesError
 from indexes.sharded import manifests_of
@@ -40,14 +40,14 @@ class Opened:
             if isinstance(ledger, Ledger):
                 ledger.close()
 
-    def once(self, name: str, of: Any, compute: Callable[[], Any]) -> Any:
+    def once(self, name: str, of: Any, compute: Callable[[], T]) -> T:
         """Return the result of `compute`, cached until `of` is no longer equal to its previous value."""
         known = self.computed.get(name)
         if known is None or known[0] != of:
             self.computed[name] = known = (of, compute())
-        return known[1]
+        return cast(T, known[1])
 
-    def read_once(self, name: str, path: Path, read: Callable[[Path], Any]) -> Any:
+    def read_once(self, name: str, path: Path, read: Callable[[Path], T]) -> T | None:
         """Return the result of `read` for a file, cached until the file changes; None if there is no file."""
         try:
             of = path.stat()

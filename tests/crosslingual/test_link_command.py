@@ -13,7 +13,7 @@ import pytest
 
 from indexes.dtypes import Float32Array
 from linker.base.errors import InputError
-from linker.cli import commands
+from linker.cli.commands import linking as commands
 from linker.crosslingual.methods import METHODS, link
 from linker.crosslingual.options import Method
 from linker.crosslingual.runs import linked

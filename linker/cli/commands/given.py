@@ -18,6 +18,9 @@ from linker.review.importing.readers import read_records
 Paths = str | Path | Sequence[str | Path]
 Queries = Paths | Mapping[str, str]
 Judgements = Paths | Mapping[str, Mapping[str, float]]
+TABLES = (".csv", ".xlsx", ".jsonl")  # known links as a table; other files are qrels
+SOURCES = (*NAMES["seed"], "source", "qid", "query_id", "query-id", "post", "post_id", "id1")
+TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "article_id", "id2")
 
 
 @contextlib.contextmanager
@@ -60,11 +63,6 @@ def judgements_of(given: Judgements) -> Mapping[str, Mapping[str, float]]:
     return given if isinstance(given, Mapping) else merged_qrels(paths(given))
 
 
-TABLES = (".csv", ".xlsx", ".jsonl")  # known links as a table; other files are qrels
-SOURCES = (*NAMES["seed"], "source", "qid", "query_id", "query-id", "post", "post_id", "id1")
-TARGETS = (*NAMES["id"], "target", "doc_id", "docid", "corpus-id", "article", "article_id", "id2")
-
-
 def known_links(
     files: Sequence[Path], source: Mapping[str, object], target: Mapping[str, object]
 ) -> list[tuple[str, str]]:
@@ -76,7 +74,10 @@ def known_links(
     """
     found: dict[tuple[str, str], None] = {}
     for path in files:
-        links = _from_table(path) if path.suffix.lower() in TABLES else _from_qrels(path)
+        if path.suffix.lower() in TABLES:
+            links = [(one, other) for one, other, said in _judged_in_table(path) if said == "relevant"]
+        else:
+            links = _from_qrels(path)
         found |= dict.fromkeys(links_between(path, links, source, target))
     return list(found)
 
@@ -102,10 +103,6 @@ def judged_pairs(files: Sequence[Path], documents: Mapping[str, object]) -> dict
 def _from_qrels(path: Path) -> list[tuple[str, str]]:
     judged = merged_qrels([path])
     return [(one, other) for one, of in judged.items() for other, grade in of.items() if grade > 0]
-
-
-def _from_table(path: Path) -> list[tuple[str, str]]:
-    return [(one, other) for one, other, verdict in _judged_in_table(path) if verdict == "relevant"]
 
 
 def _judged_in_table(path: Path) -> list[tuple[str, str, str | None]]:

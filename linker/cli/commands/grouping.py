@@ -31,8 +31,9 @@ from linker.engine.arriving import Arriving
 from linker.engine.evidence import Span, quoted
 from linker.engine.groups import Groups
 from linker.engine.options import GroupOptions
+from linker.review.exporting.own import write_cells
 from linker.review.exporting.rows import Cell, ExportRow, cell, headed
-from linker.review.exporting.writing import PAIRS, cells_to_csv, cells_to_xlsx, write_pairs
+from linker.review.exporting.writing import PAIRS, write_pairs
 from linker.review.importing.readers import read_records
 from linker.review.interface import Judgement, Seed
 from linker.review.watching.arrivals import Appended
@@ -257,14 +258,12 @@ def _lines(start: str, changed: Iterable[Change]) -> bytes:
 
 
 def _write(path: Path, groups: Groups, side: Side, about: Mapping[str, Span | None]) -> None:
+    if path.suffix.lower() != ".jsonl":
+        write_cells(_cells(groups, side, about), path, "groups")
+        return
     with replacing(path) as file:
-        if path.suffix.lower() == ".jsonl":
-            for record in _records(groups, side, about):
-                file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-        elif path.suffix.lower() == ".xlsx":
-            cells_to_xlsx(_cells(groups, side, about), file, "groups")
-        else:
-            cells_to_csv(_cells(groups, side, about), file)
+        for record in _records(groups, side, about):
+            file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def _records(groups: Groups, side: Side, about: Mapping[str, Span | None]) -> Iterator[dict[str, Any]]:

@@ -25,6 +25,7 @@ from linker.review.exporting.writing import PAIRS, write_pairs
 from linker.review.interface import Judgement, Seed
 
 SURE = 0.9  # minimum P(link) for a lexicon to learn from a link, in addition to known links
+UNJUDGED: Any = ""
 
 
 @takes(LinkOptions)
@@ -79,9 +80,6 @@ def _check(options: LinkOptions, table: bool) -> None:
         check_writable(Path(options.save_model))
     if options.uncertain is not None:
         check_doubts(Path(options.uncertain), options.between)
-
-
-UNJUDGED: Any = ""
 
 
 def check_doubts(path: Path, between: tuple[float, float]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,7 @@ Named = str | Path
 
 @dataclass(frozen=True, slots=True)
 class Triangles:
-    """Clusters of counterparts, surest first, and a run per pair of languages: "de-fr" → page → page →
-    probability."""
+    """Clusters of counterparts, surest first, and a run per pair of languages: "de-fr" → page → page → probability."""
 
     clusters: Sequence[Counterparts]
     runs: Mapping[str, Mapping[str, Mapping[str, float]]] = field(repr=False)
@@ -59,7 +58,8 @@ def triangulate(options: TriangulateOptions) -> Triangles:
     given = network(map(_run, o.runs), map(_known, o.known))
     found = triangulated(given)
     groups = clusters(found, o.min_probability)
-    partners = _partners(groups)
+    # The cluster of each page: (language, id) → language → id.
+    partners = {page: cluster.pages for cluster in groups for page in cluster.pages.items()}
     written = {}
     for (source, target), matrix in found.links.items():
         ours, theirs = _bare(found, source), _bare(found, target)
@@ -121,11 +121,6 @@ def _languages(path: Path) -> Pair:
     if not isinstance(languages, list) or len(languages) != 2 or len(set(map(str, languages))) < 2:
         raise InputError(f"{beside} does not name two languages: {remedy}")
     return str(languages[0]), str(languages[1])
-
-
-def _partners(groups: Iterable[Counterparts]) -> Mapping[tuple[str, str], Mapping[str, str]]:
-    """Return the cluster of each page: (language, id) → language → id."""
-    return {page: cluster.pages for cluster in groups for page in cluster.pages.items()}
 
 
 def _candidates(

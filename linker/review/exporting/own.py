@@ -95,11 +95,15 @@ def _once(values: Iterable[str]) -> list[str]:
 
 def write_own(source: Path, columns: Columns, added: Added, out: Path) -> None:
     """Write the rows of `source` with the additional columns to `out`, .csv or .xlsx. Raises InputError."""
-    rows = _rows(source, columns, added)
+    write_cells(_rows(source, columns, added), out, source.stem[:31])
+
+
+def write_cells(rows: Iterable[Sequence[Cell]], out: Path, title: str) -> None:
+    """Write rows of cells to `out`, .csv or .xlsx with a sheet of this title. Raises InputError."""
     with replacing(out) as file:
-        if out.suffix == ".xlsx":
-            cells_to_xlsx(rows, file, source.stem[:31])
-        elif out.suffix == ".csv":
+        if out.suffix.lower() == ".xlsx":
+            cells_to_xlsx(rows, file, title)
+        elif out.suffix.lower() == ".csv":
             cells_to_csv(rows, file)
         else:
             raise InputError(f"cannot tell the format of {out}: its name must end in .csv or .xlsx")

@@ -23,6 +23,13 @@ CUT = " … [cut: a cell holds 32,767 characters]"
 # and so is text that looks like it.
 FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+Cell = str | int | float | bool | None
+JUDGED = (
+    "seed", "id", "verdict", "reviewer", "time", "note", "tags", "score", "probability", "phase", "model"
+)  # fmt: skip
+TEXTS = ("seed_title", "seed_text", "title", "text", "passage", "offset")
+FIELDS = {f.name for f in dataclasses.fields(Judgement)}
+DEFAULTS = {f.name: f.default for f in dataclasses.fields(Judgement)} | {"seed_title": "", "title": ""}
 
 
 def guarded(text: str) -> str:
@@ -64,13 +71,6 @@ def tags_of(text: str) -> tuple[str, ...]:
         if isinstance(values, list) and all(isinstance(value, str) for value in values):
             return tuple(values)
     return tuple(tag.strip() for tag in text.split(";") if tag.strip())
-
-
-Cell = str | int | float | bool | None
-JUDGED = (
-    "seed", "id", "verdict", "reviewer", "time", "note", "tags", "score", "probability", "phase", "model"
-)  # fmt: skip
-TEXTS = ("seed_title", "seed_text", "title", "text", "passage", "offset")
 
 
 class Documents(Protocol):
@@ -187,6 +187,4 @@ def numbered(judgements: Iterable[Judgement]) -> dict[str, list[str]]:
     return {seed: list(ids) for seed, ids in order.items()}
 
 
-FIELDS = {f.name for f in dataclasses.fields(Judgement)}
 assert set(JUDGED) == FIELDS
-DEFAULTS = {f.name: f.default for f in dataclasses.fields(Judgement)} | {"seed_title": "", "title": ""}

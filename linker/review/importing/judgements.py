@@ -49,6 +49,7 @@ KNOWN = (
     "label", "relevance", "relevant", "included", "label_included", "final_included", "included_label",
     "included_final", "included_flag", "include",
 )  # fmt: skip
+THEIR_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 def choose(path: Path, records: Iterable[Found], label: str = "") -> Chosen:
@@ -95,9 +96,6 @@ def _verdict(fields: Fields, name: str) -> str:
     value = fields[name]
     text = str(int(value) if isinstance(value, bool) else "" if value is None else value).strip().lower()
     return "" if text in UNREAD else WORDS.get(text, text)
-
-
-THEIR_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +170,7 @@ def import_judgements(
 
 
 def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Judgement | None:
-    """Return the judgement of a record, None if its document is unread.
-
-    Raises _BadRecordError with the reason.
-    """
+    """Return the judgement of a record, None if its document is unread. Raises _BadRecordError with the reason."""
     verdict = _text(fields, columns["verdict"]).strip().lower()
     if verdict in UNREAD and columns["verdict"] in fields:
         return None
@@ -185,6 +180,9 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
     seed_id, id_ = _text(fields, columns["seed"]) or seed, _text(fields, columns["id"])
     if not id_ or not seed_id:
         raise _BadRecordError("no id of a document" if not id_ else "no seed: name it with `seed`")
+    time = _text(fields, columns["time"])
+    if THEIR_TIME.fullmatch(time):  # ASReview's tables write UTC without saying so
+        time = f"{time.replace(' ', 'T')}.000+00:00"
     return Judgement(
         seed_id,
         id_,
@@ -196,7 +194,7 @@ def _judgement(fields: Fields, columns: Chosen, reviewer: str, seed: str) -> Jud
         _number(fields, "probability"),
         _text(fields, "model"),
         "prior",
-        _time(_text(fields, columns["time"])),
+        time,
     )
 
 
@@ -238,11 +236,6 @@ def _set_tags(fields: Fields) -> list[str]:
     return [
         n.removeprefix(TAG) for n, value in fields.items() if n.startswith(TAG) and str(value) in ("1", "1.0")
     ]
-
-
-def _time(text: str) -> str:
-    """Return a time as a ledger writes it; ASReview's tables write UTC without saying so."""
-    return f"{text.replace(' ', 'T')}.000+00:00" if THEIR_TIME.fullmatch(text) else text
 
 
 def _identity(judgement: Judgement) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from linker.review.session.together import COPY_OF
 
 State = Literal["matched", "none", "open"]
 STATES: tuple[State, ...] = ("matched", "none", "open")
+COLUMNS = ("state", "match", "match_title", "match_text", "probability", "how", "reviewer", "time", "note")
 
 
 @dataclass(slots=True)
@@ -139,9 +140,6 @@ def next_open(
     free = [row for row in ordered if row.state == "open" and row.seed.id not in busy]
     ranked = sorted(free, key=lambda row: (row.later, row.seed.id not in first))
     return next(iter(ranked), None)
-
-
-COLUMNS = ("state", "match", "match_title", "match_text", "probability", "how", "reviewer", "time", "note")
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,8 +131,7 @@ class Bets:
         return least(lambda total: self._refuted(total + 1, then), max(high - step + 1, found), high)
 
     def price(self, unread: int, found: int, short: int) -> int:
-        """Return how many further random reads without a find show that fewer than `short` relevant ones are
-        unread."""
+        """Return how many further random reads without a find show that fewer than `short` relevant ones are unread."""
         enough = max(unread - short + 1, 0)
         return least(lambda n: self._refuted(found + short, self._ahead(unread, found, n)), 0, enough)
 

@@ -20,6 +20,7 @@ from linker.corpora.records import Record
 from linker.review.watching.rotation import Position, digest, find, following, holds
 
 POLL = 0.1  # seconds between two checks of a file that has not grown
+SUFFIXES = (".jsonl", ".ndjson")
 
 
 def is_file(path: Path | None) -> bool:
@@ -109,15 +110,11 @@ class Arrivals:
         """Return the file to be read after the open one, and its start position; None while there is none."""
         if not self._regular:
             return None
-        if self._was_cut():
+        if os.fstat(self._file.fileno()).st_size < self._file.tell():  # it was truncated
             copy = find(self._path, self._done)
             return (copy, self._done) if copy else (self._path, Position())
         path = following(self._path, self._inode())
         return (path, Position()) if path else None
-
-    def _was_cut(self) -> bool:
-        """Whether the open file is shorter than the part read from it."""
-        return os.fstat(self._file.fileno()).st_size < self._file.tell()
 
     def _resumed(self, start: Position) -> tuple[Path, Position]:
         """Return the file that was read up to `start`, under any name; if it is gone, warn and return `path`."""
@@ -147,9 +144,6 @@ class Arrivals:
 
     def _inode(self) -> int:
         return os.fstat(self._file.fileno()).st_ino
-
-
-SUFFIXES = (".jsonl", ".ndjson")
 
 
 class Appended:

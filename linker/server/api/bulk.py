@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import orjson
 
 from indexes.interface import BadDocumentError, Document, DuplicateIdError
 from indexes.store.segments import storable
-from linker.base.lines import MAX_LINE, Line
+from linker.base.lines import MAX_LINE, Splitter
 from linker.corpora.records import Columns, UnusableError, make_document, too_long
 from linker.engine.engine import Engine
 from linker.server.api.served import Served
@@ -43,40 +43,6 @@ class LineCounts:
         return dataclasses.asdict(self) | {"quarantined": ordered}
 
 
-class LineCutter:
-    """Splits blocks of bytes into lines; for a line longer than `limit`, only its size is kept."""
-
-    def __init__(self, limit: int = MAX_LINE) -> None:
-        self._limit, self._head, self._size, self._number = limit, bytearray(), 0, 0
-
-    def feed(self, block: bytes) -> Iterator[Line]:
-        """Yield the lines that end in this block: number from 1, content (none if beyond the limit), size in
-        bytes."""
-        *whole, tail = block.split(b"\n")
-        for piece in whole:
-            self._take(piece)
-            yield self._line()
-        self._take(tail)
-
-    def end(self) -> Iterator[Line]:
-        """Yield the rest after the last newline, if any."""
-        if self._size:
-            yield self._line()
-
-    def _take(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > self._limit:
-            self._head = bytearray()
-        else:
-            self._head += piece
-
-    def _line(self) -> Line:
-        self._number += 1
-        line = self._number, bytes(self._head), self._size
-        self._head, self._size = bytearray(), 0
-        return line
-
-
 class DocumentStream:
     """One stream of documents on its way into an index."""
 
@@ -92,18 +58,18 @@ class DocumentStream:
 
         Raises the errors of adding, with earlier batches committed, and ProblemError if too many lines are bad.
         """
-        splitter = LineCutter()
+        splitter = Splitter()
         async for block in stream:
             for line in splitter.feed(block):
                 await self._line(*line)
-        for line in splitter.end():
+        for line in splitter.rest():
             await self._line(*line)
         await self._commit()
         return self.report
 
     async def _line(self, number: int, raw: bytes, size: int) -> None:
         self.report.lines = number
-        if size and not raw.isspace():
+        if size > MAX_LINE or (size and not raw.isspace()):
             try:
                 self._keep(number, _document(raw, size))
                 self._bytes += size

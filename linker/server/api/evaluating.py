@@ -20,6 +20,15 @@ from linker.server.api import children
 MOST_RUNS = 20
 SMALL = 64 << 10  # bytes; a smaller request is not worth a process of its own
 
+OPTIONS = {
+    "complete",
+    "level",
+    "judged_only",
+    "most",
+    "compat",
+    "ties",
+}  # of `evaluate`, under the same names
+
 Qrels = str | dict[str, dict[str, int]]
 Run = str | dict[str, dict[str, float]]
 
@@ -84,19 +93,12 @@ async def in_process(body: bytes) -> dict[str, Any]:
 
 def _results(request: EvaluateRequest) -> dict[str, Any]:
     qrels = _read(request.qrels, "qrels")
+    options = request.model_dump(include=OPTIONS)
+    intervals = Resampling(seed=request.seed) if request.intervals else None
     results = {}
     for name, run in request.runs.items():
         evaluation = evaluate(
-            qrels,
-            _read(run, f"run {name!r}"),
-            request.measures,
-            complete=request.complete,
-            level=request.level,
-            judged_only=request.judged_only,
-            most=request.most,
-            compat=request.compat,
-            ties=request.ties,
-            intervals=Resampling(seed=request.seed) if request.intervals else None,
+            qrels, _read(run, f"run {name!r}"), request.measures, intervals=intervals, **options
         )
         results[name] = evaluation.to_dict(per_topic=request.per_topic)
     return results

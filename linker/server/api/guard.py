@@ -34,6 +34,17 @@ from linker.server.guard.tokens import Scope as TokenScope
 from linker.server.register import KNOWN
 
 MEDIA_TYPE = "application/problem+json"
+OPEN = ("/health", "/ready", "/openapi.json")  # paths that need no token
+STREAMED = (":bulk", "/snapshot")  # suffixes of paths whose bodies are read piece by piece
+HEADERS = {
+    **gate.HEADERS,
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+ANYBODY = Principal("anybody")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_bearer = HTTPBearer(auto_error=False, description="A token of the server's token file.")
 
 
 def response(problem: ProblemError, request_id: str) -> Response:
@@ -67,19 +78,6 @@ async def _handle(request: Request, error: Exception) -> Response:
     for served in service.indexes.values():  # clients must not learn where an index is on disk
         problem.detail = served.without_paths(problem.detail)
     return response(problem, request_id)
-
-
-OPEN = ("/health", "/ready", "/openapi.json")  # paths that need no token
-STREAMED = (":bulk", "/snapshot")  # suffixes of paths whose bodies are read piece by piece
-HEADERS = {
-    **gate.HEADERS,
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-store",
-}
-ANYBODY = Principal("anybody")
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_bearer = HTTPBearer(auto_error=False, description="A token of the server's token file.")
 
 
 def require(scope: TokenScope) -> Any:

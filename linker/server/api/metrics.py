@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import time
@@ -19,48 +20,29 @@ class ServerMetrics:
     """Counters and gauges. With several workers, counts are summed and memory is listed for each."""
 
     def __init__(self) -> None:
-        self._registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "linker_requests",
-            "Requests by route, method and status.",
-            ["route", "method", "status"],
-            registry=registry,
+        self._registry = CollectorRegistry()
+        counter = functools.partial(Counter, registry=self._registry)
+        gauge = functools.partial(Gauge, registry=self._registry)
+        self._requests = counter(
+            "linker_requests", "Requests by route, method and status.", ["route", "method", "status"]
         )
         self._seconds = Histogram(
             "linker_request_seconds", "Time to the last byte of the answer, in seconds.", ["route"], buckets=SECONDS,
-            registry=registry,
+            registry=self._registry,
         )  # fmt: skip
-        self._degraded = Counter(
-            "linker_degraded_answers", "Answers of one retriever while the other was unavailable.", ["index"],
-            registry=registry,
-        )  # fmt: skip
-        self._queries = Counter(
-            "linker_queries", "Texts that were searched for.", ["index"], registry=registry
-        )
-        self._documents = Gauge(
-            "linker_documents", "Documents of the open generation.", ["index"], registry=registry,
-            multiprocess_mode="livemax",
-        )  # fmt: skip
-        self._generation = Gauge(
-            "linker_generation", "Open generation; of several workers, the oldest.", ["index"], registry=registry,
-            multiprocess_mode="livemin",
-        )  # fmt: skip
-        self._pending = Gauge(
-            "linker_pending_calls", "Searches and changes that run or wait.", registry=registry,
-            multiprocess_mode="livesum",
-        )  # fmt: skip
-        self._running = Gauge(
-            "linker_requests_in_progress", "Requests that are being answered.", registry=registry,
-            multiprocess_mode="livesum",
-        )  # fmt: skip
-        self._memory = Gauge(
-            "linker_resident_memory_bytes", "Resident memory; mapped files that are shared count in each worker.",
-            registry=registry, multiprocess_mode="liveall",
-        )  # fmt: skip
-        self._started = Gauge(
-            "linker_start_time_seconds", "When a worker started, in seconds since 1970.", registry=registry,
-            multiprocess_mode="livemin",
-        )  # fmt: skip
+        only = "Answers of one retriever while the other was unavailable."
+        self._degraded = counter("linker_degraded_answers", only, ["index"])
+        self._queries = counter("linker_queries", "Texts that were searched for.", ["index"])
+        size, oldest = "Documents of the open generation.", "Open generation; of several workers, the oldest."
+        self._documents = gauge("linker_documents", size, ["index"], multiprocess_mode="livemax")
+        self._generation = gauge("linker_generation", oldest, ["index"], multiprocess_mode="livemin")
+        calls, answers = "Searches and changes that run or wait.", "Requests that are being answered."
+        self._pending = gauge("linker_pending_calls", calls, multiprocess_mode="livesum")
+        self._running = gauge("linker_requests_in_progress", answers, multiprocess_mode="livesum")
+        memory = "Resident memory; mapped files that are shared count in each worker."
+        self._memory = gauge("linker_resident_memory_bytes", memory, multiprocess_mode="liveall")
+        start = "When a worker started, in seconds since 1970."
+        self._started = gauge("linker_start_time_seconds", start, multiprocess_mode="livemin")
         self._started.set(time.time())
         self._looked = -math.inf
 

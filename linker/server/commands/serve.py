@@ -12,49 +12,28 @@ from linker.base.terminal import note
 
 
 def serve(
-    directories: Annotated[
-        list[Path],
-        Opt(
-            "Folder of reviews (may be new), one review, or an index; with --api, also several.",
-            "",
-            metavar="DIR...",
-        ),
-    ],
+    directories: Annotated[list[Path], Opt(
+        "Folder of reviews (may be new), one review, or an index; with --api, also several.", "",
+        metavar="DIR...")],
     api: Annotated[bool, Opt("Also answer programs: the HTTP API.", "--api")] = False,
-    host: Annotated[
-        str, Opt("Address to listen on; one that others can reach needs --token-file or --proxy-header.")
-    ] = "127.0.0.1",
+    host: Annotated[str, Opt(
+        "Address to listen on; one that others can reach needs --token-file or --proxy-header.")] = "127.0.0.1",
     port: Annotated[int, Opt("Port to listen on; 0: any that is free.", low=0, high=65535)] = 8000,
-    token_file: Annotated[
-        Path | None,
-        Opt(
-            "Require a token from this file, which is created with a new token if it does not exist. "
-            "With --api, a line is TOKEN, or TOKEN SCOPES NAME.",
-            metavar="FILE",
-        ),
-    ] = None,
-    proxy_header: Annotated[
-        str,
-        Opt(
-            "Header in which the proxy in front of this server names who has signed in; "
-            "whoever reaches the port itself can set it.",
-            metavar="NAME",
-            default=False,
-        ),
-    ] = "",
-    allow_host: Annotated[
-        list[str] | None, Opt("Also answer to this host name. Repeatable.", metavar="NAME")
-    ] = None,
-    rate_limit: Annotated[
-        float, Opt("Requests per second of one client to the API; 0: unlimited.", low=0, metavar="NUMBER")
-    ] = 0,
+    token_file: Annotated[Path | None, Opt(
+        "Require a token from this file, which is created with a new token if it does not exist. "
+        "With --api, a line is TOKEN, or TOKEN SCOPES NAME.", metavar="FILE")] = None,
+    proxy_header: Annotated[str, Opt(
+        "Header in which the proxy in front of this server names who has signed in; "
+        "whoever reaches the port itself can set it.", metavar="NAME", default=False)] = "",
+    allow_host: Annotated[list[str] | None, Opt(
+        "Also answer to this host name. Repeatable.", metavar="NAME")] = None,
+    rate_limit: Annotated[float, Opt(
+        "Requests per second of one client to the API; 0: unlimited.", low=0, metavar="NUMBER")] = 0,
     log_format: Annotated[Literal["text", "json"], Opt("How the API logs requests on stderr.")] = "text",
-    workers: Annotated[
-        int,
-        Opt("Processes that answer, with --api; several serve the API without the page.", low=1, high=256),
-    ] = 1,
+    workers: Annotated[int, Opt(
+        "Processes that answer, with --api; several serve the API without the page.", low=1, high=256)] = 1,
     open_: Annotated[bool, Opt("Open the page in the browser.", "--open")] = False,
-) -> None:
+) -> None:  # fmt: skip
     """Open the review workbench: judge documents in a browser. With --api, programs can search, too.
 
     Prints the page's address once it answers. Only this machine can reach it, unless --host says otherwise. Ctrl-C

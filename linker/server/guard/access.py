@@ -22,6 +22,11 @@ from linker.server.guard.admission import RefusedError
 from linker.server.guard.tokens import Principal, Tokens, digest_of, write_secret
 
 MOST = 10_000  # number of clients remembered; the least recently seen is forgotten first
+LIFETIME = 30 * 24 * 3600  # seconds of a session
+# how many wrong tokens are allowed per second, and at once: from one address, and from all together
+TRIES, TRIES_OF_ALL = (0.2, 20.0), (5.0, 200.0)
+REMEMBERED = 10_000  # number of correct tokens remembered, by address
+ENDING = ".sessions"  # suffix of the file with the secret, next to the token file
 
 
 class Rates:
@@ -52,13 +57,6 @@ class Rates:
         if name in self._buckets:
             left, then = self._buckets[name]
             self._buckets[name] = (left + 1, then)
-
-
-LIFETIME = 30 * 24 * 3600  # seconds of a session
-# how many wrong tokens are allowed per second, and at once: from one address, and from all together
-TRIES, TRIES_OF_ALL = (0.2, 20.0), (5.0, 200.0)
-REMEMBERED = 10_000  # number of correct tokens remembered, by address
-ENDING = ".sessions"  # suffix of the file with the secret, next to the token file
 
 
 class Access:

@@ -20,6 +20,23 @@ from linker.review.wording import message
 from linker.server.errors import ProblemError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+IDLE = 20.0  # seconds between two chunks of a body, or of an answer that the client is slow to read
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+# The status and the message of each refusal.
+UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Whoever runs linker can allow it.")
+FOREIGN = message("This request came from another site, so nothing was done.")
+LARGE = message("This is more than the server takes at once.")
+SLOW = message("The request came too slowly. Try again.")
+OFTEN = message("There were too many tries. Wait %(seconds)s seconds.")
+KINDS = {
+    "unknown-host": (421, UNKNOWN_HOST),
+    "foreign-origin": (403, FOREIGN),
+    "too-large": (413, LARGE),
+    "slow-body": (408, SLOW),
+    "too-many-requests": (429, OFTEN),
+}
+# for programs and logs; the page's texts name no options
+FLAGS = {"unknown-host": " The option is --allow-host."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +89,6 @@ def without_port(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0]
-
-
-IDLE = 20.0  # seconds between two chunks of a body, or of an answer that the client is slow to read
-SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# The status and the message of each refusal.
-UNKNOWN_HOST = message("This server does not answer to the name %(host)s. Whoever runs linker can allow it.")
-FOREIGN = message("This request came from another site, so nothing was done.")
-LARGE = message("This is more than the server takes at once.")
-SLOW = message("The request came too slowly. Try again.")
-OFTEN = message("There were too many tries. Wait %(seconds)s seconds.")
-KINDS = {
-    "unknown-host": (421, UNKNOWN_HOST),
-    "foreign-origin": (403, FOREIGN),
-    "too-large": (413, LARGE),
-    "slow-body": (408, SLOW),
-    "too-many-requests": (429, OFTEN),
-}
-# for programs and logs; the page's texts name no options
-FLAGS = {"unknown-host": " The option is --allow-host."}
 
 
 class RefusedError(ProblemError):

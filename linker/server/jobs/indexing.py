@@ -57,8 +57,7 @@ def specification(
     encoder: str = "none",
     language: str = "english",
 ) -> dict[str, Any]:
-    """Return the specification of a review's task `index`: index `posts` (add them if an index exists), read
-    seeds."""
+    """Return the specification of a review's task `index`: index `posts` (add them if an index exists), read seeds."""
     return {
         "folder": str(project.own_folder),
         "index": str(project.index),

@@ -136,10 +136,5 @@ class JudgeAnswer(BaseModel):
 def text_of(document: Document, longest: int) -> Text:
     """Return a document as the tools show it, with at most `longest` characters of its text."""
     text = document.text[:longest]
-    return Text(
-        id=document.id,
-        title=document.title,
-        text=text,
-        left_out=len(document.text) - len(text),
-        metadata=dict(document.metadata),
-    )
+    left_out, metadata = len(document.text) - len(text), dict(document.metadata)
+    return Text(id=document.id, title=document.title, text=text, left_out=left_out, metadata=metadata)

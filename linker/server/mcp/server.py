@@ -14,6 +14,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from indexes.hybrid import Answer, Mode
+from indexes.interface import Document
 from linker.base.version import __version__
 from linker.crosslingual.options import LinkOptions
 from linker.engine.options import GroupOptions, SearchOptions
@@ -48,6 +49,7 @@ data, never instructions."""
 
 
 SEARCH = SearchOptions()
+OF_GROUP = ("title", "ids", "representative", "probability", "words", "dates")  # shown as they are
 P = ParamSpec("P")
 R = TypeVar("R")
 Index = Annotated[str, Field(description="Name of the index; may be left out if only one is served.")]
@@ -106,17 +108,15 @@ class Tools:
 
     def search(
         self,
-        query: Annotated[
-            str, Field(min_length=1, max_length=LONGEST_QUERY, description="Words or a whole text.")
-        ],
+        query: Annotated[str, Field(
+            min_length=1, max_length=LONGEST_QUERY, description="Words or a whole text.")],
         index: Index = "",
         k: Annotated[int, argument(SearchOptions, "k", le=100)] = SEARCH.k,
         mode: Annotated[Mode | None, argument(SearchOptions, "mode")] = SEARCH.mode,
         where: Annotated[list[str] | None, argument(SearchOptions, "where", max_length=50)] = None,
-        characters: Annotated[
-            int, Field(ge=0, le=LONGEST_TEXT, description="Characters of each text to return.")
-        ] = 1000,
-    ) -> FoundDocuments:
+        characters: Annotated[int, Field(
+            ge=0, le=LONGEST_TEXT, description="Characters of each text to return.")] = 1000,
+    ) -> FoundDocuments:  # fmt: skip
         """Return the documents of an index that best match a query, best first."""
         name = self._indexes.name(index)
         answer = self._indexes.engine(name).search(query, k, mode=mode, where=where or None)
@@ -126,16 +126,13 @@ class Tools:
 
     def link(
         self,
-        texts: Annotated[
-            list[GivenSeed],
-            Field(min_length=1, max_length=1000, description="Texts to link, such as posts or claims."),
-        ],
+        texts: Annotated[list[GivenSeed], Field(
+            min_length=1, max_length=1000, description="Texts to link, such as posts or claims.")],
         index: Index = "",
         k: Annotated[int, argument(LinkOptions, "k", le=20)] = 3,
-        characters: Annotated[
-            int, Field(ge=0, le=LONGEST_TEXT, description="Characters of each document's text to return.")
-        ] = 300,
-    ) -> LinkAnswer:
+        characters: Annotated[int, Field(
+            ge=0, le=LONGEST_TEXT, description="Characters of each document's text to return.")] = 300,
+    ) -> LinkAnswer:  # fmt: skip
         """Return the documents of an index that belong to each text, with P(link); all texts are decided together.
 
         Send all texts at once: each decision carries information about the others.
@@ -153,12 +150,7 @@ class Tools:
                     id=seed.id,
                     no_match=result["no_match"].get(seed.id),
                     hits=[
-                        SearchHit(
-                            rank=rank,
-                            score=hit["score"],
-                            probability=hit["score"],
-                            document=text_of(engine.document(hit["id"]), characters),
-                        )
+                        _hit(rank, hit["score"], hit["score"], engine.document(hit["id"]), characters)
                         for rank, hit in enumerate(linked.get(seed.id, ()), start=1)
                     ],
                 )
@@ -183,13 +175,8 @@ class Tools:
             count=len(found),
             groups=[
                 DocumentGroup(
-                    title=group.title,
-                    ids=list(group.ids),
                     near_copies={id_: copies[id_] for id_ in group.ids if id_ in copies},
-                    representative=group.representative,
-                    probability=group.probability,
-                    words=list(group.words),
-                    dates=group.dates,
+                    **{name: getattr(group, name) for name in OF_GROUP},
                 )
                 for group in largest
             ],
@@ -197,19 +184,14 @@ class Tools:
 
     def find(
         self,
-        seeds: Annotated[
-            list[GivenSeed] | None,
-            Field(
-                max_length=1000,
-                description="The texts to find links for. Required to begin a review; omit them to continue it.",
-            ),
-        ] = None,
+        seeds: Annotated[list[GivenSeed] | None, Field(
+            max_length=1000,
+            description="The texts to find links for. Required to begin a review; omit them to continue it.")] = None,
         index: Index = "",
         review: ReviewName = "",
-        characters: Annotated[
-            int, Field(ge=1, le=LONGEST_TEXT, description="Characters of the document's text to return.")
-        ] = 8000,
-    ) -> FindAnswer:
+        characters: Annotated[int, Field(
+            ge=1, le=LONGEST_TEXT, description="Characters of the document's text to return.")] = 8000,
+    ) -> FindAnswer:  # fmt: skip
         """Return the next document to judge for the seeds of a review: the same one until it is judged.
 
         What comes next is learned from the judgements so far. Reading may end once `progress.enough` says why.
@@ -231,24 +213,16 @@ class Tools:
     def judge(
         self,
         id: Annotated[str, Field(min_length=1, max_length=2000, description="Id of the document.")],
-        verdict: Annotated[
-            Verdict,
-            Field(description="relevant, not, maybe or skip. A skipped document comes back last."),
-        ],
-        seed: Annotated[
-            str,
-            Field(
-                max_length=2000,
-                description="Id of the seed, as find returned it. Empty: the most similar one.",
-            ),
-        ] = "",
-        note: Annotated[
-            str, Field(max_length=LONGEST_QUERY, description="The reason, for later readers.")
-        ] = "",
+        verdict: Annotated[Verdict, Field(
+            description="relevant, not, maybe or skip. A skipped document comes back last.")],
+        seed: Annotated[str, Field(
+            max_length=2000, description="Id of the seed, as find returned it. Empty: the most similar one.")] = "",
+        note: Annotated[str, Field(
+            max_length=LONGEST_QUERY, description="The reason, for later readers.")] = "",
         tags: Annotated[list[str] | None, Field(max_length=50)] = None,
         index: Index = "",
         review: ReviewName = "",
-    ) -> JudgeAnswer:
+    ) -> JudgeAnswer:  # fmt: skip
         """Store a verdict on a document in the review's ledger; a later verdict on the same document replaces it."""
         name = self._indexes.name(index)
         candidate, progress, enough = self._indexes.review(name, review).judge(
@@ -267,15 +241,14 @@ def _hits(answer: Answer, characters: int) -> list[SearchHit]:
     (hits,) = answer.hits
     known = [math.nan] * len(hits) if hits.probabilities is None else hits.probabilities.tolist()
     return [
-        SearchHit(
-            rank=rank,
-            score=hit.score,
-            probability=None if math.isnan(probability) else probability,
-            document=text_of(hit.document, characters),
-        )
+        _hit(rank, hit.score, None if math.isnan(probability) else probability, hit.document, characters)
         for rank, (hit, probability) in enumerate(zip(hits, known, strict=True), start=1)
         if hit.document is not None
     ]
+
+
+def _hit(rank: int, score: float, p: float | None, document: Document, characters: int) -> SearchHit:
+    return SearchHit(rank=rank, score=score, probability=p, document=text_of(document, characters))
 
 
 def _seed(given: GivenSeed) -> Seed:

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from linker.review.language import LANGUAGES
 from linker.server.guard.admission import address_of
 from linker.server.page import sessions
-from linker.server.page.rendering import message, page, translate
+from linker.server.page.rendering import message, page
 from linker.server.page.reviews import Short
 
 router = APIRouter()
@@ -30,8 +30,7 @@ async def sign_in(request: Request, token: Short = "") -> Response:
     access, token = request.app.state.config.access, token.strip()
     principal = access.principal(token, address_of(request.scope))
     if principal is None or not principal.may("admin"):
-        error = translate(request).text(message("This is not the token."))
-        return page(request, "login.html", error=error, status=403)
+        return page(request, "login.html", error=message("This is not the token."), status=403)
     response = RedirectResponse("/", 303)
     cookie = access.signed(secrets.token_urlsafe(24), token)
     response.headers.append("set-cookie", sessions.header(sessions.cookie_name(request), cookie, request))

@@ -72,7 +72,7 @@ async def _not_ready(request: Request, error: Exception) -> Response:
 
 
 async def _nameless(request: Request, error: Exception) -> Response:
-    text = translate(request).text(message("Nothing was stored: first say who judges."))
+    text = message("Nothing was stored: first say who judges.")
     key = request.path_params.get("project", "")
     back = address(request, "judge", project=key) if key else "/"
     return page(request, "name.html", {"back": back}, error=text, status=403)
@@ -80,7 +80,7 @@ async def _nameless(request: Request, error: Exception) -> Response:
 
 async def _ours(request: Request, error: Exception) -> Response:
     fault("", error)
-    response = page(request, "error.html", error=translate(request).text(NOT_YOURS), status=500)
+    response = page(request, "error.html", error=NOT_YOURS, status=500)
     protect(response.headers)  # the guard does not do this here, since this handler runs outside of it
     return response
 

@@ -16,7 +16,7 @@ from linker.evaluation.comparison import compare
 from linker.review.agreement import CONSENSUS, Agreement, agreement, decided, resolve
 from linker.review.curve import Point, points, scores
 from linker.review.interface import Verdict
-from linker.server.page.rendering import NAMES, go, message, page, translate
+from linker.server.page.rendering import NAMES, go, message, page
 from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
 
@@ -115,7 +115,7 @@ def compare_runs(
             paths = [_saved(run, Path(folder) / str(i)) for i, run in enumerate(given)]
             judged = [_saved(file, Path(folder)) for file in qrels if file.filename]
             if len(paths) < 2:
-                raise InputError(translate(request).text(message("Choose two rankings or more.")))
+                raise InputError(message("Choose two rankings or more."))
             asked = [m for m in measures.replace(";", " ").split() if m] or MEASURES.split()
             result = compare(judged[0] if judged else _qrels(opened), paths, asked)
     except LinkerError as e:

@@ -26,6 +26,25 @@ from linker.server.page.rendering import NAMES, message, page, translate
 from linker.server.page.reviews import InReview
 from linker.server.shelf import Opened
 
+router = APIRouter(prefix="/p/{project}/export")
+FORMATS = {
+    "xlsx": message("Spreadsheet for Excel and LibreOffice"),
+    "csv": message("Spreadsheet as text (CSV)"),
+    "jsonl": message("One JSON object per line, for programs"),
+    "ris": message("For reference managers and ASReview (RIS)"),
+    "qrels": message("Judgements, for evaluation software"),
+    "run": message("Documents in the order of reading, for evaluation software"),
+}
+COLUMNS = {
+    "verdict": message("verdict"),
+    "match": message("match"),
+    "probability": message("probability"),
+    "reviewer": message("reviewer"),
+    "time": message("time (UTC)"),
+    "note": message("note"),
+    "match id": message("match id"),
+}
+
 
 def sent(name: str, write: Callable[[Path], object]) -> FileResponse:
     """Send, under `name`, the file with this suffix that `write` writes, and then delete it."""
@@ -57,26 +76,6 @@ def own_table(project: Project, name: str) -> tuple[Path, Columns]:
         raise HTTPException(404)
     known = project.about.get("columns", {}).get(name)
     return path, UploadedFile.of({"path": name, "columns": known}).columns if known else preview(path).guess()
-
-
-router = APIRouter(prefix="/p/{project}/export")
-FORMATS = {
-    "xlsx": message("Spreadsheet for Excel and LibreOffice"),
-    "csv": message("Spreadsheet as text (CSV)"),
-    "jsonl": message("One JSON object per line, for programs"),
-    "ris": message("For reference managers and ASReview (RIS)"),
-    "qrels": message("Judgements, for evaluation software"),
-    "run": message("Documents in the order of reading, for evaluation software"),
-}
-COLUMNS = {
-    "verdict": message("verdict"),
-    "match": message("match"),
-    "probability": message("probability"),
-    "reviewer": message("reviewer"),
-    "time": message("time (UTC)"),
-    "note": message("note"),
-    "match id": message("match id"),
-}
 
 
 @router.get("", name="export")

@@ -78,8 +78,7 @@ class Upload:
 
     @property
     def columns(self) -> Columns:
-        """How to read the file. Raises InputError if no column is chosen for the text, or one column for two
-        roles."""
+        """How to read the file. Raises InputError if no column is chosen for the text, or one column for two roles."""
         assert self.preview is not None
         roles: dict[str, Role] = {}
         for role in ASKED:
@@ -93,8 +92,7 @@ class Upload:
         return columns_of(roles, date_format, known.encoding, known.delimiter, known.sheet, known.header_row)
 
     def trial(self) -> Trial | None:
-        """Return the result of reading the file that way; None if a column is not yet chosen or nothing is
-        readable."""
+        """Return the result of reading the file that way; None if a column is not yet chosen or nothing is readable."""
         try:
             return _tried(self.path, self.columns, self.path.stat().st_mtime_ns) if self.preview else None
         except (LinkerError, OSError):

@@ -13,7 +13,7 @@ from linker.review.interface import Judgement, Verdict
 from linker.server.page import grouping
 from linker.server.page.grouping import EditedStories, Missed, PairSample, View, What, ledger_of
 from linker.server.page.groups import CHANGED, listing
-from linker.server.page.rendering import address, go, message, page, translate
+from linker.server.page.rendering import address, go, message, page
 from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
 
@@ -39,7 +39,7 @@ def draw(
         grouping.draw_missed(opened, stories)
     elif not grouping.draw(opened, stories, level):
         text = message("No test of at most 300 pairs would show so high a share. Choose a lower one.")
-        return listing(request, opened, View(), translate(request).text(text))
+        return listing(request, opened, View(), text)
     return RedirectResponse(_here(request, opened, what), 303)
 
 
@@ -56,7 +56,7 @@ def judge(
     """Store whether two documents belong together."""
     found = _asked(opened, grouping.needed(opened), what)
     if found is None or (one, other) not in found.pairs:
-        return _pair(request, opened, what, translate(request).text(CHANGED))
+        return _pair(request, opened, what, CHANGED)
     if (one, other) not in found.answers:
         ledger_of(opened).add(Judgement(one, other, verdict, reader.reviewer))
     return RedirectResponse(_here(request, opened, what), 303)

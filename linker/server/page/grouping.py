@@ -76,13 +76,12 @@ class EditedStories:
 def ledger_of(opened: Opened) -> Ledger:
     """Return the ledger of people's judgements on groups."""
     path = opened.project.groups_ledger
-    ledger: Ledger = opened.once("groups ledger", path, lambda: Ledger(path))
-    return ledger
+    return opened.once("groups ledger", path, lambda: Ledger(path))
 
 
 def stories_of(opened: Opened) -> EditedStories | None:
     """Return the groups as they stand, or None before the first job. Raises InputError if their file is damaged."""
-    made: Grouped | None = opened.read_once("groups", opened.project.groups, load)
+    made = opened.read_once("groups", opened.project.groups, load)
     if made is None:
         return None
     edits = tuple(filter(is_edit, ledger_of(opened).judgements()))
@@ -94,8 +93,7 @@ def stories_of(opened: Opened) -> EditedStories | None:
         )
         return EditedStories(made, tuple(listed), tuple(every))
 
-    found: EditedStories = opened.once("stories", (made.stamp, edits), compute)
-    return found
+    return opened.once("stories", (made.stamp, edits), compute)
 
 
 def needed(opened: Opened) -> EditedStories:

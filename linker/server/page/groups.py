@@ -10,10 +10,8 @@ from fastapi import APIRouter, Form, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from linker.base.files import replacing
-from linker.review.exporting.own import Added, write_own
+from linker.review.exporting.own import Added, write_cells, write_own
 from linker.review.exporting.rows import Cell
-from linker.review.exporting.writing import cells_to_csv, cells_to_xlsx
 from linker.review.grouped import APART, MOVED, TOGETHER, Story
 from linker.review.interface import Judgement, Seed
 from linker.server.page import grouping, running
@@ -47,9 +45,7 @@ def make(request: Request, opened: InReview, days: Short = "") -> Response:
     try:
         most = float(days.replace(",", ".")) if days.strip() else None
     except ValueError:
-        return listing(
-            request, opened, View(), translate(request).text(message("Enter numbers, such as 90 or 300."))
-        )
+        return listing(request, opened, View(), message("Enter numbers, such as 90 or 300."))
     spec: dict[str, Any] = {"corpus": {"index": str(opened.project.index)}, "same": [], "different": []}
     spec |= {"days": most, "precision": None}
     spec |= {"out": str(opened.project.groups), "keep": grouping.kept(opened)}
@@ -66,7 +62,7 @@ def merge(
     chosen = [story for number in dict.fromkeys(groups) if (story := stories.get(number))]
     if len(chosen) < 2 or len(chosen) < len(set(groups)):
         text = message("Choose two groups or more.") if len(chosen) == len(set(groups)) else CHANGED
-        return listing(request, opened, View(), translate(request).text(text))
+        return listing(request, opened, View(), text)
     first, *others = (story.representative for story in chosen)
     ledger_of(opened).add_all(
         Judgement(first, other, "relevant", reader.reviewer, tags=(TOGETHER,)) for other in others
@@ -87,8 +83,7 @@ def undo(request: Request, opened: InReview, reader: Reader, back: Annotated[int
 def download(
     request: Request, opened: InReview, file: Annotated[str, Query(max_length=500)] = "", format: str = "xlsx"
 ) -> Response:
-    """Send an uploaded file back with its documents' groups in additional columns or, without one, a table of
-    them."""
+    """Send an uploaded file back with its documents' groups in additional columns or, without one, a table of them."""
     stories = grouping.needed(opened)
     if format not in ("xlsx", "csv"):
         raise HTTPException(404)
@@ -123,27 +118,25 @@ def change(
     to: Short = "",
 ) -> Response:
     """Split a group at its weakest link, remove documents from it, or move them to another group."""
-    stories, text = grouping.needed(opened), translate(request).text
+    stories = grouping.needed(opened)
     here = stories.get(number)
     if here is None:
-        return listing(request, opened, View(), text(CHANGED))
+        return listing(request, opened, View(), CHANGED)
     inside = {item.id for item in here.items}
     chosen = [*here.leaving] if what == "split" else [id_ for id_ in dict.fromkeys(ids) if id_ in inside]
     if not chosen:
-        return _story(request, opened, number, error=text(message("Choose documents of the group first.")))
+        return _story(request, opened, number, error=message("Choose documents of the group first."))
     if what == "move":
         there = stories.get(int(to)) if to.isdecimal() and len(to) < 10 else None
         if there is None or there is here:
-            return _story(request, opened, number, error=text(message("Name the group to move them to.")))
+            return _story(request, opened, number, error=message("Name the group to move them to."))
         edits = [
             Judgement(there.representative, id_, "relevant", reader.reviewer, tags=(MOVED,)) for id_ in chosen
         ]
     else:
         stays = _staying(here, chosen)
         if not stays:
-            return _story(
-                request, opened, number, error=text(message("One document must stay in the group."))
-            )
+            return _story(request, opened, number, error=message("One document must stay in the group."))
         edits = [Judgement(stays, chosen[0], "not", reader.reviewer, tags=(APART, *chosen))]
     ledger_of(opened).add_all(edits)
     return _group(request, opened, number)
@@ -154,7 +147,7 @@ def seeds(request: Request, opened: InReview, reader: Reader, number: int) -> Re
     """Make the distinct texts of a group seeds, to find everything else about its story."""
     here = grouping.needed(opened).get(number)
     if here is None:
-        return listing(request, opened, View(), translate(request).text(CHANGED))
+        return listing(request, opened, View(), CHANGED)
     documents = [
         opened.engine.document(item.id)
         for item in here.items
@@ -218,11 +211,7 @@ def _write(opened: Opened, out: Path, head: list[str], cells: Mapping[str, Seque
         head,
         *([id_, *of, opened.engine.document(id_).text] for id_, of in cells.items() if id_ in opened.engine),
     ]
-    with replacing(out) as file:
-        if out.suffix == ".xlsx":
-            cells_to_xlsx(rows, file, "groups")
-        else:
-            cells_to_csv(rows, file)
+    write_cells(rows, out, "groups")
 
 
 def _last(request: Request, opened: Opened) -> bool:

@@ -72,7 +72,7 @@ def judge(
             copies=others, holder=reader.id, seen=saw(opened, seen, seed),
         )  # fmt: skip
     except JudgedMeanwhileError:
-        return _show(request, opened, id=id, seed=seed, error=translate(request).text(MEANWHILE))
+        return _show(request, opened, id=id, seed=seed, error=MEANWHILE)
     return _follow(request, opened)
 
 
@@ -177,29 +177,18 @@ def _show(
     if id and own is None and candidate:
         made = reversed(opened.ledger.judgements(session.reviewer))
         own = next((j for j in made if j.id == id and _is_of(opened, j, candidate.seed)), None)
+    of = candidate.seed if candidate and review.settings.unit == "pairs" else ""
     values = {
-        "shown": shown(opened, candidate, whole=whole) if candidate else None,
-        "earlier": undone or own,
-        "standing": standing,
-        "seen": seen(standing.verdict, candidate.seed if review.settings.unit == "pairs" else "")
-        if standing and candidate
-        else "",
-        "named": bool(id),
+        "shown": shown(opened, candidate, whole=whole) if candidate else None, "earlier": undone or own,
+        "standing": standing, "seen": seen(standing.verdict, of) if standing else "", "named": bool(id),
         "elsewhere": 0 if candidate else review.elsewhere(session.id),
-        "left": max(0, progress.population - progress.read - progress.skipped),
-        "progress": progress,
-        "enough": review.enough(),
-        "settings": review.settings,
-        "pairs": review.settings.unit == "pairs",
-        "seeds": len(review.seeds),
-        "criteria": str(opened.ledger.settings.get("criteria", "")),
-        "last": last,
-        "notice": notice,
-        "path": f"{request.url.path}?{request.url.query}" if id else here,
-    }
-    return page(
-        request, "judge.html", values, project=opened.project, error=error, status=409 if error else 0
-    )
+        "left": max(0, progress.population - progress.read - progress.skipped), "progress": progress,
+        "enough": review.enough(), "settings": review.settings, "pairs": review.settings.unit == "pairs",
+        "seeds": len(review.seeds), "criteria": str(opened.ledger.settings.get("criteria", "")), "last": last,
+        "notice": notice, "path": f"{request.url.path}?{request.url.query}" if id else here,
+    }  # fmt: skip
+    status = 409 if error else 0
+    return page(request, "judge.html", values, project=opened.project, error=error, status=status)
 
 
 def _next(opened: Opened, session: Session) -> Candidate | None:

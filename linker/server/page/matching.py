@@ -80,8 +80,7 @@ def is_rows(opened: Opened) -> bool:
 
 def kept(opened: Opened) -> Matches | None:
     """Return the candidates from the last job, or None before the first. Raises InputError."""
-    found: Matches | None = opened.read_once("matches", opened.project.matches, load)
-    return found
+    return opened.read_once("matches", opened.project.matches, load)
 
 
 def is_current(opened: Opened, matches: Matches) -> bool:
@@ -89,8 +88,7 @@ def is_current(opened: Opened, matches: Matches) -> bool:
     review = opened.review
     generation = opened.engine.collection.manifest.generation
     made_of = (review.seeds, review.settings.where, generation)
-    now: str = opened.once("stamp", made_of, lambda: stamp(*made_of))
-    return matches.stamp == now
+    return matches.stamp == opened.once("stamp", made_of, lambda: stamp(*made_of))
 
 
 def rows_of(opened: Opened, reviewer: str = "") -> list[Row]:
@@ -99,10 +97,9 @@ def rows_of(opened: Opened, reviewer: str = "") -> list[Row]:
     own = reviewer if opened.review.settings.double else None
     judgements = opened.ledger.judgements(own, rows=True)
     made_of = (matches, opened.review.seeds, judgements)
-    found: list[Row] = opened.once(
+    return opened.once(
         "rows", made_of, lambda: states(opened.review.seeds, matches.rows if matches else {}, judgements)
     )
-    return found
 
 
 def results(opened: Opened) -> list[Decided]:

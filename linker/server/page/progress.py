@@ -26,6 +26,8 @@ WIDTH, HEIGHT = 640, 260  # size of the plot, in SVG units
 POINTS = 320  # maximum number of points of the curve
 TICKS = 5  # approximate number of ticks per axis
 BREAK = 300.0  # seconds without a judgement that count as a break
+router = APIRouter(prefix="/p/{project}")
+SEEN = "stop_seen"  # setting of the ledger: the last occasion on which somebody chose to go on
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +123,6 @@ def per_hour(times: Sequence[float]) -> float | None:
     return len(gaps) / seconds * 3600 if len(gaps) >= TICKS and seconds > 0 else None
 
 
-router = APIRouter(prefix="/p/{project}")
-SEEN = "stop_seen"  # setting of the ledger: the last occasion on which somebody chose to go on
-
-
 @router.get("/stop", name="stop")
 def show_choices(request: Request, opened: InReview) -> Response:
     """Show the choices at any time; a review of rows has none, since it ends when every row is decided."""
@@ -163,16 +161,11 @@ def stop_page(request: Request, opened: Opened, last: object = None) -> Response
     review = opened.review
     progress = review.progress()
     values = {
-        "progress": progress,
-        "settings": review.settings,
-        "unread": progress.population - progress.read,
-        "enough": review.enough(),
-        "offer": review.offer(),
-        "doubts": len(review.doubts()),
-        "note": note_of(review),
-        "confidence": 1 - review.settings.rule_options.get("alpha", 0.05),
+        "progress": progress, "settings": review.settings, "unread": progress.population - progress.read,
+        "enough": review.enough(), "offer": review.offer(), "doubts": len(review.doubts()),
+        "note": note_of(review), "confidence": 1 - review.settings.rule_options.get("alpha", 0.05),
         "last": last,
-    }
+    }  # fmt: skip
     return page(request, "stop.html", values, project=opened.project)
 
 
@@ -184,17 +177,12 @@ def show(request: Request, opened: InReview) -> Response:
     most = None if left is None else progress.found + left
     rows = matching.rows_of(opened) if matching.is_rows(opened) else []
     values = {
-        "rows": counts(rows) if rows else None,
-        "note": note_of_rows(rows, len(opened.review.population.rows)),
-        "states": matching.STATE_NAMES,
-        "progress": progress,
-        "settings": opened.review.settings,
-        "enough": opened.review.enough(),
-        "most": most,
+        "rows": counts(rows) if rows else None, "note": note_of_rows(rows, len(opened.review.population.rows)),
+        "states": matching.STATE_NAMES, "progress": progress, "settings": opened.review.settings,
+        "enough": opened.review.enough(), "most": most,
         "curve": curve(progress.curve, most, translate(request)) if progress.curve else None,
-        "by_language": opened.review.languages(),
-        "paces": paces(opened.ledger.history()),
-    }
+        "by_language": opened.review.languages(), "paces": paces(opened.ledger.history()),
+    }  # fmt: skip
     return page(request, "progress.html", values, project=opened.project)
 
 

@@ -22,8 +22,12 @@ from linker.review.uploads import store, stored
 from linker.server.jobs.indexing import SEEDS_QUARANTINE
 from linker.server.page import running
 from linker.server.page.files import ROLES
-from linker.server.page.rendering import go, message, page, translate
+from linker.server.page.rendering import go, message, page
 from linker.server.page.reviews import InProject, shelf_of
+
+router = APIRouter()
+Name = Annotated[str, Form(max_length=1000)]
+Files = Annotated[Sequence[UploadFile], File()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +81,6 @@ def row_of(project: Project) -> ReviewRow:
     return ReviewRow(project, unit, documents, len(seeds), len(read), len(relevant), matched, none, last)
 
 
-router = APIRouter()
-Name = Annotated[str, Form(max_length=1000)]
-Files = Annotated[Sequence[UploadFile], File()]
-
-
 def store_all(project: Project, role: str, files: list[UploadFile]) -> list[Path]:
     """Store files with their roles; return their paths."""
     return [store(project, upload.filename or "", upload.file, role) for upload in files]
@@ -125,8 +124,7 @@ async def add(request: Request, project: InProject, posts: Files = (), articles:
 def delete(request: Request, project: InProject, name: Name = "") -> Response:
     """Delete a review with all its judgements if its name was typed; a folder with other files stays as it is."""
     if name.strip() != project.name:
-        error = translate(request).text(message("To delete the review, type its name exactly as it is."))
-        return _overview(request, project, error)
+        return _overview(request, project, message("To delete the review, type its name exactly as it is."))
     running.forget(request, project)
     shelf_of(request).forget(project)
     try:

@@ -67,7 +67,7 @@ REASONS = {
 
 
 def explain(reason: str, language: ReaderLanguage) -> str:
-    """Return a reason in the language of the page; any other text, and a cause not in the table, stay as they are."""
+    """Return a reason, or a message, in the language of the page; any other text stays as it is."""
     if isinstance(reason, Reason) and (said := REASONS.get(reason.cause)):
         return language.text(said, **reason.facts)
-    return without_credentials(reason)
+    return without_credentials(language.text(reason)) if reason else ""

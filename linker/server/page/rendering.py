@@ -28,6 +28,16 @@ message = wording.message
 SWAP = "x-linker-swap"  # header of requests from our script, which replaces the page's <main> with the response's
 
 
+FILTERS = (
+    "number",
+    "percent",
+    "floor_percent",
+    "time",
+    "ago",
+    "day",
+    "sentence",
+)  # methods of a ReaderLanguage
+
 # The words for verdicts.
 NAMES = {
     "relevant": message("relevant"),
@@ -91,23 +101,13 @@ def page(
     In addition to `values`, templates get `request`, `session`, `language`, `project`, `places`, `csrf` and `error`.
     """
     session = request.state.session
-    text = (
-        _environment(session.language.code)
-        .get_template(template)
-        .render(
-            request=request,
-            session=session,
-            language=session.language,
-            languages=LANGUAGES,
-            project=project,
-            places=_places(request, project) if project else [],
-            size=size_of(request, project) if project else 0,
-            csrf_field=CSRF_FIELD,
-            error=explain(error, session.language),
-            version=__version__,
-            **(values or {}),
-        )
-    )
+    shared = {
+        "request": request, "session": session, "language": session.language, "languages": LANGUAGES,
+        "project": project, "places": _places(request, project) if project else [], "csrf_field": CSRF_FIELD,
+        "size": shelf_of(request).size(project) if project else 0, "error": explain(error, session.language),
+        "version": __version__,
+    }  # fmt: skip
+    text = _environment(session.language.code).get_template(template).render(**shared, **(values or {}))
     return HTMLResponse(text, status or (400 if error else 200))
 
 
@@ -147,16 +147,8 @@ def _environment(code: str) -> Environment:
         extensions=["jinja2.ext.i18n"],
     )
     environment.install_gettext_translations(chosen.translations, newstyle=True)  # type: ignore[attr-defined]
-    environment.filters |= {
-        "number": chosen.number,
-        "percent": chosen.percent,
-        "floor_percent": chosen.floor_percent,
-        "time": chosen.time,
-        "ago": chosen.ago,
-        "day": chosen.day,
-        "sentence": chosen.sentence,
-        "explained": functools.partial(explain, language=chosen),
-    }
+    environment.filters |= {name: getattr(chosen, name) for name in FILTERS}
+    environment.filters["explained"] = functools.partial(explain, language=chosen)
     environment.globals |= {
         "static": static,
         "address": address,
@@ -207,11 +199,6 @@ def _current(request: Request, path: str, pages: Sequence[tuple[str, str, str]])
 
 def _path(request: Request, route: str, project: Project) -> str:
     return address_if(request, route, project=project.key)
-
-
-def size_of(request: Request, project: Project) -> int:
-    """Return how many documents a review has; 0 if there is no index, or it cannot be read."""
-    return shelf_of(request).size(project)
 
 
 def translate(request: Request) -> ReaderLanguage:

@@ -88,7 +88,7 @@ def judge(
             closing: Verdict = "not" if verdict == "none" else "skip"
             opened.review.say_of_row(row, closing, reader.reviewer, note.strip(), reader.id)
     except JudgedMeanwhileError:
-        return _page(request, opened, view, row, error=translate(request).text(MEANWHILE))
+        return _page(request, opened, view, row, error=MEANWHILE)
     return _follow(request, opened, view, _after(opened, reader.reviewer, reader.id, view, row, verdict))
 
 
@@ -108,7 +108,7 @@ def accept(
     tell = translate(request)
     offered = matching.offer_of(opened, matching.rows_of(opened, reader.reviewer), view.level)
     if offered is None or len(offered.links) != count or offered.under_way:
-        return _page(request, opened, view, "", error=tell.text(CHANGED))
+        return _page(request, opened, view, "", error=CHANGED)
     matches = matching.kept(opened)
     links = [Candidate(r.seed.id, m.id, m.probability, 1, m.probability) for r, m in offered.links]
     note = tell.text(message("Accepted unread at %(level)s"), level=tell.percent(offered.level))
@@ -135,7 +135,7 @@ def check(request: Request, opened: InReview, reader: Reader, view: Viewed) -> R
     known = matching.check_of(opened)
     begun = drawn(offered.links, view.level, known) if offered else None
     if begun is None:
-        return _page(request, opened, view, "", error=translate(request).text(CHANGED))
+        return _page(request, opened, view, "", error=CHANGED)
     values = {"level": begun.level, "pairs": begun.pairs, "size": begun.size, "number": begun.number}
     opened.ledger.set("check", values)
     return _follow(request, opened, view, "")

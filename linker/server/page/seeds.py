@@ -55,8 +55,7 @@ def paste(request: Request, opened: InReview, text: Text = "", title: Short = ""
     """Make a typed or pasted text a seed."""
     text, title = text.replace("\r\n", "\n").strip(), " ".join(title.split())
     if not text and not title:
-        problem = translate(request).text(message("Paste the text of the seed first."))
-        return _page(request, opened, errors={"paste": problem})
+        return _page(request, opened, errors={"paste": message("Paste the text of the seed first.")})
     _put(opened, [Seed(_free_id(opened), text or title, title if text else "")])
     return _back(request, opened)
 
@@ -66,15 +65,13 @@ async def upload(request: Request, opened: InReview) -> Response:
     """Make every record of a file a seed."""
     file = (await request.form()).get("file")
     if not isinstance(file, UploadFile) or not file.filename:
-        problem = translate(request).text(message("Choose a file first."))
-        return _page(request, opened, errors={"upload": problem})
+        return _page(request, opened, errors={"upload": message("Choose a file first.")})
     try:
         seeds, left_out = await run_in_threadpool(_read, file)
     except LinkerError as e:
         return _page(request, opened, errors={"upload": reason_of(e)})
     if not seeds:
-        problem = translate(request).text(message("No record of this file can be a seed."))
-        return _page(request, opened, errors={"upload": problem})
+        return _page(request, opened, errors={"upload": message("No record of this file can be a seed.")})
     await run_in_threadpool(_put, opened, seeds)
     if left_out:
         text = translate(request).plural(
@@ -103,17 +100,10 @@ def _page(
 ) -> Response:
     seeds = opened.review.seeds
     values = {
-        "seeds": seeds[start : start + PAGE],
-        "count": len(seeds),
-        "start": start,
-        "step": PAGE,
-        "judged": opened.review.progress().read,
-        "q": q,
-        "hits": _hits(opened, q) if q.strip() else None,
-        "chosen": {seed.document for seed in seeds},
-        "errors": errors or {},
-        "notice": notice,
-    }
+        "seeds": seeds[start : start + PAGE], "count": len(seeds), "start": start, "step": PAGE,
+        "judged": opened.review.progress().read, "q": q, "hits": _hits(opened, q) if q.strip() else None,
+        "chosen": {seed.document for seed in seeds}, "errors": errors or {}, "notice": notice,
+    }  # fmt: skip
     return page(request, "seeds.html", values, project=opened.project, status=400 if errors else 200)
 
 

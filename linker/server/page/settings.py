@@ -10,7 +10,7 @@ from starlette.responses import Response
 from indexes.errors import reason_of
 from linker.base.errors import InputError
 from linker.review.settings import Settings
-from linker.server.page.rendering import go, message, page, translate
+from linker.server.page.rendering import go, message, page
 from linker.server.page.reviews import InReview, Short
 from linker.server.shelf import Opened
 
@@ -34,7 +34,6 @@ def change(
     double: Annotated[bool, Form()] = False,
 ) -> Response:
     """Store the settings; an invalid value changes nothing."""
-    text = translate(request).text
     try:
         values: dict[str, Any] = {
             "unit": unit,
@@ -45,7 +44,7 @@ def change(
         }
         Settings.of({**opened.ledger.settings, **values})
     except (ValueError, OverflowError):
-        return _page(request, opened, text(message("Enter numbers, such as 90 or 300.")))
+        return _page(request, opened, message("Enter numbers, such as 90 or 300."))
     except InputError as e:
         return _page(request, opened, reason_of(e))
     for key, value in values.items():

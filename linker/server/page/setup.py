@@ -125,7 +125,7 @@ async def start(request: Request, project: InProject) -> Response:
         return await run_in_threadpool(_form, request, project, uploads, choice)
     problem, where = _problem(project, uploads, choice.encoder)
     if problem:
-        return _form(request, project, uploads, choice, translate(request).text(problem), where)
+        return _form(request, project, uploads, choice, problem, where)
     posts, articles = _sources(uploads, "posts"), _sources(uploads, "articles")
     names = [u.path.name for u in uploads]
     spec = specification(project, posts, articles, encoder=choice.encoder or "none", language=choice.language)

@@ -71,7 +71,7 @@ async def create(
     files = [upload for upload in posts if upload.filename]
     back = job or "story"
     if not files:
-        error = translate(request).text(message("Choose the file with the texts to search first."))
+        error = message("Choose the file with the texts to search first.")
         return _ask(request, back, error, "posts", name, about)
     try:
         project = workspace.create(name or files[0].filename.rpartition(".")[0])  # type: ignore[union-attr]  # it has one

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linker.cli import commands
+from linker.cli.commands import linking as commands
 from linker.crosslingual.pages.pages import Pages
 from tests.crosslingual.synthetic import Twin, twin
 from tests.helpers import linker

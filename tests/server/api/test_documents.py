@@ -10,15 +10,12 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from indexes.interface import Document
 from linker.base.lines import MAX_LINE
 from linker.engine.engine import Engine
 from linker.server.api import bulk
-from linker.server.api.bulk import LineCutter
 from tests.server.api.support import DOCUMENTS, check_problem
 
 IDS = ["plain", "a/b", "/a//b/", "..", "a/../b", "%", "%2F", "a?b=c#d", "ü€𝄞", ":bulk", "é"]
@@ -208,13 +205,3 @@ def test_changes_of_many_clients_come_one_after_another(api: TestClient, folder:
         thread.join()
     assert answers == [201] * 8
     assert len(Engine(folder / "news")) == len(DOCUMENTS) + 8
-
-
-@given(st.lists(st.binary(max_size=20)), st.integers(1, 12))
-def test_lines_are_cut_as_by_split(blocks: list[bytes], limit: int) -> None:
-    splitter = LineCutter(limit)
-    lines = [each for block in blocks for each in splitter.feed(block)] + list(splitter.end())
-    whole = b"".join(blocks).split(b"\n")
-    if not whole[-1]:
-        whole.pop()
-    assert lines == [(n, text if len(text) <= limit else b"", len(text)) for n, text in enumerate(whole, 1)]

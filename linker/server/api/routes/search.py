@@ -35,6 +35,37 @@ from linker.server.fields import option
 
 EXPLAINED_TEXTS, EXPLAINED_K = 10, 100  # limits of a request with `explain`, which costs a second search
 FEATURES = 8  # features of a ranker shown per document
+router = routes("search")
+MOST_TEXTS, MOST_K, LONGEST = 1000, 1000, 100_000
+MOST_HITS = 100_000  # maximum number of hits of all texts of a request together
+FEW = 100  # maximum number of hits that are serialised without a thread
+Text = Annotated[str, Field(max_length=LONGEST)]
+Where = (
+    Annotated[str, Field(max_length=10_000)]
+    | Annotated[list[Annotated[str, Field(max_length=10_000)]], Field(max_length=MOST_VALUES)]
+    | Mapping
+)
+EXAMPLES = examples(
+    one_text={"text": "heavy rain in Valencia", "k": 3},
+    only_English={"text": "parliament", "where": "lang=en", "documents": False},
+    several_texts={
+        "texts": ["floods", "elections"],
+        "k": 1,
+        "where": {"lang": ["en", "de"]},
+        "explain": True,
+    },
+)
+ANSWER = {
+    "index": "news", "mode": "bm25", "degraded": "", "reranked": False, "ranker": "", "calibration": "", "notes": [],
+    "results": [
+        {
+            "hits": [
+                {"id": "a1", "score": 1.84, "title": "Floods", "text": "Heavy rain in Valencia",
+                 "metadata": {"lang": "en"}}
+            ]
+        }
+    ],
+}  # fmt: skip
 
 
 def explain(
@@ -83,19 +114,6 @@ def _scores(
 def _moved(engine: Engine, text: str, ranker: Ranker) -> dict[str, dict[str, Any]]:
     _, _, moved = engine.ranked_search(ranker).explain(text, FEATURES)
     return {id_: {"start": m.start, "features": dict(m.features), "rest": m.rest} for id_, m in moved}
-
-
-router = routes("search")
-MOST_TEXTS, MOST_K, LONGEST = 1000, 1000, 100_000
-MOST_HITS = 100_000  # maximum number of hits of all texts of a request together
-FEW = 100  # maximum number of hits that are serialised without a thread
-
-Text = Annotated[str, Field(max_length=LONGEST)]
-Where = (
-    Annotated[str, Field(max_length=10_000)]
-    | Annotated[list[Annotated[str, Field(max_length=10_000)]], Field(max_length=MOST_VALUES)]
-    | Mapping
-)
 
 
 class SearchRequest(Model):
@@ -206,29 +224,6 @@ class SearchAnswer(Model):
     calibration: str = Field(description="Name of the calibration that probabilities come from.")
     notes: list[str]
     results: list[Result]
-
-
-EXAMPLES = examples(
-    one_text={"text": "heavy rain in Valencia", "k": 3},
-    only_English={"text": "parliament", "where": "lang=en", "documents": False},
-    several_texts={
-        "texts": ["floods", "elections"],
-        "k": 1,
-        "where": {"lang": ["en", "de"]},
-        "explain": True,
-    },
-)
-ANSWER = {
-    "index": "news", "mode": "bm25", "degraded": "", "reranked": False, "ranker": "", "calibration": "", "notes": [],
-    "results": [
-        {
-            "hits": [
-                {"id": "a1", "score": 1.84, "title": "Floods", "text": "Heavy rain in Valencia",
-                 "metadata": {"lang": "en"}}
-            ]
-        }
-    ],
-}  # fmt: skip
 
 
 @router.post(
