@@ -102,16 +102,10 @@ class AnyCollection(Protocol):
         """Return the retrievers, to query one by one and compare the rows of several answers."""
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
-        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim].
-
-        Row −1 gets an arbitrary vector.
-        """
+        """Return the vectors of `rows` (int64 [...]) of `ranking`, float32 [..., dim]; arbitrary for row −1."""
 
     def forward_of(self, ranking: HybridIndex, rows: RowArray, texts: Sequence[str]) -> ForwardIndex:
-        """Return a forward index of the documents `rows` (int64 [...]) of `ranking`, for queries of `texts`.
-
-        Raises DamagedError, BackendUnavailableError.
-        """
+        """Return a forward index of `rows` of `ranking` for `texts`. Raises DamagedError, BackendUnavailableError."""
 
     def values_of(self, ranking: HybridIndex, rows: RowArray, field: str) -> list[Any]:
         """Return the values of a metadata field of documents `rows` (int64 [n]) of `ranking`; None for row −1."""

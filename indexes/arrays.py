@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from indexes.dtypes import AnyArray
-from indexes.interface import (
-    IndexesError,
-    Matrix,
-    RowArray,
-    ScoreArray,
-)
+from indexes.interface import IndexesError, Matrix, RowArray, ScoreArray
 
 
 def normalised(vectors: Matrix) -> Matrix:

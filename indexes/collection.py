@@ -176,10 +176,7 @@ class Collection:
             return Unavailable(error)
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
-        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim].
-
-        Row −1 gets an arbitrary vector.
-        """
+        """Return the vectors of `rows` (int64 [...]) of `ranking`, float32 [..., dim]; arbitrary for row −1."""
         if blocks := self._blocks:
             return blocks[0][np.maximum(rows, 0)]
         return np.zeros((*rows.shape, self.manifest.encoder.dim if self.manifest.encoder else 0), np.float32)
@@ -197,7 +194,6 @@ class Collection:
 
     @functools.cached_property
     def _values(self) -> dict[str, list[Any]]:
-        """The values of all rows, by field, once they have been read."""
         return {}
 
     @functools.cached_property
@@ -228,10 +224,7 @@ class Collection:
 
     @functools.cached_property
     def forward(self) -> ForwardIndex:
-        """The terms of all rows in order; built from the stored texts, in memory, if the index does not store them.
-
-        Raises DamagedError.
-        """
+        """The terms of all rows in order, from the stored texts if the index lacks them. Raises DamagedError."""
         return self.stored_forward or ForwardIndex.of(self.documents.texts(), self.manifest.analysis)
 
     @functools.cached_property

@@ -129,7 +129,6 @@ def _check(rankings: Sequence[Ranking], fusion: Fusion, k: int) -> None:
 
 
 def _fuse_block(parts: Sequence[tuple[RowArray, ScoreArray, float, Scale]], rank_k: int, k: int) -> Ranking:
-    """Fuse a few queries: compute the gain of every hit, add the gains up by row, take the best."""
     gains, base = [], np.zeros((len(parts[0][0]), 1))
     for rows, scores, weight, scale in parts:
         present = rows >= 0

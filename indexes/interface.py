@@ -199,10 +199,7 @@ class VectorIndex(Protocol):
         ...
 
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
-        """Add a batch (`vectors`: float32 [n, dim]), all or nothing.
-
-        Raises DuplicateIdError, BadIdError, BadVectorError.
-        """
+        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
         ...
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -236,10 +233,7 @@ class TextIndex(Protocol):
         ...
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
-        """Return the top documents for each query, at most k; equal scores come in row order.
-
-        Raises IndexesError if k is below 1.
-        """
+        """Return the top k documents for each query; ties come in row order. Raises IndexesError if k is below 1."""
         ...
 
     def __len__(self) -> int:

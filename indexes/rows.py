@@ -69,7 +69,6 @@ class Rows:
         return min(k, max(1, len(self.ids)))
 
     def _lookup(self) -> dict[str, int]:
-        """Return id → live row, without packed ids; built on first use, since not every process needs it."""
         if self._row_of is None:
             dead = set(self._dead.tolist())
             self._row_of = {id_: row for row, id_ in enumerate(self.ids) if row not in dead}
@@ -86,7 +85,6 @@ class Rows:
         return rows
 
     def _alive(self, rows: RowArray) -> Mask:
-        """Return which of `rows` (int64 [n]) have not been removed."""
         if not len(self._dead):
             return np.ones(len(rows), dtype=bool)
         next_dead = np.minimum(np.searchsorted(self._dead, rows), len(self._dead) - 1)
@@ -181,10 +179,7 @@ class Rows:
         return self._rows_of(ids)
 
     def remove(self, ids: Sequence[str]) -> RowArray:
-        """Mark the rows of ids as dead, all or nothing, and return them (int64 [n], ascending), each once.
-
-        Raises UnknownIdError.
-        """
+        """Mark the rows of ids as dead, all or nothing; return them, int64 [n], ascending. Raises UnknownIdError."""
         rows = distinct(self.locate(ids))
         self._dead = np.insert(self._dead, np.searchsorted(self._dead, rows), rows)
         for id_ in ids:
@@ -276,5 +271,4 @@ class Rows:
 
 
 def _terms(metadata: Metadata) -> list[tuple[str, str]]:
-    """Return the fields and values by which a document can be filtered."""
     return [(name, text) for name, value in metadata.items() for text in filter_values(value)]

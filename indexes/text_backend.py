@@ -94,10 +94,7 @@ class EmbeddedText:
         return cls(directory, manifest, index)
 
     def add_documents(self, documents: Sequence[Document], vectors: Matrix | None = None) -> None:
-        """Add a batch, all or nothing; metadata and vectors ([n, dim]) are stored with the documents, not here.
-
-        Raises DuplicateIdError, BadIdError.
-        """
+        """Add a batch, all or nothing, but no metadata or vectors. Raises DuplicateIdError, BadIdError."""
         if isinstance(self._index, FieldsIndex):
             self._index.add(documents)
         else:

@@ -77,10 +77,7 @@ def phrases(text: object, analysis: AnalysisSettings, rows: Rows) -> ClusterPhra
 
 
 class ServerText:
-    """The text backend on the server, as used by the collection's writer; by itself, it is a TextIndex.
-
-    Raises IndexesError if the language is unknown.
-    """
+    """The TextIndex on the server for the collection's writer. Raises IndexesError for an unknown language."""
 
     def __init__(self, manifest: Manifest, rows: Rows, index: ClusterIndex, renumbered: bool = False) -> None:
         """`renumbered`: whether `index` replaces an index with a different row numbering."""

@@ -17,10 +17,7 @@ CHUNK_BYTES = 4 << 20
 CHUNK_OPERATIONS = 2000
 RETRIED = (*BUSY, 500)
 # Failures that pass: the node has lost its copy, but another node has one; the index is being rebuilt.
-PASSING = (
-    "shard_not_found",
-    BLOCKED,
-)
+PASSING = ("shard_not_found", BLOCKED)
 CONFLICT = 409  # the index has this version of the document, or a later one
 
 

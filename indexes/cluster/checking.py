@@ -124,7 +124,6 @@ def _unfound(index: ClusterIndex, manifest: Manifest, sources: Sequence[Mapping[
 
 
 def _found_by(document: Document, key: str, analysis: Analysis) -> dict[str, Any]:
-    """Return a query that a document matches by its id and all its terms."""
     terms = sorted(set(analysis.terms(analysis.prepare(document.full_text))))[:MOST_TERMS]
     clauses: list[dict[str, Any]] = [{"ids": {"values": [key]}}]
     # The server's analysis splits a longer term into several.

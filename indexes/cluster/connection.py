@@ -93,10 +93,7 @@ class Connection:
         self.refresh()
 
     def refresh(self) -> None:
-        """Make written documents visible on every copy that searches may use.
-
-        Raises BackendUnavailableError if a shard or a copy does not respond in time.
-        """
+        """Make written documents visible on every copy that is searched. Raises BackendUnavailableError."""
         self._asking.patiently(self._refresh, self._bulk_settings.patience if self.settings.replicas else 0.0)
 
     def _refresh(self) -> None:

@@ -106,7 +106,6 @@ class StatisticsCache:
         return Statistics(known.total, {term: known.frequencies[term] for term in terms})
 
     def _holders(self, term: str) -> Body:
-        """Return the search that counts the documents that have a term."""
         (query, *others) = ({"term": {name: term}} for name in self._names)
         return {
             "size": 0,
@@ -224,7 +223,6 @@ def _discounts(documents: Sequence[Sequence[str]], b: float, average: float) -> 
 
 
 def _found(counts: Counter[str], documents: Sequence[Sequence[str]]) -> Float32Array:
-    """Return how often each term of the query occurs in each document, float32 [documents, terms]."""
     numbers = [[found.get(term, 0) for term in counts] for found in map(Counter, documents)]
     return np.array(numbers, dtype=np.float32).clip(max=MOST_COUNT)
 
@@ -232,7 +230,6 @@ def _found(counts: Counter[str], documents: Sequence[Sequence[str]]) -> Float32A
 def _summed(
     counts: Counter[str], factors: Float32Array, statistics: Statistics, parameters: Bm25Parameters
 ) -> ScoreArray:
-    """Return the scores of documents, float32 [documents], from the saturated counts [documents, terms]."""
     frequency = np.array([statistics.frequencies[term] for term in counts], dtype=np.int64)
     weights, (scale,) = weigh([counts], frequency, statistics.total.number, parameters)
     sums = ((weights * factors).astype(np.int64) + (factors > 0)).sum(axis=1)
@@ -271,7 +268,6 @@ class CandidateTerms(ForwardIndex):
 
 
 def _terms(settings: AnalysisSettings, queries: Sequence[str]) -> Iterator[str]:
-    """Yield the terms of queries, stop words included."""
     analysis = Analysis(settings)
     pieces = (analysis.pieces(analysis.prepare(text)) for text in queries)
     for piece in dict.fromkeys(itertools.chain.from_iterable(pieces)):

@@ -56,10 +56,7 @@ def load(address: Address) -> Manifest:
     with contextlib.closing(ClusterIndex(settings, state.name)) as index:
         documents, unusable = index.count(), quarantined(index)
     return dataclasses.replace(
-        stored_manifest(address, state),
-        elastic=settings.to_json(),
-        documents=documents,
-        quarantined=unusable,
+        stored_manifest(address, state), elastic=settings.to_json(), documents=documents, quarantined=unusable
     )
 
 

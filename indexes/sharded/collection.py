@@ -233,7 +233,6 @@ def _rows(shards: Sequence[Collection], firsts: Sequence[int], documents: Docume
 
 
 def _forward(shards: Sequence[Collection], firsts: Sequence[int]) -> ForwardIndex | None:
-    """Return the stored forward indexes as one; None if a shard with documents has none."""
     segments = []
     for shard, first in zip(shards, firsts, strict=False):
         if shard.rows.ids and not shard.manifest.positions:

@@ -29,10 +29,7 @@ def dump(manifest: Manifest) -> bytes:
 
     Raises IndexesError if it would be too long to be read.
     """
-    body = orjson.dumps(
-        _to_json(manifest),
-        option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS,
-    )[1:]
+    body = orjson.dumps(_to_json(manifest), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)[1:]
     if len(body) > MOST_BYTES - 64:
         raise IndexesError(f"a manifest of {len(body)} bytes is too long to be read back: compact the index")
     return _checked(body)
@@ -67,7 +64,6 @@ def read(data: bytes, path: Path | str) -> Manifest:
 # Cached, since between two commits each change and each reader reads the same bytes several times.
 @functools.lru_cache(maxsize=8)
 def _parsed(data: bytes) -> Manifest:
-    """Return the manifest in `data`. Raises FormatVersionError, and SchemaError if a value is wrong."""
     if data != _checked(data.partition(b",")[2]):
         raise SchemaError("its checksum does not match")
     values = parse(data)

@@ -54,10 +54,7 @@ class QueryWords:
 
 
 class QueryReader:
-    """Analyses queries' words with one analysis. The most recent pieces of text are cached: queries share many.
-
-    Several threads may use it at once.
-    """
+    """Analyses queries' words, caching recent pieces of text: queries share many. Safe for several threads."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
@@ -81,7 +78,6 @@ class QueryReader:
         return QueryWords(np.array([order[t] for t in word], dtype=np.int32), hashes, kind)
 
     def _analysed(self, piece: str) -> list[tuple[int, int]]:
-        """Return the hash and the kind of each term of a piece."""
         content = set(self._analysis.content_terms(piece))
         marks = CAPITAL * piece[0].isupper() + NUMBER * any(c.isdigit() for c in piece)
         terms = self._analysis.terms(piece)

@@ -56,10 +56,7 @@ class FieldsIndex:
         parameters: Bm25Parameters,
         known: Mapping[str, PostingsSegment] | None = None,
     ) -> Self:
-        """Open a snapshot for reading; see `Bm25Index.open`.
-
-        Raises DamagedError, and FileNotFoundError if a folder does not exist.
-        """
+        """Open a snapshot for reading; see `Bm25Index.open`. Raises DamagedError, FileNotFoundError."""
         numbers = range(len(parameters.fields))
         indexes = [Bm25Index.open(snapshot / folder_of(n), rows, analysis, known=known) for n in numbers]
         return cls(indexes, rows, analysis, parameters)
@@ -142,20 +139,13 @@ class FieldsIndex:
             index.close()
 
     def holding(self, terms: Sequence[int]) -> RowArray:
-        """Return the rows whose title and text may have all of `terms` (hashes), int64 [n], ascending.
-
-        Raises the same errors as `search_rows`.
-        """
+        """Return the rows (int64 [n], ascending) that may have all of `terms` (hashes). Raises like `search_rows`."""
         if not {"title", "text"} <= set(self._names):
             return np.arange(len(self._rows.ids))
         return self._committed().holding(terms)
 
     def search_rows(
-        self,
-        queries: Sequence[str],
-        k: int,
-        where: Filter | None = None,
-        bm25: Bm25Parameters | None = None,
+        self, queries: Sequence[str], k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows and scores, both [n, k], best first, padded with −1 and −inf.
 

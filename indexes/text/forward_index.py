@@ -209,7 +209,6 @@ class ForwardIndex:
 
 
 def _following(segment: ForwardSegment, terms: AnyArray, rows: RowArray) -> RowArray:
-    """Return those of a segment's `rows` in which the terms (ranks) occur in sequence."""
     rarest = int(np.argmin(segment.frequencies[terms]))
     found = [rows[:0]]
     for low in range(0, len(rows), ROWS):

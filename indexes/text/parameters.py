@@ -113,10 +113,7 @@ class Bm25Parameters:
     def weighted(
         self, weights: Mapping[str, float] | None = None, b: Mapping[str, float] | None = None
     ) -> Self:
-        """Return the parameters with new weights and b of fields, by name; the other fields keep theirs.
-
-        Raises IndexesError if there is no such field.
-        """
+        """Return the parameters with these weights and b by field. Raises IndexesError for an unknown field."""
         weights, b = weights or {}, b or {}
         names = [field.name for field in self.fields]
         if unknown := sorted((weights.keys() | b.keys()) - set(names)):
@@ -139,10 +136,7 @@ class Bm25Parameters:
         return dataclasses.replace(asked, fields=fields)
 
     def query_weights(self, counts: Float64Array, lengths: Float64Array) -> Float64Array:
-        """Return the weights [n] of terms that occur `counts` [n] times, at least 1, in queries of `lengths` [n] terms.
-
-        Lengths count repetitions.
-        """
+        """Return the weights [n] of terms that occur `counts` [n] times in queries of `lengths` [n] terms."""
         if math.isinf(self.k3):
             return counts
         k3 = self.k3 * (lengths / LONG_QUERY).clip(1.0)

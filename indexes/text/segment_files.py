@@ -54,10 +54,7 @@ class Layout:
 
 
 def write(segment: RowSegment, numbers: Sequence[int], folder: Path, suffix: str, layout: Layout) -> Path:
-    """Write a segment's `numbers` [NUMBERS] and arrays to a file named by its content's checksum, and return its path.
-
-    Raises OSError.
-    """
+    """Write `numbers` [NUMBERS] and arrays to a file named by its checksum; return its path. Raises OSError."""
     head = layout.magic + np.array(numbers, dtype="<u8").tobytes()
     arrays = [
         np.ascontiguousarray(getattr(segment, name), dtype=kind).data for name, kind in layout.parts.items()

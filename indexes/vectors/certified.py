@@ -149,7 +149,6 @@ class ByteScan:
         return dim <= MOST_DIM and kernels.load("scan") is not None
 
     def _cover(self, vectors: Matrix) -> list[_ScanBlock]:
-        """Encode the rows that were added since the last call and return all blocks."""
         with self._lock:
             if self._coded < len(vectors):
                 whole = self._coded // BLOCK

@@ -98,10 +98,7 @@ class FaissIndex:
         return self._stored.array
 
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
-        """Add a batch of `vectors`, float32 [n, dim], all or nothing.
-
-        Raises DuplicateIdError, BadIdError or BadVectorError if the batch is invalid.
-        """
+        """Add `vectors`, float32 [n, dim], all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
         new = normalised(check_vectors(vectors, self.dim, ids))
         self._rows.append(ids, metadata)
         self._stored.add(new)
@@ -232,10 +229,7 @@ class FaissIndex:
         return np.array(self.vectors[rows]), rows
 
     def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
-        """Return the exact rows and scores, both [n, k], for `queries` [n, dim]; k must not exceed the live rows.
-
-        Raises BadVectorError if the queries are invalid.
-        """
+        """Return the exact rows and scores, [n, k], of `queries` [n, dim]; k ≤ live rows. Raises BadVectorError."""
         return self._exact(normalised(check_vectors(queries, self.dim)), k, self._rows.mask())
 
     def _exact_scan(self, queries: int, k: int, mask: Mask | None) -> ExactScan:

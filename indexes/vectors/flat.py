@@ -156,7 +156,6 @@ class FlatScan:
     def _scan(
         self, scanner: Any, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[ScoreArray, RowArray]:
-        """Return FAISS's top k scores and rows, both [n, k]; ties in any order."""
         faiss = load_faiss()
         batch = len(queries) >= BLAS_BATCH
         answer: tuple[ScoreArray, RowArray]
@@ -179,7 +178,6 @@ def _half_rounding(dim: int) -> float:
 def _scan_by_numpy(
     vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
 ) -> tuple[ScoreArray, RowArray]:
-    """Return the top k scores and rows, both [n, k]; ties in any order."""
     scores = queries @ vectors.T
     if mask is not None:
         scores[:, ~mask] = -np.inf

@@ -147,10 +147,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def map_bytes(path: Path) -> mmap.mmap | bytes:
-    """Return the content of a file that the user named, mapped into memory if that is possible.
-
-    Raises InputError naming it and the reason.
-    """
+    """Return the content of a user's file, mapped if possible. Raises InputError naming it and the reason."""
     try:
         with open_input(path) as file:
             state = os.fstat(file.fileno())
@@ -213,10 +210,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def read_json(path: Path, limit: int = MAX_JSON) -> Any:
-    """Return the value in a JSON file of at most `limit` bytes.
-
-    Raises InputError if it is not JSON, and the errors of `read_regular`.
-    """
+    """Return the value in a JSON file of at most `limit` bytes. Raises InputError, and like `read_regular`."""
     content = read_regular(path, limit)
     try:
         return json.loads(content)

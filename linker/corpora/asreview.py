@@ -31,10 +31,7 @@ LABELS = """SELECT dataset_row, label, time, note, tags, user_id FROM record JOI
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A project's data on one record, given by its row in the dataset (from 0); `label` is None if it is not judged.
-
-    `time` is in seconds since 1970.
-    """
+    """A project's data on the record in a row of the dataset, from 0; `label` None: unjudged; `time`: Unix."""
 
     row: int
     label: int | None

@@ -213,10 +213,7 @@ def describe(path: Path, columns: Columns) -> str:
 
 
 def in_header(path: Path, columns: Columns) -> Columns:
-    """Return the columns by their names in the header of a CSV or XLSX file; of other files, `columns` as they are.
-
-    Raises InputError if the header lacks a column.
-    """
+    """Return `columns` by their header's names, if there is one. Raises InputError if it lacks a column."""
     if (kind := _kind_of(path)) not in ("csv", "xlsx"):
         return columns
     encoding = None if kind == "xlsx" else columns.encoding or guess_encoding(path)

@@ -103,10 +103,7 @@ def by_dictionary(task: Task) -> LinkingResult:
 
 
 def by_encoder(task: Task) -> LinkingResult:
-    """Link by an encoder: by vectors of passages, relative to their nearest neighbours, or by mean vectors of pages.
-
-    Raises InputError if no encoder is named.
-    """
+    """Link by an encoder: by vectors of passages, or mean vectors. Raises InputError if no encoder is named."""
     if task.encoder is None:
         raise InputError("the method 'encoder' needs `encoder` NAME|PATH, such as 'usem3' (multilingual)")
     if task.options.passages == "pooled":

@@ -128,7 +128,6 @@ def with_lessons(
 
 
 def _without(task: Task, known: BoolArray, taken: Int64Array) -> TaskPart:
-    """Return the task without the pages of the `known` training links (bool [l]) and the targets `taken` (int64)."""
     links = task.train[known]
     rows = np.setdiff1d(np.arange(len(task.source)), links[:, 0])
     columns = np.setdiff1d(np.arange(len(task.target)), np.concatenate([links[:, 1], taken]))

@@ -43,10 +43,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Counterparts:
-    """Pages that are counterparts of one another, at most one per language; `probability`: that of the weakest link.
-
-    `pages`: language → id.
-    """
+    """Counterparts, at most one per language (`pages`: language → id), with their weakest link's probability."""
 
     pages: Mapping[str, str]
     probability: float
@@ -125,7 +122,6 @@ def clusters(found: Network, least: float) -> list[Counterparts]:
 
 
 def _in_order(found: Network, least: float) -> Iterable[tuple[float, Page, Page]]:
-    """Return the links with a probability of at least `least`, most certain first."""
     entries = []
     for (source, target), matrix in found.links.items():
         links = sp.coo_array(matrix)
@@ -179,7 +175,6 @@ def _joined(given: Network, source: str, target: str) -> sp.csr_array | None:
 
 
 def _scaled(matrix: sp.csr_array, factors: Float64Array) -> sp.csr_array:
-    """Return the matrix [n, m] with each row multiplied by its factor in `factors` [n]."""
     data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
     return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 

@@ -76,10 +76,7 @@ def load(folder: Path) -> TextEncoder:
 
 
 def load_weights(encoder: TextEncoder, folder: Path) -> None:
-    """Read a folder's weights into a model of the same configuration.
-
-    Raises InputError if they are missing, damaged or do not belong to the other files.
-    """
+    """Read a folder's weights into its model. Raises InputError if they are missing or of another model."""
     fingerprint = load_state(encoder.module, folder / WEIGHTS)
     if fingerprint != encoder.fingerprint:
         raise InputError(

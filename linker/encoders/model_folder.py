@@ -96,10 +96,7 @@ def write_part(path: Path, content: bytes) -> None:
 
 
 def read_part(path: Path, limit: int, checksum: object) -> bytes:
-    """Return one file of a model, of at most `limit` bytes and with this XXH3 `checksum`.
-
-    Raises InputError if it is missing or differs.
-    """
+    """Return a model's file of this XXH3 `checksum`, at most `limit` bytes. Raises InputError if it differs."""
     try:
         content = read_regular(path, limit)
     except OSError as e:
@@ -141,10 +138,7 @@ def read_settings(folder: Path, formats: Collection[str], maker: str) -> dict[st
 
 
 def configured(cls: type[T], values: Any, path: Path) -> T:
-    """Return a configuration of class `cls` from the values in `path`.
-
-    Raises InputError if a value is unknown, of a wrong type or beyond its limit.
-    """
+    """Return a `cls` from the values in `path`. Raises InputError for unknown, mistyped or excessive values."""
     try:
         if not isinstance(values, dict):
             raise ConfigError(f"{path}: {type(values).__name__} instead of an object of hyperparameters")

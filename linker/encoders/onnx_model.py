@@ -62,7 +62,6 @@ class OnnxEncoder:
         return vectors
 
     def _run(self, ids: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
-        """Return the vectors of one batch, float32 [n, dim], after checking them."""
         import onnxruntime
 
         options = onnxruntime.RunOptions()

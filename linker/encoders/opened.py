@@ -133,10 +133,7 @@ class OwnEncoder:
         return self._given is not None
 
     def of(self, directory: Path, record: EncoderRecord | None) -> Encoder:
-        """Return the encoder that the manifest in `directory` names.
-
-        Raises BackendUnavailableError if there is none, and the errors of `open_encoder`.
-        """
+        """Return the encoder that the manifest names. Raises BackendUnavailableError, and as `open_encoder` does."""
         if record is None:
             raise BackendUnavailableError("the index was built without an encoder")
         with self._loading:

@@ -108,10 +108,7 @@ def hash_state(state: Mapping[str, Tensor], start: bytes = b"") -> str:
 
 
 def hash_file(path: Path, start: bytes = b"") -> str:
-    """Return the same as `hash_state` for the tensors in a file, without PyTorch.
-
-    Raises InputError if the file is missing or damaged, or has types that numpy lacks.
-    """
+    """Return `hash_state` of the tensors in a file, without PyTorch. Raises InputError if it cannot be read."""
     names, digest = {short: name for name, short in DTYPES.items()}, xxhash.xxh3_128(start)
     with opened(path) as file:
         for name in sorted(file.keys()):

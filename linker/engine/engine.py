@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from indexes.address import shown
 from indexes.hybrid import Answer, Mode, Unavailable
-from indexes.interface import (
-    BackendUnavailableError,
-    DamagedError,
-    Document,
-    Filter,
-    IndexesError,
-    Where,
-)
+from indexes.interface import BackendUnavailableError, DamagedError, Document, Filter, IndexesError, Where
 from indexes.text.parameters import Bm25Parameters
 from linker.base.logs import logger
 from linker.engine.changing import Changing

@@ -13,10 +13,7 @@ from linker.evaluation.significance import TestResult, williams
 
 
 def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Pearson's r of two sequences [n]; NaN if either is constant or n < 2.
-
-    Raises InputError if their shapes differ or a value is not finite.
-    """
+    """Return Pearson's r of [n] and [n]; NaN if one is constant. Raises InputError for shapes, or infinite values."""
     a, b = _pair(x, y)
     if len(a) < 2 or (a == a[0]).all() or (b == b[0]).all():
         return math.nan
@@ -35,10 +32,7 @@ def spearman(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
 
 def mse(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return the mean squared error of two sequences [n]; NaN for n = 0.
-
-    Raises InputError if their shapes differ or a value is not finite.
-    """
+    """Return the mean squared error of [n] and [n]; NaN for n = 0. Raises InputError as `pearson` does."""
     a, b = _pair(x, y)
     return float(np.mean((a - b) ** 2)) if len(a) else math.nan
 

@@ -119,10 +119,7 @@ def _judged_slowly(
 
 
 def ties(ordered: Ordered, judged: Int64Array, topics: int) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return the first and last position of each judged row's tie, int64 [m] each, and the tied rows per topic [t].
-
-    `judged` [m] are positions; `topics` is t.
-    """
+    """Return where each judged row's tie begins and ends, int64 [m] each, and the tied rows per topic [t]."""
     same = ordered.score[1:] == ordered.score[:-1]
     same &= ordered.topic[1:] == ordered.topic[:-1]
     joins = np.flatnonzero(same)  # position i is tied with i + 1

@@ -79,10 +79,7 @@ def token_counts(ids: Sequence[Sequence[int]], size: int) -> npt.NDArray[np.int6
 
 
 def unit_spread(matrix: Float32Array) -> Float32Array:
-    """Return a matrix [size, d] scaled to rows of mean length 1, float32, so that learning rates are comparable.
-
-    Zero rows do not count; the row of padding becomes 0.
-    """
+    """Return float32 [size, d] scaled to nonzero rows of mean length 1; the row of padding becomes 0."""
     lengths = np.linalg.norm(matrix, axis=1)
     scaled = matrix / max(float(lengths[lengths > 0].mean()) if lengths.any() else 1.0, 1e-12)
     scaled[PAD] = 0

@@ -207,7 +207,6 @@ def _alignment(
 
 
 def _ratio(source: Parts, target: Parts) -> float:
-    """Return target characters per source character; 1 if either has none."""
     lengths = [sum(len(text) for text in chain.from_iterable(parts)) for parts in (source, target)]
     return lengths[1] / lengths[0] if all(lengths) else 1.0
 

@@ -229,7 +229,6 @@ def _from_metadata(documents: Iterable[Document]) -> str | None:
 
 
 def _from_name(path: Path) -> str | None:
-    """Return "fr" for fr.jsonl.gz or for a folder named fr."""
     stem = path.name.partition(".")[0]
     return stem if re.fullmatch(r"[a-z]{2}", stem) else None
 

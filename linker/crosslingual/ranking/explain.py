@@ -108,7 +108,6 @@ class Explainer:
 
     @staticmethod
     def _forms(text: str, split: Callable[[str], list[str]]) -> dict[str, str]:
-        """Return the first word of the text for each of its terms."""
         forms: dict[str, str] = {}
         for word in text.split():
             terms = split(word)

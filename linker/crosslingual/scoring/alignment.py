@@ -94,5 +94,4 @@ def _ends(costs: Costs, i: int, j: int) -> Iterator[tuple[int, int, float]]:
 
 
 def _from_zero(values: Float64Array) -> Float64Array:
-    """Return the sums of the first 0, 1, … values along the last axis: one more than there are values."""
     return np.cumsum(np.concatenate((np.zeros((*values.shape[:-1], 1)), values), axis=-1), axis=-1)

@@ -40,10 +40,7 @@ class PagePairScorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Ranked targets of each source: `targets` int64 [n, k], padded with −1; `scores` float32 [n, k], with −inf.
-
-    Pairs that score 0 or less are never candidates.
-    """
+    """Ranked targets, int64 [n, k], padded with −1, and their positive scores, float32 [n, k], with −inf."""
 
     targets: Int64Array
     scores: Float32Array

@@ -184,7 +184,6 @@ def _aggregated(
 
 
 def _best_thirds(values: Float32Array, starts: Int64Array) -> Float32Array:
-    """Return the mean of the highest third of each segment of `values` [q] that begins at `starts` [c]: float32 [c]."""
     sizes = np.diff(np.append(starts, len(values)))
     segment = np.repeat(np.arange(len(starts)), sizes)
     ordered = values[np.lexsort((-values, segment))]

@@ -85,7 +85,6 @@ def fit_topics(
 def _expect(
     cell: sp.coo_array, theta: Float64Array, phi: Float64Array, n: int
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the expected counts of topics per word [v, k] and per page [n, k]."""
     by_word, by_page = np.zeros_like(phi), np.zeros((n, phi.shape[1]))
     step = max(1, BLOCK // phi.shape[1])
     for start in range(0, cell.nnz, step):
@@ -98,7 +97,6 @@ def _expect(
 
 
 def _by_page(weight: Float64Array, row: npt.NDArray[np.integer], n: int) -> Float64Array:
-    """Return the sums of the rows of `weight` by their page in `row`: [n, k]."""
     sums = sp.csr_array((np.ones(len(row)), (row, np.arange(len(row)))), shape=(n, len(row)))
     return np.asarray(sums @ weight)
 

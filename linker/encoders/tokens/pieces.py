@@ -64,10 +64,7 @@ class PieceTokenizer:
         return next((i for i in ids if i is not None), None)
 
     def encode_batch(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
-        """Return the first `max_length` ids of each text.
-
-        Raises InputError if the vocabulary lacks its unknown token.
-        """
+        """Return each text's first `max_length` ids. Raises InputError if the vocabulary lacks its unknown token."""
         # The library refuses lone surrogates.
         plain = [text.encode(errors="replace").decode() for text in texts]
         try:

@@ -62,7 +62,6 @@ class Tuning:
         return f"<Tuning: {self.chosen}{figure}; {self.reason}>"
 
     def _repr_html_(self) -> str:
-        """Return the best settings as a table, and the reason for the choice."""
         best = sorted(self.candidates, key=lambda c: -c.means[self.measure])[:SHOWN]
         rows = [
             (f"{c}{' (chosen)' * (c == self.chosen)}", *(f"{m:.4f}" for m in c.means.values())) for c in best

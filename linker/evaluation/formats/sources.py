@@ -63,7 +63,6 @@ def _scored(ranked: Any) -> Any:
 
 
 def _nested(value: Any, kind: str, number: str) -> Any:
-    """Return triples as a mapping topic → document → number; any other value as it is."""
     if isinstance(value, Mapping | Entries) or hasattr(value, "columns") or not isinstance(value, Iterable):
         return value
     nested: dict[Any, dict[Any, Any]] = {}
@@ -85,10 +84,7 @@ def _triple(entry: Any, kind: str, number: str) -> tuple[Any, Any, Any]:
 
 
 def qrels_in(folder: Path) -> Path:
-    """Return the file of a BEIR folder's judgements: those of the test split, or the only ones.
-
-    Raises InputError if there are none, or several without a test split.
-    """
+    """Return the qrels of a BEIR folder: its test split or only file. Raises InputError if there is neither."""
     splits = sorted(p for p in (folder / "qrels").glob("*.tsv*") if p.name.endswith((".tsv", ".tsv.gz")))
     test = [p for p in splits if p.name in ("test.tsv", "test.tsv.gz")]
     if not splits:

@@ -34,10 +34,7 @@ class Frame(Protocol):
 
 
 def as_run(run: Any) -> Entries[float]:
-    """Return a run, given as a path, a mapping topic → document → score, a data frame, or a run.
-
-    Raises InputError if it is malformed, empty or of another type.
-    """
+    """Return the run in a path, mapping or data frame. Raises InputError if it is malformed or empty."""
     return _entries(run, "run", _SCORE)
 
 

@@ -201,7 +201,6 @@ def _from_dump(raw: RawPages, links: WikiLinks, others: WikiLinks, reading: RawR
 
 
 def _from_corpus(raw: RawPages, links: WikiLinks, reading: RawReading) -> Iterator[RawPage]:
-    """Read all formats of `read_corpus`, and wikiextractor's folders."""
     for path in raw.files:
         files = sorted(p for p in path.rglob("wiki_*") if p.is_file()) if path.is_dir() else []
         for record in (record for file in files or [path] for record in read_corpus(file)):

@@ -83,10 +83,7 @@ class Recogniser:
 
 
 def read_pipelines(values: Sequence[str]) -> dict[str, str]:
-    """Return pipelines by language from `--ner` values: "PIPELINE" for all languages, "de=PIPELINE" for one.
-
-    Raises InputError if a language is repeated.
-    """
+    """Return pipelines by language, "PIPELINE" or "de=PIPELINE". Raises InputError for a repeated language."""
     return by_language(values, "--ner names two pipelines")
 
 
@@ -128,7 +125,6 @@ def _folder(name: str) -> str:
 
 
 def _fingerprint(pipeline: Any) -> str:
-    """Return a hash of the files that a pipeline was loaded from."""
     digest = xxhash.xxh3_128(json.dumps([pipeline.lang, pipeline.pipe_names]).encode())
     for path in sorted(p for p in Path(pipeline.path).rglob("*") if p.is_file()):
         digest.update(path.relative_to(pipeline.path).as_posix().encode())

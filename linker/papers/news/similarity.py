@@ -64,10 +64,7 @@ class NewsSimilarity:
     translator: Translator | None = None
 
     def columns(self, pairs: Sequence[NewsPair]) -> Columns:
-        """Return the features of pairs by name, each float64 [n].
-
-        Raises InputError or MissingExtraError if entities are needed and cannot be found.
-        """
+        """Return features of pairs by name, float64 [n]. Raises InputError, MissingExtraError without entities."""
         return {
             **self._missing(len(pairs)),
             **self._fixed(pairs),
@@ -175,10 +172,7 @@ def remembering(backbone: str, *, fetch: bool = True) -> RememberingEncoder:
 def examples(
     pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair] = (), pseudo_weight: float = 1.0
 ) -> WeightedPairs:
-    """Return the training examples of gold and pseudo-labelled pairs, each distinct text once.
-
-    Raises InputError if a pair has no score.
-    """
+    """Return the examples of all pairs, each text once. Raises InputError if a pair has no score."""
     both = [*pairs, *pseudo]
     rows: dict[str, int] = {}
     for pair in both:

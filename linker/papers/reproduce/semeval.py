@@ -79,7 +79,6 @@ def studies(data: Path, work: Path, quick: bool) -> list[Study]:
 
 
 def _pairs(data: Path, split: str) -> tuple[list[NewsPair], tuple[Path, ...]]:
-    """Return the pairs of a split and the files that hold them."""
     for folder in (data, data / "news-similarity"):
         for path in sorted(folder.glob(f"{split}.jsonl*")):
             return read_news(path), (path,)

@@ -120,10 +120,7 @@ def check_backbone(name: str) -> str:
 
 
 def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:
-    """Build the architecture that a folder's config.json describes, with random weights, and load its tokenizer.
-
-    Raises InputError if the folder does not hold both.
-    """
+    """Build a folder's architecture with random weights, and load its tokenizer. Raises InputError."""
     check_foreign(folder, strict=True)
     with _transformers(f"the model {folder}"):
         from transformers import AutoConfig, AutoModel, AutoTokenizer

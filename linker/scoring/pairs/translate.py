@@ -130,8 +130,7 @@ class CommandTranslator:
 
 
 class ModelTranslator:
-    """Translates with transformers: a model whose tokenizer has language codes (M2M100), or one Marian model per
-    direction."""
+    """Translates with transformers: a model with language codes (M2M100), or one Marian model per direction."""
 
     def __init__(self, name: str, *, batch_size: int = 16, beams: int = 1, max_length: int = 256) -> None:
         """`name` is a name or path with optional {source} and {target}; `max_length` is in tokens."""
@@ -217,10 +216,7 @@ def _languages(tokenizer: Any) -> dict[str, int]:
 
 
 def _begin(tokenizer: Any, name: str, codes: dict[str, int], source: str, target: str) -> dict[str, int]:
-    """Set the source language and return the arguments that make generation start with the target language.
-
-    Raises InputError if the model lacks one of the languages.
-    """
+    """Set the source language; return the arguments that choose the target's. Raises InputError without them."""
     for code in (source, target):
         if code not in codes:
             raise InputError(

@@ -46,10 +46,7 @@ class KeptTranslator:
     """
 
     def __init__(self, translator: Translator, path: Path) -> None:
-        """Read the file if it exists; a last line truncated by a crash is translated again.
-
-        Raises InputError if the file does not hold translations.
-        """
+        """Read the file, if any, up to a line truncated by a crash. Raises InputError for another file."""
         self._translator = translator
         self._known: dict[Key, str] = {}
         self._file = KeptFile(path, "translations", self._take)

@@ -62,10 +62,7 @@ def is_saved(folder: Path) -> bool:
 
 
 def load(folder: Path) -> Ranker:
-    """Read a ranker; every value is checked, and no code in it is executed.
-
-    Raises InputError if a file is missing, damaged or of another version.
-    """
+    """Read a ranker, running no code in it. Raises InputError if it is missing, damaged or of another version."""
     path, settings = folder / CONFIG, read_settings(folder, FORMATS, "linker rank train")
     data = read_part(folder / TREES, MOST_BYTES, settings.get("trees"))
     try:

@@ -103,7 +103,6 @@ def _leaves(tree: Tree) -> Iterator[tuple[float, list[Part], float]]:
 
 
 def _rows_below(tree: Tree) -> dict[int, int]:
-    """Return the number of training rows of each split and leaf, by its index as a child."""
     assert tree.count is not None
     rows = {-1 - leaf: int(count) for leaf, count in enumerate(tree.count)}
     for node in range(len(tree.feature) - 1, -1, -1):  # a split comes after its parent

@@ -65,10 +65,7 @@ def shape_of(queries: int) -> dict[str, Any]:
 
 
 def grow(lists: TrainingLists, names: Sequence[str], trees: int, seed: int) -> str:
-    """Return trees grown on the lists that have a relevant candidate and another one, as LightGBM's text.
-
-    Raises MissingExtraError without the extra `rank`.
-    """
+    """Return trees grown on the lists with right and wrong candidates, as LightGBM's text. Raises MissingExtraError."""
     with importing("training a ranker", "rank"):
         import lightgbm
 

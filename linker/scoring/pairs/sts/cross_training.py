@@ -61,8 +61,6 @@ def train(
 
 
 class _CrossTrainer:
-    """The state of one training run."""
-
     def __init__(
         self,
         encoder: PairScorer,
@@ -126,8 +124,7 @@ class _CrossTrainer:
                 torch.autograd.backward(loss)
                 torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
                 scale_rates(
-                    self.optimizer,
-                    learning_rate_scale(self.step, self.total, config.warmup, config.schedule),
+                    self.optimizer, learning_rate_scale(self.step, self.total, config.warmup, config.schedule)
                 )
                 self.optimizer.step()
                 self.step += 1
