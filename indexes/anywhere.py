@@ -117,10 +117,7 @@ class AnyCollection(Protocol):
         """Raise BadFilterError, which names the closest match, if no document has a field of the filter."""
 
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
-        """Yield the documents that pass the filter, in order of arrival; only those that follow `after`.
-
-        Raises DamagedError, UnknownIdError if there is no document `after`.
-        """
+        """Yield matching documents in order of arrival, from `after` on. Raises DamagedError, UnknownIdError."""
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
         """Return remarks about ranges of a filter that leave out values regardless of their bound."""
@@ -148,10 +145,7 @@ class AnyWriter(Protocol):
         """Return which of `ids` are in the index now, uncommitted changes included."""
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
-        """Add a batch, all or nothing; `vectors` (float32 [n, dim]) exactly if the collection has an encoder.
-
-        Raises BadDocumentError, BadVectorError, BadIdError, DuplicateIdError.
-        """
+        """Add a batch, all or nothing, with `vectors` (float32 [n, dim]) if there is an encoder; see `Writer.add`."""
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove the documents with these ids, all or nothing. Raises UnknownIdError."""

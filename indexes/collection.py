@@ -277,10 +277,7 @@ class Collection:
             return True  # if the server is down, the search will report it
 
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
-        """Yield the documents that pass the filter, in row order; with `after`, those that follow that document.
-
-        Raises DamagedError, UnknownIdError if there is no document `after`.
-        """
+        """Yield matching documents in row order, those that follow `after`. Raises DamagedError, UnknownIdError."""
         mask = self.rows.mask(where)
         first = int(self.rows.locate([after])[0]) + 1 if after else 0
         for row in range(first, len(self.rows.ids)):

@@ -95,10 +95,7 @@ def check_ids(ids: Sequence[object]) -> None:
 
 
 def check_vectors(vectors: npt.ArrayLike, dim: int | None, ids: Sequence[str] | None = None) -> Matrix:
-    """Return `vectors` as contiguous float32 [n, dim]; a `dim` of None accepts any dimension.
-
-    Raises BadVectorError if the shape or the number of `ids` is wrong, or a value is NaN or infinite.
-    """
+    """Return `vectors` as contiguous float32 [n, dim]; a `dim` of None accepts any dimension. Raises BadVectorError."""
     matrix = np.ascontiguousarray(vectors, dtype=np.float32)
     if matrix.ndim != 2 or (dim is not None and matrix.shape[1] != dim):
         raise BadVectorError(

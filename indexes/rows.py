@@ -112,10 +112,7 @@ class Rows:
             raise already_present(repeated)
 
     def append(self, ids: Sequence[str], metadata: Sequence[Metadata] | None = None) -> int:
-        """Add ids, all or nothing, and return the row of the first.
-
-        Raises BadIdError, DuplicateIdError, and ValueError if `metadata` and `ids` differ in number.
-        """
+        """Add ids, all or nothing, and return the row of the first. Raises BadIdError, DuplicateIdError, ValueError."""
         self.check_new(ids)
         if metadata is not None and len(metadata) != len(ids):
             raise ValueError(f"{len(ids)} ids but {len(metadata)} metadata")
@@ -235,10 +232,7 @@ class Rows:
         return self._axes[field]
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
-        """Return a remark for each range of a filter that is not comparable with some values of its field.
-
-        Raises BadFilterError if the field holds dates and the bound is a number, or the reverse.
-        """
+        """Return a remark for each range that cannot be compared with some values. Raises BadFilterError."""
         ranges = [condition for condition in where.all if condition.is_range]
         if not ranges:
             return ()
@@ -251,10 +245,7 @@ class Rows:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The metadata fields by which documents can be filtered, sorted; those of removed documents remain.
-
-        Raises IndexesError if the stored metadata is incomplete.
-        """
+        """The metadata fields for filters, sorted, removed documents' included. Raises IndexesError."""
         with self._lock:
             self._read_metadata()
         return tuple(sorted(self._columns))

@@ -226,10 +226,7 @@ def _linked(
 
 
 def resume(directory: Path, manifest: Manifest, rows: Rows, known: SharedParts = NOTHING) -> TextBackend:
-    """Return the backend that the manifest names, continuing from its commit; `known` segments are not reread.
-
-    Raises DamagedError, and BackendUnavailableError if a server does not answer.
-    """
+    """Return the manifest's backend, reusing `known` segments. Raises DamagedError, BackendUnavailableError."""
     text: TextBackend
     if manifest.elastic:
         from indexes.cluster.beside import ServerText

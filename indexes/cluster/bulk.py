@@ -79,10 +79,7 @@ class Bulk:
             self._submit()
 
     def flush(self) -> None:
-        """Send the queue and wait until every operation is acknowledged.
-
-        Raises BackendUnavailableError if `patience` runs out, IndexesError if the server rejects a document.
-        """
+        """Send the queue, wait for acknowledgement. Raises BackendUnavailableError, IndexesError if refused."""
         if self._waiting:
             self._submit()
         sent, self._sent = self._sent, []

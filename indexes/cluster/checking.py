@@ -81,10 +81,7 @@ def _checked(
 
 
 def _settled(index: ClusterIndex) -> dict[str, int]:
-    """Return the health of an index once no shard is missing, or after RECOVERY seconds.
-
-    Raises BackendUnavailableError if missing shards are still recovering then: that is not damage.
-    """
+    """Return an index's health, without missing shards or after RECOVERY. Raises BackendUnavailableError."""
     end, health = time.monotonic() + RECOVERY, index.health()
     while health["missing"] and time.monotonic() + PAUSE < end:
         time.sleep(PAUSE)

@@ -158,10 +158,7 @@ def seconds_of(settings: ElasticSettings) -> float:
 
 
 def remember(settings: ElasticSettings) -> None:
-    """Store the addresses that the caller named as trusted: later processes know them only from a manifest.
-
-    Raises IndexesError if the file of trusted hosts cannot be read or written.
-    """
+    """Store the addresses that the caller named as trusted, for later processes. Raises IndexesError."""
     if settings.named and authorization(settings):
         elastic_trust.remember(settings.urls)
 

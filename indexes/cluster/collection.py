@@ -192,10 +192,7 @@ class RemoteCollection:
         return state_at(self.address) == self.state
 
     def has_moved(self) -> bool:
-        """Return whether the node that answers knows of another generation or settings. Raises IndexesError.
-
-        Raises NoMasterError if that node has no master, as its documents may be outdated.
-        """
+        """Return whether a node knows of later settings or generations. Raises IndexesError, NoMasterError."""
         self.index.check_led()
         found = self.index.state(near=True)
         return found is not None and found != self.state

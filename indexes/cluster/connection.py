@@ -143,10 +143,7 @@ class Connection:
             )
 
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the answer to each search, like `Asking.msearch`.
-
-        Raises BackendUnavailableError if the answer is missing or partial, IndexesError if a search is rejected.
-        """
+        """Return the answer to each search, like `Asking.msearch`. Raises BackendUnavailableError, IndexesError."""
         return self._asking.msearch(self.name, bodies)
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:

@@ -239,10 +239,7 @@ class ClusterIndex(IndexReads):
         )
 
     def led_state(self, seconds: float) -> State | None:
-        """Return `state`, from a node with a master; the election of a master may take `wait` seconds.
-
-        Raises the same errors as `state`, and NoMasterError.
-        """
+        """Return `state` from a node with a master, elected within `wait` seconds; raises NoMasterError, too."""
 
         def look() -> State | None:
             self.check_led()

@@ -247,10 +247,7 @@ class CandidateTerms(ForwardIndex):
         queries: Sequence[str],
         statistics: StatisticsCache,
     ) -> None:
-        """`documents` are those in `rows`, int64 [n], ascending; they can be described for these `queries` only.
-
-        Raises BackendUnavailableError, IndexesError.
-        """
+        """Describes `rows` (int64 [n], ascending) for `queries`. Raises BackendUnavailableError, IndexesError."""
         super().__init__(settings)
         self._rows = rows
         self.add([document.full_text for document in documents])

@@ -27,10 +27,7 @@ Parts = Iterable[bytes | memoryview]
 
 
 def storable(document: Document) -> Document:
-    """Return the document as it will be read back, so that filters see the same metadata now and later.
-
-    Raises BadDocumentError if JSON cannot hold its metadata or its text is not valid Unicode.
-    """
+    """Return the document as it will be read back. Raises BadDocumentError if JSON cannot hold it."""
     try:
         (document.text + document.title).encode()
         if not document.metadata:

@@ -73,10 +73,7 @@ class FieldsIndex:
         *,
         building: bool = True,
     ) -> Self:
-        """Return an index that continues from a snapshot (None: from scratch) in folders in `scratch`.
-
-        Raises IndexesError if these folders are not empty, DamagedError.
-        """
+        """Return an index that continues from a snapshot, or None, in `scratch`. Raises IndexesError, DamagedError."""
         names = [folder_of(n) for n in range(len(parameters.fields))]
         indexes = [
             Bm25Index.resume(

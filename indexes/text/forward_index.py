@@ -173,10 +173,7 @@ class ForwardIndex:
         return self._reader.read(text)
 
     def describe(self, query: QueryWords, rows: AnyArray) -> Float32Array:
-        """Return the features of a query and the candidates `rows` (int64 [n]), float32 [n, NAMES].
-
-        Raises IndexError for a row that does not exist, DamagedError if a file has become shorter.
-        """
+        """Return the features of a query and `rows` [n], float32 [n, NAMES]. Raises IndexError, DamagedError."""
         forward.check_lengths(self._segments)
         if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
             raise IndexError(f"row {rows.max()} of {self.rows}")
@@ -194,10 +191,7 @@ class ForwardIndex:
         return out
 
     def having(self, phrase: AnyArray, rows: RowArray) -> RowArray:
-        """Return those of `rows` (int64 [n], ascending) that have the terms of a phrase in sequence.
-
-        `phrase`: the terms' hashes, uint64 [1 or more]. Raises DamagedError if a file has become shorter.
-        """
+        """Return those of `rows` (int64 [n], ascending) with the terms (hashes) in sequence. Raises DamagedError."""
         forward.check_lengths(self._segments)
         edges = np.searchsorted(rows, [s.first for s in self._segments] + [self.rows])
         found = []

@@ -123,10 +123,7 @@ class Bm25Parameters:
         return dataclasses.replace(self, fields=tuple(fields))
 
     def of_query(self, asked: Bm25Parameters) -> Bm25Parameters:
-        """Return the parameters `asked` of a search of an index built with these; without fields, they get the index's.
-
-        Raises IndexesError if there is no such field, or all have the weight 0.
-        """
+        """Return the parameters `asked` of a search, with the index's fields if it names none. Raises IndexesError."""
         if asked.fields and not self.fields:
             raise IndexesError("the index has no fields, which a query could weigh: build it with `fields`")
         self.weighted({field.name: field.weight for field in asked.fields})

@@ -245,10 +245,7 @@ def _counted(segment: PostingsSegment) -> bool:
 
 
 def read_folder(folder: Path, known: Mapping[str, PostingsSegment] | None = None) -> list[PostingsSegment]:
-    """Return a folder's segments in row order; those that are `known` by file name are already open.
-
-    Raises DamagedError, and FileNotFoundError if the folder does not exist.
-    """
+    """Return a folder's segments in row order, reusing those `known`. Raises DamagedError, FileNotFoundError."""
     return segment_files.read_folder(folder, NAME, read, "the postings of row {row}", known)
 
 

@@ -53,10 +53,7 @@ def write(index: Any, path: Path, flags: int) -> FileRecord:
 
 
 def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
-    """Return the index in the file at `path`, over the vectors in `flat`, once `check` has accepted its bytes.
-
-    Raises DamagedError if the file cannot be read or is invalid. `dim` is the index's dimension if it is padded.
-    """
+    """Return the index in a file, over the vectors in `flat`, after `check` of its bytes. Raises DamagedError."""
     faiss = load_faiss()
     try:
         data = map_file(path)

@@ -193,10 +193,7 @@ def path_text(path: Path) -> str:
 
 
 def read_regular(path: Path, limit: int) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes; never wait for a pipe or device.
-
-    Raises InputError for another kind of file or a larger one, OSError if the file cannot be read.
-    """
+    """Return a regular file's content, at most `limit` bytes; never wait. Raises InputError, OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         state = os.fstat(descriptor)

@@ -60,10 +60,7 @@ def by_hapaxes(task: Task) -> LinkingResult:
 
 
 def by_pivot(task: Task) -> LinkingResult:
-    """Link by hapaxes shared with the target or its counterparts in a third language, then the pigeonhole (LINA.cl).
-
-    Raises InputError if the pivot's pages or links are missing.
-    """
+    """Link by hapaxes shared with the target or its pivot pages, then the pigeonhole (LINA.cl). Raises InputError."""
     if task.pivot is None or not len(task.pivot_links):
         raise InputError(
             "the method 'pivot' needs `pivot` PAGES, and `pivot_links` QRELS that link these to target pages"
@@ -75,10 +72,7 @@ def by_pivot(task: Task) -> LinkingResult:
 
 
 def by_dictionary(task: Task) -> LinkingResult:
-    """Link by comparability from dictionaries, identical strings and words learned from links, then margin (CCNUNLP).
-
-    Raises InputError if there is neither a dictionary nor a training link.
-    """
+    """Link by comparability from word pairs and links, then margin (CCNUNLP). Raises InputError without either."""
     if not task.dictionaries and not len(task.train):
         raise InputError(
             "the method 'dictionary' needs a `dictionary` FILE, or links to learn from (`train` QRELS)"
@@ -114,10 +108,7 @@ def by_encoder(task: Task) -> LinkingResult:
 
 
 def by_cascade(task: Task) -> LinkingResult:
-    """Link by AUT's cascade: LSI candidates, then a ranker over topics, names and words, learned from linked pages.
-
-    Raises InputError if there are too few training links.
-    """
+    """Link by AUT's cascade: LSI candidates, then a ranker learned from linked pages. Raises InputError."""
     from linker.crosslingual import learned
 
     return learned.by_cascade(task)

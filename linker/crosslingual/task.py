@@ -58,10 +58,7 @@ class Task:
         return fingerprint(self.source, self.target, *([self.pivot] if self.pivot else []), *words)
 
     def nearest(self, scorer: PagePairScorer) -> Neighbours:
-        """Score all pairs of pages, with a progress bar and the task's checkpoint.
-
-        Raises InputError if the checkpoint belongs to another task, is damaged or cannot be written.
-        """
+        """Score all pairs of pages, with a progress bar and the task's checkpoint. Raises InputError."""
         with bar(scorer.shape[0], "comparing", "pages") as meter:
             return nearest(
                 scorer,

@@ -116,10 +116,7 @@ def format_of(folder: Path) -> str:
 
 
 def read_settings(folder: Path, formats: Collection[str], maker: str) -> dict[str, Any]:
-    """Return a folder's config.json, whose "format" is one of `formats`; `maker` is the command that writes them.
-
-    Raises InputError if the file is missing, damaged or of another format, or if saving was interrupted.
-    """
+    """Return config.json if its "format" is one of `formats`, which `maker` writes. Raises InputError."""
     path, old = folder / CONFIG, _beside(folder.absolute(), "old")
     if not folder.exists() and old.is_dir():
         raise InputError(

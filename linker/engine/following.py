@@ -165,10 +165,7 @@ class Following:
 
     @property
     def encoder(self) -> Encoder:
-        """The index's encoder, loaded on first use and checked against the index's fingerprint.
-
-        Raises BackendUnavailableError if the index has none, and the errors of `open_encoder`.
-        """
+        """The index's encoder, loaded and checked on first use. Raises BackendUnavailableError."""
         return self._current().encoder
 
     def embed(self, texts: Sequence[str]) -> Matrix:

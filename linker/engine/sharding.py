@@ -93,11 +93,7 @@ def _together(collection: RemoteCollection, hits: Hits) -> Callable[[str], Docum
 
 
 def directories_of(given: Path | Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
-    """Return the directory that identifies an index, and the directories that make it up.
-
-    Raises IndexesError if none is given or a directory is named twice, DamagedError if a list of shards cannot be
-    read.
-    """
+    """Return an index's identifying directory, and all of its directories. Raises IndexesError, DamagedError."""
     if isinstance(given, Path):
         return given, tuple(shards_of(given))
     check_once(given)

@@ -169,10 +169,7 @@ class Snapshot(Generation):
     def probabilities(
         self, texts: Sequence[str], answer: Answer, where: Filter | None = None
     ) -> list[Float64Array]:
-        """Return P(link) of each hit of an answer to `texts`, one array per text; NaN if it is not known.
-
-        Raises the errors of `calibrated`, and BackendUnavailableError if a retriever cannot answer.
-        """
+        """Return P(link) of each hit of an answer, an array per text, NaN if unknown. Raises like `calibrated`."""
         if answer.probabilities is None:
             answer = self.calibrated().told(answer, texts, where)
         if answer.probabilities is None:

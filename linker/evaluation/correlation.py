@@ -23,10 +23,7 @@ def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
 
 def spearman(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Spearman's rho of two sequences [n], Pearson's r of the average ranks; NaN as in `pearson`.
-
-    Raises InputError if their shapes differ or a value is not finite.
-    """
+    """Return Spearman's rho, Pearson's r of the average ranks. NaN and errors are as in `pearson`."""
     a, b = _pair(x, y)
     return pearson(average_ranks(a), average_ranks(b))
 
@@ -45,10 +42,7 @@ def average_ranks(x: npt.ArrayLike) -> Float64Array:
 
 
 def williams_from_scores(human: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
-    """Test whether `a` correlates better with `human` than `b` does, three sequences [n]: see `williams`.
-
-    Raises InputError if their shapes differ or a value is not finite.
-    """
+    """Test whether `a` correlates better with `human` than `b` does: see `williams`. Raises like `pearson`."""
     return williams(pearson(human, a), pearson(human, b), pearson(a, b), len(np.asarray(human)))
 
 

@@ -13,10 +13,7 @@ from indexes.dtypes import Int64Array
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Texts, documents and links, which are rows (text, document); `negatives`: rows of hard negatives per text.
-
-    Raises ValueError if there are no links, a link is out of range, or the negatives are not one list per text.
-    """
+    """Texts, documents, links (text, document), rows of hard `negatives` per text. Raises ValueError."""
 
     texts: Sequence[str]
     documents: Sequence[str]

@@ -30,10 +30,7 @@ DENSE = 3000  # up to this number of texts, solving a dense eigenvalue problem i
 
 
 def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Float32Array]:
-    """Return a tokenizer and one vector per token id, float32 [size, d], as `data` specifies.
-
-    Raises InputError if vectors cannot be read or learned, MissingExtraError if gensim is needed and missing.
-    """
+    """Return a tokenizer and a vector per id, float32 [size, d]. Raises InputError, MissingExtraError."""
     tokenizer, matrix = _sources(data, texts, seed)
     latent = matrix is None or (data.lsa_dim and data.word_vectors not in LEARNED)
     # encoded only once, since this takes long for a corpus

@@ -67,10 +67,7 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
 
 
 def is_source(where: Path, source: Side, target: Side) -> bool:
-    """Return whether the index `where`, which is to get a lexicon, is the source rather than the target.
-
-    Raises InputError if it is neither, or both sides are in one language.
-    """
+    """Return whether the index `where`, to get a lexicon, is the source. Raises InputError unless it is a side."""
     found = [where.resolve() == side.path.resolve() for side in (source, target)]
     if not any(found):
         raise InputError(

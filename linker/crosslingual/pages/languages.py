@@ -43,10 +43,7 @@ class Language:
         return replace(self, known=known)
 
     def fold(self, text: str) -> str:
-        """Return the text in NFKC and lower case, by Turkish rules for "tr" and "az"; Chinese becomes simplified.
-
-        Raises MissingExtraError for Chinese without the extra 'crosslingual'.
-        """
+        """Return the text in NFKC and lower case; Chinese becomes simplified, or raises MissingExtraError."""
         text = unicodedata.normalize("NFKC", text)
         if self.code in ("tr", "az"):
             text = text.translate(TURKISH)

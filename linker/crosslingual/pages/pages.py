@@ -172,10 +172,7 @@ class Pages:
 def read_documents(
     path: Path, columns: Columns | None = None
 ) -> tuple[dict[str, Document], tuple[BadLine, ...]]:
-    """Read the documents of a file or folder, by id, in any format of `read_corpus`, and the unreadable records.
-
-    Raises InputError if an id is repeated or nothing can be read.
-    """
+    """Read documents by id, as `read_corpus` does, and the unreadable records. Raises InputError."""
     documents: dict[str, Document] = {}
     skipped: list[BadLine] = []
     for record in read_corpus(path, columns):

@@ -26,11 +26,7 @@ class PieceTokenizer:
     truncates."""
 
     def __init__(self, content: str, source: str = "tokenizer.json") -> None:
-        """Read the content of a tokenizer.json; `source` names it in errors.
-
-        Raises InputError if it is not a tokenizer.json or its padding is not id 0, MissingExtraError without the
-        library.
-        """
+        """Read the content of a tokenizer.json; `source` names it in errors. Raises InputError, MissingExtraError."""
         with importing("a tokenizer.json", "pretrained"):
             from tokenizers import Tokenizer
         try:
@@ -89,10 +85,7 @@ class PieceTokenizer:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer in a file written by `save`, or in a tokenizer.json of the `tokenizers` library.
-
-    Raises InputError if the file holds neither, MissingExtraError without the library.
-    """
+    """Return the tokenizer that `save` or the library wrote. Raises InputError, MissingExtraError."""
     try:
         content = orjson.loads(read_regular(path, MAX_TOKENIZER))
     except OSError as e:

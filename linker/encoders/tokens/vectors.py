@@ -86,10 +86,7 @@ def train_word_vectors(
     method: Literal["skipgram", "cbow"] = "skipgram",
     seed: int = 0,
 ) -> WordVectors:
-    """Train word2vec (Mikolov et al. 2013) on `texts`, in one thread, so that a seed is reproducible.
-
-    Raises MissingExtraError without gensim, InputError if no word occurs `min_count` times.
-    """
+    """Train word2vec (Mikolov et al. 2013), reproducibly. Raises MissingExtraError, InputError without words."""
     with importing("training word vectors", "vectors"):
         from gensim.models import Word2Vec
     counts = Counter(token for text in texts for token in tokenize(text))

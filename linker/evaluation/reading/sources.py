@@ -39,10 +39,7 @@ def as_run(run: Any) -> Entries[float]:
 
 
 def as_qrels(qrels: Any) -> Entries[int]:
-    """Return judgements, given as a path, a mapping topic → document → relevance, a data frame, or judgements.
-
-    Raises InputError if they are malformed, empty or of another type.
-    """
+    """Return the judgements in a path, mapping or data frame. Raises InputError if malformed or empty."""
     return _entries(qrels, "qrels", _RELEVANCE)
 
 

@@ -121,10 +121,7 @@ def predictions_text(
 
 
 def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
-    """Return each column of a file as similarities, float64 [n], in the order of the pairs.
-
-    Raises InputError if a line cannot be read, naming it, or if a pair has no prediction.
-    """
+    """Return each column of a file as similarities, float64 [n], in the order of the pairs. Raises InputError."""
     header, *lines = nonempty_lines(path) or [""]
     first, *names = header.split("\t")
     if first != "id" or SCORE not in names:

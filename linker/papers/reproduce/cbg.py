@@ -97,10 +97,7 @@ def _part(
 
 
 def read_task(path: Path, gold: Path) -> list[Pair]:
-    """Return the pairs of STS.input (two tab-separated sentences) with the grades of STS.gs, one per line.
-
-    Raises InputError naming file and line if a line is malformed, or if the line counts differ.
-    """
+    """Return the pairs of STS.input (tab-separated) with the grades of STS.gs. Raises InputError."""
     sentences, grades = nonempty_lines(path), nonempty_lines(gold)
     if len(sentences) != len(grades):
         raise InputError(f"{gold} has {len(grades):,} grades for the {len(sentences):,} pairs of {path}")

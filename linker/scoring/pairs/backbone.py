@@ -108,11 +108,7 @@ def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
 
 
 def check_backbone(name: str) -> str:
-    """Return the folder or hub model name that `name` refers to, without loading it.
-
-    Raises InputError, within seconds, if it is neither on this machine nor available from the hub;
-    MissingExtraError without the extra `pretrained`.
-    """
+    """Return the folder or hub model of `name` without loading it. Raises InputError, MissingExtraError."""
     source = _source(name)
     if not Path(source).is_dir():
         check_available(source, name, fetch=True, what="backbone")

@@ -69,10 +69,7 @@ class ScriptedTranslator:
 
     @classmethod
     def read(cls, path: Path) -> ScriptedTranslator:
-        """Read a file: JSON objects with source, target, text and translation, or these four separated by tabs.
-
-        Raises InputError, naming the line, if one of the four is missing.
-        """
+        """Read source, target, text and translation from JSON or four columns. Raises InputError with the line."""
         split = _json_fields if path.suffix == ".jsonl" else _tab_fields
         entries: dict[Key, str] = {}
         for number, raw, _ in read_lines(path):
@@ -101,10 +98,7 @@ class CommandTranslator:
         self._template = template
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations, from one run of the program.
-
-        Raises InputError if the program is missing, fails, or writes a different number of lines than it read.
-        """
+        """Return the translations, from one run of the program. Raises InputError."""
         codes = {"source": source, "target": target}
         command = [part.format_map(codes) for part in shlex.split(self._template)]
         lines = "".join(" ".join(text.split()) + "\n" for text in texts)
@@ -138,10 +132,7 @@ class ModelTranslator:
         self._load = functools.lru_cache(maxsize=2)(_load)
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations, decoded greedily or by beam search.
-
-        Raises InputError if there is no such model or language; MissingExtraError without transformers.
-        """
+        """Return the translations, decoded greedily or by beam search. Raises InputError, MissingExtraError."""
         import torch
 
         name = self._name.replace("{source}", source).replace("{target}", target)

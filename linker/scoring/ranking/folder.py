@@ -35,10 +35,7 @@ MOST = 1e9  # maximum absolute value in the calibration
 
 
 def save(ranker: Ranker, trees: str, folder: Path) -> Ranker:
-    """Write a ranker with the text `trees` of its trees, replacing an earlier ranker; return it as `load` does.
-
-    Raises InputError if the folder holds anything but a ranker.
-    """
+    """Write a ranker with its `trees` as text, and return it as `load` does. Raises InputError."""
     settings = {
         "format": "linker-ranker-1",
         "pool": dataclasses.asdict(ranker.pool),

@@ -112,10 +112,7 @@ def train(
     about: Mapping[str, Any] | None = None,
     advance: Callable[[str], object] = lambda step: None,
 ) -> Training:
-    """Return a ranker trained on the candidates of queries; `relevant` is bool [n, c].
-
-    Raises InputError if fewer than FEWEST queries have a relevant candidate, MissingExtraError.
-    """
+    """Return a ranker trained on candidates, `relevant` bool [n, c]. Raises InputError, MissingExtraError."""
     found = int(relevant.any(axis=1).sum())
     if found < FEWEST:
         raise InputError(
