@@ -160,10 +160,7 @@ def _gain(scores: ScoreArray, present: Mask, scale: Scale, rank_k: int) -> Gains
 
 
 def zscores(values: AnyArray, present: Mask, least: float = 0.0) -> Gains:
-    """Return (value − mean) / standard deviation over the `present` entries of each row of `values` [Q, k].
-
-    It is 0 elsewhere, and in rows whose standard deviation is not above `least`.
-    """
+    """Return standardised `values` [Q, k] where `present`; 0 elsewhere, and in rows of deviation ≤ `least`."""
     count = np.maximum(present.sum(axis=1, keepdims=True), 1)
     wide = np.where(present, values, 0.0).astype(np.float64)
     centred = np.where(present, wide - wide.sum(axis=1, keepdims=True) / count, 0.0)

@@ -113,10 +113,7 @@ class Connection:
             )
 
     def health(self) -> dict[str, int]:
-        """Return how many shards are `missing`, and how many more copies are `waiting` for a node.
-
-        `recovering` of them are being restored, from the disk of a node or from another copy.
-        """
+        """Return how many shards are `missing`, `waiting` for a node, or `recovering` from a disk or a copy."""
         with self.errors():
             found = self.client.cluster.health(index=self.name)
             shards = self.client.indices.stats(index=self.name, metric="docs")["_shards"]

@@ -119,10 +119,7 @@ class RemoteWriter(AnyWriter):
             yield cls(address, index, stored_manifest(address, state))
 
     def present(self, ids: Sequence[str]) -> set[str]:
-        """Return which of `ids` are in the index now, this writer's changes included.
-
-        Documents that an interrupted build sent after its last commit do not count: they are sent again.
-        """
+        """Return which of `ids` are in the index now, but without those that an interrupted build sent."""
         asked = [id_ for id_ in ids if id_ not in self._sent and id_ not in self._outdated]
         before = self._committed or np.inf
         versions = self._waiting(lambda: self._index.versions(asked))
@@ -231,10 +228,7 @@ class RemoteWriter(AnyWriter):
         return dataclasses.replace(self.manifest, documents=self._index.count())
 
     def _store(self, kind: str, name: str, folder: Path) -> Manifest:
-        """Store a folder on the cluster, where readers adopt it; an earlier one stays until the index is dropped.
-
-        If two writers change settings at once, the later change wins.
-        """
+        """Store a folder on the cluster, where readers adopt it; the later of two changes of settings wins."""
         old, place = self.manifest, f"{kind}/{name}"
         kept = {name: record for name, record in old.files.items() if not name.startswith(f"{kind}/")}
         manifest = dataclasses.replace(

@@ -71,11 +71,7 @@ def restore(source: Path, directory: Path) -> Manifest:
 
 
 def restore_archive(source: IO[bytes], directory: Path, name: str) -> Manifest:
-    """Create an index from an archive, like `restore`; error messages call the archive `name`.
-
-    Only regular files are read from it, with the names and sizes listed in its manifest. Raises the same errors as
-    `restore`.
-    """
+    """Create an index from an archive, called `name` in errors, by regular files that its manifest lists."""
     with storage.disk_errors(f"restoring {name}"):
         try:
             with tarfile.open(fileobj=source, mode="r|") as tar:

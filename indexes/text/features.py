@@ -94,10 +94,7 @@ class Weights:
 
 
 def weigh(query: QueryWords, frequency: AnyArray, documents: int, tokens: int) -> Weights:
-    """Return the weights of a query's terms; `frequency`, int [terms]: how many documents have each term.
-
-    A term's probability, for the language model, is derived from its document frequency.
-    """
+    """Return the weights of a query's terms; `frequency`, int [terms]: how many documents have each term."""
     idf = lucene_idf(frequency, documents)
     content = idf * ((query.kind & CONTENT) > 0)
     weight = np.round(content / max(float(content.sum()), 1e-9) * ONE).astype(np.int64)

@@ -26,10 +26,7 @@ def folder_of(number: int) -> str:
 
 
 class FieldsIndex:
-    """A TextSearch by BM25F over the fields in `parameters`, which apply unless a search passes others.
-
-    Searches may run in several threads at once, but not during a change.
-    """
+    """A TextSearch by BM25F over the fields in `parameters`; searches may run at once, but not during a change."""
 
     def __init__(
         self, indexes: Sequence[Bm25Index], rows: Rows, analysis: AnalysisSettings, parameters: Bm25Parameters

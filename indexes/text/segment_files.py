@@ -140,10 +140,7 @@ def at(segment: S, path: Path) -> S:
 
 
 def check_content(segments: Sequence[RowSegment]) -> None:
-    """Raise DamagedError if the content of a segment's file, which is about to be copied, has changed.
-
-    A file whose name is gone is still mapped, and is left unchecked.
-    """
+    """Raise DamagedError if a segment's file, about to be copied, has changed, unless its name is gone."""
     for segment in segments:
         with contextlib.suppress(FileNotFoundError):
             if segment.path is not None and record_of(segment.path).xxh3 != segment.path.stem:

@@ -37,10 +37,7 @@ def bitmap(mask: Mask) -> Any:
 
 
 def write(index: Any, path: Path, flags: int) -> FileRecord:
-    """Write a FAISS index durably and return its file record. Raises IndexesError or OSError if that fails.
-
-    FAISS passes its bytes to us, because it only prints a message if the disk fills up at the end of its own writing.
-    """
+    """Write an index durably, by our own writes: FAISS only prints that a disk is full. Raises IndexesError."""
     from indexes.disk.writing import DurableFile
 
     faiss = load_faiss()

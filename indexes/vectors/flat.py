@@ -63,10 +63,7 @@ def best(rows: RowArray, scores: ScoreArray, k: int) -> tuple[RowArray, ScoreArr
 
 
 class BlasThreshold:
-    """FAISS's `distance_compute_blas_threshold`, a process-wide global that threads set in turn.
-
-    Threads that need the same value run together; the others wait. The last one restores the original value.
-    """
+    """FAISS's process-wide `distance_compute_blas_threshold`; threads that need one value share it, others wait."""
 
     def __init__(self) -> None:
         self._turn = threading.Condition()
@@ -107,11 +104,7 @@ class FlatScan:
     def search(
         self, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows (int64) and scores (float32), both [n, k]; see ExactScan.
-
-        FAISS scans first, or numpy for a few queries while FAISS is not loaded; queries for which rounding could
-        affect which rows are returned are then scored in full.
-        """
+        """Return rows (int64) and scores (float32), both [n, k]; see ExactScan."""
         allowed = len(vectors) if mask is None else int(np.count_nonzero(mask))
         fetch = min(with_reserve(k), allowed)
         rounding = vectors.shape[1] * 2.0**-23

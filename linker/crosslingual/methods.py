@@ -46,10 +46,7 @@ def link(task: Task, method: str) -> LinkingResult:
 
 
 def _knowing(pages: Pages, task: Task) -> Pages:
-    """Return the pages with their language extended by all words of the task's dictionaries.
-
-    Words of both languages are taken, since a dictionary may be the wrong way round.
-    """
+    """Return the pages with their language extended by all words of the task's dictionaries, in either language."""
     pairs = [*(task.model.pairs if task.model else ()), *(p for d in task.dictionaries for p in d.pairs)]
     return replace(pages, language=pages.language.knowing(word for pair in pairs for word in pair))
 

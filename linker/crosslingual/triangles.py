@@ -26,10 +26,7 @@ Scores = Mapping[str, Mapping[str, float]]  # source page → target page → pr
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Pages of several languages, and probabilities of links: `ids` by language, `links` CSR [n, m] by language pair.
-
-    Only one direction of each language pair is present.
-    """
+    """Pages of several languages (`ids`), and P(link), CSR [n, m] by language pair, in one direction only."""
 
     ids: Mapping[str, tuple[str, ...]]
     links: Mapping[Pair, sp.csr_array]

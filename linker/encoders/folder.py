@@ -61,10 +61,7 @@ def is_saved(folder: Path) -> bool:
 
 
 def load(folder: Path) -> TextEncoder:
-    """Read a model written by `save`. Raises InputError naming the file that is missing, damaged or too new.
-
-    No weights are allocated before their file is known to match.
-    """
+    """Read a model that `save` wrote. Raises InputError naming a wrong file, before weights are allocated."""
     config, max_length = read_described(folder)
     tokenizer = read_tokenizer(folder)
     with without_values():

@@ -81,10 +81,7 @@ def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) ->
 
 
 class Turns:
-    """A lock for work of known size: the smallest job goes next, equal ones in order of arrival.
-
-    With a plain lock, a query waits for every earlier batch; here, only for the one in progress.
-    """
+    """A lock for work of known size: the smallest job goes next, so that a query passes waiting batches."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

@@ -93,10 +93,7 @@ class TextEncoder:
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text.
-
-        A batch holds at most `batch_size` texts, and fewer if they are long.
-        """
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text."""
         ids = self.tokenizer.encode_batch(texts, self.max_length)
         return self.encode_ids(ids, batch_size=batch_size, progress=progress)
 

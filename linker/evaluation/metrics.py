@@ -200,10 +200,7 @@ def _round_half_up(x: Float64Array) -> Float64Array:
 
 
 def rank_biased_precision(r: Ranking, persistence: float) -> Float64Array:
-    """Return (1 − p) · Σ p^(rank − 1) over the relevant documents retrieved, float64 [t].
-
-    `persistence` is p, the probability of going on to the next rank (Moffat and Zobel, ACM TOIS 27, 2008).
-    """
+    """Return (1 − p) · Σ p^(rank − 1) of relevant ranks, float64 [t]; p: `persistence` (Moffat & Zobel 2008)."""
     hit = r.relevant
     return (1 - persistence) * sums(r, hit, np.power(persistence, r.rank[hit] - 1.0))
 

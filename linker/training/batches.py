@@ -42,10 +42,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of distinct texts, int64 [n], and distinct documents, int64 [m]; `positives`, bool [n, m], marks the links.
-
-    Every text has at least one of its documents in the batch.
-    """
+    """Rows of texts, int64 [n], and of documents, [m], some of each text's; `positives`, bool [n, m]: links."""
 
     texts: Int64Array
     documents: Int64Array

@@ -60,10 +60,7 @@ def _graph(
     size: int,
     retrieved: Graph | None,
 ) -> Graph:
-    """Return the pairs of the source rows `pages[0]`, and the pairs of the other `pages` with the same targets.
-
-    Each row of `pages[0]` has at least `size` pairs with targets in the last of `free`.
-    """
+    """Return pairs of `pages[0]`, `size` or more each in the last of `free`, and of other pages with their targets."""
     rows, everyone = pages[0], np.concatenate(pages)
     todo = np.sort(everyone)
     if retrieved is not None:

@@ -20,10 +20,7 @@ MOVES: tuple[Move, ...] = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1), (2, 2))
 
 @dataclass(frozen=True, slots=True)
 class Bead:
-    """Source and target passages that translate each other, as ranges of positions, and the cost of joining them.
-
-    One of the two ranges is empty if a passage is skipped.
-    """
+    """Ranges of passages that translate each other, one empty if a passage is skipped, and the cost."""
 
     source: range
     target: range

@@ -103,10 +103,7 @@ def pigeonhole(candidates: Candidates, partner: Int64Array) -> Candidates:
 
 
 def descending(candidates: Candidates) -> Candidates:
-    """Return the candidates with scores raised just enough to decrease strictly within each row.
-
-    Otherwise an evaluator would break ties by the documents' ids.
-    """
+    """Return the candidates with scores raised just enough to decrease strictly: ids must not break ties."""
     scores = candidates.scores.copy()
     for column in range(scores.shape[1] - 2, -1, -1):
         least = np.nextafter(scores[:, column + 1], np.float32(np.inf))

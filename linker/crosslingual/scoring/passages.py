@@ -43,10 +43,7 @@ def cut_passages(text: str, split: Callable[[str], list[str]]) -> list[list[str]
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """All passages of n pages: `present` 0/1 CSR [passages, v], `begin` int64 [n + 1], `weights` of the terms [v].
-
-    Page i has the rows begin[i] … begin[i + 1] − 1.
-    """
+    """The passages of n pages: `present` 0/1 CSR [passages, v], page i's from begin[i]; `weights` of terms [v]."""
 
     present: sp.csr_array
     begin: Int64Array

@@ -33,10 +33,7 @@ class PolylingualTopics:
         return int(self.words[0].shape[1])
 
     def fold_in(self, counts: sp.csr_array, language: int, rounds: int = 20) -> Float64Array:
-        """Return the topic mixtures of pages in one language: float64 [n, k]; an empty page gets the prior.
-
-        `counts`: CSR [n, v_l]. The word probabilities stay fixed.
-        """
+        """Return the mixtures of pages, float64 [n, k] (empty: the prior), by fixed words; `counts` [n, v_l]."""
         phi, counts = self.words[language], counts.tocsr()
         out = np.empty((counts.shape[0], self.size))
         step = max(1, BLOCK // (self.size * max(1, int(np.diff(counts.indptr).max(initial=1)))))

@@ -28,10 +28,7 @@ ACCEPTED = (
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """A vector for each id of a tokenizer: `matrix` float32 [size, d], with zeros for padding.
-
-    `known`, bool [size], marks the rows that come from the source; the others are random.
-    """
+    """A vector per id: `matrix` float32 [size, d], zeros for padding; `known`, bool [size]: from the source."""
 
     tokenizer: Tokenizer
     matrix: Float32Array

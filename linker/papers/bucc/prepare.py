@@ -232,10 +232,7 @@ def body(page: RawPage, code: str, site: Site, cut: Cut = without_first_sentence
 def bodies(
     pages: Iterable[RawPage], code: str, site: Site, jobs: int = 1, cut: Cut = without_first_sentence
 ) -> Iterator[tuple[RawPage, str]]:
-    """Yield the pages with their bodies, in order; with `jobs` processes if there are many pages.
-
-    `cut` must be picklable. This process reads the pages; only a few groups of them are in memory at a time.
-    """
+    """Yield the pages with their bodies, in order, by `jobs` processes if they are many; `cut` is picklable."""
     pages = iter(pages)
     first = list(islice(pages, TOGETHER * 2))
     yield from zip(first, _bodies(first, code, site, cut), strict=True)

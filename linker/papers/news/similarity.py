@@ -208,10 +208,7 @@ def out_of_fold(
 
 
 def split(count: int, folds: int, seed: int) -> list[Int64Array]:
-    """Return a random partition of the rows 0 … count − 1 into `folds` parts of nearly equal size, each sorted.
-
-    There are `count` parts if that is fewer, so that no part is empty.
-    """
+    """Return a random partition of rows 0 … count − 1 into at most `folds` nonempty parts, each sorted."""
     order = np.random.default_rng(seed).permutation(count)
     return [np.sort(part) for part in np.array_split(order, min(folds, count))]
 

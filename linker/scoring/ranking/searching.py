@@ -67,10 +67,7 @@ class RankedSearch:
 
 
 def followed(answer: Answer, first: Answer, k: int) -> Answer:
-    """Return an answer with its hits followed by the first stage's other hits, k in total.
-
-    Their scores are −1, −2, …: below any probability, in the first stage's order.
-    """
+    """Return an answer's hits, then the first stage's others in its order, with scores −1, −2, …: k in total."""
     hits = []
     for ranked, before in zip(answer.hits, first.hits, strict=True):
         seen = set(ranked.ids)

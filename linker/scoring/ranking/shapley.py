@@ -111,11 +111,7 @@ def _rows_below(tree: Tree) -> dict[int, int]:
 
 
 def contributions(paths: Paths, x: AnyArray, features: int) -> Float64Array:
-    """Return float64 [n, features + 1]: each feature's contribution to each row's score, with the expected score
-    last.
-
-    `x` is [n, features]; a row's values add up to its score.
-    """
+    """Return each feature's contribution to each score of `x` [n, f], the expected one last: float64 [n, f + 1]."""
     out = np.zeros((len(x), features + 1))
     out[:, -1] = paths.expected
     if not len(paths.value):

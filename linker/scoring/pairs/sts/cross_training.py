@@ -196,10 +196,7 @@ def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str,
 
 
 def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: str) -> list[Pair]:
-    """Return the pairs that back-translation adds: each sentence is replaced by its back-translation, if usable.
-
-    The label is copied. A pair without a usable back-translation adds nothing.
-    """
+    """Return pairs with each sentence replaced by its back-translation, if usable, under the same label."""
     texts = [text for pair in pairs for text in pair.texts]
     back = back_translate(translator, texts, source, via)
     added = []
