@@ -124,10 +124,7 @@ class Collection:
         )
 
     def with_merged(self, manifest: Manifest, merged: SharedParts) -> Self:
-        """Return the generation of `manifest`: the same rows in other segments; `merged` are those already open.
-
-        Vectors and known data of the rows are shared. Raises DamagedError.
-        """
+        """Return the generation of `manifest`: the same rows in other segments, some `merged`. Raises DamagedError."""
         known, new = self.shared(manifest), copy.copy(self)
         for name in ("_blocks", "forward", "linear", "phrases"):  # rebuilt on demand
             new.__dict__.pop(name, None)
@@ -252,10 +249,7 @@ class Collection:
         )
 
     def check_fields(self, where: Filter) -> None:
-        """Raise BadFilterError, which names the closest match, if no document has a field of the filter.
-
-        A server is queried once per field; only an error requires reading all metadata.
-        """
+        """Raise BadFilterError, with the closest match, if no document, here or on a server, has a field."""
         for name in set(where.fields) - self._fields if self.rows.ids else ():
             if not self._on_server(name) and name not in self.rows.fields:
                 raise unknown_field(name, self.rows.fields)

@@ -47,10 +47,7 @@ class Connection:
         timeout: float | None = None,
         bulk: BulkSettings | None = None,
     ) -> None:
-        """Create the client; nothing is sent. `at` is the generation to use; by default, that of the alias.
-
-        `timeout` is per search, in seconds. Raises what `connect` raises.
-        """
+        """Create the client of the generation `at`, by default the alias's; sends nothing. Raises like `connect`."""
         self.settings, self.name = settings, at or settings.index
         self.dialect = DIALECTS[settings.server]
         self.client: Elasticsearch = self.dialect.connect(settings, timeout)

@@ -195,10 +195,7 @@ def scored_by_fields(
     statistics: Statistics,
     parameters: Bm25Parameters,
 ) -> ScoreArray:
-    """Return the score of each document, float32 [documents], bit for bit as in `FieldScorer`.
-
-    `parts` has, for each field of the parameters, the field's terms in each document.
-    """
+    """Return scores, float32 [documents], bit for bit as in `FieldScorer`; `parts`: each field's terms by document."""
     total = statistics.total
     averages = [tokens / max(1, total.number) or 1.0 for tokens in total.by_field]
     fields = parameters.fields

@@ -78,10 +78,7 @@ class ForwardIndex:
         *,
         building: bool = True,
     ) -> Self:
-        """Return an index that continues from a snapshot (None: from scratch) in the folder `scratch`.
-
-        Unless it is `building`, commits merge only small segments.
-        """
+        """Return an index that continues a snapshot, or None, in `scratch`; `building` merges larger segments, too."""
         scratch.mkdir(parents=True, exist_ok=True)
         segments = forward.read_folder(snapshot, known) if snapshot else ()
         linked = [segment_files.link(segment, scratch) for segment in segments]

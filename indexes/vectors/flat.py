@@ -30,10 +30,7 @@ GPU_K = 2048  # FAISS's limit of k on the GPU
 
 
 def exact_scores(vectors: Matrix, queries: Matrix, rows: RowArray) -> ScoreArray:
-    """Return the inner products, float32 [n, m], of each query with its rows; −inf for row −1.
-
-    `vectors` is float32 [rows, d], `queries` float32 [n, d], `rows` int64 [n, m].
-    """
+    """Return the products, float32 [n, m], of `queries` [n, d] with `rows` [n, m] of `vectors`; −inf for row −1."""
     out = np.empty(rows.shape, dtype=np.float32)
     library, (count, width) = kernels.load("scan"), rows.shape
     if library is not None:

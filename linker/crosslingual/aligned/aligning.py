@@ -151,10 +151,7 @@ class PageAlignment:
 def align_pages(
     source: Pages, target: Pages, links: Sequence[PageLink], vectoriser: Vectoriser, unit: Unit
 ) -> Iterator[PageAlignment]:
-    """Yield the alignment of each pair of linked pages.
-
-    Distances are compared with those between all passages of 64 pairs of pages, evenly spaced in `links`.
-    """
+    """Yield each pair's alignment, with distances relative to those of 64 pairs, evenly spaced in `links`."""
 
     def cut_pages(part: Sequence[PageLink]) -> tuple[Parts, Parts]:
         return (

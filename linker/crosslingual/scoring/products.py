@@ -130,10 +130,7 @@ class DenseProduct:
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """The sum of products [n, m], divided by `source_mass` [n] + `target_mass` [m].
-
-    `products` create them: with many pages they are large, so only one is held at a time.
-    """
+    """The sum of products [n, m], created one at a time, divided by `source_mass` [n] + `target_mass` [m]."""
 
     products: tuple[Callable[[], WeightedProduct], ...]
     source_mass: Float32Array

@@ -182,10 +182,7 @@ def choose(
 def _out_of_fold(
     trials: Trials, settings: Sequence[Setting], folds: Int64Array, parameters: Parameters
 ) -> tuple[Float64Array, Setting]:
-    """Return each query's value [Q] under the setting that is best on the other folds, and the best on all queries.
-
-    If there is no other fold, it is the first setting.
-    """
+    """Return each query's value [Q] under the best setting of the other folds (or the first), and the best of all."""
 
     def best(queries: BoolArray) -> Setting:
         return trials.best(with_parameters(settings, parameters(queries)), queries)

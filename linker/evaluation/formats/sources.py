@@ -27,10 +27,7 @@ QrelsLike: TypeAlias = PathLike | Entries[int] | Mapping[str, Mapping[str, float
 
 
 def load_run(run: RunLike) -> Entries[float]:
-    """Return a run: a file (TREC, JSON, JSON lines or Parquet; `-`: stdin), or one of the values of `RunLike`.
-
-    Raises InputError if it is malformed, empty or of another type.
-    """
+    """Return the run in a file or another value of `RunLike`. Raises InputError if it is malformed or empty."""
     if isinstance(run, str | os.PathLike):
         return files.read_run_file(Path(run))
     if isinstance(run, Mapping) and not isinstance(run, Entries):
