@@ -102,16 +102,10 @@ class AnyCollection(Protocol):
         """Return the retrievers, to query one by one and compare the rows of several answers."""
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
-        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim].
-
-        Row −1 gets an arbitrary vector.
-        """
+        """Return the vectors of `rows` (int64 [...]) of `ranking`, float32 [..., dim]; arbitrary for row −1."""
 
     def forward_of(self, ranking: HybridIndex, rows: RowArray, texts: Sequence[str]) -> ForwardIndex:
-        """Return a forward index of the documents `rows` (int64 [...]) of `ranking`, for queries of `texts`.
-
-        Raises DamagedError, BackendUnavailableError.
-        """
+        """Return a forward index of `rows` of `ranking` for `texts`. Raises DamagedError, BackendUnavailableError."""
 
     def values_of(self, ranking: HybridIndex, rows: RowArray, field: str) -> list[Any]:
         """Return the values of a metadata field of documents `rows` (int64 [n]) of `ranking`; None for row −1."""
@@ -123,10 +117,7 @@ class AnyCollection(Protocol):
         """Raise BadFilterError, which names the closest match, if no document has a field of the filter."""
 
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
-        """Yield the documents that pass the filter, in order of arrival; only those that follow `after`.
-
-        Raises DamagedError, UnknownIdError if there is no document `after`.
-        """
+        """Yield matching documents in order of arrival, from `after` on. Raises DamagedError, UnknownIdError."""
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
         """Return remarks about ranges of a filter that leave out values regardless of their bound."""
@@ -154,10 +145,7 @@ class AnyWriter(Protocol):
         """Return which of `ids` are in the index now, uncommitted changes included."""
 
     def add(self, documents: Sequence[Document], vectors: Matrix | None) -> None:
-        """Add a batch, all or nothing; `vectors` (float32 [n, dim]) exactly if the collection has an encoder.
-
-        Raises BadDocumentError, BadVectorError, BadIdError, DuplicateIdError.
-        """
+        """Add a batch, all or nothing, with `vectors` (float32 [n, dim]) if there is an encoder; see `Writer.add`."""
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove the documents with these ids, all or nothing. Raises UnknownIdError."""

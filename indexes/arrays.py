@@ -5,19 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from indexes.dtypes import AnyArray
-from indexes.interface import (
-    IndexesError,
-    Matrix,
-    RowArray,
-    ScoreArray,
-)
+from indexes.interface import IndexesError, Matrix, RowArray, ScoreArray
 
 
 def normalised(vectors: Matrix) -> Matrix:
-    """Return `vectors` (float32 [n, d]) with every row scaled to Euclidean length 1; zero rows stay zero.
-
-    Lengths are computed in float64, where no float32 value over- or underflows.
-    """
+    """Return `vectors` (float32 [n, d]) with rows scaled in float64 to length 1; zero rows stay zero."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     lengths[lengths == 0] = 1
     out = np.empty(vectors.shape, dtype=np.float32)

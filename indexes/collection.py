@@ -124,10 +124,7 @@ class Collection:
         )
 
     def with_merged(self, manifest: Manifest, merged: SharedParts) -> Self:
-        """Return the generation of `manifest`: the same rows in other segments; `merged` are those already open.
-
-        Vectors and known data of the rows are shared. Raises DamagedError.
-        """
+        """Return the generation of `manifest`: the same rows in other segments, some `merged`. Raises DamagedError."""
         known, new = self.shared(manifest), copy.copy(self)
         for name in ("_blocks", "forward", "linear", "phrases"):  # rebuilt on demand
             new.__dict__.pop(name, None)
@@ -176,10 +173,7 @@ class Collection:
             return Unavailable(error)
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
-        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim].
-
-        Row −1 gets an arbitrary vector.
-        """
+        """Return the vectors of `rows` (int64 [...]) of `ranking`, float32 [..., dim]; arbitrary for row −1."""
         if blocks := self._blocks:
             return blocks[0][np.maximum(rows, 0)]
         return np.zeros((*rows.shape, self.manifest.encoder.dim if self.manifest.encoder else 0), np.float32)
@@ -197,7 +191,6 @@ class Collection:
 
     @functools.cached_property
     def _values(self) -> dict[str, list[Any]]:
-        """The values of all rows, by field, once they have been read."""
         return {}
 
     @functools.cached_property
@@ -228,10 +221,7 @@ class Collection:
 
     @functools.cached_property
     def forward(self) -> ForwardIndex:
-        """The terms of all rows in order; built from the stored texts, in memory, if the index does not store them.
-
-        Raises DamagedError.
-        """
+        """The terms of all rows in order, from the stored texts if the index lacks them. Raises DamagedError."""
         return self.stored_forward or ForwardIndex.of(self.documents.texts(), self.manifest.analysis)
 
     @functools.cached_property
@@ -259,10 +249,7 @@ class Collection:
         )
 
     def check_fields(self, where: Filter) -> None:
-        """Raise BadFilterError, which names the closest match, if no document has a field of the filter.
-
-        A server is queried once per field; only an error requires reading all metadata.
-        """
+        """Raise BadFilterError, with the closest match, if no document, here or on a server, has a field."""
         for name in set(where.fields) - self._fields if self.rows.ids else ():
             if not self._on_server(name) and name not in self.rows.fields:
                 raise unknown_field(name, self.rows.fields)
@@ -284,10 +271,7 @@ class Collection:
             return True  # if the server is down, the search will report it
 
     def matching(self, where: Filter | None = None, after: str = "") -> Iterator[Document]:
-        """Yield the documents that pass the filter, in row order; with `after`, those that follow that document.
-
-        Raises DamagedError, UnknownIdError if there is no document `after`.
-        """
+        """Yield matching documents in row order, those that follow `after`. Raises DamagedError, UnknownIdError."""
         mask = self.rows.mask(where)
         first = int(self.rows.locate([after])[0]) + 1 if after else 0
         for row in range(first, len(self.rows.ids)):

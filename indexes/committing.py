@@ -67,7 +67,6 @@ class Committing(AnyWriter):
         return self._replace_manifest(manifest, files)
 
     def _replace_manifest(self, manifest: Manifest, files: Mapping[str, FileRecord]) -> Manifest:
-        """Commit a manifest whose files are written, and delete the files that it does not list."""
         manifest = dataclasses.replace(manifest, files=files, elastic=self._text.elastic)
         writing.sync(self.directory)
         faults.point("commit.prepared")
@@ -81,7 +80,6 @@ class Committing(AnyWriter):
         return manifest
 
     def _write_files(self, name: str, manifest: Manifest, merged: Sequence[Segment]) -> dict[str, FileRecord]:
-        """Write the changes and return all files of the next generation."""
         files = dict(self.manifest.files)
         if self._documents or merged:
             earlier = [segment.name for segment in merged]

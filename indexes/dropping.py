@@ -44,10 +44,7 @@ def drop(directory: Path) -> Manifest:
 
 
 def discard(directory: Path) -> None:
-    """Delete a collection, or the leftovers of a killed build, if there is one; other files stay.
-
-    Raises the same errors as `drop`, and IndexesError if the directory does not have our mark.
-    """
+    """Delete a collection or a killed build's leftovers, but no other files. Raises like `drop`, IndexesError."""
     if (directory / manifests.NAME).exists():
         drop(directory)
     elif directory.exists():

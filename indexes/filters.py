@@ -189,10 +189,7 @@ def _holds_others(value: Any) -> bool:
 
 
 def misfit_text(condition: Condition, misfit: Misfit) -> str:
-    """Return the remark about values that a range leaves out regardless of its bound, due to their format.
-
-    Raises BadFilterError if no value is comparable with the bound, and the values are of the other kind.
-    """
+    """Return the remark about values that a range leaves out due to their format. Raises BadFilterError."""
     field, bound, example = condition.field, condition.values[0], misfit.example
     if misfit.kind and misfit.odd == misfit.values:
         form = "an ISO 8601 date (2021-01-31)" if misfit.kind == "date" else f"a {misfit.kind}"

@@ -129,7 +129,6 @@ def _check(rankings: Sequence[Ranking], fusion: Fusion, k: int) -> None:
 
 
 def _fuse_block(parts: Sequence[tuple[RowArray, ScoreArray, float, Scale]], rank_k: int, k: int) -> Ranking:
-    """Fuse a few queries: compute the gain of every hit, add the gains up by row, take the best."""
     gains, base = [], np.zeros((len(parts[0][0]), 1))
     for rows, scores, weight, scale in parts:
         present = rows >= 0
@@ -161,10 +160,7 @@ def _gain(scores: ScoreArray, present: Mask, scale: Scale, rank_k: int) -> Gains
 
 
 def zscores(values: AnyArray, present: Mask, least: float = 0.0) -> Gains:
-    """Return (value − mean) / standard deviation over the `present` entries of each row of `values` [Q, k].
-
-    It is 0 elsewhere, and in rows whose standard deviation is not above `least`.
-    """
+    """Return standardised `values` [Q, k] where `present`; 0 elsewhere, and in rows of deviation ≤ `least`."""
     count = np.maximum(present.sum(axis=1, keepdims=True), 1)
     wide = np.where(present, values, 0.0).astype(np.float64)
     centred = np.where(present, wide - wide.sum(axis=1, keepdims=True) / count, 0.0)

@@ -78,7 +78,6 @@ class Answer:
         return f"<Answer by {self._how()}: {brief([repr(hits) for hits in self.hits], 3)}>"
 
     def _repr_html_(self) -> str:
-        """Return the hits of the first queries as tables."""
         said = [f"degraded: {self.degraded}"] if self.degraded else []
         if len(self.hits) > SHOWN:
             said.append(f"{SHOWN} of {len(self.hits)} queries")

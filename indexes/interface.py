@@ -95,10 +95,7 @@ def check_ids(ids: Sequence[object]) -> None:
 
 
 def check_vectors(vectors: npt.ArrayLike, dim: int | None, ids: Sequence[str] | None = None) -> Matrix:
-    """Return `vectors` as contiguous float32 [n, dim]; a `dim` of None accepts any dimension.
-
-    Raises BadVectorError if the shape or the number of `ids` is wrong, or a value is NaN or infinite.
-    """
+    """Return `vectors` as contiguous float32 [n, dim]; a `dim` of None accepts any dimension. Raises BadVectorError."""
     matrix = np.ascontiguousarray(vectors, dtype=np.float32)
     if matrix.ndim != 2 or (dim is not None and matrix.shape[1] != dim):
         raise BadVectorError(
@@ -199,10 +196,7 @@ class VectorIndex(Protocol):
         ...
 
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
-        """Add a batch (`vectors`: float32 [n, dim]), all or nothing.
-
-        Raises DuplicateIdError, BadIdError, BadVectorError.
-        """
+        """Add a batch, all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
         ...
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -236,10 +230,7 @@ class TextIndex(Protocol):
         ...
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> list[Hits]:
-        """Return the top documents for each query, at most k; equal scores come in row order.
-
-        Raises IndexesError if k is below 1.
-        """
+        """Return the top k documents for each query; ties come in row order. Raises IndexesError if k is below 1."""
         ...
 
     def __len__(self) -> int:

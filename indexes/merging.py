@@ -88,7 +88,6 @@ def _in_text(name: str) -> str:
 
 
 def _texts(collection: Collection) -> Iterator[tuple[str, Sequence[Any], ModuleType, carrying.MergeLimits]]:
-    """Yield the folder, segments, module and limits of each kind of postings or terms."""
     text, terms = collection.text, collection.stored_forward
     if isinstance(text, FieldsIndex):
         for folder, index in text.folders.items():
@@ -100,7 +99,6 @@ def _texts(collection: Collection) -> Iterator[tuple[str, Sequence[Any], ModuleT
 
 
 def _chosen(collection: Collection) -> tuple[Sequence[Segment], list[tuple[str, Sequence[Any], ModuleType]]]:
-    """Return the segments of documents and of each kind of text that should be merged now."""
     if not collection.manifest.build.complete:
         return (), []
     segments = collection.manifest.segments

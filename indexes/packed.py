@@ -246,7 +246,6 @@ def repeated(parts: Sequence[Sequence[str]], live: Sequence[AnyArray | None]) ->
 
 
 def _hashes(data: AnyArray, starts: Int64Array) -> AnyArray:
-    """Return a hash of each string of `PackedIds(data, starts)`, uint64 [n]."""
     first = int(starts[0])
     padded = np.zeros(int(starts[-1]) - first + WORD, dtype=np.uint8)
     padded[: len(padded) - WORD - 1] = data[first : int(starts[-1]) - 1]
@@ -271,7 +270,6 @@ def _encoded(ids: Sequence[str]) -> list[bytes]:
 
 
 def _hash_of(data: bytes) -> int:
-    """Return the hash of one string, as `_hashes` does."""
     found = int(SALT) ^ len(data) * int(FACTOR) & WHOLE
     for begin in range(0, len(data), WORD):
         mixed = (found ^ int.from_bytes(data[begin : begin + WORD], "little")) * int(FACTOR) & WHOLE

@@ -69,7 +69,6 @@ class Rows:
         return min(k, max(1, len(self.ids)))
 
     def _lookup(self) -> dict[str, int]:
-        """Return id → live row, without packed ids; built on first use, since not every process needs it."""
         if self._row_of is None:
             dead = set(self._dead.tolist())
             self._row_of = {id_: row for row, id_ in enumerate(self.ids) if row not in dead}
@@ -86,7 +85,6 @@ class Rows:
         return rows
 
     def _alive(self, rows: RowArray) -> Mask:
-        """Return which of `rows` (int64 [n]) have not been removed."""
         if not len(self._dead):
             return np.ones(len(rows), dtype=bool)
         next_dead = np.minimum(np.searchsorted(self._dead, rows), len(self._dead) - 1)
@@ -114,10 +112,7 @@ class Rows:
             raise already_present(repeated)
 
     def append(self, ids: Sequence[str], metadata: Sequence[Metadata] | None = None) -> int:
-        """Add ids, all or nothing, and return the row of the first.
-
-        Raises BadIdError, DuplicateIdError, and ValueError if `metadata` and `ids` differ in number.
-        """
+        """Add ids, all or nothing, and return the row of the first. Raises BadIdError, DuplicateIdError, ValueError."""
         self.check_new(ids)
         if metadata is not None and len(metadata) != len(ids):
             raise ValueError(f"{len(ids)} ids but {len(metadata)} metadata")
@@ -181,10 +176,7 @@ class Rows:
         return self._rows_of(ids)
 
     def remove(self, ids: Sequence[str]) -> RowArray:
-        """Mark the rows of ids as dead, all or nothing, and return them (int64 [n], ascending), each once.
-
-        Raises UnknownIdError.
-        """
+        """Mark the rows of ids as dead, all or nothing; return them, int64 [n], ascending. Raises UnknownIdError."""
         rows = distinct(self.locate(ids))
         self._dead = np.insert(self._dead, np.searchsorted(self._dead, rows), rows)
         for id_ in ids:
@@ -240,10 +232,7 @@ class Rows:
         return self._axes[field]
 
     def misfits(self, where: Filter) -> tuple[str, ...]:
-        """Return a remark for each range of a filter that is not comparable with some values of its field.
-
-        Raises BadFilterError if the field holds dates and the bound is a number, or the reverse.
-        """
+        """Return a remark for each range that cannot be compared with some values. Raises BadFilterError."""
         ranges = [condition for condition in where.all if condition.is_range]
         if not ranges:
             return ()
@@ -256,10 +245,7 @@ class Rows:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The metadata fields by which documents can be filtered, sorted; those of removed documents remain.
-
-        Raises IndexesError if the stored metadata is incomplete.
-        """
+        """The metadata fields for filters, sorted, removed documents' included. Raises IndexesError."""
         with self._lock:
             self._read_metadata()
         return tuple(sorted(self._columns))
@@ -276,5 +262,4 @@ class Rows:
 
 
 def _terms(metadata: Metadata) -> list[tuple[str, str]]:
-    """Return the fields and values by which a document can be filtered."""
     return [(name, text) for name, value in metadata.items() for text in filter_values(value)]

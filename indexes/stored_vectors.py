@@ -25,10 +25,7 @@ MakeScan = Callable[[], ExactScan | None]
 
 
 def check_unit(directory: Path, blocks: Sequence[Matrix], first: int = 0) -> None:
-    """Raise DamagedError unless each vector in `blocks` (float32 [n, dim]), from `first` on, is of length 1 or 0.
-
-    The pages of a mapped file are released as they are read.
-    """
+    """Raise DamagedError unless `blocks` (float32 [n, dim]), from `first` on, are of length 1 or 0."""
     for block in blocks:
         mapped, step = mapping_of(block), max(1, CHECKED // block.shape[1])
         for start in range(first, len(block), step):

@@ -94,10 +94,7 @@ class EmbeddedText:
         return cls(directory, manifest, index)
 
     def add_documents(self, documents: Sequence[Document], vectors: Matrix | None = None) -> None:
-        """Add a batch, all or nothing; metadata and vectors ([n, dim]) are stored with the documents, not here.
-
-        Raises DuplicateIdError, BadIdError.
-        """
+        """Add a batch, all or nothing, but no metadata or vectors. Raises DuplicateIdError, BadIdError."""
         if isinstance(self._index, FieldsIndex):
             self._index.add(documents)
         else:
@@ -229,10 +226,7 @@ def _linked(
 
 
 def resume(directory: Path, manifest: Manifest, rows: Rows, known: SharedParts = NOTHING) -> TextBackend:
-    """Return the backend that the manifest names, continuing from its commit; `known` segments are not reread.
-
-    Raises DamagedError, and BackendUnavailableError if a server does not answer.
-    """
+    """Return the manifest's backend, reusing `known` segments. Raises DamagedError, BackendUnavailableError."""
     text: TextBackend
     if manifest.elastic:
         from indexes.cluster.beside import ServerText

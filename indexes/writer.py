@@ -233,7 +233,6 @@ class Writer(Committing):
             files |= write_graph(self.directory, name, dataclasses.replace(manifest, files=files), self.rows)
 
     def _restart_text(self, documents: DocumentStore) -> None:
-        """Index the texts of all `documents` from scratch; from now on rows are numbered in their order."""
         self.rows = Rows()
         self._text = self._text.renumbered(self.rows)
         encoder = self.manifest.encoder
@@ -251,10 +250,7 @@ def writer_of(
     wait: float = 0,
     before: Callable[[], Collection | None] = lambda: None,
 ) -> contextlib.AbstractContextManager[AnyWriter]:
-    """Open the index in a directory or at an address for changes; on a cluster, it does not wait for other writers.
-
-    Raises the same errors as `Writer.open`.
-    """
+    """Open the index in a directory or at an address for changes. Raises like `Writer.open`."""
     if address := Address.of(directory):
         from indexes.cluster.writer import RemoteWriter
 

@@ -12,10 +12,7 @@ from indexes.kinds import AUTO, kinds_on
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """The abilities of a backend for indexes without a directory.
-
-    `vectors`: its kind of vectors by the name given in a build.
-    """
+    """A backend's abilities for indexes without a directory; `vectors`: its kinds by the name given in a build."""
 
     name: str
     vectors: dict[str, str]

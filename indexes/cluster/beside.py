@@ -54,20 +54,14 @@ def open_retrievers(manifest: Manifest, rows: Rows) -> tuple[Breaker, RowSearch 
 
 
 def has_field(text: object, field: str) -> bool:
-    """Return whether a document on a text retriever's server has short values in this metadata field.
-
-    Raises BackendUnavailableError if the server does not answer or is known to be down.
-    """
+    """Return whether the server has short values in a metadata field. Raises BackendUnavailableError."""
     if not isinstance(text, Breaker) or not isinstance(text.side, ClusterText) or text.is_open:
         raise BackendUnavailableError("the server is not asked for its fields")
     return text.side.index.has_field(field)
 
 
 def phrases(text: object, analysis: AnalysisSettings, rows: Rows) -> ClusterPhrases:
-    """Return the search for phrases of a text retriever's server, which also finds their `rows`.
-
-    Raises BackendUnavailableError, as each search does, if the server does not answer.
-    """
+    """Return a text retriever's search for phrases, which finds `rows`. Raises BackendUnavailableError."""
     if isinstance(text, Unavailable):
         raise text.error
     assert isinstance(text, Breaker)
@@ -77,10 +71,7 @@ def phrases(text: object, analysis: AnalysisSettings, rows: Rows) -> ClusterPhra
 
 
 class ServerText:
-    """The text backend on the server, as used by the collection's writer; by itself, it is a TextIndex.
-
-    Raises IndexesError if the language is unknown.
-    """
+    """The TextIndex on the server for the collection's writer. Raises IndexesError for an unknown language."""
 
     def __init__(self, manifest: Manifest, rows: Rows, index: ClusterIndex, renumbered: bool = False) -> None:
         """`renumbered`: whether `index` replaces an index with a different row numbering."""
@@ -92,11 +83,7 @@ class ServerText:
 
     @classmethod
     def resume(cls, manifest: Manifest, rows: Rows) -> ServerText:
-        """Resume from a commit, after removing the leftovers of an interrupted writer from the server.
-
-        Raises BackendUnavailableError if the server does not answer or has lost documents, IndexesError if the
-        index is outdated.
-        """
+        """Resume from a commit, without an interrupted writer's leftovers. Raises IndexesError."""
         writer = cls(manifest, rows, ClusterIndex(ElasticSettings.from_json(manifest.elastic)))
         try:
             writer._clean()

@@ -56,10 +56,7 @@ class Breaker:
     def search_rows(
         self, queries: Any, k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return the retriever's rows (int64) and scores (float32), both [n, k]; only a text retriever takes `bm25`.
-
-        Raises BackendUnavailableError if the server does not answer, and at once while the circuit is open.
-        """
+        """Return rows and scores, [n, k]. Raises BackendUnavailableError, at once while the circuit is open."""
         parameters = {} if bm25 is None else {"bm25": bm25}
         return self.run(lambda: self.side.search_rows(queries, k, where, **parameters))
 

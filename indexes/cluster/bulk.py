@@ -17,10 +17,7 @@ CHUNK_BYTES = 4 << 20
 CHUNK_OPERATIONS = 2000
 RETRIED = (*BUSY, 500)
 # Failures that pass: the node has lost its copy, but another node has one; the index is being rebuilt.
-PASSING = (
-    "shard_not_found",
-    BLOCKED,
-)
+PASSING = ("shard_not_found", BLOCKED)
 CONFLICT = 409  # the index has this version of the document, or a later one
 
 
@@ -82,10 +79,7 @@ class Bulk:
             self._submit()
 
     def flush(self) -> None:
-        """Send the queue and wait until every operation is acknowledged.
-
-        Raises BackendUnavailableError if `patience` runs out, IndexesError if the server rejects a document.
-        """
+        """Send the queue, wait for acknowledgement. Raises BackendUnavailableError, IndexesError if refused."""
         if self._waiting:
             self._submit()
         sent, self._sent = self._sent, []

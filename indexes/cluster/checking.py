@@ -81,10 +81,7 @@ def _checked(
 
 
 def _settled(index: ClusterIndex) -> dict[str, int]:
-    """Return the health of an index once no shard is missing, or after RECOVERY seconds.
-
-    Raises BackendUnavailableError if missing shards are still recovering then: that is not damage.
-    """
+    """Return an index's health, without missing shards or after RECOVERY. Raises BackendUnavailableError."""
     end, health = time.monotonic() + RECOVERY, index.health()
     while health["missing"] and time.monotonic() + PAUSE < end:
         time.sleep(PAUSE)
@@ -124,7 +121,6 @@ def _unfound(index: ClusterIndex, manifest: Manifest, sources: Sequence[Mapping[
 
 
 def _found_by(document: Document, key: str, analysis: Analysis) -> dict[str, Any]:
-    """Return a query that a document matches by its id and all its terms."""
     terms = sorted(set(analysis.terms(analysis.prepare(document.full_text))))[:MOST_TERMS]
     clauses: list[dict[str, Any]] = [{"ids": {"values": [key]}}]
     # The server's analysis splits a longer term into several.

@@ -145,8 +145,7 @@ def connect(settings: ElasticSettings, timeout: float | None = None) -> Elastics
 
 
 def seconds_of(settings: ElasticSettings) -> float:
-    """Return the time limit of a search in seconds. Raises IndexesError if the one set in the environment is not
-    positive."""
+    """Return a search's time limit in seconds. Raises IndexesError if the environment's is not positive."""
     name = f"{settings.prefix}TIMEOUT"
     text = os.environ.get(name, "")
     try:
@@ -159,10 +158,7 @@ def seconds_of(settings: ElasticSettings) -> float:
 
 
 def remember(settings: ElasticSettings) -> None:
-    """Store the addresses that the caller named as trusted: later processes know them only from a manifest.
-
-    Raises IndexesError if the file of trusted hosts cannot be read or written.
-    """
+    """Store the addresses that the caller named as trusted, for later processes. Raises IndexesError."""
     if settings.named and authorization(settings):
         elastic_trust.remember(settings.urls)
 
@@ -189,7 +185,6 @@ def authorization(settings: ElasticSettings) -> str:
 
 
 def _ways(settings: ElasticSettings) -> str:
-    """Return the environment variables that hold credentials, for messages."""
     key = f"{settings.prefix}API_KEY, or " if settings.server == "elastic" else ""
     return f"{key}{settings.prefix}USER and {settings.prefix}PASSWORD"
 
@@ -217,10 +212,7 @@ def _secret(variable: str) -> str:
 
 @contextlib.contextmanager
 def elastic_errors(settings: ElasticSettings) -> Iterator[None]:
-    """Turn the client's errors into ours.
-
-    Raises BackendUnavailableError if the error may be temporary, IndexesError if a request was rejected.
-    """
+    """Turn the client's errors into BackendUnavailableError if they may pass, IndexesError if not."""
     from elasticsearch import ApiError, TransportError, UnsupportedProductError
 
     try:

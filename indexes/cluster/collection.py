@@ -88,10 +88,7 @@ class RemoteCollection:
         return (document_of(source, self.index.name) for _, source in found)
 
     def vectors_of(self, ranking: HybridIndex, rows: RowArray) -> Float32Array:
-        """Return the vectors of documents `rows` (int64 [...]) of `ranking`, float32 [..., dim]; zeros for row −1.
-
-        Each is read from the cluster once.
-        """
+        """Return the vectors of `rows` (int64 [...]) of `ranking`, float32 [..., dim]; zeros for row −1."""
         dim, _ = vector_kind(self.manifest)
         there = distinct(rows[rows >= 0])
         read = self.index.vectors(self._ids(ranking, there), dim)
@@ -113,7 +110,6 @@ class RemoteCollection:
         return [known.get(row) for row in rows.tolist()]
 
     def _ids(self, ranking: HybridIndex, rows: RowArray) -> list[str]:
-        """Return the ids of documents `rows` (int64 [n]) of `ranking`."""
         ids = (self.rows if ranking is self.hybrid else ranking.rows).ids
         return [ids[row] for row in rows.tolist()]
 
@@ -196,10 +192,7 @@ class RemoteCollection:
         return state_at(self.address) == self.state
 
     def has_moved(self) -> bool:
-        """Return whether the node that answers knows of another generation or settings. Raises IndexesError.
-
-        Raises NoMasterError if that node has no master, as its documents may be outdated.
-        """
+        """Return whether a node knows of later settings or generations. Raises IndexesError, NoMasterError."""
         self.index.check_led()
         found = self.index.state(near=True)
         return found is not None and found != self.state

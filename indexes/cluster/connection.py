@@ -47,10 +47,7 @@ class Connection:
         timeout: float | None = None,
         bulk: BulkSettings | None = None,
     ) -> None:
-        """Create the client; nothing is sent. `at` is the generation to use; by default, that of the alias.
-
-        `timeout` is per search, in seconds. Raises what `connect` raises.
-        """
+        """Create the client of the generation `at`, by default the alias's; sends nothing. Raises like `connect`."""
         self.settings, self.name = settings, at or settings.index
         self.dialect = DIALECTS[settings.server]
         self.client: Elasticsearch = self.dialect.connect(settings, timeout)
@@ -93,10 +90,7 @@ class Connection:
         self.refresh()
 
     def refresh(self) -> None:
-        """Make written documents visible on every copy that searches may use.
-
-        Raises BackendUnavailableError if a shard or a copy does not respond in time.
-        """
+        """Make written documents visible on every copy that is searched. Raises BackendUnavailableError."""
         self._asking.patiently(self._refresh, self._bulk_settings.patience if self.settings.replicas else 0.0)
 
     def _refresh(self) -> None:
@@ -116,10 +110,7 @@ class Connection:
             )
 
     def health(self) -> dict[str, int]:
-        """Return how many shards are `missing`, and how many more copies are `waiting` for a node.
-
-        `recovering` of them are being restored, from the disk of a node or from another copy.
-        """
+        """Return how many shards are `missing`, `waiting` for a node, or `recovering` from a disk or a copy."""
         with self.errors():
             found = self.client.cluster.health(index=self.name)
             shards = self.client.indices.stats(index=self.name, metric="docs")["_shards"]
@@ -146,10 +137,7 @@ class Connection:
             )
 
     def msearch(self, bodies: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return the answer to each search, like `Asking.msearch`.
-
-        Raises BackendUnavailableError if the answer is missing or partial, IndexesError if a search is rejected.
-        """
+        """Return the answer to each search, like `Asking.msearch`. Raises BackendUnavailableError, IndexesError."""
         return self._asking.msearch(self.name, bodies)
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:

@@ -74,10 +74,7 @@ class ClusterIndex(IndexReads):
         super().__init__(settings, at, timeout, bulk)
 
     def create(self, dim: int = 0, kind: str = "hnsw", bm25: Bm25Parameters = DEFAULT) -> None:
-        """Create the first generation, with the alias; `bm25` sets its k1 and b for good.
-
-        Raises IndexesError if the name is taken.
-        """
+        """Create the first generation, with its alias and BM25's k1 and b. Raises IndexesError if the name is taken."""
         with self.errors():
             taken = self.client.indices.exists(index=self.settings.index)
         if taken:
@@ -150,10 +147,7 @@ class ClusterIndex(IndexReads):
     def next_generation(
         self, dim: int = 0, kind: str = "hnsw", bm25: Bm25Parameters = DEFAULT
     ) -> ClusterIndex:
-        """Create the next generation, empty and without the alias, and return it.
-
-        `promote` moves the alias to it. Raises IndexesError if `kind` is unknown.
-        """
+        """Create and return the next generation, empty; see `promote`. Raises IndexesError for an unknown `kind`."""
         number = generation(self.current()) + 1 if self.exists() else 1
         after = ClusterIndex(self.settings, self._generation(number), bulk=self._bulk_settings)
         with self.errors():  # left over from an interrupted rebuild
@@ -245,10 +239,7 @@ class ClusterIndex(IndexReads):
         )
 
     def led_state(self, seconds: float) -> State | None:
-        """Return `state`, from a node with a master; the election of a master may take `wait` seconds.
-
-        Raises the same errors as `state`, and NoMasterError.
-        """
+        """Return `state` from a node with a master, elected within `wait` seconds; raises NoMasterError, too."""
 
         def look() -> State | None:
             self.check_led()

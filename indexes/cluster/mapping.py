@@ -14,15 +14,7 @@ import xxhash
 from indexes.cluster.bulk import Operation
 from indexes.comparing import date_limit, number_of, period_of
 from indexes.filters import has_order
-from indexes.interface import (
-    Condition,
-    DamagedError,
-    Document,
-    IndexesError,
-    Matrix,
-    Metadata,
-    filter_values,
-)
+from indexes.interface import Condition, DamagedError, Document, IndexesError, Matrix, Metadata, filter_values
 from indexes.store.document_checks import read_document
 from indexes.text.analysis import encodable
 
@@ -278,7 +270,6 @@ def range_clause(condition: Condition) -> dict[str, Any]:
 
 
 def _beyond(name: str, sign: str, code: str) -> dict[str, Any]:
-    """Return the clause for the terms of a field on one side of a code, within the codes of its kind."""
     kind, signs = code[0], {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
     other = {"gt": f"{name}\x1f{kind}\x1f"} if sign in ("<", "<=") else {"lt": f"{name}\x1f{kind}\x1fg"}
     return {"range": {"meta": {signs[sign]: f"{name}\x1f{code}", **other}}}

@@ -271,7 +271,6 @@ def timed_out() -> type[Exception]:
 
 
 def _node(url: str) -> dict[str, Any]:
-    """Return a node in the form that opensearch-py's transport expects."""
     parts = urlsplit(url)
     port = parts.port or int(trust.PORTS[parts.scheme])
     return {

@@ -52,10 +52,7 @@ class PagedSearch:
         return rows[rows >= 0]
 
     def _top(self, queries: Sequence[Query], k: int) -> tuple[RowArray, ScoreArray]:
-        """Return the top k rows and scores of each query, both [n, k].
-
-        Further pages are read if hits were skipped or k exceeds a page.
-        """
+        """Return the top k rows and scores of each query, both [n, k], reading further pages as needed."""
         rows, scores = padding(len(queries), k)
         filled = np.zeros(len(queries), dtype=np.int64)
         after: dict[int, list[Any] | None] = dict.fromkeys(range(len(queries)))
@@ -91,7 +88,6 @@ class PagedSearch:
 
 
 def _clause(condition: Condition) -> dict[str, Any]:
-    """Return a condition of a filter as a clause."""
     if condition.is_range:
         return range_clause(condition)
     clause = {"terms": {"meta": [meta_term(condition.field, value) for value in condition.values]}}

@@ -53,7 +53,6 @@ def rebuild(address: Address, shards: int | None = None, replicas: int | None = 
 
 
 def _next(settings: ElasticSettings, manifest: Manifest) -> ClusterIndex:
-    """Return the next generation, empty."""
     with contextlib.closing(ClusterIndex(settings)) as named:
         return named.next_generation(*vector_kind(manifest), manifest.bm25)
 

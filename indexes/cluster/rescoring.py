@@ -106,7 +106,6 @@ class StatisticsCache:
         return Statistics(known.total, {term: known.frequencies[term] for term in terms})
 
     def _holders(self, term: str) -> Body:
-        """Return the search that counts the documents that have a term."""
         (query, *others) = ({"term": {name: term}} for name in self._names)
         return {
             "size": 0,
@@ -196,10 +195,7 @@ def scored_by_fields(
     statistics: Statistics,
     parameters: Bm25Parameters,
 ) -> ScoreArray:
-    """Return the score of each document, float32 [documents], bit for bit as in `FieldScorer`.
-
-    `parts` has, for each field of the parameters, the field's terms in each document.
-    """
+    """Return scores, float32 [documents], bit for bit as in `FieldScorer`; `parts`: each field's terms by document."""
     total = statistics.total
     averages = [tokens / max(1, total.number) or 1.0 for tokens in total.by_field]
     fields = parameters.fields
@@ -224,7 +220,6 @@ def _discounts(documents: Sequence[Sequence[str]], b: float, average: float) -> 
 
 
 def _found(counts: Counter[str], documents: Sequence[Sequence[str]]) -> Float32Array:
-    """Return how often each term of the query occurs in each document, float32 [documents, terms]."""
     numbers = [[found.get(term, 0) for term in counts] for found in map(Counter, documents)]
     return np.array(numbers, dtype=np.float32).clip(max=MOST_COUNT)
 
@@ -232,7 +227,6 @@ def _found(counts: Counter[str], documents: Sequence[Sequence[str]]) -> Float32A
 def _summed(
     counts: Counter[str], factors: Float32Array, statistics: Statistics, parameters: Bm25Parameters
 ) -> ScoreArray:
-    """Return the scores of documents, float32 [documents], from the saturated counts [documents, terms]."""
     frequency = np.array([statistics.frequencies[term] for term in counts], dtype=np.int64)
     weights, (scale,) = weigh([counts], frequency, statistics.total.number, parameters)
     sums = ((weights * factors).astype(np.int64) + (factors > 0)).sum(axis=1)
@@ -250,10 +244,7 @@ class CandidateTerms(ForwardIndex):
         queries: Sequence[str],
         statistics: StatisticsCache,
     ) -> None:
-        """`documents` are those in `rows`, int64 [n], ascending; they can be described for these `queries` only.
-
-        Raises BackendUnavailableError, IndexesError.
-        """
+        """Describes `rows` (int64 [n], ascending) for `queries`. Raises BackendUnavailableError, IndexesError."""
         super().__init__(settings)
         self._rows = rows
         self.add([document.full_text for document in documents])
@@ -271,7 +262,6 @@ class CandidateTerms(ForwardIndex):
 
 
 def _terms(settings: AnalysisSettings, queries: Sequence[str]) -> Iterator[str]:
-    """Yield the terms of queries, stop words included."""
     analysis = Analysis(settings)
     pieces = (analysis.pieces(analysis.prepare(text)) for text in queries)
     for piece in dict.fromkeys(itertools.chain.from_iterable(pieces)):

@@ -54,11 +54,7 @@ class ClusterText(PagedSearch):
         self._by_fields: dict[tuple[int, ...], StatisticsCache] = {(): self.statistics}
 
     def search_rows(
-        self,
-        queries: Sequence[str],
-        k: int,
-        where: Filter | None = None,
-        bm25: Bm25Parameters | None = None,
+        self, queries: Sequence[str], k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
 
@@ -86,7 +82,6 @@ class ClusterText(PagedSearch):
     def _extend(
         self, candidates: Sequence[Rescoring], queries: Sequence[Query], fields: tuple[int, ...]
     ) -> None:
-        """Request more candidates of each query, in one request."""
         sizes = [one.size(PAGE) for one in candidates]
         stored = [field_name(number) for number in fields] or ["terms"]
         bodies = [
@@ -117,7 +112,6 @@ class ClusterText(PagedSearch):
         return dataclasses.replace(parameters, fields=active)
 
     def _numbered(self, parameters: Bm25Parameters) -> tuple[int, ...]:
-        """Return the numbers of the fields to search."""
         names = [field.name for field in self._parameters.fields]
         return tuple(names.index(field.name) for field in parameters.fields)
 

@@ -39,10 +39,7 @@ def state_at(address: Address, *, to_write: bool = False) -> State:
 
 
 def stored_manifest(address: Address, state: State) -> Manifest:
-    """Return the stored manifest, with the number of its generation.
-
-    Raises DamagedError, IndexesError if an earlier version made the index.
-    """
+    """Return the stored manifest, with the number of its generation. Raises DamagedError, IndexesError."""
     if state.format < FORMAT:
         raise IndexesError(f"{address} {EARLIER}")
     manifest = manifests.read(state.stored.encode(), str(address))
@@ -56,10 +53,7 @@ def load(address: Address) -> Manifest:
     with contextlib.closing(ClusterIndex(settings, state.name)) as index:
         documents, unusable = index.count(), quarantined(index)
     return dataclasses.replace(
-        stored_manifest(address, state),
-        elastic=settings.to_json(),
-        documents=documents,
-        quarantined=unusable,
+        stored_manifest(address, state), elastic=settings.to_json(), documents=documents, quarantined=unusable
     )
 
 
@@ -70,10 +64,7 @@ def manifest_of(directory: Path) -> Manifest:
 
 
 def drop(address: Address) -> tuple[int, int]:
-    """Delete an index on a cluster, or an interrupted build's leftovers; return its documents and generation.
-
-    Raises IndexesError if there is neither, BackendUnavailableError.
-    """
+    """Delete an index or a build's leftovers; return its documents and generation. Raises IndexesError."""
     with contextlib.closing(ClusterIndex(ElasticSettings.of(address))) as index:
         state = index.state() or index.unfinished() or state_at(address)
         documents = ClusterIndex(index.settings, state.name).count()

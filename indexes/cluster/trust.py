@@ -28,10 +28,7 @@ confirm: Callable[[str], bool] | None = None
 
 
 def origin(url: str) -> str:
-    """Return an address as scheme://host:port in lower case. Raises IndexesError if it is invalid.
-
-    The message never shows a password.
-    """
+    """Return an address as scheme://host:port in lower case. Raises IndexesError, without showing a password."""
     if "@" in url:
         raise IndexesError(
             f"the address of {url.rpartition('@')[2]!r} contains a user or password, which would be stored: "
@@ -54,10 +51,7 @@ def _is_possible(host: str, port: str | None) -> bool:
 
 
 def path() -> Path:
-    """Return the path of the file of trusted hosts, which LINKER_TRUSTED_HOSTS overrides.
-
-    Raises IndexesError if there is no home directory.
-    """
+    """Return the file of trusted hosts, LINKER_TRUSTED_HOSTS. Raises IndexesError without a home directory."""
     if override := os.environ.get(FILE):
         return Path(override)
     if (config := os.environ.get("XDG_CONFIG_HOME", "")).startswith("/"):

@@ -78,10 +78,7 @@ class RemoteWriter(AnyWriter):
     def begin(
         cls, address: Address, manifest: Manifest, shards: int = 1, replicas: int = 0
     ) -> Iterator[Self]:
-        """Start a build in a generation that nobody sees until its last commit.
-
-        Raises IndexesError if there is an index of this name, BackendUnavailableError.
-        """
+        """Start a build that nobody sees until its last commit. Raises IndexesError, BackendUnavailableError."""
         settings = ElasticSettings.of(address, shards, replicas)
         with contextlib.closing(ClusterIndex(settings, timeout=WRITE_SECONDS)) as index:
             if index.exists():
@@ -122,10 +119,7 @@ class RemoteWriter(AnyWriter):
             yield cls(address, index, stored_manifest(address, state))
 
     def present(self, ids: Sequence[str]) -> set[str]:
-        """Return which of `ids` are in the index now, this writer's changes included.
-
-        Documents that an interrupted build sent after its last commit do not count: they are sent again.
-        """
+        """Return which of `ids` are in the index now, but without those that an interrupted build sent."""
         asked = [id_ for id_ in ids if id_ not in self._sent and id_ not in self._outdated]
         before = self._committed or np.inf
         versions = self._waiting(lambda: self._index.versions(asked))
@@ -134,10 +128,7 @@ class RemoteWriter(AnyWriter):
         return found | (self._sent & {*ids})
 
     def _waiting(self, ask: Callable[[], T]) -> T:
-        """Return what `ask` returns; during a build, a server that is down has PATIENCE seconds to come back.
-
-        Raises BackendUnavailableError.
-        """
+        """Return what `ask` returns; a build waits PATIENCE seconds for a server. Raises BackendUnavailableError."""
         end = time.monotonic() + (PATIENCE if self._building else 0)
         while True:
             try:
@@ -161,7 +152,6 @@ class RemoteWriter(AnyWriter):
         self._absent.difference_update(ids)
 
     def _check_new(self, ids: Sequence[str]) -> None:
-        """Raise DuplicateIdError unless every id can be added."""
         repeated = {id_ for id_, count in Counter(ids).items() if count > 1}
         unknown = [id_ for id_ in ids if id_ not in self._absent]
         if repeated := repeated | (self.present(unknown) if unknown else set()):
@@ -176,7 +166,6 @@ class RemoteWriter(AnyWriter):
         self._sent.difference_update(ids)
 
     def _stamps(self, count: int) -> range:
-        """Return the next stamps, in ascending order."""
         first = self._stamp if self._building else max(self._stamp, time.time_ns())
         self._stamp = first + count
         return range(first, first + count)
@@ -239,10 +228,7 @@ class RemoteWriter(AnyWriter):
         return dataclasses.replace(self.manifest, documents=self._index.count())
 
     def _store(self, kind: str, name: str, folder: Path) -> Manifest:
-        """Store a folder on the cluster, where readers adopt it; an earlier one stays until the index is dropped.
-
-        If two writers change settings at once, the later change wins.
-        """
+        """Store a folder on the cluster, where readers adopt it; the later of two changes of settings wins."""
         old, place = self.manifest, f"{kind}/{name}"
         kept = {name: record for name, record in old.files.items() if not name.startswith(f"{kind}/")}
         manifest = dataclasses.replace(

@@ -51,10 +51,7 @@ def _not_a_file(path: Path) -> DamagedError:
 
 
 def map_file(path: Path) -> mmap.mmap:
-    """Return a read-only mapping of a file, opened as by `open_inside`.
-
-    Raises OSError, and DamagedError if the file is empty or not a regular file.
-    """
+    """Return a read-only mapping of a file, opened as by `open_inside`. Raises OSError, DamagedError."""
     with open_inside(path.parent, path.name) as file:
         if not os.fstat(file.fileno()).st_size:
             raise DamagedError(f"{path} is empty: {REMEDY}")

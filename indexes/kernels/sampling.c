@@ -1,4 +1,4 @@
-/* One sweep of Gibbs sampling (linker/crosslingual/scoring/gibbs.py gives the formula, and does the same with numpy if
+/* One sweep of Gibbs sampling (linker/crosslingual/scoring/topics.py gives the formula, and does the same with numpy if
    this is not built). */
 
 #include <stdint.h>

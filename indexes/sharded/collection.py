@@ -68,10 +68,7 @@ class ShardedVectors:
     def search_rows(
         self, queries: Matrix, k: int, where: Filter | None = None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows (int64) and scores (float32), both [n, k], filled with −1 and −inf.
-
-        `queries` is float32 [n, dim]. Raises the same errors as `FaissIndex.search_rows`.
-        """
+        """Return rows (int64) and scores (float32), [n, k], of `queries`. Raises like `FaissIndex.search_rows`."""
         check_k(k)
         allowed = None if where is None else self._rows.mask(where)
 
@@ -233,7 +230,6 @@ def _rows(shards: Sequence[Collection], firsts: Sequence[int], documents: Docume
 
 
 def _forward(shards: Sequence[Collection], firsts: Sequence[int]) -> ForwardIndex | None:
-    """Return the stored forward indexes as one; None if a shard with documents has none."""
     segments = []
     for shard, first in zip(shards, firsts, strict=False):
         if shard.rows.ids and not shard.manifest.positions:

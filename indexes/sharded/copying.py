@@ -74,7 +74,6 @@ def _copy(source: Path, writer: RemoteWriter) -> None:
 
 
 def _batches(collection: AnyCollection) -> Iterator[tuple[list[Document], Matrix | None]]:
-    """Yield the live documents in order, with their vectors if there are any, float32 [n, dim]."""
     found = collection.matching()
     while documents := list(itertools.islice(found, BATCH)):
         ranking = collection.ranking()  # on a cluster, it numbers only these documents

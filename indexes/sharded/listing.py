@@ -35,10 +35,7 @@ def is_index(directory: Path) -> bool:
 
 
 def shards_of(directory: Path) -> list[Path]:
-    """Return the directories that make up an index: those that `directory` lists, or itself.
-
-    Raises DamagedError if its list cannot be read.
-    """
+    """Return the directories that `directory` lists, or itself. Raises DamagedError if its list cannot be read."""
     if Address.of(directory) or (directory / manifests.NAME).exists() or not (directory / NAME).exists():
         return [directory]
     path = directory / NAME

@@ -47,10 +47,7 @@ def backup(directory: Path, out: Path) -> Manifest:
 
 
 def write_archive(directory: Path, target: IO[bytes]) -> Manifest:
-    """Write the last committed generation as a tar archive; return its manifest.
-
-    Raises the same errors as `backup`; the archive is then incomplete.
-    """
+    """Write the last committed generation as a tar archive; return its manifest. Raises like `backup`."""
     with storage.disk_errors(f"backing up {directory}"), _opened(directory) as (manifest, files):
         _write_tar(directory, manifest, files, target)
     return manifest
@@ -74,11 +71,7 @@ def restore(source: Path, directory: Path) -> Manifest:
 
 
 def restore_archive(source: IO[bytes], directory: Path, name: str) -> Manifest:
-    """Create an index from an archive, like `restore`; error messages call the archive `name`.
-
-    Only regular files are read from it, with the names and sizes listed in its manifest. Raises the same errors as
-    `restore`.
-    """
+    """Create an index from an archive, called `name` in errors, by regular files that its manifest lists."""
     with storage.disk_errors(f"restoring {name}"):
         try:
             with tarfile.open(fileobj=source, mode="r|") as tar:
@@ -89,7 +82,6 @@ def restore_archive(source: IO[bytes], directory: Path, name: str) -> Manifest:
 
 @contextlib.contextmanager
 def _opened(directory: Path) -> Iterator[tuple[Manifest, Mapping[str, IO[bytes]]]]:
-    """Open all files of the last committed generation: open files stay readable even if a writer deletes them."""
     manifest = manifests.load(directory)
     generations.refuse_server(manifest, f"{directory} cannot be backed up by copying its files")
     ownership.refuse_links(directory)
@@ -264,7 +256,6 @@ def _is_plain(member: tarfile.TarInfo) -> bool:
 
 
 def _read_manifest(tar: tarfile.TarFile, name: str) -> Manifest:
-    """Return the manifest, the first member of an archive. Raises DamagedError."""
     member = tar.next()
     if (
         member is None

@@ -19,10 +19,7 @@ NESTED = 200  # a line with fewer opening brackets cannot be nested too deeply
 
 
 def read_offsets(path: Path, rows: int, size: int) -> npt.NDArray[np.int64]:
-    """Return the start of each document and the end of the last one: int64 [rows + 1], offsets into `size` bytes.
-
-    Raises DamagedError.
-    """
+    """Return where documents begin and the last ends in `size` bytes: int64 [rows + 1]. Raises DamagedError."""
     offsets = np.fromfile(path, dtype="<i8")
     if len(offsets) != rows + 1 or offsets[0] or offsets[-1] != size or (offsets[1:] <= offsets[:-1]).any():
         raise DamagedError(f"{path} does not divide {size} bytes into {rows} documents: {REMEDY}")
@@ -53,10 +50,7 @@ def _may_be_ids(data: bytes, path: Path) -> bool:
 
 
 def read_document(line: bytes, id_: str, path: Path | str) -> Document:
-    """Return the document in a line of `path`.
-
-    Raises DamagedError unless it has the id `id_` and the expected fields of the expected types.
-    """
+    """Return the document in a line of `path`. Raises DamagedError for another id or wrong types."""
     try:
         values = orjson.loads(line)
         if line.count(b"[") + line.count(b"{") > NESTED:

@@ -14,13 +14,7 @@ import numpy as np
 
 from indexes.arrays import distinct
 from indexes.disk.reading import REMEDY, check_length, map_file
-from indexes.interface import (
-    DamagedError,
-    Document,
-    Mask,
-    Matrix,
-    Metadata,
-)
+from indexes.interface import DamagedError, Document, Mask, Matrix, Metadata
 from indexes.packed import PackedIds, repeated
 from indexes.rows import Rows, name_some
 from indexes.store import files as storage
@@ -103,7 +97,6 @@ class DocumentStore:
         return PackedIds.joined(ids[:shared]), PackedIds.joined(ids[shared:])
 
     def _shared_with(self, earlier: DocumentStore) -> int:
-        """Return how many initial segments both have in common."""
         pairs = zip(self.segments, earlier.segments, strict=False)
         return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] is pair[1], pairs))
 
@@ -193,10 +186,7 @@ def _repeated(documents: DocumentStore, live: Mask, before: tuple[DocumentStore,
 
 
 class Growing:
-    """Write-once rows: a generation has the first rows, and the rows after them may belong to later generations.
-
-    Several threads may extend it at once.
-    """
+    """Write-once rows, of which each generation has the first ones. Several threads may extend it at once."""
 
     def __init__(self, rows: int, dim: int) -> None:
         """Start without rows, with room for somewhat more than `rows`."""

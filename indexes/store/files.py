@@ -84,10 +84,7 @@ PAUSE = 0.005  # seconds between tries, as when a merge waits for a gap between 
 
 @contextlib.contextmanager
 def write_lock(directory: Path, wait: float = 0) -> Iterator[None]:
-    """Hold the write lock, which a killed process also releases; wait up to `wait` seconds for another holder.
-
-    Raises LockedError if this or another process still holds it, without waiting if it is this thread.
-    """
+    """Hold the write lock, waiting up to `wait` seconds, but never for this thread. Raises LockedError."""
     manifests.check_directory(directory)
     deadline, create = time.monotonic() + wait, os.O_CREAT
     while True:

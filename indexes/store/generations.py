@@ -47,10 +47,7 @@ def set_limit(directory: Path, keep: int) -> None:
 
 
 def kept(directory: Path, manifest: Manifest) -> dict[int, Manifest]:
-    """Return the older generations kept in addition to the last one, `manifest`, by number, ascending.
-
-    Raises IndexesError, DamagedError if one of them cannot be read.
-    """
+    """Return the older generations kept, by number, ascending. Raises IndexesError, DamagedError."""
     folder, generations = directory / storage.GENERATIONS, {}
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     for name in sorted(name for name in names if re.fullmatch(r"[0-9]{6,}\.json", name)):

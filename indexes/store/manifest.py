@@ -25,14 +25,8 @@ MOST_BYTES = 8 << 20  # about 50,000 files
 
 
 def dump(manifest: Manifest) -> bytes:
-    """Return the manifest as JSON whose first line is the checksum of the rest, so that any flipped byte is detected.
-
-    Raises IndexesError if it would be too long to be read.
-    """
-    body = orjson.dumps(
-        _to_json(manifest),
-        option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS,
-    )[1:]
+    """Return the manifest as JSON below a line with its checksum. Raises IndexesError if it is too long."""
+    body = orjson.dumps(_to_json(manifest), option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)[1:]
     if len(body) > MOST_BYTES - 64:
         raise IndexesError(f"a manifest of {len(body)} bytes is too long to be read back: compact the index")
     return _checked(body)
@@ -52,10 +46,7 @@ def load(directory: Path, name: str = NAME) -> Manifest:
 
 
 def read(data: bytes, path: Path | str) -> Manifest:
-    """Return the manifest that `dump` turned into `data`, checked as in `load`; `path` is named in errors.
-
-    Raises FormatVersionError, DamagedError.
-    """
+    """Return the manifest in `data`, checked as in `load`. Raises FormatVersionError, DamagedError."""
     try:
         return _parsed(data)
     except FormatVersionError as e:
@@ -67,7 +58,6 @@ def read(data: bytes, path: Path | str) -> Manifest:
 # Cached, since between two commits each change and each reader reads the same bytes several times.
 @functools.lru_cache(maxsize=8)
 def _parsed(data: bytes) -> Manifest:
-    """Return the manifest in `data`. Raises FormatVersionError, and SchemaError if a value is wrong."""
     if data != _checked(data.partition(b",")[2]):
         raise SchemaError("its checksum does not match")
     values = parse(data)

@@ -60,7 +60,6 @@ def _fusion(value: Any, where: str) -> None:
 
 
 def _analysis(value: Any, where: str) -> None:
-    """Check the analysis settings: their types and then, by AnalysisSettings, their values."""
     checks = {
         "language": text(),
         "tokenizer": text(),

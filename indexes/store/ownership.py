@@ -66,8 +66,7 @@ def is_marked(directory: Path) -> bool:
 
 
 def foreign(directory: Path) -> Path | None:
-    """Return a file or folder in an index's directory that is not ours and that deleting the index would leave
-    behind, or None."""
+    """Return a file or folder that is not ours and that deleting the index would leave behind, or None."""
     if not is_marked(directory):
         return directory / storage.LOCK if any(directory.iterdir()) else None
     copied = copied_files(directory)
@@ -208,7 +207,6 @@ def sweep(directory: Path, keep: Collection[str], folders: Iterable[str] = stora
 
 
 def _unlink(name: str, folder: int) -> bool:
-    """Delete a file if it is a regular file; return whether it was."""
     with contextlib.suppress(FileNotFoundError):
         if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=folder)

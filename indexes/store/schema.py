@@ -1,7 +1,4 @@
-"""Strict reading of untrusted JSON: exact keys, types and ranges.
-
-A check takes a value and its location in the file, and raises SchemaError unless the value is valid.
-"""
+"""Strict reading of untrusted JSON: a check of a value and its location raises SchemaError if it is wrong."""
 
 from __future__ import annotations
 

@@ -27,10 +27,7 @@ Parts = Iterable[bytes | memoryview]
 
 
 def storable(document: Document) -> Document:
-    """Return the document as it will be read back, so that filters see the same metadata now and later.
-
-    Raises BadDocumentError if JSON cannot hold its metadata or its text is not valid Unicode.
-    """
+    """Return the document as it will be read back. Raises BadDocumentError if JSON cannot hold it."""
     try:
         (document.text + document.title).encode()
         if not document.metadata:
@@ -108,7 +105,6 @@ def copy_segment(
 
 
 def _runs(live: Mask) -> Iterator[tuple[int, int]]:
-    """Yield the begin and end of each run of true values in `live` (bool [rows])."""
     edges = np.flatnonzero(np.diff(live, prepend=False, append=False))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
 
@@ -147,7 +143,6 @@ def _lines(documents: Sequence[Document], lengths: list[int]) -> Iterator[bytes]
 
 
 def _offsets(earlier: Sequence[Path], lengths: Iterable[int]) -> Iterator[memoryview]:
-    """Yield the start of each line, and the end of the last one."""
     begin = 0
     for folder in earlier:
         offsets = np.fromfile(folder / "offsets.i64", dtype="<i8")
@@ -157,7 +152,6 @@ def _offsets(earlier: Sequence[Path], lengths: Iterable[int]) -> Iterator[memory
 
 
 def _ids(earlier: Sequence[Path], ids: Sequence[str]) -> Iterator[bytes]:
-    """Yield the ids, one per line, without a newline after the last."""
     for number, folder in enumerate(earlier):
         if number:
             yield b"\n"

@@ -54,10 +54,7 @@ class QueryWords:
 
 
 class QueryReader:
-    """Analyses queries' words with one analysis. The most recent pieces of text are cached: queries share many.
-
-    Several threads may use it at once.
-    """
+    """Analyses queries' words, caching recent pieces of text: queries share many. Safe for several threads."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
@@ -81,7 +78,6 @@ class QueryReader:
         return QueryWords(np.array([order[t] for t in word], dtype=np.int32), hashes, kind)
 
     def _analysed(self, piece: str) -> list[tuple[int, int]]:
-        """Return the hash and the kind of each term of a piece."""
         content = set(self._analysis.content_terms(piece))
         marks = CAPITAL * piece[0].isupper() + NUMBER * any(c.isdigit() for c in piece)
         terms = self._analysis.terms(piece)
@@ -98,10 +94,7 @@ class Weights:
 
 
 def weigh(query: QueryWords, frequency: AnyArray, documents: int, tokens: int) -> Weights:
-    """Return the weights of a query's terms; `frequency`, int [terms]: how many documents have each term.
-
-    A term's probability, for the language model, is derived from its document frequency.
-    """
+    """Return the weights of a query's terms; `frequency`, int [terms]: how many documents have each term."""
     idf = lucene_idf(frequency, documents)
     content = idf * ((query.kind & CONTENT) > 0)
     weight = np.round(content / max(float(content.sum()), 1e-9) * ONE).astype(np.int64)

@@ -26,10 +26,7 @@ def folder_of(number: int) -> str:
 
 
 class FieldsIndex:
-    """A TextSearch by BM25F over the fields in `parameters`, which apply unless a search passes others.
-
-    Searches may run in several threads at once, but not during a change.
-    """
+    """A TextSearch by BM25F over the fields in `parameters`; searches may run at once, but not during a change."""
 
     def __init__(
         self, indexes: Sequence[Bm25Index], rows: Rows, analysis: AnalysisSettings, parameters: Bm25Parameters
@@ -56,10 +53,7 @@ class FieldsIndex:
         parameters: Bm25Parameters,
         known: Mapping[str, PostingsSegment] | None = None,
     ) -> Self:
-        """Open a snapshot for reading; see `Bm25Index.open`.
-
-        Raises DamagedError, and FileNotFoundError if a folder does not exist.
-        """
+        """Open a snapshot for reading; see `Bm25Index.open`. Raises DamagedError, FileNotFoundError."""
         numbers = range(len(parameters.fields))
         indexes = [Bm25Index.open(snapshot / folder_of(n), rows, analysis, known=known) for n in numbers]
         return cls(indexes, rows, analysis, parameters)
@@ -76,10 +70,7 @@ class FieldsIndex:
         *,
         building: bool = True,
     ) -> Self:
-        """Return an index that continues from a snapshot (None: from scratch) in folders in `scratch`.
-
-        Raises IndexesError if these folders are not empty, DamagedError.
-        """
+        """Return an index that continues from a snapshot, or None, in `scratch`. Raises IndexesError, DamagedError."""
         names = [folder_of(n) for n in range(len(parameters.fields))]
         indexes = [
             Bm25Index.resume(
@@ -142,20 +133,13 @@ class FieldsIndex:
             index.close()
 
     def holding(self, terms: Sequence[int]) -> RowArray:
-        """Return the rows whose title and text may have all of `terms` (hashes), int64 [n], ascending.
-
-        Raises the same errors as `search_rows`.
-        """
+        """Return the rows (int64 [n], ascending) that may have all of `terms` (hashes). Raises like `search_rows`."""
         if not {"title", "text"} <= set(self._names):
             return np.arange(len(self._rows.ids))
         return self._committed().holding(terms)
 
     def search_rows(
-        self,
-        queries: Sequence[str],
-        k: int,
-        where: Filter | None = None,
-        bm25: Bm25Parameters | None = None,
+        self, queries: Sequence[str], k: int, where: Filter | None = None, bm25: Bm25Parameters | None = None
     ) -> tuple[RowArray, ScoreArray]:
         """Return rows and scores, both [n, k], best first, padded with −1 and −inf.
 

@@ -116,7 +116,6 @@ def from_tokens(
 
 
 def _frequencies(tokens: AnyArray, offsets: AnyArray, terms: int) -> AnyArray:
-    """Return the number of rows in which each term occurs, uint32 [terms]."""
     found = np.zeros(terms, dtype=np.uint32)
     for low in range(0, len(offsets) - 1, ROWS):
         high = min(low + ROWS, len(offsets) - 1)
@@ -153,10 +152,7 @@ def _sums(sizes: AnyArray) -> Int64Array:
 
 
 def write(segment: ForwardSegment, folder: Path) -> ForwardSegment:
-    """Write a segment to a file named by its content's checksum, and return it like `read`.
-
-    Raises OSError, DamagedError.
-    """
+    """Write a segment to a file named by its checksum, and return it like `read`. Raises OSError, DamagedError."""
     numbers = (
         segment.first,
         segment.documents,
@@ -175,25 +171,17 @@ def read(path: Path) -> ForwardSegment:
         return terms, documents + 1, documents + 1, terms, sentences, tokens
 
     return segment_files.read(
-        path,
-        LAYOUT,
-        sizes,
-        lambda n, arrays: ForwardSegment(n[0], n[1], **arrays, path=path),
-        _consistent,
+        path, LAYOUT, sizes, lambda n, arrays: ForwardSegment(n[0], n[1], **arrays, path=path), _consistent
     )
 
 
 def read_folder(folder: Path, known: Mapping[str, ForwardSegment] | None = None) -> list[ForwardSegment]:
-    """Return a folder's segments in row order; those that are `known` by file name are already open.
-
-    Raises DamagedError, OSError.
-    """
+    """Return a folder's segments in row order, reusing those `known` by file name. Raises DamagedError, OSError."""
     return segment_files.read_folder(folder, NAME, read, "the terms of row {row} in order", known)
 
 
 def _consistent(segment: ForwardSegment) -> bool:
-    """Return whether terms and offsets ascend, tokens are terms, and each row's sentences start where the row does
-    and ascend."""
+    """Return whether terms, offsets and each row's sentences ascend, and tokens are terms."""
     hashes, frequencies = segment.hashes, segment.frequencies
     if (hashes[1:] <= hashes[:-1]).any() or (frequencies > segment.documents).any():
         return False

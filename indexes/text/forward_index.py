@@ -78,10 +78,7 @@ class ForwardIndex:
         *,
         building: bool = True,
     ) -> Self:
-        """Return an index that continues from a snapshot (None: from scratch) in the folder `scratch`.
-
-        Unless it is `building`, commits merge only small segments.
-        """
+        """Return an index that continues a snapshot, or None, in `scratch`; `building` merges larger segments, too."""
         scratch.mkdir(parents=True, exist_ok=True)
         segments = forward.read_folder(snapshot, known) if snapshot else ()
         linked = [segment_files.link(segment, scratch) for segment in segments]
@@ -173,10 +170,7 @@ class ForwardIndex:
         return self._reader.read(text)
 
     def describe(self, query: QueryWords, rows: AnyArray) -> Float32Array:
-        """Return the features of a query and the candidates `rows` (int64 [n]), float32 [n, NAMES].
-
-        Raises IndexError for a row that does not exist, DamagedError if a file has become shorter.
-        """
+        """Return the features of a query and `rows` [n], float32 [n, NAMES]. Raises IndexError, DamagedError."""
         forward.check_lengths(self._segments)
         if len(rows) and not 0 <= rows.min() <= rows.max() < self.rows:
             raise IndexError(f"row {rows.max()} of {self.rows}")
@@ -194,10 +188,7 @@ class ForwardIndex:
         return out
 
     def having(self, phrase: AnyArray, rows: RowArray) -> RowArray:
-        """Return those of `rows` (int64 [n], ascending) that have the terms of a phrase in sequence.
-
-        `phrase`: the terms' hashes, uint64 [1 or more]. Raises DamagedError if a file has become shorter.
-        """
+        """Return those of `rows` (int64 [n], ascending) with the terms (hashes) in sequence. Raises DamagedError."""
         forward.check_lengths(self._segments)
         edges = np.searchsorted(rows, [s.first for s in self._segments] + [self.rows])
         found = []
@@ -209,7 +200,6 @@ class ForwardIndex:
 
 
 def _following(segment: ForwardSegment, terms: AnyArray, rows: RowArray) -> RowArray:
-    """Return those of a segment's `rows` in which the terms (ranks) occur in sequence."""
     rarest = int(np.argmin(segment.frequencies[terms]))
     found = [rows[:0]]
     for low in range(0, len(rows), ROWS):

@@ -84,10 +84,7 @@ class LinearText:
         return TextVector(terms, (weights / (np.linalg.norm(weights) or 1)).astype(np.float32))
 
     def scores(self, terms: AnyArray, weights: AnyArray) -> Float32Array:
-        """Return the score of every row, float32 [rows], by the `weights` (float [n]) of terms (uint64 [n]).
-
-        Raises DamagedError if a file has become shorter.
-        """
+        """Return every row's score, float32 [rows], by the `weights` [n] of terms (uint64 [n]). Raises DamagedError."""
         sums = np.zeros(self.rows, dtype=np.float32)
         for field in self._fields:
             hashes = terms ^ np.uint64(field.mix)
@@ -113,11 +110,9 @@ class LinearText:
 
     @staticmethod
     def _places(field: _Field, hashes: AnyArray) -> AnyArray:
-        """Return the position of each term's postings in each of a field's segments; see `find`."""
         return find(field.scorer.segments, hashes)
 
     def _weights(self, field: _Field, places: AnyArray) -> AnyArray:
-        """Return the weight of each of a field's terms, float64 [n]; 0 if no row has the term."""
         frequency = frequencies(places)
         idf = lucene_idf(frequency, self.rows)
         weights: AnyArray = field.weight * (field.parameters.k1 + 1) * idf * (frequency > 0)

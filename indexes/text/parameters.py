@@ -113,10 +113,7 @@ class Bm25Parameters:
     def weighted(
         self, weights: Mapping[str, float] | None = None, b: Mapping[str, float] | None = None
     ) -> Self:
-        """Return the parameters with new weights and b of fields, by name; the other fields keep theirs.
-
-        Raises IndexesError if there is no such field.
-        """
+        """Return the parameters with these weights and b by field. Raises IndexesError for an unknown field."""
         weights, b = weights or {}, b or {}
         names = [field.name for field in self.fields]
         if unknown := sorted((weights.keys() | b.keys()) - set(names)):
@@ -126,10 +123,7 @@ class Bm25Parameters:
         return dataclasses.replace(self, fields=tuple(fields))
 
     def of_query(self, asked: Bm25Parameters) -> Bm25Parameters:
-        """Return the parameters `asked` of a search of an index built with these; without fields, they get the index's.
-
-        Raises IndexesError if there is no such field, or all have the weight 0.
-        """
+        """Return the parameters `asked` of a search, with the index's fields if it names none. Raises IndexesError."""
         if asked.fields and not self.fields:
             raise IndexesError("the index has no fields, which a query could weigh: build it with `fields`")
         self.weighted({field.name: field.weight for field in asked.fields})
@@ -139,10 +133,7 @@ class Bm25Parameters:
         return dataclasses.replace(asked, fields=fields)
 
     def query_weights(self, counts: Float64Array, lengths: Float64Array) -> Float64Array:
-        """Return the weights [n] of terms that occur `counts` [n] times, at least 1, in queries of `lengths` [n] terms.
-
-        Lengths count repetitions.
-        """
+        """Return the weights [n] of terms that occur `counts` [n] times in queries of `lengths` [n] terms."""
         if math.isinf(self.k3):
             return counts
         k3 = self.k3 * (lengths / LONG_QUERY).clip(1.0)

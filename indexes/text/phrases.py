@@ -62,7 +62,6 @@ class PhraseSearch:
         return self._analysis.terms(self._analysis.prepare(text))
 
     def _having(self, terms: Sequence[str]) -> RowArray:
-        """Return the rows (int64 [n]) that have the terms in sequence."""
         hashes = [term_hash(term) for term in terms]
         rows = self._index.holding(list(dict.fromkeys(hashes)))
         if self._forward is not None:

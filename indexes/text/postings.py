@@ -172,7 +172,6 @@ def _copy(
 def _copy_by_numpy(
     segment: PostingsSegment, shift: int, numbers: AnyArray, free: AnyArray, rows: AnyArray, counts: AnyArray
 ) -> None:
-    """Do the same as the compiled loop, with identical results."""
     for low, high in _chunks(segment.starts):
         here = slice(segment.starts[low], segment.starts[high])
         lengths_here = np.diff(segment.starts[low : high + 1])
@@ -184,7 +183,6 @@ def _copy_by_numpy(
 
 
 def _chunks(starts: AnyArray) -> Iterable[tuple[int, int]]:
-    """Yield ranges of terms with about CHUNK postings each."""
     low = 0
     while low < len(starts) - 1:
         high = int(np.searchsorted(starts, starts[low] + CHUNK, side="right")) - 1
@@ -194,10 +192,7 @@ def _chunks(starts: AnyArray) -> Iterable[tuple[int, int]]:
 
 
 def write(segment: PostingsSegment, folder: Path) -> PostingsSegment:
-    """Write a segment to a file named by its content's checksum, and return it like `read`.
-
-    Raises OSError, DamagedError.
-    """
+    """Write a segment to a file named by its checksum, and return it like `read`. Raises OSError, DamagedError."""
     numbers = (segment.first, segment.documents, segment.tokens, len(segment.terms), segment.size)
     return read(segment_files.write(segment, numbers, folder, SUFFIX, LAYOUT))
 
@@ -250,10 +245,7 @@ def _counted(segment: PostingsSegment) -> bool:
 
 
 def read_folder(folder: Path, known: Mapping[str, PostingsSegment] | None = None) -> list[PostingsSegment]:
-    """Return a folder's segments in row order; those that are `known` by file name are already open.
-
-    Raises DamagedError, and FileNotFoundError if the folder does not exist.
-    """
+    """Return a folder's segments in row order, reusing those `known`. Raises DamagedError, FileNotFoundError."""
     return segment_files.read_folder(folder, NAME, read, "the postings of row {row}", known)
 
 
@@ -279,7 +271,6 @@ def frequencies(places: AnyArray) -> AnyArray:
 
 
 def _find_by_numpy(segment: PostingsSegment, hashes: AnyArray) -> AnyArray:
-    """Do the same as the compiled loop, with identical results."""
     places = np.zeros((3, len(hashes)), dtype=np.int64)
     if len(segment.terms):
         term = np.minimum(np.searchsorted(segment.terms, hashes), len(segment.terms) - 1)

@@ -54,10 +54,7 @@ class Layout:
 
 
 def write(segment: RowSegment, numbers: Sequence[int], folder: Path, suffix: str, layout: Layout) -> Path:
-    """Write a segment's `numbers` [NUMBERS] and arrays to a file named by its content's checksum, and return its path.
-
-    Raises OSError.
-    """
+    """Write `numbers` [NUMBERS] and arrays to a file named by its checksum; return its path. Raises OSError."""
     head = layout.magic + np.array(numbers, dtype="<u8").tobytes()
     arrays = [
         np.ascontiguousarray(getattr(segment, name), dtype=kind).data for name, kind in layout.parts.items()
@@ -143,10 +140,7 @@ def at(segment: S, path: Path) -> S:
 
 
 def check_content(segments: Sequence[RowSegment]) -> None:
-    """Raise DamagedError if the content of a segment's file, which is about to be copied, has changed.
-
-    A file whose name is gone is still mapped, and is left unchecked.
-    """
+    """Raise DamagedError if a segment's file, about to be copied, has changed, unless its name is gone."""
     for segment in segments:
         with contextlib.suppress(FileNotFoundError):
             if segment.path is not None and record_of(segment.path).xxh3 != segment.path.stem:

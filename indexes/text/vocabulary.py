@@ -90,10 +90,7 @@ class TermVocabulary:
         return number
 
     def _expanded(self, numbers: Int32Array, ends: Int64Array) -> tuple[Int32Array, Int64Array]:
-        """Return the numbers of terms [tokens] and their count per text, from those of pieces and each text's end.
-
-        A negative number represents a piece with several terms or none.
-        """
+        """Return terms' numbers and count per text, by pieces' (negative: several or no terms) and texts' ends."""
         positions = np.flatnonzero(numbers < 0)
         if not len(positions):
             return numbers, np.diff(ends, prepend=0)

@@ -149,7 +149,6 @@ class ByteScan:
         return dim <= MOST_DIM and kernels.load("scan") is not None
 
     def _cover(self, vectors: Matrix) -> list[_ScanBlock]:
-        """Encode the rows that were added since the last call and return all blocks."""
         with self._lock:
             if self._coded < len(vectors):
                 whole = self._coded // BLOCK
@@ -164,10 +163,7 @@ class ByteScan:
     def search(
         self, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows (int64) and scores (float32), both [n, k]; see ExactScan.
-
-        With many queries, each thread takes some of the queries; with few, some of the blocks of rows.
-        """
+        """Return rows (int64) and scores (float32), both [n, k]; see ExactScan."""
         blocks = _allowed(self._cover(vectors), mask)
         room = min(max(ROOM, 16 * k), len(vectors)) + 2 * PANEL
         size = max(WIDTH, BUFFER_BYTES // (BYTES * room) // WIDTH * WIDTH)

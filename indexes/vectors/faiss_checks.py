@@ -181,7 +181,6 @@ def _check_cells(file: File, dim: int, rows: int) -> tuple[int, int]:
 
 
 def _see(numbers: AnyArray, seen: AnyArray) -> int:
-    """Mark the rows of a cell as seen, and return their number."""
     if len(numbers):
         require(
             numbers.min() >= 0 and numbers.max() < len(seen), "its codes belong to rows outside the index"

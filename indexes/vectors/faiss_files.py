@@ -37,10 +37,7 @@ def bitmap(mask: Mask) -> Any:
 
 
 def write(index: Any, path: Path, flags: int) -> FileRecord:
-    """Write a FAISS index durably and return its file record. Raises IndexesError or OSError if that fails.
-
-    FAISS passes its bytes to us, because it only prints a message if the disk fills up at the end of its own writing.
-    """
+    """Write an index durably, by our own writes: FAISS only prints that a disk is full. Raises IndexesError."""
     from indexes.disk.writing import DurableFile
 
     faiss = load_faiss()
@@ -53,10 +50,7 @@ def write(index: Any, path: Path, flags: int) -> FileRecord:
 
 
 def read(path: Path, check: Check, flat: Any, dim: int | None = None) -> Any:
-    """Return the index in the file at `path`, over the vectors in `flat`, once `check` has accepted its bytes.
-
-    Raises DamagedError if the file cannot be read or is invalid. `dim` is the index's dimension if it is padded.
-    """
+    """Return the index in a file, over the vectors in `flat`, after `check` of its bytes. Raises DamagedError."""
     faiss = load_faiss()
     try:
         data = map_file(path)

@@ -98,10 +98,7 @@ class FaissIndex:
         return self._stored.array
 
     def add(self, ids: Sequence[str], vectors: Matrix, metadata: Sequence[Metadata] | None = None) -> None:
-        """Add a batch of `vectors`, float32 [n, dim], all or nothing.
-
-        Raises DuplicateIdError, BadIdError or BadVectorError if the batch is invalid.
-        """
+        """Add `vectors`, float32 [n, dim], all or nothing. Raises DuplicateIdError, BadIdError, BadVectorError."""
         new = normalised(check_vectors(vectors, self.dim, ids))
         self._rows.append(ids, metadata)
         self._stored.add(new)
@@ -153,10 +150,7 @@ class FaissIndex:
         return self._generator.save(path) if self._generator else None
 
     def load_graph(self, path: Path) -> None:
-        """Read the output of `save_graph`, after `restore`; the last rows may be missing from it.
-
-        Raises DamagedError if the file is invalid, IndexesError if the index is flat.
-        """
+        """Read what `save_graph` wrote, perhaps without the last rows. Raises DamagedError, IndexesError if flat."""
         if self.kind == "flat":
             raise IndexesError(f"{path}: a flat index has no graph to load")
         generator = self._new(kind_of(path) if self.kind == AUTO else self.kind)
@@ -164,10 +158,7 @@ class FaissIndex:
         self._generator = generator
 
     def search(self, vectors: Matrix, k: int, where: Filter | None = None) -> list[Hits]:
-        """Return the min(k, matching) best documents per query; equal scores come in row order.
-
-        `vectors` is float32 [n, dim]. Raises the same errors as `search_rows`.
-        """
+        """Return the best documents for each of `vectors`, float32 [n, dim]; ties by row. Raises like `search_rows`."""
         check_k(k)
         return self._rows.hits(*self.search_rows(vectors, min(k, len(self) or 1), where))
 
@@ -232,10 +223,7 @@ class FaissIndex:
         return np.array(self.vectors[rows]), rows
 
     def search_exactly(self, queries: Matrix, k: int) -> tuple[RowArray, ScoreArray]:
-        """Return the exact rows and scores, both [n, k], for `queries` [n, dim]; k must not exceed the live rows.
-
-        Raises BadVectorError if the queries are invalid.
-        """
+        """Return the exact rows and scores, [n, k], of `queries` [n, dim]; k ≤ live rows. Raises BadVectorError."""
         return self._exact(normalised(check_vectors(queries, self.dim)), k, self._rows.mask())
 
     def _exact_scan(self, queries: int, k: int, mask: Mask | None) -> ExactScan:

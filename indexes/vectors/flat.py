@@ -30,10 +30,7 @@ GPU_K = 2048  # FAISS's limit of k on the GPU
 
 
 def exact_scores(vectors: Matrix, queries: Matrix, rows: RowArray) -> ScoreArray:
-    """Return the inner products, float32 [n, m], of each query with its rows; −inf for row −1.
-
-    `vectors` is float32 [rows, d], `queries` float32 [n, d], `rows` int64 [n, m].
-    """
+    """Return the products, float32 [n, m], of `queries` [n, d] with `rows` [n, m] of `vectors`; −inf for row −1."""
     out = np.empty(rows.shape, dtype=np.float32)
     library, (count, width) = kernels.load("scan"), rows.shape
     if library is not None:
@@ -63,10 +60,7 @@ def best(rows: RowArray, scores: ScoreArray, k: int) -> tuple[RowArray, ScoreArr
 
 
 class BlasThreshold:
-    """FAISS's `distance_compute_blas_threshold`, a process-wide global that threads set in turn.
-
-    Threads that need the same value run together; the others wait. The last one restores the original value.
-    """
+    """FAISS's process-wide `distance_compute_blas_threshold`; threads that need one value share it, others wait."""
 
     def __init__(self) -> None:
         self._turn = threading.Condition()
@@ -107,11 +101,7 @@ class FlatScan:
     def search(
         self, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[RowArray, ScoreArray]:
-        """Return rows (int64) and scores (float32), both [n, k]; see ExactScan.
-
-        FAISS scans first, or numpy for a few queries while FAISS is not loaded; queries for which rounding could
-        affect which rows are returned are then scored in full.
-        """
+        """Return rows (int64) and scores (float32), both [n, k]; see ExactScan."""
         allowed = len(vectors) if mask is None else int(np.count_nonzero(mask))
         fetch = min(with_reserve(k), allowed)
         rounding = vectors.shape[1] * 2.0**-23
@@ -156,7 +146,6 @@ class FlatScan:
     def _scan(
         self, scanner: Any, vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
     ) -> tuple[ScoreArray, RowArray]:
-        """Return FAISS's top k scores and rows, both [n, k]; ties in any order."""
         faiss = load_faiss()
         batch = len(queries) >= BLAS_BATCH
         answer: tuple[ScoreArray, RowArray]
@@ -179,7 +168,6 @@ def _half_rounding(dim: int) -> float:
 def _scan_by_numpy(
     vectors: Matrix, queries: Matrix, k: int, mask: Mask | None
 ) -> tuple[ScoreArray, RowArray]:
-    """Return the top k scores and rows, both [n, k]; ties in any order."""
     scores = queries @ vectors.T
     if mask is not None:
         scores[:, ~mask] = -np.inf

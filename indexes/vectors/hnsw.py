@@ -81,10 +81,7 @@ class Hnsw:
         return max(int(self.settings["ef"]), 2 * fetch)
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        """Return likely rows, int64 [n_queries, fetch], padded with −1.
-
-        Forbidden rows are traversed but not returned, so the fewer rows `mask` allows, the wider the search.
-        """
+        """Return likely rows, int64 [n_queries, fetch], by a search that is wider the fewer rows `mask` allows."""
         faiss = load_faiss()
         ef = self._width(fetch)
         if mask is None:

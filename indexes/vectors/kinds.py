@@ -36,10 +36,7 @@ class CandidateGenerator(Protocol):
         ...
 
     def generate(self, queries: Matrix, fetch: int, mask: Mask | None) -> RowArray:
-        """Return likely rows, int64 [n_queries, `fetch` or more], in any order, padded with −1.
-
-        `queries` is float32 [n_queries, d]; only rows that `mask` (bool [n]) allows are returned.
-        """
+        """Return likely rows of `queries` [n, d], int64 [n, fetch or more], padded with −1; `mask` must allow them."""
         ...
 
     def save(self, path: Path) -> FileRecord:

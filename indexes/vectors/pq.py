@@ -57,10 +57,7 @@ class IvfPq:
         self._index: Any = None
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
-        """Add codes of the new rows of `vectors`, float32 [n, d].
-
-        Trains on the first call, and again when twice as many cells are due (four times as many rows).
-        """
+        """Add codes of new rows of `flat`; trains on the first call, and again when twice as many cells are due."""
         if self._index is None or self._cells(len(vectors)) >= 2 * self._index.nlist:
             self._index = None
             self._index = self._trained(vectors)
@@ -147,10 +144,7 @@ class PqScan:
         self._trained_on = 0
 
     def extend(self, flat: Any, vectors: Matrix) -> None:
-        """Add codes of the new rows of `vectors`, float32 [n, d].
-
-        Trains on the first call, and again when there are four times as many rows.
-        """
+        """Add codes of new rows of `flat`; trains on the first call, and again with four times as many rows."""
         if self._index is None or len(vectors) >= 4 * self._trained_on:
             self._index = None
             self._index, self._trained_on = self._trained(vectors), len(vectors)

@@ -32,10 +32,7 @@ def load(path: Path, cls: type[T], overrides: Sequence[str] = ()) -> T:
 
 
 def build(cls: type[T], values: dict[str, Any], overrides: Sequence[str], where: str) -> T:
-    """Return `cls` with the values, after applying overrides to them in place.
-
-    Raises ConfigError naming `where` and the key.
-    """
+    """Return `cls` with the values, changed in place by overrides. Raises ConfigError naming `where` and the key."""
     for text in overrides:
         _override(values, text)
     return _build(cls, values, where, "")

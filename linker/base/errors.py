@@ -37,10 +37,7 @@ class ConfigError(LinkerError):
 
 
 def requirements() -> dict[str, list[str]]:
-    """Return the distributions that each extra installs and, under "", the ones that are always installed.
-
-    They come from the package's metadata; a package that is not installed has none.
-    """
+    """Return what each extra installs and, under "", what is always installed; empty without metadata."""
     import importlib.metadata
 
     found: dict[str, list[str]] = {}

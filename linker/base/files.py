@@ -93,10 +93,7 @@ def _new_file(path: Path, replaced: Path) -> IO[bytes]:
 
 
 def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
-    """Raise InputError if an option's file cannot be written, or is also an input or another option's file.
-
-    `outputs`: option → file, None if it is not given.
-    """
+    """Raise InputError if an output (`outputs`: option → file) cannot be written or is another file."""
     for option, name in outputs.items():
         if name is None or (path := Path(name)) in STDOUT:
             continue
@@ -147,10 +144,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def map_bytes(path: Path) -> mmap.mmap | bytes:
-    """Return the content of a file that the user named, mapped into memory if that is possible.
-
-    Raises InputError naming it and the reason.
-    """
+    """Return the content of a user's file, mapped if possible. Raises InputError naming it and the reason."""
     try:
         with open_input(path) as file:
             state = os.fstat(file.fileno())
@@ -196,10 +190,7 @@ def path_text(path: Path) -> str:
 
 
 def read_regular(path: Path, limit: int) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes; never wait for a pipe or device.
-
-    Raises InputError for another kind of file or a larger one, OSError if the file cannot be read.
-    """
+    """Return a regular file's content, at most `limit` bytes; never wait. Raises InputError, OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         state = os.fstat(descriptor)
@@ -213,10 +204,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def read_json(path: Path, limit: int = MAX_JSON) -> Any:
-    """Return the value in a JSON file of at most `limit` bytes.
-
-    Raises InputError if it is not JSON, and the errors of `read_regular`.
-    """
+    """Return the value in a JSON file of at most `limit` bytes. Raises InputError, and like `read_regular`."""
     content = read_regular(path, limit)
     try:
         return json.loads(content)

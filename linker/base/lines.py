@@ -90,7 +90,6 @@ def _split(path: Path, limit: int, encoding: str | None) -> Iterator[Line]:
 
 
 def _converted(data: Iterable[bytes], encoding: str | None) -> Iterator[bytes]:
-    """Convert blocks of bytes to UTF-8."""
     if encoding is None or codecs.lookup(encoding).name == "utf-8":
         yield from data
         return
@@ -109,7 +108,6 @@ def _with_newlines(data: Iterator[bytes], encoding: str | None) -> Iterator[byte
 
 
 def _unknown(error: UnicodeError) -> tuple[str, int]:
-    """Replace undecodable bytes with the surrogate U+DCFF, which surrogateescape encodes as the byte ff."""
     assert isinstance(error, UnicodeDecodeError)
     return "\udcff", error.end
 

@@ -66,12 +66,7 @@ def bar(total: int | None, what: str, unit: str = "") -> tqdm[Never]:
     """
     name = f" {unit}" if unit else "it"
     shown = _Bar(
-        total=total,
-        desc=on_one_line(what),
-        unit=name,
-        disable=None,
-        leave=False,
-        file=unguarded(sys.stderr),
+        total=total, desc=on_one_line(what), unit=name, disable=None, leave=False, file=unguarded(sys.stderr)
     )
     shown.unit = name  # tqdm does not set the unit if it shows nothing
     shown.begin(what, total)

@@ -31,10 +31,7 @@ LABELS = """SELECT dataset_row, label, time, note, tags, user_id FROM record JOI
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A project's data on one record, given by its row in the dataset (from 0); `label` is None if it is not judged.
-
-    `time` is in seconds since 1970.
-    """
+    """A project's data on the record in a row of the dataset, from 0; `label` None: unjudged; `time`: Unix."""
 
     row: int
     label: int | None
@@ -126,10 +123,7 @@ def _unpacked(path: Path, archive: zipfile.ZipFile, name: str, folder: Path) -> 
 
 
 def read_project(path: Path, columns: Columns, read: Callable[[Path, Columns], Records]) -> Records:
-    """Yield the documents of a project's dataset, each with its row from 0; `read` reads a file.
-
-    A table record without an id is identified by its row, which is ASReview's record_id.
-    """
+    """Yield a project's documents with their rows from 0, ASReview's record_id; `read` reads a file."""
     with opened(path) as project:
         named = project.dataset.suffix.lower() in (".ris", ".nbib")  # these readers make ids
         records = read(project.dataset, columns if named else replace(columns, id=None))

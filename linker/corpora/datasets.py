@@ -16,10 +16,7 @@ __all__ = ["documents", "is_name", "queries"]
 
 
 def documents(name: Path) -> Records:
-    """Yield the documents of a data set: title and text, or all text fields; other fields become metadata.
-
-    Raises InputError if there is no such data set, it has no documents, or they are not on this disk.
-    """
+    """Yield a data set's documents: title, text, other fields as metadata. Raises InputError without them."""
     dataset = open_dataset(name)
     if not dataset.has_docs():
         raise InputError(f"{name} has no documents: name the data set that has them")

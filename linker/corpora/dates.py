@@ -77,7 +77,6 @@ def date_formats(texts: Sequence[str], share: float = 0.9) -> list[str]:
 
 
 def _english(word: re.Match[str]) -> str:
-    """Return the English name of a month named in another language; any other word stays."""
     number = MONTHS.get(word[0].lower())
     return datetime(2000, number, 1).strftime("%B") if number else word[0]
 

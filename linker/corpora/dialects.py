@@ -144,10 +144,7 @@ def guess_delimiter(lines: Sequence[str], header_row: int | None = None) -> str:
 
 
 def real_kind(path: Path, kind: str) -> str:
-    """Return the kind of a table, "csv", "tsv" or "xlsx", by its first bytes if they contradict its name.
-
-    Raises InputError for an old Excel workbook (.xls), which is not supported, whatever its name.
-    """
+    """Return a table's kind by its first bytes if they contradict its name. Raises InputError for .xls."""
     if kind not in ("csv", "tsv", "xlsx") or not path.is_file():
         return kind
     with path.open("rb") as file:

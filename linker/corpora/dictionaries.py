@@ -27,10 +27,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """Pairs (foreign, English), the name of the file's format, and the lines that were skipped.
-
-    `turned`: whether the file has the words in reverse order.
-    """
+    """Pairs (foreign, English), the file's format, its skipped lines, and whether it has English first."""
 
     path: Path
     format: str

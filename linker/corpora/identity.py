@@ -14,10 +14,7 @@ from linker.corpora import BadLine, Columns, datasets, read_corpus
 
 
 def identity(path: Path, columns: Columns | None, out: Path) -> str:
-    """Return a hash of a corpus: its files' names, sizes and checksums, and the columns read.
-
-    Raises InputError, before anything is written, if the corpus cannot be read or used, or overlaps `out`.
-    """
+    """Return a hash of a corpus: its files' names, sizes and checksums, and the columns read. Raises InputError."""
     if datasets.is_name(path):
         return _of_dataset(path, columns)
     if not path.exists():

@@ -213,10 +213,7 @@ def describe(path: Path, columns: Columns) -> str:
 
 
 def in_header(path: Path, columns: Columns) -> Columns:
-    """Return the columns by their names in the header of a CSV or XLSX file; of other files, `columns` as they are.
-
-    Raises InputError if the header lacks a column.
-    """
+    """Return `columns` by their header's names, if there is one. Raises InputError if it lacks a column."""
     if (kind := _kind_of(path)) not in ("csv", "xlsx"):
         return columns
     encoding = None if kind == "xlsx" else columns.encoding or guess_encoding(path)
@@ -263,10 +260,7 @@ def _table(rows: Sequence[tuple[int, list[str]]], header_row: int | None) -> tup
 
 
 def guess_header(rows: Sequence[Sequence[str]]) -> int:
-    """Return which of the first rows of a table names its columns: the first that is about as full as most rows are.
-
-    Titles, sources and notes above a table fill only a cell or two.
-    """
+    """Return which row names the columns: the first about as full as most; titles fill a cell or two."""
     filled = [sum(bool(field.strip()) for field in fields) for fields in rows[:50]]
     usual = statistics.median(filled)
     return next((place for place, count in enumerate(filled) if 3 * count >= 2 * usual), 0)

@@ -111,10 +111,7 @@ def documents(path: Path, rows: Iterator[Row], columns: Columns) -> Records:
 
 
 def unique_names(header: Sequence[str | None]) -> list[str]:
-    """Return the names of the columns: "text" twice gives text_1 and text_2, a third column without a name column_3.
-
-    Neither of the two columns keeps the name, so that none of them is read by accident.
-    """
+    """Return the columns' names: "text" twice gives text_1 and text_2, an unnamed third one column_3."""
     names = [(name or "").strip() or f"column_{number}" for number, name in enumerate(header, start=1)]
     count, taken = Counter(names), set(names)
     number = Counter[str]()

@@ -148,7 +148,6 @@ def _value(cell: Any) -> Value:
 
 
 def _trimmed(values: list[Value]) -> list[Value]:
-    """Return the values without the empty ones at the end."""
     end = len(values)
     while end and values[end - 1] is None:
         end -= 1

@@ -80,7 +80,6 @@ def united(first: Candidates, second: Candidates) -> Int64Array:
 
 
 def _nearest_passages(task: Task, source: PassageVectors, target: PassageVectors) -> Neighbours:
-    """Return the nearest target passages of each source passage, with the task's checkpoint."""
     ids = (
         [f"{pages.ids[page]} {row}" for row, page in enumerate(vectors.owner.tolist())]
         for pages, vectors in ((task.source, source), (task.target, target))
@@ -99,7 +98,6 @@ def by_means(task: Task, source: PassageVectors, target: PassageVectors) -> Cand
 
 
 def _means(vectors: PassageVectors) -> Float32Array:
-    """Return the mean vector of each page, of length 1: float32 [n, d]; 0 for an empty page."""
     dense = _dense(vectors)
     total = np.zeros((len(vectors.begin) - 1, dense.shape[1]), np.float32)
     np.add.at(total, vectors.owner, dense)

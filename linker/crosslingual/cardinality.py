@@ -19,10 +19,7 @@ LEARNED = ("auto", "cascade")
 
 
 def cardinality_of(task: Task, method: str) -> Cardinality:
-    """Return how many partners the pages of a task may have: from its options, or else from the method.
-
-    Raises InputError if the options contradict each other, or the method does not support it.
-    """
+    """Return how many partners pages may have, by options or method. Raises InputError if they contradict."""
     asked, learns = task.options.links, method in LEARNED
     if task.one_to_one and asked not in (None, "one-to-one"):
         raise InputError(f"`one_to_one` contradicts `links` {asked}: leave one of them out")

@@ -16,10 +16,7 @@ from linker.crosslingual.ranking.unsupervised import AGREEMENT, aligned_words
 
 @dataclass(frozen=True, slots=True)
 class LearnedDictionary:
-    """A dictionary of `pairs` pairs of words, written to `file`.
-
-    `agreement` is the share of held-out words spelt alike in both languages that the mapping recovered.
-    """
+    """A dictionary of `pairs` in `file`; `agreement`: the share of held-out words spelt alike that it recovers."""
 
     file: Path
     pairs: int

@@ -105,7 +105,6 @@ def _evidence(task: Task) -> AllEvidence:
 
 
 def _given(task: Task) -> bool:
-    """Return whether the task has anything besides its own pages to learn words from."""
     return bool(task.dictionaries or len(task.train) or task.encoder or model_of_pair(task))
 
 
@@ -119,7 +118,6 @@ def _self_trains(task: Task) -> bool:
 
 
 def _used(task: Task) -> list[str]:
-    """Return the kinds of evidence that the links are made from."""
     used = {
         "strings": True,
         "layout": layout_of(task),

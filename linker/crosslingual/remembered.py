@@ -40,10 +40,7 @@ class TaskPart:
 
 
 def with_model(task: Task, method: str, solve: Callable[[Task], LinkingResult]) -> LinkingResult:
-    """Return the result of `solve` for a task with a model: with the model's stems, and without links that it knows.
-
-    Raises InputError if the model belongs to another method.
-    """
+    """Return `solve` of a task with a model, less the links that it knows. Raises InputError for another method's."""
     model = task.model
     if model is None:
         return solve(task)
@@ -92,10 +89,7 @@ def encoder_of(task: Task) -> str | None:
 
 
 def layout_of(task: Task) -> bool:
-    """Return whether punctuation and line breaks are evidence: as in the task's model or, without one, its options.
-
-    Raises InputError if the model uses them but the options forbid it.
-    """
+    """Return whether punctuation is evidence: as in the model, else the options. Raises InputError if they differ."""
     if task.model is None:
         return task.options.layout
     if task.model.layout and not task.options.layout:
@@ -128,7 +122,6 @@ def with_lessons(
 
 
 def _without(task: Task, known: BoolArray, taken: Int64Array) -> TaskPart:
-    """Return the task without the pages of the `known` training links (bool [l]) and the targets `taken` (int64)."""
     links = task.train[known]
     rows = np.setdiff1d(np.arange(len(task.source)), links[:, 0])
     columns = np.setdiff1d(np.arange(len(task.target)), np.concatenate([links[:, 1], taken]))

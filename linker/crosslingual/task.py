@@ -58,10 +58,7 @@ class Task:
         return fingerprint(self.source, self.target, *([self.pivot] if self.pivot else []), *words)
 
     def nearest(self, scorer: PagePairScorer) -> Neighbours:
-        """Score all pairs of pages, with a progress bar and the task's checkpoint.
-
-        Raises InputError if the checkpoint belongs to another task, is damaged or cannot be written.
-        """
+        """Score all pairs of pages, with a progress bar and the task's checkpoint. Raises InputError."""
         with bar(scorer.shape[0], "comparing", "pages") as meter:
             return nearest(
                 scorer,
@@ -107,10 +104,7 @@ def encoded(task: Task, name: str, encode: Callable[..., V]) -> tuple[V, V]:
 
 
 def read_links(path: Path, source: Pages, target: Pages) -> Int64Array:
-    """Read links from qrels: rows of source and target pages, int64 [l, 2].
-
-    Links with a page that is missing here are left out and logged. Raises InputError if no link remains.
-    """
+    """Read links, int64 [l, 2] rows, from qrels, logging those left out. Raises InputError if none remains."""
     from linker.evaluation.reading.judgements import merged_qrels
 
     pairs, missing = [], []

@@ -161,7 +161,6 @@ def candidate_lists(
 
 
 def _gathered(gatherer: Gatherer, texts: Sequence[str]) -> Pool:
-    """Return the candidates of many texts, with a progress bar."""
     from linker.scoring.ranking.learning import gathered
 
     with bar(len(texts), "finding candidates", "texts") as meter:
@@ -257,7 +256,6 @@ def _result(
 
 
 def _share_said(share: float | None, expected: float | None) -> dict[str, Any]:
-    """Return the metadata on the share of the texts that have a document."""
     if share is None:
         return {}
     return {"linked_share": {"estimated" if expected is None else "expected": round(share, 4)}}
@@ -273,7 +271,6 @@ def ranked(lists: Lists, decision: Decision, left: Sequence[str], ids: Sequence[
 
 
 def _said(decision: Decision) -> str:
-    """Return the log message on the competition."""
     choice = decision.choice
     leads = "; ".join(
         f"{kind} {lead:+.4f} [{low:+.4f}, {high:+.4f}]" for kind, (lead, low, high) in choice.leads.items()

@@ -26,10 +26,7 @@ Scores = Mapping[str, Mapping[str, float]]  # source page → target page → pr
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Pages of several languages, and probabilities of links: `ids` by language, `links` CSR [n, m] by language pair.
-
-    Only one direction of each language pair is present.
-    """
+    """Pages of several languages (`ids`), and P(link), CSR [n, m] by language pair, in one direction only."""
 
     ids: Mapping[str, tuple[str, ...]]
     links: Mapping[Pair, sp.csr_array]
@@ -43,10 +40,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Counterparts:
-    """Pages that are counterparts of one another, at most one per language; `probability`: that of the weakest link.
-
-    `pages`: language → id.
-    """
+    """Counterparts, at most one per language (`pages`: language → id), with their weakest link's probability."""
 
     pages: Mapping[str, str]
     probability: float
@@ -125,7 +119,6 @@ def clusters(found: Network, least: float) -> list[Counterparts]:
 
 
 def _in_order(found: Network, least: float) -> Iterable[tuple[float, Page, Page]]:
-    """Return the links with a probability of at least `least`, most certain first."""
     entries = []
     for (source, target), matrix in found.links.items():
         links = sp.coo_array(matrix)
@@ -179,7 +172,6 @@ def _joined(given: Network, source: str, target: str) -> sp.csr_array | None:
 
 
 def _scaled(matrix: sp.csr_array, factors: Float64Array) -> sp.csr_array:
-    """Return the matrix [n, m] with each row multiplied by its factor in `factors` [n]."""
     data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
     return sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 

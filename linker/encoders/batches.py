@@ -15,10 +15,7 @@ BATCH_TOKENS = 1 << 14  # positions per batch, padding included: bounds the memo
 def filled(
     ids: Sequence[Sequence[int]], least: int = 0
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the ids padded with PAD, int64 [n, longest], and their mask, bool [n, longest], True at a token.
-
-    There are at least `least` positions, however short the texts are.
-    """
+    """Return ids padded with PAD and their mask (True: a token), [n, `least` or more]."""
     lengths = np.array([len(text) for text in ids], dtype=np.int64)
     mask = np.arange(lengths.max(initial=least)) < lengths[:, None]
     padded = np.full(mask.shape, PAD, dtype=np.int64)

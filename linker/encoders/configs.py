@@ -79,10 +79,7 @@ PRESETS: dict[str, StarConfig] = {
 
 @dataclass(frozen=True, slots=True)
 class BagConfig:
-    """Hyperparameters of the mean of word vectors; `dim` is their dimension, `projection` the embedding's, if any.
-
-    Raises ValueError if a value is out of range.
-    """
+    """Hyperparameters of the mean of word vectors of `dim`. Raises ValueError if a value is out of range."""
 
     dim: int = 300
     projection: int | None = None
@@ -99,10 +96,7 @@ class BagConfig:
 
 @dataclass(frozen=True, slots=True)
 class CnnConfig:
-    """Hyperparameters of the CNN; `dim` is the word vectors' dimension, `projection` the embedding's, by default `dim`.
-
-    Raises ValueError if a value is out of range.
-    """
+    """Hyperparameters of the CNN over word vectors of `dim`. Raises ValueError if a value is out of range."""
 
     dim: int = 300
     widths: tuple[int, ...] = (3, 4, 5)  # tokens that a filter sees

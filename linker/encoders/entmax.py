@@ -48,10 +48,7 @@ def _exact(scores: Tensor) -> Tensor:
 
 
 def backend(name: str) -> Entmax:
-    """Return the function for an encoder's option `entmax`: "own" is `entmax`, "package" the package's.
-
-    Raises MissingExtraError if the package is not installed.
-    """
+    """Return entmax, ours ("own") or the package's ("package"). Raises MissingExtraError without the package."""
     if name == "own":
         return entmax
     with importing("entmax = 'package'", "entmax"):

@@ -61,10 +61,7 @@ def is_saved(folder: Path) -> bool:
 
 
 def load(folder: Path) -> TextEncoder:
-    """Read a model written by `save`. Raises InputError naming the file that is missing, damaged or too new.
-
-    No weights are allocated before their file is known to match.
-    """
+    """Read a model that `save` wrote. Raises InputError naming a wrong file, before weights are allocated."""
     config, max_length = read_described(folder)
     tokenizer = read_tokenizer(folder)
     with without_values():
@@ -76,10 +73,7 @@ def load(folder: Path) -> TextEncoder:
 
 
 def load_weights(encoder: TextEncoder, folder: Path) -> None:
-    """Read a folder's weights into a model of the same configuration.
-
-    Raises InputError if they are missing, damaged or do not belong to the other files.
-    """
+    """Read a folder's weights into its model. Raises InputError if they are missing or of another model."""
     fingerprint = load_state(encoder.module, folder / WEIGHTS)
     if fingerprint != encoder.fingerprint:
         raise InputError(

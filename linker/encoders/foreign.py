@@ -75,10 +75,7 @@ def check_foreign(folder: Path, *, strict: bool = False) -> None:
 
 
 def check_allocation(folder: Path) -> None:
-    """Raise InputError if a transformer's config.json describes far more weights than its files hold.
-
-    The library would allocate the missing weights and fill them with random numbers.
-    """
+    """Raise InputError if config.json describes far more weights than the files hold: they would be random."""
     from transformers import AutoConfig, AutoModel
 
     from linker.encoders.shapes import without_values

@@ -33,10 +33,7 @@ class Gru(nn.Module):
         )
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids, int64 [B, L], and their mask, bool [B, L], to vectors [B, d]; 0 without tokens.
-
-        The mask is True at tokens, which come before the padding.
-        """
+        """Map ids, int64 [B, L], and their mask (True at tokens, then padding) to vectors [B, d]; 0 without tokens."""
         if ids.shape[1] == 0:
             ids, mask = (functional.pad(x, (0, 1)) for x in (ids, mask))
         order = _reversal(mask)
@@ -64,5 +61,4 @@ def _reversal(mask: Tensor) -> Tensor:
 
 
 def _turned(x: Tensor, order: Tensor) -> Tensor:
-    """Return x [B, L, d] reordered by the positions `order` [B, L]."""
     return torch.take_along_dim(x, order[..., None], dim=1)

@@ -50,10 +50,7 @@ class KeyInputs(nn.Module):
 
 
 def occurrences(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return how often each token occurs in its text and the position of its first occurrence, float32 [B, L].
-
-    They are 1 and 0 where `mask` is False.
-    """
+    """Return each token's count in its text and first position, float32 [B, L]; 1 and 0 outside `mask`."""
     values, order = ids.masked_fill(~mask, -1).sort(dim=1, stable=True)
     new = _changes(values)
     runs = new.cumsum(1) - 1  # index of a token's run in the sorted text

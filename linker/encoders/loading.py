@@ -63,11 +63,7 @@ def load_encoder(
 
 
 def load_own(directory: Path, name: str) -> Encoder:
-    """Load the encoder in the folder `name` of an index, which must be a model written by `linker train`.
-
-    Raises InputError if the folder is outside the index, holds a link or is not such a model; MissingExtraError if an
-    extra is missing.
-    """
+    """Load an index's own encoder from its folder `name`. Raises InputError, MissingExtraError."""
     folder = directory / name
     if (
         not folder.resolve().is_relative_to(directory.resolve())

@@ -96,10 +96,7 @@ def write_part(path: Path, content: bytes) -> None:
 
 
 def read_part(path: Path, limit: int, checksum: object) -> bytes:
-    """Return one file of a model, of at most `limit` bytes and with this XXH3 `checksum`.
-
-    Raises InputError if it is missing or differs.
-    """
+    """Return a model's file of this XXH3 `checksum`, at most `limit` bytes. Raises InputError if it differs."""
     try:
         content = read_regular(path, limit)
     except OSError as e:
@@ -119,10 +116,7 @@ def format_of(folder: Path) -> str:
 
 
 def read_settings(folder: Path, formats: Collection[str], maker: str) -> dict[str, Any]:
-    """Return a folder's config.json, whose "format" is one of `formats`; `maker` is the command that writes them.
-
-    Raises InputError if the file is missing, damaged or of another format, or if saving was interrupted.
-    """
+    """Return config.json if its "format" is one of `formats`, which `maker` writes. Raises InputError."""
     path, old = folder / CONFIG, _beside(folder.absolute(), "old")
     if not folder.exists() and old.is_dir():
         raise InputError(
@@ -141,10 +135,7 @@ def read_settings(folder: Path, formats: Collection[str], maker: str) -> dict[st
 
 
 def configured(cls: type[T], values: Any, path: Path) -> T:
-    """Return a configuration of class `cls` from the values in `path`.
-
-    Raises InputError if a value is unknown, of a wrong type or beyond its limit.
-    """
+    """Return a `cls` from the values in `path`. Raises InputError for unknown, mistyped or excessive values."""
     try:
         if not isinstance(values, dict):
             raise ConfigError(f"{path}: {type(values).__name__} instead of an object of hyperparameters")

@@ -34,10 +34,7 @@ class GraphError(ValueError):
 
 
 def read_graph(path: Path) -> bytes:
-    """Return the content of a graph's file after checking it.
-
-    Raises InputError if it is damaged or holds anything but an exported encoder's operators.
-    """
+    """Return a graph file's content, checked. Raises InputError unless it is an exported encoder's."""
     try:
         content = read_regular(path, MAX_GRAPH)
         check_graph(content)

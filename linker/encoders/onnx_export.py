@@ -82,7 +82,6 @@ class _Normalised(nn.Module):
 
 
 def _trace(module: nn.Module) -> Any:
-    """Return the onnx_ir.Model of a module, for any number of texts and tokens."""
     texts, tokens = torch.export.Dim("texts", min=1), torch.export.Dim("tokens", min=LEAST)
     example = tuple(torch.from_numpy(x) for x in filled([[1] * (LEAST + 3), [1] * 5, [1]]))
     logger = logging.getLogger("torch.onnx")

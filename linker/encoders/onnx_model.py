@@ -46,10 +46,7 @@ class OnnxEncoder:
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text.
-
-        Raises InputError if the graph cannot be run, takes too long or returns anything but such vectors.
-        """
+        """Return float32 [n, dim], L2-normalised, in order. Raises InputError if the graph does not give that."""
         ids = self.tokenizer.encode_batch(texts, self.max_length)
         vectors = np.zeros((len(ids), self.dim), dtype=np.float32)
         shown = _bar(len(ids)) if progress else None
@@ -62,7 +59,6 @@ class OnnxEncoder:
         return vectors
 
     def _run(self, ids: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
-        """Return the vectors of one batch, float32 [n, dim], after checking them."""
         import onnxruntime
 
         options = onnxruntime.RunOptions()

@@ -81,10 +81,7 @@ def _given_for(directory: Path, record: EncoderRecord, given: Encoder | None) ->
 
 
 class Turns:
-    """A lock for work of known size: the smallest job goes next, equal ones in order of arrival.
-
-    With a plain lock, a query waits for every earlier batch; here, only for the one in progress.
-    """
+    """A lock for work of known size: the smallest job goes next, so that a query passes waiting batches."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -133,10 +130,7 @@ class OwnEncoder:
         return self._given is not None
 
     def of(self, directory: Path, record: EncoderRecord | None) -> Encoder:
-        """Return the encoder that the manifest in `directory` names.
-
-        Raises BackendUnavailableError if there is none, and the errors of `open_encoder`.
-        """
+        """Return the encoder that the manifest names. Raises BackendUnavailableError, and as `open_encoder` does."""
         if record is None:
             raise BackendUnavailableError("the index was built without an encoder")
         with self._loading:

@@ -32,10 +32,7 @@ class StarTransformer(nn.Module):
         self.max_weight = None if config.max_weight is None else nn.Parameter(torch.tensor(config.max_weight))
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to vectors [B, d].
-
-        The vector of a text without tokens is finite.
-        """
+        """Map ids, int64 [B, L], and their mask, bool [B, L] (True: a token), to finite vectors [B, d]."""
         words = self.embedding(ids)  # [B, L, d]
         relay = masked_mean(words, mask)  # [B, d]
         ring = words
@@ -136,15 +133,12 @@ class _Attention(nn.Module):
         return weights if self.hook is None else self.hook(weights, inside.mT)
 
     def _seen(self, x: Tensor) -> Tensor:
-        """Return the input of queries and keys, of the shape of `x`."""
         return functional.layer_norm(x, x.shape[-1:]) if self.pre_norm else x
 
     def _scaled(self, query: Tensor) -> Tensor:
-        """Return queries [..., e] whose products with keys are the scores."""
         return functional.normalize(query, dim=-1) if self.cosine else query / math.sqrt(self.head_dim)
 
     def _keys(self, x: Tensor) -> Tensor:
-        """Return the keys [..., h, e] of inputs [..., d]."""
         keys = self._split(self.key(self._seen(x)))
         return functional.normalize(keys, dim=-1) if self.cosine else keys
 

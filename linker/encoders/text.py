@@ -81,10 +81,7 @@ class TextEncoder:
             self.module.to("cuda")
 
     def compile(self) -> None:
-        """Compile the module with torch.compile at its first call, for texts of any length.
-
-        Raises InputError if there is no C++ compiler.
-        """
+        """Compile the module at its first call, for any length. Raises InputError without a C++ compiler."""
         compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
         if next(self.module.parameters()).device.type == "cpu" and not shutil.which(compiler):
             raise InputError(
@@ -96,20 +93,14 @@ class TextEncoder:
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text.
-
-        A batch holds at most `batch_size` texts, and fewer if they are long.
-        """
+        """Return float32 [n, dim], L2-normalised, in the order of `texts`; finite for an empty text."""
         ids = self.tokenizer.encode_batch(texts, self.max_length)
         return self.encode_ids(ids, batch_size=batch_size, progress=progress)
 
     def encode_ids(
         self, ids: Sequence[Sequence[int]], *, batch_size: int = 64, progress: bool = False
     ) -> npt.NDArray[np.float32]:
-        """Return vectors of token ids, float32 [n, dim], L2-normalised, in the order of `ids`.
-
-        Texts of similar length share a batch, which affects only the speed.
-        """
+        """Return vectors of token ids, float32 [n, dim], normalised, in order; batches have similar lengths."""
         vectors = np.zeros((len(ids), self.dim), dtype=np.float32)
         was_training = self.module.training
         self.module.eval()

@@ -30,10 +30,7 @@ Shapes: TypeAlias = Mapping[str, tuple[str, list[int]]]  # name of a tensor → 
 
 @contextmanager
 def opened(path: Path, framework: str = "numpy") -> Iterator[Any]:
-    """Open a safetensors file; the library checks its header against its size.
-
-    Raises InputError if the file is missing, damaged or not a regular file, or holds too many tensors.
-    """
+    """Open a safetensors file; the library checks its header against its size. Raises InputError."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would block
             raise InputError(f"{path} is not a regular file: replace it by the file that belongs there")
@@ -67,11 +64,7 @@ def shapes_of(module: nn.Module) -> Shapes:
 
 
 def load_state(module: nn.Module, path: Path) -> str | None:
-    """Read a file's weights into a module and return the fingerprint in its header, if any.
-
-    Raises InputError, before any tensor is read, if the header does not match the module, and if a weight is NaN or
-    infinite.
-    """
+    """Read a file's weights into a module and return the fingerprint in its header, if any. Raises InputError."""
     import torch
 
     check_shapes(path, shapes_of(module))
@@ -108,10 +101,7 @@ def hash_state(state: Mapping[str, Tensor], start: bytes = b"") -> str:
 
 
 def hash_file(path: Path, start: bytes = b"") -> str:
-    """Return the same as `hash_state` for the tensors in a file, without PyTorch.
-
-    Raises InputError if the file is missing or damaged, or has types that numpy lacks.
-    """
+    """Return `hash_state` of the tensors in a file, without PyTorch. Raises InputError if it cannot be read."""
     names, digest = {short: name for name, short in DTYPES.items()}, xxhash.xxh3_128(start)
     with opened(path) as file:
         for name in sorted(file.keys()):

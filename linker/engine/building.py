@@ -84,7 +84,6 @@ def _build_on(
     *,
     resume: bool,
 ) -> BuildReport:
-    """Build an index on a cluster; see `build`."""
     servers = options.elastic
     opened = (
         RemoteWriter.resume(address)
@@ -108,7 +107,6 @@ def _build_by_many(
     options: BuildOptions,
     interrupted: Interruption,
 ) -> BuildReport:
-    """Build an index on a cluster with Ray's workers, which encode and write."""
     from linker.engine.scaleout import by_many
 
     load = _loader(options)

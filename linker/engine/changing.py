@@ -70,7 +70,6 @@ class Changing(Following):
             self._commit(writer)
 
     def _take(self, writer: AnyWriter, documents: Sequence[Document], matrix: Matrix | None = None) -> None:
-        """Add documents with their vectors, which are encoded if none are given."""
         record = writer.manifest.encoder
         for start in range(0, len(documents), BATCH):
             batch = documents[start : start + BATCH]
@@ -111,10 +110,7 @@ class Changing(Following):
             self._commit(writer)
 
     def store_calibration(self, folder: Path) -> None:
-        """Store the calibration in `folder` in the index, in one commit; answers have P(link) from now on.
-
-        Raises InputError if it was fitted on another index.
-        """
+        """Store the calibration in `folder`, in one commit. Raises InputError if it was fitted on another index."""
         from linker.scoring.probability.folder import FILE, load, name_of
 
         load(folder).check(self.collection.manifest)
@@ -123,10 +119,7 @@ class Changing(Following):
         self.refresh()
 
     def store_ranker(self, folder: Path) -> None:
-        """Store the ranker in `folder` in the index, in one commit; searches use it from now on.
-
-        Raises InputError if it does not match the index.
-        """
+        """Store the ranker in `folder`, in one commit. Raises InputError if it does not match the index."""
         from linker.scoring.ranking.folder import load
         from linker.scoring.ranking.searching import RankedSearch, folder_name
 
@@ -146,10 +139,7 @@ class Changing(Following):
         return self._current().foreign
 
     def store_lexicon(self, lexicon: QueryLexicon) -> None:
-        """Store a lexicon in the index, in one commit, replacing an earlier one for its language.
-
-        Searches then also accept queries in this language.
-        """
+        """Store a lexicon, in one commit, replacing an earlier one; searches then accept queries in its language."""
         from linker.scoring.ranking.searching import folder_name
 
         with tempfile.TemporaryDirectory() as folder:

@@ -32,10 +32,7 @@ class Server:
 
     @classmethod
     def of(cls, url: str, token_file: Path | None = None) -> Self:
-        """Return a server by its address; the token is the one in the file, or in the environment.
-
-        Raises InputError if the address is invalid, or the file holds no token.
-        """
+        """Return a server by its address, with the token in the file or the environment. Raises InputError."""
         try:
             parsed = urlsplit(url if "://" in url else PREFIX + url)
             usable = parsed.scheme in ("http", "https") and bool(parsed.hostname) and parsed.port != 0

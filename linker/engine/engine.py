@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from indexes.address import shown
 from indexes.hybrid import Answer, Mode, Unavailable
-from indexes.interface import (
-    BackendUnavailableError,
-    DamagedError,
-    Document,
-    Filter,
-    IndexesError,
-    Where,
-)
+from indexes.interface import BackendUnavailableError, DamagedError, Document, Filter, IndexesError, Where
 from indexes.text.parameters import Bm25Parameters
 from linker.base.logs import logger
 from linker.engine.changing import Changing
@@ -58,10 +51,7 @@ class Engine(Changing):
         return self.collection.document(id_)
 
     def documents(self, where: Filter | Where | None = None, after: str = "") -> Iterator[Document]:
-        """Yield the documents that match `where` in the order in which they were added; only those after this id.
-
-        Raises BadFilterError, UnknownIdError if there is no document `after`.
-        """
+        """Yield the documents that match, those after an id, in order. Raises BadFilterError, UnknownIdError."""
         yield from self.collection.matching(self.filter(where), after)
 
     def passage(self, query: str, text: str) -> Span | None:
@@ -185,10 +175,7 @@ class Engine(Changing):
         )
 
     def filter(self, where: Filter | Where | None) -> Filter | None:
-        """Return the filter that `where` describes; None if it has no conditions.
-
-        Raises BadFilterError if it cannot be read, or names a field that no document has (suggesting the closest).
-        """
+        """Return the filter that `where` describes; None if it has no conditions. Raises BadFilterError."""
         parsed = Filter.parse(where)
         if parsed is not None:
             self.collection.check_fields(parsed)

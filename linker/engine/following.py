@@ -78,7 +78,6 @@ class Following:
         return opened if self._verify and isinstance(opened, Collection) else None
 
     def _published(self, commit: Callable[[], Collection | None]) -> None:
-        """Commit a merge and continue with the generation that it returns; searches keep the old one meanwhile."""
         with self._opening:
             merged = commit()
             if merged is not None and self._snapshot is not None:
@@ -98,7 +97,6 @@ class Following:
         return table(self._facts().items() or [("closed", "")], caption=str(self.directory))
 
     def _facts(self) -> dict[str, str]:
-        """Return the facts that `repr` and notebooks show of the engine; none if it is closed."""
         snapshot = self._snapshot
         if snapshot is None:
             return {}
@@ -113,10 +111,7 @@ class Following:
         }
 
     def close(self) -> None:
-        """Release the index's files and the encoder, once a running merge has finished.
-
-        Searches in progress finish. Idempotent.
-        """
+        """Release the index's files and the encoder after running searches and merges. Idempotent."""
         self._merger.wait()
         with self._opening:
             self._snapshot = None
@@ -166,10 +161,7 @@ class Following:
 
     @property
     def encoder(self) -> Encoder:
-        """The index's encoder, loaded on first use and checked against the index's fingerprint.
-
-        Raises BackendUnavailableError if the index has none, and the errors of `open_encoder`.
-        """
+        """The index's encoder, loaded and checked on first use. Raises BackendUnavailableError."""
         return self._current().encoder
 
     def embed(self, texts: Sequence[str]) -> Matrix:

@@ -64,10 +64,7 @@ class Foreign:
         return self.lexicons[number].name, self.lexicons[number].translated(document.text)
 
     def vector(self, document: Document) -> TextVector:
-        """Return a document's words as a normalised vector; in another language, with their translations.
-
-        The document need not be in the index.
-        """
+        """Return a document's words, or their translations, as a normalised vector; it need not be in the index."""
         own = self.collection.linear.vector(document)
         number = self._language(document.full_text)
         if number < 0:

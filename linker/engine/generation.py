@@ -61,10 +61,7 @@ class Generation:
         return type(self)(collection, stamp(collection.directory), self._encoder, self._on_failure)
 
     def is_old(self) -> bool:
-        """Return whether there is a later commit, which costs one `stat`.
-
-        An index without a manifest is being dropped: the open generation stays valid.
-        """
+        """Return whether there is a later commit, by one `stat`; not for an index that is being dropped."""
         return stamp(self.collection.directory) not in (None, self._seen)
 
     def is_last(self) -> bool:

@@ -40,10 +40,7 @@ def group(
     seed: int = 0,
     kept: LastGrouping | None = None,
 ) -> Groups:
-    """Return the groups of documents, which are in these `rows` (int64 [n]) of an index; see `Engine.group`.
-
-    The results in `kept` are not computed again.
-    """
+    """Return the groups of documents in `rows` (int64 [n]), computing only what is not `kept`."""
     if not corpus:
         raise InputError("the index holds no documents: there is nothing to group")
     order, dates = _ordered(corpus)

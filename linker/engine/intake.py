@@ -202,7 +202,6 @@ def _texts(corpora: Sequence[Path], options: BuildOptions, position: int) -> Ite
 
 
 def _duplicate(path: Path, number: int, document: Document) -> bytes:
-    """Return the quarantine record of a document whose id is already taken."""
     return orjson.dumps(
         {
             "file": path_text(path),

@@ -109,7 +109,6 @@ class QueryLexicon:
 
     @cached_property
     def _beginnings(self) -> dict[str, str]:
-        """The shortest term with each beginning."""
         found: dict[str, str] = {}
         for term in sorted(self.words, key=lambda term: (len(term), term)):
             for end in range(BEGINNING, len(term) + 1):

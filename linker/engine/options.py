@@ -236,7 +236,6 @@ class GroupOptions:
 
 
 def _numbers(option: str, values: Sequence[str]) -> dict[str, float]:
-    """Return the numbers of FIELD=NUMBER arguments by name."""
     numbers = {}
     for value in values:
         name, _, number = value.rpartition("=")

@@ -71,7 +71,6 @@ class RemoteSnapshot(Snapshot):
         return moved
 
     def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
-        """Return an answer whose documents are read per query, all hits at once, when the first is requested."""
         answer = super()._readable(answer, texts)
         hits = [dataclasses.replace(one, read=_together(self.collection, one)) for one in answer.hits]
         return dataclasses.replace(answer, hits=hits)

@@ -122,7 +122,6 @@ class Snapshot(Generation):
         return self._readable(_noted(answer, notes), words)
 
     def _readable(self, answer: Answer, texts: Sequence[str]) -> Answer:
-        """Return an answer whose hits read their documents from this generation."""
         document, mark = self.collection.document, self._marking
         hits = [
             Hits(h.ids, h.scores, document, mark(text), h.probabilities, h.no_match)
@@ -176,10 +175,7 @@ class Snapshot(Generation):
     def probabilities(
         self, texts: Sequence[str], answer: Answer, where: Filter | None = None
     ) -> list[Float64Array]:
-        """Return P(link) of each hit of an answer to `texts`, one array per text; NaN if it is not known.
-
-        Raises the errors of `calibrated`, and BackendUnavailableError if a retriever cannot answer.
-        """
+        """Return P(link) of each hit of an answer, an array per text, NaN if unknown. Raises like `calibrated`."""
         if answer.probabilities is None:
             answer = self.calibrated().told(answer, texts, where)
         if answer.probabilities is None:
@@ -187,10 +183,7 @@ class Snapshot(Generation):
         return list(answer.probabilities)
 
     def calibrated(self) -> Probabilities:
-        """Return the calibration stored in the index, ready for answers.
-
-        Raises InputError if there is none, or it is damaged or was fitted on another index.
-        """
+        """Return the index's calibration. Raises InputError if it is missing, damaged or of another index."""
         directory, name = self.collection.directory, self.collection.manifest.search.get("calibration")
         if not name:
             raise InputError(f"{shown(directory)} has no calibration: fit one with `linker calibrate`")
@@ -235,7 +228,6 @@ class Snapshot(Generation):
 
 
 def _noted(answer: Answer, notes: Sequence[str]) -> Answer:
-    """Return an answer with these notes before its own."""
     return dataclasses.replace(answer, notes=(*notes, *answer.notes)) if notes else answer
 
 

@@ -13,10 +13,7 @@ from linker.evaluation.significance import TestResult, williams
 
 
 def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Pearson's r of two sequences [n]; NaN if either is constant or n < 2.
-
-    Raises InputError if their shapes differ or a value is not finite.
-    """
+    """Return Pearson's r of [n] and [n]; NaN if one is constant. Raises InputError for shapes, or infinite values."""
     a, b = _pair(x, y)
     if len(a) < 2 or (a == a[0]).all() or (b == b[0]).all():
         return math.nan
@@ -26,19 +23,13 @@ def pearson(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
 
 
 def spearman(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return Spearman's rho of two sequences [n], Pearson's r of the average ranks; NaN as in `pearson`.
-
-    Raises InputError if their shapes differ or a value is not finite.
-    """
+    """Return Spearman's rho, Pearson's r of the average ranks. NaN and errors are as in `pearson`."""
     a, b = _pair(x, y)
     return pearson(average_ranks(a), average_ranks(b))
 
 
 def mse(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return the mean squared error of two sequences [n]; NaN for n = 0.
-
-    Raises InputError if their shapes differ or a value is not finite.
-    """
+    """Return the mean squared error of [n] and [n]; NaN for n = 0. Raises InputError as `pearson` does."""
     a, b = _pair(x, y)
     return float(np.mean((a - b) ** 2)) if len(a) else math.nan
 
@@ -51,10 +42,7 @@ def average_ranks(x: npt.ArrayLike) -> Float64Array:
 
 
 def williams_from_scores(human: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike) -> TestResult:
-    """Test whether `a` correlates better with `human` than `b` does, three sequences [n]: see `williams`.
-
-    Raises InputError if their shapes differ or a value is not finite.
-    """
+    """Test whether `a` correlates better with `human` than `b` does: see `williams`. Raises like `pearson`."""
     return williams(pearson(human, a), pearson(human, b), pearson(a, b), len(np.asarray(human)))
 
 

@@ -54,10 +54,7 @@ def average_precision(r: Ranking, cutoff: float = math.inf) -> Float64Array:
 
 
 def log_average_precision(r: Ranking) -> Float64Array:
-    """Return the natural logarithm of the average precision, float64 [t], at least log 0.00001.
-
-    The exponential of its mean is gm_map.
-    """
+    """Return log max(average precision, 0.00001), float64 [t]; the exponential of its mean is gm_map."""
     return np.array([math.log(max(ap, FLOOR)) for ap in average_precision(r).tolist()])
 
 
@@ -109,10 +106,7 @@ def eleven_point_average(r: Ranking) -> Float64Array:
 
 
 def precision(r: Ranking, cutoff: float) -> Float64Array:
-    """Return the number of relevant documents in the top `cutoff`, divided by `cutoff`, float64 [t].
-
-    If fewer documents were retrieved, the divisor is still `cutoff`.
-    """
+    """Return the relevant documents in the top `cutoff`, divided by `cutoff` even if fewer were found, float64 [t]."""
     return r.count(r.relevant & (r.rank <= cutoff)) / cutoff
 
 
@@ -206,10 +200,7 @@ def _round_half_up(x: Float64Array) -> Float64Array:
 
 
 def rank_biased_precision(r: Ranking, persistence: float) -> Float64Array:
-    """Return (1 − p) · Σ p^(rank − 1) over the relevant documents retrieved, float64 [t].
-
-    `persistence` is p, the probability of going on to the next rank (Moffat and Zobel, ACM TOIS 27, 2008).
-    """
+    """Return (1 − p) · Σ p^(rank − 1) of relevant ranks, float64 [t]; p: `persistence` (Moffat & Zobel 2008)."""
     hit = r.relevant
     return (1 - persistence) * sums(r, hit, np.power(persistence, r.rank[hit] - 1.0))
 
@@ -254,10 +245,7 @@ def inferred_average_precision(r: Ranking) -> Float64Array:
 
 
 def judged(r: Ranking, cutoff: float = math.inf) -> Float64Array:
-    """Return the share of the top `cutoff` that has a judgement of any relevance, float64 [t].
-
-    If fewer documents were retrieved, it is the share of those.
-    """
+    """Return the share of the retrieved top `cutoff` that has a judgement of any relevance, float64 [t]."""
     return over(r.count(_counted(r) & (r.rank <= cutoff)), np.minimum(_retrieved(r), cutoff))
 
 

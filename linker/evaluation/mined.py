@@ -121,10 +121,7 @@ def first_links(run: Run, known: Collection[str] = ()) -> dict[str, Link]:
 
 
 def best_threshold(qrels: Qrels, run: Run, known: Collection[str] = ()) -> float:
-    """Return the threshold with the highest F1 on these gold links; if tied, the highest.
-
-    It is an oracle: a system that has not seen the gold links cannot know it.
-    """
+    """Return the oracle's threshold: the highest with the best F1 on these gold links, which systems cannot see."""
     mined = mined_links(qrels, run, None, known)
     scores = {page: link[1] for page, link in first_links(run, known).items()}
     linked = [
@@ -157,7 +154,6 @@ def compare_f1(baseline: MinedLinks, other: MinedLinks, how: Resampling) -> tupl
 
 
 def _aligned(a: MinedLinks, b: MinedLinks) -> tuple[Int64Array, Int64Array]:
-    """Return the counts of both runs over the union of their pages, int64 [n, 3] each."""
     row = {page: i for i, page in enumerate(dict.fromkeys((*a.pages, *b.pages)))}
     counts = np.zeros((2, len(row), 3), np.int64)
     for which, mined in enumerate((a, b)):

@@ -35,10 +35,7 @@ class Ordered:
 
 
 def sort(run: Entries[float], place: Int64Array, compat: Compat) -> Ordered:
-    """Return the rows of judged topics in order; `place`, int64: the number of each run topic among the judged, or −1.
-
-    Most files are already in order, which is checked first.
-    """
+    """Return the judged topics' rows in order, as most files have them; `place`: each topic's number, or −1."""
     topic, score = place[run.topic], _compared(run.numbers, compat)
     rows: RowIndex = slice(None)
     if (place < 0).any():
@@ -91,10 +88,7 @@ def judged_rows(qrels: Entries[int], run: Entries[float], ordered: Ordered) -> t
 
 
 def _maybe(hashes: Words, topic: Int64Array, qrels: Entries[int]) -> Int64Array:
-    """Return the positions whose document may be judged, by one bitmap per topic of the hashes' upper bits.
-
-    The rows of a topic are adjacent, and so are its flags: the lookups stay in the cache.
-    """
+    """Return the positions whose document may be judged, by a bitmap of the hashes' upper bits per topic."""
     bits = (8 * len(qrels.topic) // len(qrels)).bit_length()
     table = np.zeros(len(qrels) << bits, np.bool_)
     table[_flag(qrels.hashes, qrels.topic, bits)] = True
@@ -119,10 +113,7 @@ def _judged_slowly(
 
 
 def ties(ordered: Ordered, judged: Int64Array, topics: int) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return the first and last position of each judged row's tie, int64 [m] each, and the tied rows per topic [t].
-
-    `judged` [m] are positions; `topics` is t.
-    """
+    """Return where each judged row's tie begins and ends, int64 [m] each, and the tied rows per topic [t]."""
     same = ordered.score[1:] == ordered.score[:-1]
     same &= ordered.topic[1:] == ordered.topic[:-1]
     joins = np.flatnonzero(same)  # position i is tied with i + 1

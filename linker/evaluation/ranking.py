@@ -159,7 +159,6 @@ def nth(topic: Int64Array) -> Int64Array:
 def _counts(
     qrels: Entries[int], run: Entries[float], place: Int64Array, options: TrecOptions, tied: Int64Array
 ) -> Ranking:
-    """Return a ranking with the counts per topic and no rows yet."""
     size = len(qrels.topics)
     rel = qrels.numbers.astype(np.int64)
     returned = np.zeros(size, np.int64)
@@ -179,7 +178,6 @@ def _counts(
 
 
 def _positions(wanted: npt.NDArray[np.bytes_], among: npt.NDArray[np.bytes_]) -> Int64Array:
-    """Return the position of each wanted topic in `among`, which is sorted, or −1."""
     if wanted.itemsize == among.itemsize:
         at = np.minimum(np.searchsorted(sortable(among), sortable(wanted)), len(among) - 1)
     else:

@@ -148,10 +148,7 @@ def _adjusted(
 
 
 def labels_of(runs: Sequence[Any], results: Sequence[Evaluation]) -> list[str]:
-    """Name runs by their sixth column, or by their paths or numbers if those names repeat.
-
-    Raises InputError if a run is given twice.
-    """
+    """Name runs by their sixth column, paths or numbers. Raises InputError if a run is given twice."""
     names = [e.run_name for e in results]
     if len(set(names)) == len(names):
         return names

@@ -27,10 +27,7 @@ class TestResult:
 
 
 def fold_numbers(count: int, folds: int, seed: int = 0) -> Int64Array:
-    """Return the fold of each of `count` queries, int64 [count]: 0 to `folds` − 1, in random order.
-
-    The folds' sizes differ by at most one.
-    """
+    """Return each query's random fold, int64 [count] below `folds`; their sizes differ by at most one."""
     return np.random.default_rng(seed).permutation(count) % folds
 
 

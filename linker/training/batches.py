@@ -13,10 +13,7 @@ from indexes.dtypes import Int64Array
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Texts, documents and links, which are rows (text, document); `negatives`: rows of hard negatives per text.
-
-    Raises ValueError if there are no links, a link is out of range, or the negatives are not one list per text.
-    """
+    """Texts, documents, links (text, document), rows of hard `negatives` per text. Raises ValueError."""
 
     texts: Sequence[str]
     documents: Sequence[str]
@@ -45,10 +42,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of distinct texts, int64 [n], and distinct documents, int64 [m]; `positives`, bool [n, m], marks the links.
-
-    Every text has at least one of its documents in the batch.
-    """
+    """Rows of texts, int64 [n], and of documents, [m], some of each text's; `positives`, bool [n, m]: links."""
 
     texts: Int64Array
     documents: Int64Array

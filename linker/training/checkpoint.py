@@ -46,10 +46,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, module: nn.Module, optimizer: Optimizer, setting: str) -> TrainingProgress:
-    """Restore a checkpoint's state into a module and its optimizer and return the progress.
-
-    Raises InputError if the checkpoint is damaged or was written with another `setting`.
-    """
+    """Restore a checkpoint's state into a module and its optimizer and return the progress. Raises InputError."""
     try:
         with opened(path, "pt") as file:
             header = json.loads((file.metadata() or {}).get("linker", "{}"))

@@ -46,10 +46,7 @@ def draw_documents(encoder: Encoder, documents: Sequence[Document], path: Path, 
 
 
 def tsne(vectors: npt.NDArray[np.float32]) -> Points:
-    """Return the t-SNE of vectors [n, d], float64 [n, 2]; always the same, since it runs in one thread.
-
-    Raises MissingExtraError without scikit-learn.
-    """
+    """Return the t-SNE of vectors [n, d], float64 [n, 2], reproducibly. Raises MissingExtraError."""
     with importing("a map of documents (by scikit-learn)", "plot"):
         from sklearn.manifold import TSNE
         from threadpoolctl import threadpool_limits

@@ -55,10 +55,7 @@ def check(config: TrainConfig) -> None:
 
 
 def halves(pairs: Pairs, share: float, seed: int) -> tuple[Pairs, Pairs]:
-    """Return the pairs with the links for learning vectors, and the pairs with the held-back `share` of texts.
-
-    Raises ConfigError if a part would be empty.
-    """
+    """Return the pairs to learn vectors from, and those of the held-back `share`. Raises ConfigError."""
     texts = sorted({text for text, _ in pairs.links})
     held = set(np.random.default_rng(seed).permutation(texts)[: round(share * len(texts))].tolist())
     parts = [[link for link in pairs.links if (link[0] in held) == wanted] for wanted in (False, True)]

@@ -73,8 +73,6 @@ def train(
 
 
 class _Trainer:
-    """The state of a training run and its steps."""
-
     def __init__(
         self,
         encoder: TextEncoder,
@@ -275,14 +273,12 @@ def device_of(name: str) -> torch.device:
 
 
 def _without_some(ids: Ids, rate: float, rng: np.random.Generator) -> Ids:
-    """Return texts without a random share `rate` of their words."""
     if not rate:
         return ids
     return [[i for i, u in zip(text, rng.random(len(text)), strict=True) if u >= rate] for text in ids]
 
 
 def _window(ids: Sequence[int], size: int, rng: np.random.Generator) -> Sequence[int]:
-    """Return a random window of at most `size` tokens."""
     if len(ids) <= size:
         return ids
     start = int(rng.integers(0, len(ids) - size + 1))

@@ -12,12 +12,7 @@ Miner = Literal["multi-similarity", "all"]
 
 
 def mine(
-    anchors: Tensor,
-    others: Tensor,
-    positives: Tensor,
-    negatives: Tensor,
-    miner: Miner,
-    epsilon: float = 0.1,
+    anchors: Tensor, others: Tensor, positives: Tensor, negatives: Tensor, miner: Miner, epsilon: float = 0.1
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return triplets as three arrays, int64 [t] each: anchors, a link of each, a negative of each.
 

@@ -123,10 +123,7 @@ ALONE = World()
 
 
 def join(device: torch.device) -> World:
-    """Return the processes that torchrun started, after connecting to them, or the world of a single process.
-
-    They exchange tensors on `device`: with NCCL on GPUs, one per process, with Gloo on CPUs.
-    """
+    """Return the processes of torchrun, connected by NCCL on GPUs or Gloo on CPUs, or the only process."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         return ALONE

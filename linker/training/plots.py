@@ -51,10 +51,7 @@ class Metrics:
 
 
 def read_metrics(model: Path) -> Metrics:
-    """Read the metrics of a model folder; a line left half-written by a killed run is skipped.
-
-    Raises InputError if there are none.
-    """
+    """Read a model folder's metrics up to a line cut off by a kill. Raises InputError if there are none."""
     path = model / METRICS
     try:
         with open_input(path) as file:

@@ -29,10 +29,7 @@ def text_of(name: str) -> str:
 
 
 def find(config: Path, overrides: Sequence[str]) -> Path:
-    """Return the file that `linker train CONFIG` refers to: a path, or the name of a ready-made configuration.
-
-    Raises ConfigError if it is neither, or if `overrides` lack a path that the ready-made one needs.
-    """
+    """Return the file of CONFIG, a path or a ready-made name. Raises ConfigError if it is neither or incomplete."""
     if config.exists():
         return config
     if config.suffix or config.name != str(config):

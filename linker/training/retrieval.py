@@ -36,10 +36,7 @@ class Judge:
         }
 
     def ranks(self, encoder: TextEncoder, world: World = ALONE) -> Float64Array:
-        """Return the rank, from 1, of each linked text's best document, float64 [t], in the order of text rows.
-
-        Each process of `world` encodes a share of both.
-        """
+        """Return each linked text's best rank, float64 [t], by row; each process of `world` encodes a share."""
         texts, documents = (
             world.gathered(encoder.encode_ids([ids[row] for row in world.share(len(ids))]), len(ids))
             for ids in (self._texts, self._documents)
@@ -74,10 +71,7 @@ BLOCK = 512  # texts per search
 
 
 def mine_negatives(pairs: Pairs, depth: int) -> list[list[int]]:
-    """Return, per text, the rows of its top `depth` documents under BM25, without the linked ones.
-
-    Texts without a link get an empty list.
-    """
+    """Return each text's top `depth` rows under BM25 without the linked ones; none for a text without links."""
     index = Bm25Index()
     index.add([str(row) for row in range(len(pairs.documents))], list(pairs.documents))
     linked = pairs.linked()

@@ -157,10 +157,7 @@ def joined(pairs: Pairs) -> list[str]:
 def build_encoder(
     config: EncoderConfig, tokenizer: Tokenizer, vectors: Float32Array, seed: int
 ) -> TextEncoder:
-    """Return an untrained encoder with the word `vectors`, float32 [tokenizer.size, d].
-
-    The seed determines its other weights. Raises ConfigError if the model does not support dimension d.
-    """
+    """Return an untrained encoder with word `vectors`, float32 [size, d]. Raises ConfigError for a wrong d."""
     torch.manual_seed(seed)
     try:
         model = dataclasses.replace(config.model, dim=vectors.shape[1])

@@ -30,10 +30,7 @@ DENSE = 3000  # up to this number of texts, solving a dense eigenvalue problem i
 
 
 def start_vectors(data: DataConfig, texts: Sequence[str], seed: int) -> tuple[Tokenizer, Float32Array]:
-    """Return a tokenizer and one vector per token id, float32 [size, d], as `data` specifies.
-
-    Raises InputError if vectors cannot be read or learned, MissingExtraError if gensim is needed and missing.
-    """
+    """Return a tokenizer and a vector per id, float32 [size, d]. Raises InputError, MissingExtraError."""
     tokenizer, matrix = _sources(data, texts, seed)
     latent = matrix is None or (data.lsa_dim and data.word_vectors not in LEARNED)
     # encoded only once, since this takes long for a corpus
@@ -79,10 +76,7 @@ def token_counts(ids: Sequence[Sequence[int]], size: int) -> npt.NDArray[np.int6
 
 
 def unit_spread(matrix: Float32Array) -> Float32Array:
-    """Return a matrix [size, d] scaled to rows of mean length 1, float32, so that learning rates are comparable.
-
-    Zero rows do not count; the row of padding becomes 0.
-    """
+    """Return float32 [size, d] scaled to nonzero rows of mean length 1; the row of padding becomes 0."""
     lengths = np.linalg.norm(matrix, axis=1)
     scaled = matrix / max(float(lengths[lengths > 0].mean()) if lengths.any() else 1.0, 1e-12)
     scaled[PAD] = 0

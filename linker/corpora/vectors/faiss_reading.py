@@ -74,7 +74,6 @@ def _index(file: File, depth: int) -> FaissVectors:
 
 
 def _header(file: File) -> tuple[int, int, str]:
-    """Return an index's dimension, its number of rows and its metric."""
     dim, rows = file.one("<i4"), file.one("<i8")
     file.take(2, "<i8")  # unused
     trained, metric = file.one("|u1"), file.one("<i4")

@@ -26,10 +26,7 @@ NPY = b"\x93NUMPY"
 
 @dataclass(frozen=True)
 class GivenVectors:
-    """Float vectors [n, dim], possibly a memory map, and the id of each row.
-
-    `notes` say which parts of the file are not used.
-    """
+    """Vectors [n, dim], perhaps mapped, and their ids; `notes` name unused parts of the file."""
 
     path: Path
     matrix: npt.NDArray[np.floating]
@@ -100,10 +97,7 @@ def read_vectors(path: Path, ids_file: Path | None) -> GivenVectors:
 
 
 def read_matrix(path: Path) -> Matrix:
-    """Return query vectors, float32 [n, dim], from a .npy or FAISS file; a single one may be [dim].
-
-    Raises InputError like `read_vectors`.
-    """
+    """Return query vectors, float32 [n, dim] (a single one may be [dim]). Raises like `read_vectors`."""
     matrix, _, _ = _load(path, single=True)
     _check_rows(path, matrix, None)
     return np.asarray(matrix, np.float32)
@@ -112,7 +106,6 @@ def read_matrix(path: Path) -> Matrix:
 def _load(
     path: Path, *, single: bool = False
 ) -> tuple[npt.NDArray[np.floating], list[int] | None, tuple[str, ...]]:
-    """Return the vectors in a file, a FAISS index's own numbers, and notes."""
     content = map_bytes(path)
     if content[: len(NPY)] != NPY:
         return _from_faiss(path, content)

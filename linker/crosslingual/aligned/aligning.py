@@ -151,10 +151,7 @@ class PageAlignment:
 def align_pages(
     source: Pages, target: Pages, links: Sequence[PageLink], vectoriser: Vectoriser, unit: Unit
 ) -> Iterator[PageAlignment]:
-    """Yield the alignment of each pair of linked pages.
-
-    Distances are compared with those between all passages of 64 pairs of pages, evenly spaced in `links`.
-    """
+    """Yield each pair's alignment, with distances relative to those of 64 pairs, evenly spaced in `links`."""
 
     def cut_pages(part: Sequence[PageLink]) -> tuple[Parts, Parts]:
         return (
@@ -207,7 +204,6 @@ def _alignment(
 
 
 def _ratio(source: Parts, target: Parts) -> float:
-    """Return target characters per source character; 1 if either has none."""
     lengths = [sum(len(text) for text in chain.from_iterable(parts)) for parts in (source, target)]
     return lengths[1] / lengths[0] if all(lengths) else 1.0
 

@@ -23,10 +23,7 @@ def unit_or_default(unit: Unit | None) -> Unit:
 
 
 def cut(text: str, code: str, unit: Unit) -> list[str]:
-    """Return the lines of a text, or the sentences of its lines in the language `code`; blank ones are left out.
-
-    Spaces at the ends are removed. Raises MissingExtraError if sentences need the extra 'crosslingual'.
-    """
+    """Return the lines or sentences of a text, stripped, without blank ones. Raises MissingExtraError."""
     lines = (line.strip() for line in text.splitlines())
     if unit == "line":
         return [line for line in lines if line]

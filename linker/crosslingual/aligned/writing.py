@@ -47,10 +47,7 @@ class PassageWriter:
     unit: Unit
 
     def write(self, alignments: Iterable[PageAlignment], least: float = 0.0) -> PassageCounts:
-        """Write the passages that score at least `least` and return the counts; the file is replaced atomically.
-
-        Raises InputError if the file cannot be written or its name has another ending.
-        """
+        """Write passages that score `least` or more, atomically; return the counts. Raises InputError."""
         begin, entry, end = self._format()
         counts = PassageCounts()
         with replacing(self.path) as file:

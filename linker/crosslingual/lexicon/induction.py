@@ -197,8 +197,6 @@ def _counts(size: int, sizes: Int64Array, n: int, fewest: int) -> tuple[Int64Arr
 def _log_probability(
     both: Int64Array, size: int, sizes: Int64Array, n: int, factorial: Float64Array
 ) -> Float64Array:
-    """Return ln P(both | size, sizes, n) of the hypergeometric distribution: float64 [c, 64]."""
-
     def choose(k: Int64Array, of: Int64Array | int) -> Float64Array:
         return np.asarray(factorial[of] - factorial[k] - factorial[of - k])
 

@@ -67,10 +67,7 @@ def query_lexicon(foreign: Side, index: Side, links: Links, pairs: Iterable[Pair
 
 
 def is_source(where: Path, source: Side, target: Side) -> bool:
-    """Return whether the index `where`, which is to get a lexicon, is the source rather than the target.
-
-    Raises InputError if it is neither, or both sides are in one language.
-    """
+    """Return whether the index `where`, to get a lexicon, is the source. Raises InputError unless it is a side."""
     found = [where.resolve() == side.path.resolve() for side in (source, target)]
     if not any(found):
         raise InputError(
@@ -84,10 +81,7 @@ def is_source(where: Path, source: Side, target: Side) -> bool:
 
 
 def store(into_source: bool, source: Side, target: Side, links: Links, pairs: Iterable[Pair]) -> None:
-    """Learn a lexicon and store it in the index of a side; `links` and word `pairs` have the source first.
-
-    Raises InputError if no words are learned.
-    """
+    """Learn a lexicon, sources first, and store it in a side's index. Raises InputError if it has no words."""
     foreign, index = source, target
     if into_source:
         foreign, index = target, source
@@ -168,7 +162,6 @@ def _leanings(foreign: Sequence[str], own: Sequence[str]) -> dict[str, float]:
 
 
 def _texts_with(texts: Iterable[str]) -> Counter[str]:
-    """Count in how many texts each word occurs; strings too long for a word are left out."""
     words = (word for text in texts for word in set(CHARACTER_OR_WORD.findall(text.lower())))
     return Counter(word for word in words if len(word) <= LONGEST)
 

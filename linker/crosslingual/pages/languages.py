@@ -33,10 +33,7 @@ class Language:
     known: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def knowing(self, texts: Iterable[str]) -> Language:
-        """Return the language, extended by a dictionary's words (`texts`) if it is written without spaces.
-
-        Raises as `fold` does.
-        """
+        """Return the language with a dictionary's words if it is written without spaces. Raises as `fold` does."""
         if self.code not in UNSPACED:
             return self
         words = dict.fromkeys(word for text in texts for word in self.headwords(text))
@@ -46,10 +43,7 @@ class Language:
         return replace(self, known=known)
 
     def fold(self, text: str) -> str:
-        """Return the text in NFKC and lower case, by Turkish rules for "tr" and "az"; Chinese becomes simplified.
-
-        Raises MissingExtraError for Chinese without the extra 'crosslingual'.
-        """
+        """Return the text in NFKC and lower case; Chinese becomes simplified, or raises MissingExtraError."""
         text = unicodedata.normalize("NFKC", text)
         if self.code in ("tr", "az"):
             text = text.translate(TURKISH)
@@ -70,7 +64,6 @@ class Language:
         return [word for word in words if len(word) > 1]
 
     def _inside(self, word: str) -> Iterable[str]:
-        """Return the known words in a run of characters, including overlapping ones."""
         if not self.known:
             return ()
         starts = ((i, self.known.get(word[i : i + SHORTEST], ())) for i in range(len(word)))

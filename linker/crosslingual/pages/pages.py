@@ -172,10 +172,7 @@ class Pages:
 def read_documents(
     path: Path, columns: Columns | None = None
 ) -> tuple[dict[str, Document], tuple[BadLine, ...]]:
-    """Read the documents of a file or folder, by id, in any format of `read_corpus`, and the unreadable records.
-
-    Raises InputError if an id is repeated or nothing can be read.
-    """
+    """Read documents by id, as `read_corpus` does, and the unreadable records. Raises InputError."""
     documents: dict[str, Document] = {}
     skipped: list[BadLine] = []
     for record in read_corpus(path, columns):
@@ -229,7 +226,6 @@ def _from_metadata(documents: Iterable[Document]) -> str | None:
 
 
 def _from_name(path: Path) -> str | None:
-    """Return "fr" for fr.jsonl.gz or for a folder named fr."""
     stem = path.name.partition(".")[0]
     return stem if re.fullmatch(r"[a-z]{2}", stem) else None
 

@@ -42,10 +42,7 @@ def letter_grams(text: str) -> list[str]:
 
 
 def mark_grams(text: str) -> list[str]:
-    """Return all sequences of one to four marks (punctuation, symbols, numbers, line ends), ignoring words.
-
-    A translation keeps much of the punctuation, lists and numbers of its original.
-    """
+    """Return all sequences of one to four marks (punctuation, numbers, line ends), which translations keep."""
     marks = _MARK.findall(unicodedata.normalize("NFKC", text.translate(_SAME)))
     return ["".join(marks[i : i + n]) for n in range(1, MARKS + 1) for i in range(len(marks) - n + 1)]
 

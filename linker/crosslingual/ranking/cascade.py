@@ -106,7 +106,6 @@ class CascadeEvidence:
         return replace(self.all.study(links, induced), topics=self._topics(links))
 
     def _topics(self, links: Int64Array) -> RowTopics:
-        """Return the saved topics or, without any, those of `links`."""
         if self.all.memory.topics:
             return self.all.memory.topics
         terms, counts = [], []
@@ -125,10 +124,7 @@ class CascadeEvidence:
 
 @dataclass(frozen=True, eq=False)
 class TopicMatcher:
-    """Scores by topics and lengths.
-
-    `source` [n, k] and `target` [m, k] are topic mixtures; `source_length` [n] and `target_length` [m] are log lengths.
-    """
+    """Scores by topic mixtures `source` [n, k], `target` [m, k] and log lengths, [n] and [m]."""
 
     source: npt.NDArray[np.float64]
     target: npt.NDArray[np.float64]

@@ -189,10 +189,7 @@ class AllEvidence:
         return (self.rankers or rankers())[setting.name]
 
     def translations(self, links: Int64Array) -> tuple[sp.csr_array, sp.csr_array]:
-        """Return translation matrices [v source, v target]: all pairs, and those learned from `links` or a model.
-
-        The values of the latter are the pairs' distinctness.
-        """
+        """Return translation matrices [v source, v target]: all pairs, and the learned ones with their distinctness."""
         x, y = self.source_terms, self.target_terms
         induced = induce(x.present[links[:, 0]], y.present[links[:, 1]])
         if self.memory.words:

@@ -55,10 +55,7 @@ class Explainer:
         return idf(self.evidence.source_terms), idf(self.evidence.target_terms)
 
     def matches(self, row: int, column: int, most: int = MOST) -> list[WordMatch]:
-        """Return up to `most` matches of source page `row` and target page `column`, heaviest first, each word once.
-
-        The weight of a match is the smaller idf of its two words.
-        """
+        """Return up to `most` matches of two pages, heaviest (by the smaller idf) first, each word once."""
         x, y = self.evidence.source_terms, self.evidence.target_terms
         sources, targets, weights = self._matched(row, column)
         first = self._forms(self.evidence.source.texts[row], self.evidence.split)
@@ -78,10 +75,7 @@ class Explainer:
         return matches
 
     def passage(self, row: int, column: int) -> Span | None:
-        """Return the start and end of the sentence of target page `column` that source page `row` is about.
-
-        It is chosen by the words that match, as between texts in one language; None if no word matches.
-        """
+        """Return where the sentence of the target page that the source page is about begins and ends, or None."""
         _, targets, found = self._matched(row, column)
         weights: dict[str, float] = {}
         for term, weight in zip(targets.tolist(), found.tolist(), strict=True):
@@ -108,7 +102,6 @@ class Explainer:
 
     @staticmethod
     def _forms(text: str, split: Callable[[str], list[str]]) -> dict[str, str]:
-        """Return the first word of the text for each of its terms."""
         forms: dict[str, str] = {}
         for word in text.split():
             terms = split(word)

@@ -71,10 +71,7 @@ def check_writable(folder: Path) -> None:
 
 
 def save(model: LinkModel, folder: Path) -> None:
-    """Write a model to a folder, which appears complete or not at all, in place of an earlier model.
-
-    Raises InputError if the folder holds anything else or cannot be written.
-    """
+    """Write a model to a folder atomically, in place of an earlier model. Raises InputError for other folders."""
     words = [[*pair, round(strength, 4)] for pair, strength in sorted(model.knowledge.words.items())]
     files = {
         WORDS: orjson.dumps(words),
@@ -99,10 +96,7 @@ def save(model: LinkModel, folder: Path) -> None:
 
 
 def load(folder: Path) -> LinkModel:
-    """Read a model that `save` wrote; every file is checked, and none is executed.
-
-    Raises InputError, naming the file and the remedy, if one is missing, damaged or of another version.
-    """
+    """Read a model that `save` wrote; every file is checked, and none is executed. Raises InputError."""
     settings = read_settings(folder, [FORMAT], MAKER)
     sums = settings.get("files")
     sums = sums if isinstance(sums, dict) else {}

@@ -20,10 +20,7 @@ MOVES: tuple[Move, ...] = ((1, 1), (1, 2), (2, 1), (1, 3), (3, 1), (2, 2))
 
 @dataclass(frozen=True, slots=True)
 class Bead:
-    """Source and target passages that translate each other, as ranges of positions, and the cost of joining them.
-
-    One of the two ranges is empty if a passage is skipped.
-    """
+    """Ranges of passages that translate each other, one empty if a passage is skipped, and the cost."""
 
     source: range
     target: range
@@ -94,5 +91,4 @@ def _ends(costs: Costs, i: int, j: int) -> Iterator[tuple[int, int, float]]:
 
 
 def _from_zero(values: Float64Array) -> Float64Array:
-    """Return the sums of the first 0, 1, … values along the last axis: one more than there are values."""
     return np.cumsum(np.concatenate((np.zeros((*values.shape[:-1], 1)), values), axis=-1), axis=-1)

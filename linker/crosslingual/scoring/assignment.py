@@ -28,10 +28,7 @@ def margin(neighbours: Neighbours, source_ids: Sequence[str], target_ids: Sequen
 
 
 def greedy(candidates: Candidates, source_ids: Sequence[str], target_ids: Sequence[str]) -> Int64Array:
-    """Return a one-to-one matching, best pairs first: the target of each source, int64 [n], −1 for none.
-
-    Ties are broken by a hash of the ids.
-    """
+    """Return a one-to-one matching, best pairs first: each source's target, int64 [n], −1 for none."""
     rows, columns, scores = candidates.pairs()
     return _greedy(rows, columns, scores, len(candidates.targets), source_ids, target_ids)
 
@@ -51,10 +48,7 @@ def maximum(
 
 
 def promote(candidates: Candidates, partner: Int64Array) -> Candidates:
-    """Return the candidates with each source's partner at rank 1, the others in order.
-
-    `partner`: int64 [n], −1 for none, which leaves the row unchanged.
-    """
+    """Return the candidates with each source's `partner` (int64 [n], −1 for none) at rank 1, others in order."""
     order = np.argsort(candidates.targets != partner[:, None], axis=1, kind="stable")
     order[partner < 0] = np.arange(order.shape[1])
     targets = np.take_along_axis(candidates.targets, order, axis=1)
@@ -109,10 +103,7 @@ def pigeonhole(candidates: Candidates, partner: Int64Array) -> Candidates:
 
 
 def descending(candidates: Candidates) -> Candidates:
-    """Return the candidates with scores raised just enough to decrease strictly within each row.
-
-    Otherwise an evaluator would break ties by the documents' ids.
-    """
+    """Return the candidates with scores raised just enough to decrease strictly: ids must not break ties."""
     scores = candidates.scores.copy()
     for column in range(scores.shape[1] - 2, -1, -1):
         least = np.nextafter(scores[:, column + 1], np.float32(np.inf))

@@ -40,10 +40,7 @@ class PagePairScorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Ranked targets of each source: `targets` int64 [n, k], padded with −1; `scores` float32 [n, k], with −inf.
-
-    Pairs that score 0 or less are never candidates.
-    """
+    """Ranked targets, int64 [n, k], padded with −1, and their positive scores, float32 [n, k], with −inf."""
 
     targets: Int64Array
     scores: Float32Array
@@ -208,10 +205,7 @@ def _best_of(scores: Float32Array, k: int, source: Hashes, target: Hashes) -> Ca
 
 
 def _raise(progress: PassState, scores: Float32Array, begin: int) -> None:
-    """Merge a block, whose first source is `begin`, into the top k scores of each column.
-
-    It is merged a few rows at a time: the fewer the rows, the fewer columns need to be updated.
-    """
+    """Merge a block from `begin` into each column's top k, a few rows at a time, to update few columns."""
     k = len(progress.best)
     for start in range(0, len(scores), MERGED):
         part = scores[start : start + MERGED]

@@ -129,7 +129,6 @@ class PairStatistics:
         return self._placed(rival), self._placed(top.mean(axis=0)[segment])
 
     def _placed(self, numbers: Float32Array) -> Float32Array:
-        """Return values of the sorted pairs in the order of the graph's pairs."""
         if self.order is None:
             return numbers
         back = np.empty_like(numbers)

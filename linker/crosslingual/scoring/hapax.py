@@ -91,7 +91,6 @@ def _sizes(terms: Terms) -> Float32Array:
 
 
 def _bare(word: str) -> str:
-    """Strip punctuation and symbols from both ends."""
     begin, end = 0, len(word)
     while begin < end and unicodedata.category(word[begin])[0] in "PS":
         begin += 1

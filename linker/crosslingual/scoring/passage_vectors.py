@@ -96,10 +96,7 @@ def passages(text: str) -> list[str]:
 def encode_passages(
     encoder: Encoder, texts: Sequence[str], advance: Callable[[int], object] = lambda done: None
 ) -> PassageVectors:
-    """Encode each passage of each text once; texts of similar length are batched, which saves padding.
-
-    `advance` is called with the number of texts encoded.
-    """
+    """Encode each passage once, batched by length; `advance` is called with the number of texts encoded."""
     parts = [passages(text) for text in texts]
     return encode_parts(encoder, parts, advance)
 

@@ -43,10 +43,7 @@ def cut_passages(text: str, split: Callable[[str], list[str]]) -> list[list[str]
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """All passages of n pages: `present` 0/1 CSR [passages, v], `begin` int64 [n + 1], `weights` of the terms [v].
-
-    Page i has the rows begin[i] … begin[i + 1] − 1.
-    """
+    """The passages of n pages: `present` 0/1 CSR [passages, v], page i's from begin[i]; `weights` of terms [v]."""
 
     present: sp.csr_array
     begin: Int64Array
@@ -184,7 +181,6 @@ def _aggregated(
 
 
 def _best_thirds(values: Float32Array, starts: Int64Array) -> Float32Array:
-    """Return the mean of the highest third of each segment of `values` [q] that begins at `starts` [c]: float32 [c]."""
     sizes = np.diff(np.append(starts, len(values)))
     segment = np.repeat(np.arange(len(starts)), sizes)
     ordered = values[np.lexsort((-values, segment))]

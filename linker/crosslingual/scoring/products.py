@@ -100,7 +100,6 @@ class WeightedProduct:
         return Blocks((self._fast(left[rows], columns),), source, target)
 
     def _fast(self, left: SparseOrDense, columns: Int64Array | None = None) -> SplitProduct | DenseProduct:
-        """Return the product of `left` [n', d] and the `columns` (int64 [m'], default: all) of the right factor."""
         if not (sp.issparse(left) and sp.issparse(self.right)):
             return DenseProduct(left, self.right if columns is None else self.right[:, columns])
         product = SplitProduct.of(csr(left), csr(self.right.T), chosen=columns)
@@ -131,10 +130,7 @@ class DenseProduct:
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """The sum of products [n, m], divided by `source_mass` [n] + `target_mass` [m].
-
-    `products` create them: with many pages they are large, so only one is held at a time.
-    """
+    """The sum of products [n, m], created one at a time, divided by `source_mass` [n] + `target_mass` [m]."""
 
     products: tuple[Callable[[], WeightedProduct], ...]
     source_mass: Float32Array

@@ -64,12 +64,7 @@ def _pass(
     """Return the pairs of pages that one pass keeps: int64 sources and targets, in no particular order."""
     with bar(score.shape[0], f"retrieving by {step.name}", "pages") as meter:
         found = nearest(
-            score,
-            *keys,
-            depth=step.forward,
-            k=step.backward,
-            checkpoint=checkpoint,
-            advance=meter.update,
+            score, *keys, depth=step.forward, k=step.backward, checkpoint=checkpoint, advance=meter.update
         )
     i, j, _ = found.candidates.pairs()
     back, at = np.nonzero(found.holders >= 0)

@@ -40,10 +40,7 @@ class Stages:
         return cls(checkpoint.path, checkpoint.fingerprint, checkpoint.resume) if checkpoint else cls()
 
     def remember(self, name: str, make: Callable[[], Arrays], *, in_memory: bool = False) -> Arrays:
-        """Return the arrays of a stage; small arrays that are needed again may also be kept `in_memory`.
-
-        Raises InputError if the stage's file is damaged or belongs to another task.
-        """
+        """Return the arrays of a stage; small ones may stay `in_memory`. Raises InputError if its file is damaged."""
         if name in self._memory:
             return self._memory[name]
         arrays = make() if self.folder is None else self._kept(self._open(self.folder) / f"{name}.npz", make)

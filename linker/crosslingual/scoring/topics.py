@@ -33,10 +33,7 @@ class PolylingualTopics:
         return int(self.words[0].shape[1])
 
     def fold_in(self, counts: sp.csr_array, language: int, rounds: int = 20) -> Float64Array:
-        """Return the topic mixtures of pages in one language: float64 [n, k]; an empty page gets the prior.
-
-        `counts`: CSR [n, v_l]. The word probabilities stay fixed.
-        """
+        """Return the mixtures of pages, float64 [n, k] (empty: the prior), by fixed words; `counts` [n, v_l]."""
         phi, counts = self.words[language], counts.tocsr()
         out = np.empty((counts.shape[0], self.size))
         step = max(1, BLOCK // (self.size * max(1, int(np.diff(counts.indptr).max(initial=1)))))
@@ -85,7 +82,6 @@ def fit_topics(
 def _expect(
     cell: sp.coo_array, theta: Float64Array, phi: Float64Array, n: int
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the expected counts of topics per word [v, k] and per page [n, k]."""
     by_word, by_page = np.zeros_like(phi), np.zeros((n, phi.shape[1]))
     step = max(1, BLOCK // phi.shape[1])
     for start in range(0, cell.nnz, step):
@@ -98,7 +94,6 @@ def _expect(
 
 
 def _by_page(weight: Float64Array, row: npt.NDArray[np.integer], n: int) -> Float64Array:
-    """Return the sums of the rows of `weight` by their page in `row`: [n, k]."""
     sums = sp.csr_array((np.ones(len(row)), (row, np.arange(len(row)))), shape=(n, len(row)))
     return np.asarray(sums @ weight)
 

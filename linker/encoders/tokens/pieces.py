@@ -26,11 +26,7 @@ class PieceTokenizer:
     truncates."""
 
     def __init__(self, content: str, source: str = "tokenizer.json") -> None:
-        """Read the content of a tokenizer.json; `source` names it in errors.
-
-        Raises InputError if it is not a tokenizer.json or its padding is not id 0, MissingExtraError without the
-        library.
-        """
+        """Read the content of a tokenizer.json; `source` names it in errors. Raises InputError, MissingExtraError."""
         with importing("a tokenizer.json", "pretrained"):
             from tokenizers import Tokenizer
         try:
@@ -64,10 +60,7 @@ class PieceTokenizer:
         return next((i for i in ids if i is not None), None)
 
     def encode_batch(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
-        """Return the first `max_length` ids of each text.
-
-        Raises InputError if the vocabulary lacks its unknown token.
-        """
+        """Return each text's first `max_length` ids. Raises InputError if the vocabulary lacks its unknown token."""
         # The library refuses lone surrogates.
         plain = [text.encode(errors="replace").decode() for text in texts]
         try:
@@ -92,10 +85,7 @@ class PieceTokenizer:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer in a file written by `save`, or in a tokenizer.json of the `tokenizers` library.
-
-    Raises InputError if the file holds neither, MissingExtraError without the library.
-    """
+    """Return the tokenizer that `save` or the library wrote. Raises InputError, MissingExtraError."""
     try:
         content = orjson.loads(read_regular(path, MAX_TOKENIZER))
     except OSError as e:

@@ -28,10 +28,7 @@ ACCEPTED = (
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """A vector for each id of a tokenizer: `matrix` float32 [size, d], with zeros for padding.
-
-    `known`, bool [size], marks the rows that come from the source; the others are random.
-    """
+    """A vector per id: `matrix` float32 [size, d], zeros for padding; `known`, bool [size]: from the source."""
 
     tokenizer: Tokenizer
     matrix: Float32Array
@@ -86,10 +83,7 @@ def train_word_vectors(
     method: Literal["skipgram", "cbow"] = "skipgram",
     seed: int = 0,
 ) -> WordVectors:
-    """Train word2vec (Mikolov et al. 2013) on `texts`, in one thread, so that a seed is reproducible.
-
-    Raises MissingExtraError without gensim, InputError if no word occurs `min_count` times.
-    """
+    """Train word2vec (Mikolov et al. 2013), reproducibly. Raises MissingExtraError, InputError without words."""
     with importing("training word vectors", "vectors"):
         from gensim.models import Word2Vec
     counts = Counter(token for text in texts for token in tokenize(text))

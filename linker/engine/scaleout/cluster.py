@@ -59,10 +59,7 @@ def joined(ray: Any, cpus: int | None = None, gpus: int | None = None) -> Iterat
 
 
 def workers(ray: Any, gpus: float = 0) -> int:
-    """Return how many workers with one CPU and `gpus` GPUs each fit on Ray's machines; without GPUs, at least 1.
-
-    Raises LinkerError if no machine can hold a worker; Ray itself would wait for one.
-    """
+    """Return how many workers with a CPU and `gpus` GPUs fit, at least 1. Raises LinkerError if none can."""
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if not gpus:
         return max(1, int(sum(machine.get("CPU", 0) for machine in machines)))

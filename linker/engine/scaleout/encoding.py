@@ -54,8 +54,6 @@ def encoded(texts: Texts, load: Callable[[], Encoder], encoder: Encoder, gpus: f
 
 
 class _Reader:
-    """Yields one row per batch of texts, whatever its input."""
-
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
 
@@ -65,8 +63,6 @@ class _Reader:
 
 
 class _Worker:
-    """Holds an encoder and turns a row of texts into a row of vectors."""
-
     def __init__(self, load: Callable[[], Encoder], fingerprint: str) -> None:
         self._encoder = loaded(load, fingerprint)
 

@@ -103,8 +103,6 @@ def by_many(writer: RemoteWriter, load: Callable[[], Encoder] | None, gpus: floa
 
 
 class _SendingWorker:
-    """Encodes and sends batches of one build, in a Ray process."""
-
     def __init__(self, job: WorkerBuild) -> None:
         record = job.manifest.encoder
         self._encoder = loaded(job.load, record.fingerprint) if job.load and record else None

@@ -62,7 +62,6 @@ class Tuning:
         return f"<Tuning: {self.chosen}{figure}; {self.reason}>"
 
     def _repr_html_(self) -> str:
-        """Return the best settings as a table, and the reason for the choice."""
         best = sorted(self.candidates, key=lambda c: -c.means[self.measure])[:SHOWN]
         rows = [
             (f"{c}{' (chosen)' * (c == self.chosen)}", *(f"{m:.4f}" for m in c.means.values())) for c in best
@@ -183,10 +182,7 @@ def choose(
 def _out_of_fold(
     trials: Trials, settings: Sequence[Setting], folds: Int64Array, parameters: Parameters
 ) -> tuple[Float64Array, Setting]:
-    """Return each query's value [Q] under the setting that is best on the other folds, and the best on all queries.
-
-    If there is no other fold, it is the first setting.
-    """
+    """Return each query's value [Q] under the best setting of the other folds (or the first), and the best of all."""
 
     def best(queries: BoolArray) -> Setting:
         return trials.best(with_parameters(settings, parameters(queries)), queries)

@@ -72,10 +72,7 @@ def choice_of_parameters(trials: Trials, bm25: Bm25Search | None, folds: Int64Ar
 
 
 def best_parameters(trials: Trials, bm25: Bm25Search, queries: BoolArray) -> Bm25Parameters | None:
-    """Return the parameters that are best on the marked `queries` [Q]; None: the index's.
-
-    k1 is chosen first, then b and k3, then the weight of each field in turn.
-    """
+    """Return the best parameters on the marked `queries` [Q], chosen one after the other; None: the index's."""
     setting = Setting("bm25")
     fields = [field.name for field in bm25.current.fields]
     steps = [partial(_with_values, name=name, values=values) for name, values in bm25.grid.items()]

@@ -27,10 +27,7 @@ MAGIC = b"PAR1"
 
 
 def read_run_file(path: Path) -> Entries[float]:
-    """Return the run in a file of any of the formats; `-` is stdin.
-
-    Raises InputError if it cannot be read or is malformed, MissingExtraError for Parquet without its extra.
-    """
+    """Return the run in a file of any of the formats; `-` is stdin. Raises InputError, MissingExtraError."""
     data = _whole(path)
     kind = _kind(_head(path) if data is None else data)
     if kind == "trec":
@@ -99,10 +96,7 @@ def _head(path: Path) -> bytes:
 
 
 def read_json(data: bytes) -> Nested:
-    """Return topic → document → number from JSON, or from JSON lines with `query`, `ids` and `scores`.
-
-    Raises InputError if it is neither, a topic or document repeats, or ids and scores differ in number.
-    """
+    """Return topic → document → number from JSON, or lines as `search --json` has them. Raises InputError."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as e:

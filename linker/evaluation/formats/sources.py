@@ -27,10 +27,7 @@ QrelsLike: TypeAlias = PathLike | Entries[int] | Mapping[str, Mapping[str, float
 
 
 def load_run(run: RunLike) -> Entries[float]:
-    """Return a run: a file (TREC, JSON, JSON lines or Parquet; `-`: stdin), or one of the values of `RunLike`.
-
-    Raises InputError if it is malformed, empty or of another type.
-    """
+    """Return the run in a file or another value of `RunLike`. Raises InputError if it is malformed or empty."""
     if isinstance(run, str | os.PathLike):
         return files.read_run_file(Path(run))
     if isinstance(run, Mapping) and not isinstance(run, Entries):
@@ -63,7 +60,6 @@ def _scored(ranked: Any) -> Any:
 
 
 def _nested(value: Any, kind: str, number: str) -> Any:
-    """Return triples as a mapping topic → document → number; any other value as it is."""
     if isinstance(value, Mapping | Entries) or hasattr(value, "columns") or not isinstance(value, Iterable):
         return value
     nested: dict[Any, dict[Any, Any]] = {}
@@ -85,10 +81,7 @@ def _triple(entry: Any, kind: str, number: str) -> tuple[Any, Any, Any]:
 
 
 def qrels_in(folder: Path) -> Path:
-    """Return the file of a BEIR folder's judgements: those of the test split, or the only ones.
-
-    Raises InputError if there are none, or several without a test split.
-    """
+    """Return the qrels of a BEIR folder: its test split or only file. Raises InputError if there is neither."""
     splits = sorted(p for p in (folder / "qrels").glob("*.tsv*") if p.name.endswith((".tsv", ".tsv.gz")))
     test = [p for p in splits if p.name in ("test.tsv", "test.tsv.gz")]
     if not splits:

@@ -76,7 +76,6 @@ def _nested(run: Iterable[Topic], where: str) -> dict[str, dict[str, float]]:
 
 
 def _parquet(topics: list[str], documents: list[str], scores: list[float]) -> bytes:
-    """Return a Parquet file of a run, with ranx's column names. Raises MissingExtraError."""
     with importing("writing Parquet", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -92,7 +92,6 @@ def _without_point(low: Words, high: Words) -> tuple[Words, Words, Int64Array]:
 
 
 def _aligned(low: Words, high: Words, digits: Int64Array) -> tuple[Words, Words]:
-    """Right-align the first `digits` of 16 characters, with zeros before them."""
     shift = ((16 - digits) << 3).view(np.uint64)
     tail = low << (shift - np.uint64(64))
     tail |= low >> (np.uint64(64) - shift)
@@ -110,7 +109,6 @@ def _all_digits(head: Words, tail: Words) -> BoolArray:
 
 
 def _eight_digits(word: Words) -> Words:
-    """Combine eight digits into a number: first pairs, then fours, then all."""
     word = word * np.uint64(10 * 2**8 + 1)
     word >>= _8
     word &= np.uint64(0x00FF00FF00FF00FF)

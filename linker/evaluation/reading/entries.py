@@ -59,7 +59,6 @@ def sortable(topics: npt.NDArray[np.bytes_]) -> npt.NDArray[Any]:
 
 
 def _unique(groups: Fields) -> tuple[npt.NDArray[np.bytes_], Int64Array]:
-    """Return the distinct topic ids in byte order, bytes [t], and each group's index in them, int64."""
     ids = groups.array()
     _, first, number = np.unique(sortable(ids), return_index=True, return_inverse=True)
     return ids[first], number.astype(np.int64)
@@ -180,7 +179,6 @@ class Entries(Mapping[str, dict[str, Value]]):
         return repeats
 
     def _without(self, rows: Sequence[int]) -> Entries[Value]:
-        """Return the entries without these rows, which must not be the only rows of their topics."""
         left = np.delete(np.arange(len(self.topic)), rows)
         return dataclasses.replace(
             self, topic=self.topic[left], documents=self.documents[left], hashes=self.hashes[left],

@@ -53,10 +53,7 @@ class Fields:
         return pairs[::2], pairs[1::2]
 
     def words(self) -> Iterator[tuple[Index, Words]]:
-        """Yield, for each word position, the rows [r] of all fields that have a word there (and perhaps of others).
-
-        With them come the words [r] at this position, padded with zeros.
-        """
+        """Yield, for each word position, the rows [r] that (perhaps) have a word there, and the words, zero-padded."""
         rows: Index = slice(None)
         here = self
         while len(here):

@@ -34,18 +34,12 @@ class Frame(Protocol):
 
 
 def as_run(run: Any) -> Entries[float]:
-    """Return a run, given as a path, a mapping topic → document → score, a data frame, or a run.
-
-    Raises InputError if it is malformed, empty or of another type.
-    """
+    """Return the run in a path, mapping or data frame. Raises InputError if it is malformed or empty."""
     return _entries(run, "run", _SCORE)
 
 
 def as_qrels(qrels: Any) -> Entries[int]:
-    """Return judgements, given as a path, a mapping topic → document → relevance, a data frame, or judgements.
-
-    Raises InputError if they are malformed, empty or of another type.
-    """
+    """Return the judgements in a path, mapping or data frame. Raises InputError if malformed or empty."""
     return _entries(qrels, "qrels", _RELEVANCE)
 
 

@@ -80,10 +80,7 @@ def write_run(
 def run_lines(
     run: Iterable[tuple[str, Sequence[str], npt.ArrayLike]], name: str = "linker", where: str = "the run"
 ) -> Iterator[str]:
-    """Yield the lines of a TREC run from (topic, n document ids, scores [n]), as `write_run` writes them.
-
-    Raises the same InputErrors as `write_run`; the message begins with `where`.
-    """
+    """Yield a TREC run's lines as `write_run` writes them; errors begin with `where`. Raises like `write_run`."""
     seen = set[str]()
     _check_column(name, "run name", where)
     for topic, ids, scores in run:

@@ -86,7 +86,6 @@ def _dots(a: npt.NDArray[np.float32], t: npt.NDArray[np.float32], pairs: Int64Ar
 
 
 def _links(links: npt.ArrayLike, articles: int, tweets: int) -> Int64Array:
-    """Return the distinct links, int64 [l, 2], sorted by article, then tweet."""
     pairs = np.asarray(links)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs) or pairs.dtype.kind not in "iu":
         raise InputError(
@@ -201,10 +200,7 @@ def _result(
 
 
 def _rank_among(scores: FloatArray, group: Int64Array, ascending: bool) -> tuple[Int64Array, Int64Array]:
-    """Return, for each link, how many links of its group score lower, and how many at most as high.
-
-    If not `ascending`: how many score higher, and at least as high.
-    """
+    """Return how many links of each link's group score lower (higher unless `ascending`), and at most as high."""
     key = scores if ascending else -scores
     order = np.lexsort((key, group))
     g, s = group[order], key[order]

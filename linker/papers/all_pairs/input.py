@@ -14,10 +14,7 @@ Side = tuple[int, Path | None]  # the number of vectors, and the file of their i
 
 
 def read_vectors(path: Path) -> npt.NDArray[np.float32]:
-    """Return a `.npy` matrix as float32 [n, d], memory-mapped if it is already float32.
-
-    Raises InputError if the file cannot be read or is not a matrix of numbers.
-    """
+    """Return a `.npy` matrix as float32 [n, d], mapped if possible. Raises InputError for anything else."""
     matrix = npy_array(path, map_bytes(path))
     if matrix.ndim != 2:
         raise InputError(f"{path}: expected a .npy matrix of numbers [n, d]")

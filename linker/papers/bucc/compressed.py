@@ -58,10 +58,7 @@ def _blocks(path: Path, file: io.BufferedReader) -> Iterator[bytes]:
 
 
 def first_block(path: Path) -> bytes:
-    """Return the beginning of a regular file's decompressed content; nothing for a folder or a pipe.
-
-    Raises the same InputErrors as `reading`.
-    """
+    """Return the beginning of a file's decompressed content; nothing for a folder or pipe. Raises like `reading`."""
     if not path.is_file():
         return b""
     with reading(path) as blocks:

@@ -101,8 +101,6 @@ class _NotADumpError(Exception):
 
 @dataclass(slots=True)
 class _Handler:
-    """Receives the elements of a dump and collects its pages."""
-
     counts: DumpCounts
     site: Site
     wanted: Callable[[WikiPage], bool]

@@ -67,8 +67,6 @@ def pair_pages(source: Linked, target: Linked) -> IdPairs:
 
 
 class _Names:
-    """The pages of one language by title and id."""
-
     def __init__(self, linked: Linked) -> None:
         self._titles: dict[str, list[str]] = defaultdict(list)
         for page, title in linked.titles.items():

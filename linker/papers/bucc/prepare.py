@@ -188,7 +188,6 @@ def _select(places: list[Place], texts: Texts) -> tuple[list[Place], int, tuple[
 def _write(
     selected: list[Place], texts: Texts, out: Path, languages: tuple[str, str], seed: int
 ) -> tuple[int, int]:
-    """Write both halves and return their sizes."""
     rng = np.random.default_rng(seed)
     n = len(selected)
     ids = [_opaque(code, rng.permutation(n)) for code in languages]
@@ -222,8 +221,7 @@ def _write_lines(path: Path, lines: Iterable[bytes]) -> None:
 
 
 def body(page: RawPage, code: str, site: Site, cut: Cut = without_first_sentence) -> str:
-    """Return a page's text without markup and, depending on `cut`, without its first sentence, in the language
-    `code`."""
+    """Return a page's text without markup and, if `cut`, without its first sentence."""
     text = strip_markup(page.text, site.media, site.categories)
     # Older versions of wikiextractor repeat the title.
     if page.title and text.startswith(page.title + "\n"):
@@ -234,10 +232,7 @@ def body(page: RawPage, code: str, site: Site, cut: Cut = without_first_sentence
 def bodies(
     pages: Iterable[RawPage], code: str, site: Site, jobs: int = 1, cut: Cut = without_first_sentence
 ) -> Iterator[tuple[RawPage, str]]:
-    """Yield the pages with their bodies, in order; with `jobs` processes if there are many pages.
-
-    `cut` must be picklable. This process reads the pages; only a few groups of them are in memory at a time.
-    """
+    """Yield the pages with their bodies, in order, by `jobs` processes if they are many; `cut` is picklable."""
     pages = iter(pages)
     first = list(islice(pages, TOGETHER * 2))
     yield from zip(first, _bodies(first, code, site, cut), strict=True)

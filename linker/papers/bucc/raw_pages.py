@@ -164,10 +164,7 @@ class WikiLinks:
 
 
 def read_pages(raw: RawPages, links: WikiLinks, others: WikiLinks, reading: RawReading) -> Iterator[RawPage]:
-    """Yield the pages that link to another language, and fill `reading`; `others` are the links back.
-
-    Raises InputError if a file cannot be read, or if a page id occurs twice.
-    """
+    """Yield the pages that link to another language, filling `reading`; `others` link back. Raises InputError."""
     ids: set[str] = set()
     reading.is_dump = is_dump(raw.files[0])
     if raw.langlinks and not reading.is_dump:
@@ -201,7 +198,6 @@ def _from_dump(raw: RawPages, links: WikiLinks, others: WikiLinks, reading: RawR
 
 
 def _from_corpus(raw: RawPages, links: WikiLinks, reading: RawReading) -> Iterator[RawPage]:
-    """Read all formats of `read_corpus`, and wikiextractor's folders."""
     for path in raw.files:
         files = sorted(p for p in path.rglob("wiki_*") if p.is_file()) if path.is_dir() else []
         for record in (record for file in files or [path] for record in read_corpus(file)):
@@ -236,10 +232,7 @@ def _counterpart(value: Any, code: str) -> str | None:
 
 
 def read_langlinks(path: Path, code: str | None = None) -> Iterator[Row]:
-    """Yield (page id, language, title) of the links to the language `code`, or of all; memory stays near 1 MiB.
-
-    Raises InputError if the file cannot be read, is damaged or truncated, or does not hold the table `langlinks`.
-    """
+    """Yield (page id, language, title) of the links to `code`, or of all, in 1 MiB. Raises InputError."""
     wanted = code.encode() if code else None
     for number, language, title in _rows(path, wanted):
         yield int(number), _text(language), _text(title)

@@ -36,10 +36,7 @@ def without_first_sentence(text: str, code: str) -> str:
 
 
 def after_first_stop(text: str, code: str) -> str:
-    """Return what follows the first full stop of a text in the language `code`, as BUCC's authors did; nothing if none.
-
-    That full stop may be part of an abbreviation or a number.
-    """
+    """Return what follows the first full stop, even an abbreviation's, as BUCC's authors did; nothing if none."""
     _, _, rest = text.partition("。" if code.partition("-")[0] == "zh" else ".")
     return rest.strip()
 

@@ -100,8 +100,6 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A row and the data for comparing it with other runs."""
-
     row: TableRow
     run: Entries[float]
     mined: MinedLinks
@@ -136,7 +134,6 @@ def evaluate_runs(
 
 
 def _nothing(path: Path, qrels: Entries[int], run: str, how: TableSettings) -> TableRow:
-    """Return the row of a run that answers no page."""
     zeros = (0.0,) * len(MEASURES)
     return TableRow(
         language=path.name.partition(".")[0], run=run, pages=len(qrels), coverage=0.0, complete=zeros, answered=zeros,
@@ -158,7 +155,6 @@ def _prefix(page: str) -> str:
 def _result(
     path: Path, qrels: Entries[int], run: Entries[float], how: TableSettings, foreign: Collection[str]
 ) -> _Result:
-    """Evaluate a run in one language; pages in `foreign` belong to other languages."""
     complete = evaluate(qrels, run, MEASURES, intervals=how.intervals)
     answered = evaluate(qrels, run, MEASURES, complete=False)
     left_out = {*how.known, *foreign} - qrels.keys()
@@ -204,7 +200,6 @@ def _compared(qrels: Entries[int], results: Sequence[_Result], how: TableSetting
 def _differences(
     qrels: Entries[int], first: _Result, other: _Result, how: TableSettings
 ) -> list[tuple[str, float, float, float, float]]:
-    """Return measure, difference, interval and p-value of MRR, S@1 and F1."""
     # By number, because two runs may have the same name.
     runs = [dict(result.run) for result in (first, other)]
     rows = compare(qrels, runs, MEASURES[:2], samples=how.tests.samples, seed=how.tests.seed).rows

@@ -123,10 +123,7 @@ def evaluate(
     ] = False,
     known: Annotated[
         list[Path] | None,
-        Opt(
-            "Leave the pages of these links out, such as training links (repeatable).",
-            metavar="QRELS",
-        ),
+        Opt("Leave the pages of these links out, such as training links (repeatable).", metavar="QRELS"),
     ] = None,
     seed: Annotated[int, Opt("Random seed of the intervals and tests.")] = 0,
     as_json: AsJson = False,

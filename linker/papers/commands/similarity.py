@@ -220,7 +220,6 @@ def _config(
     entities: bool,
     translate: Sequence[str] | None,
 ) -> SimilarityConfig:
-    """Return a preset with the encoder settings in `asked` that are not None."""
     from linker.papers.news.recognise import read_pipelines
     from linker.papers.news.similarity_config import configure
     from linker.scoring.pairs.translations import read_translators

@@ -123,11 +123,7 @@ def predict(
 
 
 def evaluate(
-    model: Model,
-    files: Files,
-    top: Top = 5.0,
-    batch_size: Batch = 32,
-    as_json: AsJson = False,
+    model: Model, files: Files, top: Top = 5.0, batch_size: Batch = 32, as_json: AsJson = False
 ) -> None:
     """Evaluate a scorer on graded pairs.
 

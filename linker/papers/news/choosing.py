@@ -46,10 +46,7 @@ def stratified_split(
 
 
 def best_epochs(
-    pairs: Sequence[NewsPair],
-    config: SimilarityConfig,
-    share: float = 0.2,
-    encoder: Encoder | None = None,
+    pairs: Sequence[NewsPair], config: SimilarityConfig, share: float = 0.2, encoder: Encoder | None = None
 ) -> tuple[int, list[float]]:
     """Return how many epochs are best, and Pearson's r on the held-out pairs after each.
 

@@ -67,10 +67,7 @@ class FusionNetwork:
 
 
 def fit_fusion(features: Float64Array, similarities: Float64Array, config: FusionConfig) -> FusionNetwork:
-    """Return a network trained on features [n, f] and similarities [n] in [0, 1]; standardises the features.
-
-    Raises MissingExtraError without scikit-learn.
-    """
+    """Return a network trained on features [n, f], standardised, and similarities [n]. Raises MissingExtraError."""
     mean, deviation = features.mean(axis=0), features.std(axis=0)
     scale = np.where(deviation > 1e-12, deviation, 1.0)
     members = [

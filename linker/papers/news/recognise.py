@@ -40,10 +40,7 @@ class Recogniser:
         self._cache = MentionCache(cache)
 
     def mentions(self, articles: Sequence[Article]) -> list[list[Mention]]:
-        """Return the entities of each article, from the cache or by recognition; new ones are cached one by one.
-
-        Raises InputError if a pipeline is unknown or a language has none; MissingExtraError without spaCy.
-        """
+        """Return each article's entities, cached or recognised. Raises InputError, MissingExtraError."""
         names = [self._name(article.language) for article in articles]
         keys = [
             _key(self._pipeline(name)[1], article.full) for name, article in zip(names, articles, strict=True)
@@ -83,19 +80,12 @@ class Recogniser:
 
 
 def read_pipelines(values: Sequence[str]) -> dict[str, str]:
-    """Return pipelines by language from `--ner` values: "PIPELINE" for all languages, "de=PIPELINE" for one.
-
-    Raises InputError if a language is repeated.
-    """
+    """Return pipelines by language, "PIPELINE" or "de=PIPELINE". Raises InputError for a repeated language."""
     return by_language(values, "--ner names two pipelines")
 
 
 def load_pipeline(name: str) -> Any:
-    """Load a spaCy pipeline by the name of an installed package, or by the path of its folder or package.
-
-    Raises InputError if it cannot be loaded, saying how to get one, or if it does not recognise entities;
-    MissingExtraError without spaCy.
-    """
+    """Load a spaCy pipeline by name or path. Raises InputError, saying how to get one, MissingExtraError."""
     with importing("named entities", "entities"):
         import spacy
     try:
@@ -128,7 +118,6 @@ def _folder(name: str) -> str:
 
 
 def _fingerprint(pipeline: Any) -> str:
-    """Return a hash of the files that a pipeline was loaded from."""
     digest = xxhash.xxh3_128(json.dumps([pipeline.lang, pipeline.pipe_names]).encode())
     for path in sorted(p for p in Path(pipeline.path).rglob("*") if p.is_file()):
         digest.update(path.relative_to(pipeline.path).as_posix().encode())

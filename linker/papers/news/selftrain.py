@@ -69,10 +69,7 @@ def sample_pairs(
 def label(
     model: NewsSimilarity, pairs: Sequence[NewsPair], by: Literal["fusion", "encoder"] = "fusion"
 ) -> list[NewsPair]:
-    """Return the pairs; pairs without a score are labelled by the model's prediction or its encoder's cosine.
-
-    Singh et al. (2022) label by the encoder's cosine.
-    """
+    """Return the pairs, unscored ones labelled by the model or its encoder's cosine (Singh et al., 2022)."""
     unscored = [pair for pair in pairs if pair.score is None]
     if not unscored:
         return list(pairs)

@@ -47,10 +47,7 @@ class SiameseConfig:
 
 @dataclass(frozen=True, slots=True)
 class WeightedPairs:
-    """Training pairs: the distinct `texts`, and, per pair, its texts' rows, similarity and weight.
-
-    The four arrays are [n]; similarities are in [0, 1].
-    """
+    """Distinct `texts`; per pair its texts' rows, similarity in [0, 1] and weight: four arrays [n]."""
 
     texts: Sequence[str]
     first: Int64Array

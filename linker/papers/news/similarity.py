@@ -64,10 +64,7 @@ class NewsSimilarity:
     translator: Translator | None = None
 
     def columns(self, pairs: Sequence[NewsPair]) -> Columns:
-        """Return the features of pairs by name, each float64 [n].
-
-        Raises InputError or MissingExtraError if entities are needed and cannot be found.
-        """
+        """Return features of pairs by name, float64 [n]. Raises InputError, MissingExtraError without entities."""
         return {
             **self._missing(len(pairs)),
             **self._fixed(pairs),
@@ -175,10 +172,7 @@ def remembering(backbone: str, *, fetch: bool = True) -> RememberingEncoder:
 def examples(
     pairs: Sequence[NewsPair], pseudo: Sequence[NewsPair] = (), pseudo_weight: float = 1.0
 ) -> WeightedPairs:
-    """Return the training examples of gold and pseudo-labelled pairs, each distinct text once.
-
-    Raises InputError if a pair has no score.
-    """
+    """Return the examples of all pairs, each text once. Raises InputError if a pair has no score."""
     both = [*pairs, *pseudo]
     rows: dict[str, int] = {}
     for pair in both:
@@ -214,10 +208,7 @@ def out_of_fold(
 
 
 def split(count: int, folds: int, seed: int) -> list[Int64Array]:
-    """Return a random partition of the rows 0 … count − 1 into `folds` parts of nearly equal size, each sorted.
-
-    There are `count` parts if that is fewer, so that no part is empty.
-    """
+    """Return a random partition of rows 0 … count − 1 into at most `folds` nonempty parts, each sorted."""
     order = np.random.default_rng(seed).permutation(count)
     return [np.sort(part) for part in np.array_split(order, min(folds, count))]
 

@@ -121,10 +121,7 @@ def predictions_text(
 
 
 def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
-    """Return each column of a file as similarities, float64 [n], in the order of the pairs.
-
-    Raises InputError if a line cannot be read, naming it, or if a pair has no prediction.
-    """
+    """Return each column of a file as similarities, float64 [n], in the order of the pairs. Raises InputError."""
     header, *lines = nonempty_lines(path) or [""]
     first, *names = header.split("\t")
     if first != "id" or SCORE not in names:
@@ -152,18 +149,12 @@ def read_predictions(path: Path, pairs: Sequence[NewsPair]) -> dict[str, Float64
 
 
 def scores_in(path: Path, pairs: Sequence[NewsPair]) -> Float64Array:
-    """Return the scores of a file, float64 [n] from 1 (the same story) to 4, in the order of the pairs.
-
-    Raises InputError as `read_predictions` does.
-    """
+    """Return a file's scores, float64 [n] from 1 (same story) to 4. Raises like `read_predictions`."""
     return scores_of(read_predictions(path, pairs)[SCORE])
 
 
 def systems_of(paths: Sequence[Path], pairs: Sequence[NewsPair]) -> dict[str, Float64Array]:
-    """Return the systems to compare, float64 [n] each: the score of every file, then the varying features of the first.
-
-    Raises InputError as `read_predictions` does.
-    """
+    """Return float64 [n] by system: each file's score, the first's varying features. Raises InputError."""
     read = {path: read_predictions(path, pairs) for path in paths}
     names = [path.stem for path in paths]
     titles = names if len(set(names)) == len(names) else [str(path) for path in paths]

@@ -34,10 +34,7 @@ def translated(pairs: Sequence[NewsPair], translator: Translator | None, languag
 
 
 def in_language(articles: Sequence[Article], translator: Translator, language: str) -> list[Article]:
-    """Return the articles with title and text translated from their own language into `language`.
-
-    Each distinct text is translated once, batched by language. Raises the translator's errors.
-    """
+    """Return the articles translated into `language`, each distinct text once. Raises the translator's errors."""
     texts: dict[str, dict[str, None]] = defaultdict(dict)
     for article in articles:
         texts[article.language].update(dict.fromkeys(filter(str.strip, (article.text, article.title))))

@@ -140,7 +140,6 @@ def test_pairs(posts: Posts, config: TrainConfig) -> Pairs:
 def _cell(
     posts: Posts, dim: int, models: Path, changes: Sequence[str], test: Pairs, model: str, seed: int
 ) -> Outcome:
-    """Train one model, unless an interrupted run already did, and return its figures on test."""
     config = settings(posts, model, seed, dim, models / f"{model}-{seed}", changes)
     encoder = folders.load(run(config, resume=True))
     texts, documents = (sorted({link[side] for link in test.links}) for side in (0, 1))

@@ -239,10 +239,7 @@ def judged(candidates: Candidates, gold: Int64Array) -> dict[str, float]:
 
 
 def _pivoted(one: LanguagePages, pivot: LanguagePages | None) -> Task:
-    """Return the task with all pages and links of a pivot language, which the paper had.
-
-    Raises InputError if there are none, or the links lead to other English pages.
-    """
+    """Return the task with all pages and links of a pivot language, which the paper had. Raises InputError."""
     if pivot is None or pivot.folder != one.folder or one.official:
         raise InputError("it needs a pivot language whose links lead to the same English pages")
     source, target = one.pages

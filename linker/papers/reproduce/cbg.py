@@ -97,10 +97,7 @@ def _part(
 
 
 def read_task(path: Path, gold: Path) -> list[Pair]:
-    """Return the pairs of STS.input (two tab-separated sentences) with the grades of STS.gs, one per line.
-
-    Raises InputError naming file and line if a line is malformed, or if the line counts differ.
-    """
+    """Return the pairs of STS.input (tab-separated) with the grades of STS.gs. Raises InputError."""
     sentences, grades = nonempty_lines(path), nonempty_lines(gold)
     if len(sentences) != len(grades):
         raise InputError(f"{gold} has {len(grades):,} grades for the {len(sentences):,} pairs of {path}")
@@ -124,7 +121,6 @@ def _config(preset: str, quick: bool) -> StsConfig:
 
 
 def _study(name: str, one: Resource, quick: bool) -> Study:
-    """Return a resource's study: its cosines, a constant, the paper's model and ours."""
     paper = _config("paper", quick)
     systems = [
         *_surface(one.test),
@@ -166,8 +162,6 @@ def _arabic(
 
 @dataclass(frozen=True, slots=True)
 class _Glossed:
-    """Arabic pairs and the folder of dictionaries that gloss them in English."""
-
     pairs: Sequence[Pair]
     dictionaries: Path
 
@@ -211,7 +205,6 @@ def _trained(
 def _judged(
     config: StsConfig, rest: Sequence[Pair], dev: Sequence[Pair], test: Sequence[Pair], backbone: str
 ) -> Outcome:
-    """Train a scorer and return its figures on test."""
     scorer, _ = fit(Recipe(config, backbone), rest, dev, lambda line: None)
     probabilities = scorer.probabilities([pair.texts for pair in test])
     found: dict[str, Any] = figures_of(golds(test), probabilities)
@@ -251,15 +244,12 @@ def _jaccard(a: set[str], b: set[str]) -> float:
 
 
 def _measured(values: Sequence[float], pairs: Sequence[Pair]) -> Outcome:
-    """Return the figures of similarities from 0 to 1."""
     gold = np.array(golds(pairs)) / TOP
     figures = (spearman(values, gold), pearson(values, gold), mse(values, gold))
     return Outcome(dict(zip(MEASURES, figures, strict=False)), list(values))
 
 
 def _cosine(encoder: str, pairs: Sequence[Pair]) -> System:
-    """Return the system that is an encoder's cosine."""
-
     def run(seed: int) -> Outcome:
         first, second = (load_encoder(encoder).encode([p.texts[side] for p in pairs]) for side in (0, 1))
         return _measured(np.einsum("nd,nd->n", first, second).astype(np.float64).tolist(), pairs)

@@ -139,7 +139,6 @@ def _cell(study: Study, system: System, seed: int, work: Path, log: Log) -> dict
 
 
 def _known(value: float | int | None) -> float | int | None:
-    """Return a figure with four decimals, a count unchanged, and None for NaN."""
     if value is None or isinstance(value, int):
         return value
     return None if math.isnan(value) else round(float(value), 4)
@@ -174,7 +173,6 @@ def _table(
 
 
 def _values(cells: Sequence[Mapping[str, Any]], measure: str) -> list[Any]:
-    """Return a measure for every seed; [] if a seed lacks it."""
     values = [cell["measures"].get(measure) for cell in cells]
     return [] if None in values else values
 
@@ -219,5 +217,4 @@ def _differences(study: Study, found: Mapping[str, Sequence[Mapping[str, Any]]])
 
 
 def _sentence(text: str) -> str:
-    """Return the first sentence of an error, on one line."""
     return re.split(r"(?<=[a-z0-9)'])[.] (?=[A-Z])", " ".join(text.split()))[0].rstrip(".")

@@ -113,7 +113,6 @@ def remarks(shown: Mapping[str, Any]) -> list[str]:
 
 
 def _signed(value: Mapping[str, Any]) -> str:
-    """Return a mean difference and its interval."""
     low, high = value["interval"]
     return f"{value['mean']:+.3f} ({low:+.3f} to {high:+.3f})"
 

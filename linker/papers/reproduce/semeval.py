@@ -79,7 +79,6 @@ def studies(data: Path, work: Path, quick: bool) -> list[Study]:
 
 
 def _pairs(data: Path, split: str) -> tuple[list[NewsPair], tuple[Path, ...]]:
-    """Return the pairs of a split and the files that hold them."""
     for folder in (data, data / "news-similarity"):
         for path in sorted(folder.glob(f"{split}.jsonl*")):
             return read_news(path), (path,)
@@ -96,10 +95,7 @@ def _pairs(data: Path, split: str) -> tuple[list[NewsPair], tuple[Path, ...]]:
 
 
 def read_task(path: Path, data: Path) -> list[NewsPair]:
-    """Return the pairs of the task's table whose articles are both stored as NN/ID.json below `data`.
-
-    Raises InputError if the table lacks a column, or no pair has both its articles.
-    """
+    """Return the table's pairs whose articles are both stored as NN/ID.json. Raises InputError if none are."""
     articles = {file.stem: file for file in data.rglob("*.json") if file.parent.name == file.stem[-2:]}
     pairs = []
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -156,10 +152,7 @@ class Bench:
 
     @cached_property
     def translator(self) -> KeptTranslator:
-        """Translates into English: Spanish by Apertium, German, French, Turkish and Arabic word by word.
-
-        Raises InputError if Apertium or the folder of dictionaries is missing.
-        """
+        """Translates into English by Apertium or, except Spanish, word by word. Raises InputError without both."""
         folder = next((f for f in (self.data, self.data.parent) if (f / "dictionaries").is_dir()), None)
         if folder is None or shutil.which("apertium") is None:
             raise InputError("it needs the program apertium (apertium-eng-spa) and a folder `dictionaries`")

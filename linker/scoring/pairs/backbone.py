@@ -108,11 +108,7 @@ def load_backbone(name: str | Path, *, strict: bool = False) -> Backbone:
 
 
 def check_backbone(name: str) -> str:
-    """Return the folder or hub model name that `name` refers to, without loading it.
-
-    Raises InputError, within seconds, if it is neither on this machine nor available from the hub;
-    MissingExtraError without the extra `pretrained`.
-    """
+    """Return the folder or hub model of `name` without loading it. Raises InputError, MissingExtraError."""
     source = _source(name)
     if not Path(source).is_dir():
         check_available(source, name, fetch=True, what="backbone")
@@ -120,10 +116,7 @@ def check_backbone(name: str) -> str:
 
 
 def empty_backbone(folder: Path, name: str, limit: int) -> Backbone:
-    """Build the architecture that a folder's config.json describes, with random weights, and load its tokenizer.
-
-    Raises InputError if the folder does not hold both.
-    """
+    """Build a folder's architecture with random weights, and load its tokenizer. Raises InputError."""
     check_foreign(folder, strict=True)
     with _transformers(f"the model {folder}"):
         from transformers import AutoConfig, AutoModel, AutoTokenizer

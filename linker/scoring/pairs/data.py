@@ -21,10 +21,7 @@ NAMES = {"id": ("_id", "id"), "first": FIRST, "second": SECOND, "gold": ("score"
 
 
 def by_language(values: Sequence[str], what: str) -> dict[str, str]:
-    """Return names by language from option values: "NAME" for all languages (key ""), "de=NAME" for one.
-
-    Raises InputError if a language is repeated; `what` names the values in the message.
-    """
+    """Return names by language from values like "NAME" (key "") or "de=NAME". Raises InputError."""
     found: dict[str, str] = {}
     for value in values:
         language, equals, name = value.partition("=")
@@ -121,10 +118,7 @@ def golds(pairs: Sequence[Pair]) -> list[float]:
 
 
 def filled_lines(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield the number, "FILE:LINE" and content of each line that is not blank, decompressing gzip.
-
-    Raises InputError if the file cannot be read or decompressed, or a line is not UTF-8.
-    """
+    """Yield number, "FILE:LINE" and content of each nonblank line, also of gzip. Raises InputError."""
     try:
         for number, raw, _ in read_lines(path):
             if raw.strip():

@@ -94,10 +94,7 @@ class TextExplanation:
         return max((float(np.abs(w - 1 / w.shape[1]).max()) for w in relays), default=0.0)
 
     def correlation(self, figures: Float64Array | None) -> float | None:
-        """Return Spearman's rank correlation of one figure per token, [n], with the absolute `changes`.
-
-        It is None for fewer than three tokens, or if either is constant.
-        """
+        """Return Spearman's correlation of a figure per token, [n], with |`changes`|; None for n < 3 or constants."""
         if figures is None or len(self.tokens) < FEWEST:
             return None
         sizes = np.abs(self.changes)

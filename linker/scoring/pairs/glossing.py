@@ -63,10 +63,7 @@ class DictionaryTranslator:
         self._load = functools.lru_cache(maxsize=8)(self._read)
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations of `texts`, word by word with `Table.translated`.
-
-        Raises InputError if there is no dictionary for either direction.
-        """
+        """Return `texts` word by word. Raises InputError if there is no dictionary for either direction."""
         table = self._load(source, target)
         return [RUN_OR_LETTERS.sub(lambda word: table.translated(word[0]), text) for text in texts]
 

@@ -69,10 +69,7 @@ class ScriptedTranslator:
 
     @classmethod
     def read(cls, path: Path) -> ScriptedTranslator:
-        """Read a file: JSON objects with source, target, text and translation, or these four separated by tabs.
-
-        Raises InputError, naming the line, if one of the four is missing.
-        """
+        """Read source, target, text and translation from JSON or four columns. Raises InputError with the line."""
         split = _json_fields if path.suffix == ".jsonl" else _tab_fields
         entries: dict[Key, str] = {}
         for number, raw, _ in read_lines(path):
@@ -101,10 +98,7 @@ class CommandTranslator:
         self._template = template
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations, from one run of the program.
-
-        Raises InputError if the program is missing, fails, or writes a different number of lines than it read.
-        """
+        """Return the translations, from one run of the program. Raises InputError."""
         codes = {"source": source, "target": target}
         command = [part.format_map(codes) for part in shlex.split(self._template)]
         lines = "".join(" ".join(text.split()) + "\n" for text in texts)
@@ -130,8 +124,7 @@ class CommandTranslator:
 
 
 class ModelTranslator:
-    """Translates with transformers: a model whose tokenizer has language codes (M2M100), or one Marian model per
-    direction."""
+    """Translates with transformers: a model with language codes (M2M100), or one Marian model per direction."""
 
     def __init__(self, name: str, *, batch_size: int = 16, beams: int = 1, max_length: int = 256) -> None:
         """`name` is a name or path with optional {source} and {target}; `max_length` is in tokens."""
@@ -139,10 +132,7 @@ class ModelTranslator:
         self._load = functools.lru_cache(maxsize=2)(_load)
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """Return the translations, decoded greedily or by beam search.
-
-        Raises InputError if there is no such model or language; MissingExtraError without transformers.
-        """
+        """Return the translations, decoded greedily or by beam search. Raises InputError, MissingExtraError."""
         import torch
 
         name = self._name.replace("{source}", source).replace("{target}", target)
@@ -217,10 +207,7 @@ def _languages(tokenizer: Any) -> dict[str, int]:
 
 
 def _begin(tokenizer: Any, name: str, codes: dict[str, int], source: str, target: str) -> dict[str, int]:
-    """Set the source language and return the arguments that make generation start with the target language.
-
-    Raises InputError if the model lacks one of the languages.
-    """
+    """Set the source language; return the arguments that choose the target's. Raises InputError without them."""
     for code in (source, target):
         if code not in codes:
             raise InputError(

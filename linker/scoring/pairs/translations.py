@@ -40,16 +40,10 @@ class ByLanguage:
 
 
 class KeptTranslator:
-    """A translator whose translations are appended to a file that `load_translator` also accepts.
-
-    It translates in batches and stores each at once, so that an interrupted or killed run can continue.
-    """
+    """A translator that appends each batch to a file for `load_translator`, so that a killed run can continue."""
 
     def __init__(self, translator: Translator, path: Path) -> None:
-        """Read the file if it exists; a last line truncated by a crash is translated again.
-
-        Raises InputError if the file does not hold translations.
-        """
+        """Read the file, if any, up to a line truncated by a crash. Raises InputError for another file."""
         self._translator = translator
         self._known: dict[Key, str] = {}
         self._file = KeptFile(path, "translations", self._take)

@@ -39,7 +39,6 @@ class Source:
 
 
 def _settings(manifest: Manifest) -> list[Any]:
-    """Return the settings that determine an index's scores and the first hit."""
     search = {key: manifest.search.get(key) for key in ("mode", "fusion")}
     return [manifest.analysis.to_json(), manifest.bm25.to_json(), search, bool(manifest.elastic)]
 

@@ -41,5 +41,4 @@ def _said(answer: Answer) -> Sequence[np.ndarray]:
 
 
 def _cut(answer: Answer, kept: Sequence[BoolArray]) -> Answer:
-    """Return the hits marked in `kept`, one bool array per query."""
     return dataclasses.replace(answer, hits=[h.where(k) for h, k in zip(answer.hits, kept, strict=True)])

@@ -28,10 +28,7 @@ LIST = ("list.score", "list.gap", "list.rest", "list.competition")
 
 @dataclass(frozen=True, eq=False)
 class Verifier:
-    """Two logistic regressions on the features `names`, standardised by `centre` and `scale` [f].
-
-    `linked` and `right` [f + 1] are their weights, the offset last.
-    """
+    """Two logistic regressions on standardised features; `linked` and `right` [f + 1]: weights, offset last."""
 
     names: tuple[str, ...]
     centre: Float64Array

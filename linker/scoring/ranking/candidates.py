@@ -23,11 +23,7 @@ from linker.base.logs import logger
 
 DIRECTIONS = ("after", "before", "near")
 # ranges of days in which a document is a candidate
-WINDOWS = {
-    "after": (-3, 14),
-    "before": (-14, 3),
-    "near": (-14, 14),
-}
+WINDOWS = {"after": (-3, 14), "before": (-14, 3), "near": (-14, 14)}
 DEEP = 200  # top BM25 documents from which those dated in the range become candidates
 DEPTHS = (30, 50, 80)  # numbers of BM25's top documents that a ranker for linking may read
 MISSED = 0.01  # share of known links that a smaller depth may miss, compared with the largest
@@ -231,7 +227,6 @@ def relevant_of(rows: RowArray, links: Int64Array) -> BoolArray:
 
 
 def _unique(rows: Int64Array) -> Int64Array:
-    """Return each line of rows [n, c] without duplicates, in order, padded with −1 to the longest."""
     lines = [list(dict.fromkeys(row for row in line if row >= 0)) for line in rows.tolist()]
     out = np.full((len(rows), max([1, *map(len, lines)])), -1, dtype=np.int64)
     for number, line in enumerate(lines):

@@ -40,10 +40,7 @@ class Held:
     alone: Float64Array
 
     def mixture(self, share: float, seed: int = 0) -> tuple[Float64Array, BoolArray]:
-        """Return a random sample in which a `share` of the pages is linked: probabilities [m], whether right [m].
-
-        It is as large as possible without using a list twice.
-        """
+        """Return the largest random sample with a `share` of linked pages: probabilities [m], whether right [m]."""
         n = len(self.right)
         size = n / max(share, 1 - share, 0.5)
         rng = np.random.default_rng(seed)

@@ -35,10 +35,7 @@ MOST = 1e9  # maximum absolute value in the calibration
 
 
 def save(ranker: Ranker, trees: str, folder: Path) -> Ranker:
-    """Write a ranker with the text `trees` of its trees, replacing an earlier ranker; return it as `load` does.
-
-    Raises InputError if the folder holds anything but a ranker.
-    """
+    """Write a ranker with its `trees` as text, and return it as `load` does. Raises InputError."""
     settings = {
         "format": "linker-ranker-1",
         "pool": dataclasses.asdict(ranker.pool),
@@ -62,10 +59,7 @@ def is_saved(folder: Path) -> bool:
 
 
 def load(folder: Path) -> Ranker:
-    """Read a ranker; every value is checked, and no code in it is executed.
-
-    Raises InputError if a file is missing, damaged or of another version.
-    """
+    """Read a ranker, running no code in it. Raises InputError if it is missing, damaged or of another version."""
     path, settings = folder / CONFIG, read_settings(folder, FORMATS, "linker rank train")
     data = read_part(folder / TREES, MOST_BYTES, settings.get("trees"))
     try:

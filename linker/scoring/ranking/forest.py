@@ -48,10 +48,7 @@ class Forest:
 
     @classmethod
     def read(cls, text: str, where: object = "the model") -> Forest:
-        """Return the trees from LightGBM's text format.
-
-        Raises InputError, naming `where`, unless every number, index and size is plausible.
-        """
+        """Return the trees in LightGBM's text. Raises InputError, naming `where`, if a value is implausible."""
         try:
             return cls._read(text)
         except (ValueError, KeyError, OverflowError) as e:
@@ -103,7 +100,6 @@ class Forest:
         return (roots, *(np.concatenate(part) if part else np.empty(0) for part in parts))
 
     def _steps(self, x: AnyArray) -> Iterator[tuple[AnyArray, AnyArray]]:
-        """Yield the nodes (int64 [rows, trees]) before and after each step down, until all are leaves."""
         roots, feature, threshold, left, right, _ = self._table
         node = np.broadcast_to(roots, (len(x), len(roots)))
         row = np.arange(len(x))[:, None]

@@ -71,10 +71,7 @@ class Ranker:
         return np.asarray(grouped[pool.valid][:, self._used])
 
     def rank(self, pool: Pool) -> Ranked:
-        """Return the candidates of a pool in the ranker's order; equal scores keep the order of the pool.
-
-        Raises InputError if the pool lacks a feature.
-        """
+        """Return a pool's candidates in the ranker's order. Raises InputError if the pool lacks a feature."""
         scores = self.scores(pool)
         finite = np.where(pool.valid, scores, 0)
         links, none = self.calibration.probabilities(finite, pool.valid, self._known(pool), self.names)
@@ -91,7 +88,6 @@ class Ranker:
         return blended(scores, pool, self.blend) if self.blend else scores
 
     def _known(self, pool: Pool) -> AnyArray:
-        """Return the features `names` of a pool, float32 [n, c, names]."""
         if pool.names == self.names:
             return pool.features
         if missing := [name for name in self.names if name not in pool.names]:

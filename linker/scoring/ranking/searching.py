@@ -35,10 +35,7 @@ class RankedSearch:
         self._gatherer = Gatherer(collection, ranker.pool, embed if ranker.encoder else None)
 
     def search(self, texts: Sequence[str], k: int, where: Filter | None = None) -> Answer:
-        """Return the top k candidates of each text; scores are P(link), for texts asked together.
-
-        Raises BackendUnavailableError if a retriever cannot answer.
-        """
+        """Return each text's top k, scored by P(link) for texts asked together. Raises BackendUnavailableError."""
         gatherer = self._gatherer.again()
         parts = [
             self.ranker.rank(gatherer.gather(texts[start : start + BATCH], where))
@@ -70,10 +67,7 @@ class RankedSearch:
 
 
 def followed(answer: Answer, first: Answer, k: int) -> Answer:
-    """Return an answer with its hits followed by the first stage's other hits, k in total.
-
-    Their scores are −1, −2, …: below any probability, in the first stage's order.
-    """
+    """Return an answer's hits, then the first stage's others in its order, with scores −1, −2, …: k in total."""
     hits = []
     for ranked, before in zip(answer.hits, first.hits, strict=True):
         seen = set(ranked.ids)

@@ -103,7 +103,6 @@ def _leaves(tree: Tree) -> Iterator[tuple[float, list[Part], float]]:
 
 
 def _rows_below(tree: Tree) -> dict[int, int]:
-    """Return the number of training rows of each split and leaf, by its index as a child."""
     assert tree.count is not None
     rows = {-1 - leaf: int(count) for leaf, count in enumerate(tree.count)}
     for node in range(len(tree.feature) - 1, -1, -1):  # a split comes after its parent
@@ -112,11 +111,7 @@ def _rows_below(tree: Tree) -> dict[int, int]:
 
 
 def contributions(paths: Paths, x: AnyArray, features: int) -> Float64Array:
-    """Return float64 [n, features + 1]: each feature's contribution to each row's score, with the expected score
-    last.
-
-    `x` is [n, features]; a row's values add up to its score.
-    """
+    """Return each feature's contribution to each score of `x` [n, f], the expected one last: float64 [n, f + 1]."""
     out = np.zeros((len(x), features + 1))
     out[:, -1] = paths.expected
     if not len(paths.value):

@@ -65,10 +65,7 @@ def shape_of(queries: int) -> dict[str, Any]:
 
 
 def grow(lists: TrainingLists, names: Sequence[str], trees: int, seed: int) -> str:
-    """Return trees grown on the lists that have a relevant candidate and another one, as LightGBM's text.
-
-    Raises MissingExtraError without the extra `rank`.
-    """
+    """Return trees grown on the lists with right and wrong candidates, as LightGBM's text. Raises MissingExtraError."""
     with importing("training a ranker", "rank"):
         import lightgbm
 
@@ -115,10 +112,7 @@ def train(
     about: Mapping[str, Any] | None = None,
     advance: Callable[[str], object] = lambda step: None,
 ) -> Training:
-    """Return a ranker trained on the candidates of queries; `relevant` is bool [n, c].
-
-    Raises InputError if fewer than FEWEST queries have a relevant candidate, MissingExtraError.
-    """
+    """Return a ranker trained on candidates, `relevant` bool [n, c]. Raises InputError, MissingExtraError."""
     found = int(relevant.any(axis=1).sum())
     if found < FEWEST:
         raise InputError(

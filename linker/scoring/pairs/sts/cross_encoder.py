@@ -60,10 +60,7 @@ class ResetBeforeGru(nn.Module):
 
 
 def masked_pool(states: Tensor, mask: Tensor) -> Tensor:
-    """Return mean ⊕ max of `states` [B, L, H] over the positions where `mask`, bool [B, L], is True: [B, 2H].
-
-    A row without such a position is all zeros.
-    """
+    """Return mean ⊕ max of `states` [B, L, H] where `mask`, bool [B, L]: [B, 2H]; zeros if nowhere."""
     inside = mask[..., None]
     mean = (states * inside).sum(1) / inside.sum(1).clamp(min=1)
     highest = states.masked_fill(~inside, -torch.inf).amax(1)

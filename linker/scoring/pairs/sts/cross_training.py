@@ -61,8 +61,6 @@ def train(
 
 
 class _CrossTrainer:
-    """The state of one training run."""
-
     def __init__(
         self,
         encoder: PairScorer,
@@ -126,8 +124,7 @@ class _CrossTrainer:
                 torch.autograd.backward(loss)
                 torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
                 scale_rates(
-                    self.optimizer,
-                    learning_rate_scale(self.step, self.total, config.warmup, config.schedule),
+                    self.optimizer, learning_rate_scale(self.step, self.total, config.warmup, config.schedule)
                 )
                 self.optimizer.step()
                 self.step += 1
@@ -199,10 +196,7 @@ def figures_of(gold: Sequence[float], probabilities: npt.ArrayLike) -> dict[str,
 
 
 def augmented(pairs: Sequence[Pair], translator: Translator, source: str, via: str) -> list[Pair]:
-    """Return the pairs that back-translation adds: each sentence is replaced by its back-translation, if usable.
-
-    The label is copied. A pair without a usable back-translation adds nothing.
-    """
+    """Return pairs with each sentence replaced by its back-translation, if usable, under the same label."""
     texts = [text for pair in pairs for text in pair.texts]
     back = back_translate(translator, texts, source, via)
     added = []

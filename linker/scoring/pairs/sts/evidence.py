@@ -58,10 +58,7 @@ def names(encoders: Sequence[str]) -> tuple[str, ...]:
 
 
 def evidence(pairs: Sequence[Texts], encoders: Mapping[str, Remembered]) -> Float64Array:
-    """Return the evidence of each pair, float64 [n, f], with the columns that `names` names.
-
-    Words are aligned by the vectors of the first encoder: choose a fast one.
-    """
+    """Return the evidence, float64 [n, f], that `names` names; the first encoder, a fast one, aligns words."""
     vectors = list(encoders.values())
     for one in vectors:
         one.read(text for pair in pairs for text in pair)

@@ -144,7 +144,6 @@ class MixedScorer(PairScorer):
         return np.hstack([found, products(pairs, self.encoders)]) if with_products else found
 
     def _fold_error(self, choice: Regression, found: Float64Array, gold: Float64Array, fold: Any) -> float:
-        """Return the mean squared error of out-of-fold grades."""
         predicted = np.empty(len(gold))
         for number in np.unique(fold):
             rest = fold != number

@@ -47,10 +47,7 @@ FORMATS = {
 
 
 def save(scorer: PairScorer, folder: Path, notes: str = "") -> None:
-    """Write a model, replacing an earlier scorer completely; `notes` go into the model card.
-
-    Raises InputError if the folder holds anything but a scorer.
-    """
+    """Write a model, replacing an earlier scorer; `notes` go into its card. Raises InputError for other folders."""
     with replacing(folder, FORMATS, KIND) as new:
         settings: dict[str, Any] = {"format": "linker-frozen-1", **scorer.describe()}
         if isinstance(scorer, MixedScorer):
