@@ -1,7 +1,5 @@
 """Groups of documents that arrive: only they are queries, and the groups are those of grouping everything."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -75,9 +73,7 @@ def test_an_index_is_not_copied_and_its_new_documents_are_queries(tmp_path: Path
 
 @settings(max_examples=20, deadline=None)
 @given(st.sets(st.integers(0, len(corpus()) - 1)))
-def test_if_the_index_is_the_same_some_queries_find_what_all_find(
-    engine: package.Engine, some: set[int]
-) -> None:
+def test_if_index_is_the_same_some_queries_find_what_all_find(engine: package.Engine, some: set[int]) -> None:
     """The oracle looks up candidates for every document; those that are looked up again have the same ones."""
     rows, texts = engine.collection.rows.locate([d.id for d in corpus()]), [d.full_text for d in corpus()]
     days = np.full(len(rows), np.nan)

@@ -1,7 +1,5 @@
 """`linker group --follow`: documents appended one by one have the groups of grouping all of them, and one log entry."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal

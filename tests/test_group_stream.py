@@ -1,7 +1,5 @@
 """`linker group --follow`: groups of a stream, and killed at random moments, each change in the log once."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

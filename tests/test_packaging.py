@@ -1,7 +1,5 @@
 """The distribution: under one name, and complete."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -67,9 +65,7 @@ def test_an_extra_is_installed_by_name_only_from_a_package_index(
     assert install("train") == command
 
 
-def test_what_is_not_installed_comes_from_its_repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_installed_comes_from_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     assert install("train") == "pip install '.[train]' in linker's repository"
 

@@ -1,7 +1,5 @@
 """docs/walk.md shows its commands' output, and docs/json.md their output for programs."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """compose.yaml and the systemd unit: closed to the network, hardened, and with existing options."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """Cohen's κ against scikit-learn's, conflicts, and their resolution by a third entry."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A calibration from a review's judgements: only those that agree."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

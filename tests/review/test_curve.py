@@ -51,12 +51,8 @@ def test_scores_are_those_of_a_search_with_each_seed_alone(
 ) -> None:
     monkeypatch.setattr(curve, "BATCH", 2)
     decided = {
-        ("s0", "d1"): True,
-        ("s1", "d1"): False,
-        ("s1", "d4"): True,
-        ("s2", "d6"): True,
-        ("gone", "d8"): True,
-    }
+        ("s0", "d1"): True, ("s1", "d1"): False, ("s1", "d4"): True, ("s2", "d6"): True, ("gone", "d8"): True,
+    }  # fmt: skip
     by_seed = {}
     for seed in SEEDS:
         (hits,) = engine.search(seed.text, len(engine)).hits

@@ -1,7 +1,5 @@
 """Doubtful verdicts: their probabilities, against a slow oracle, and the list that looks shorten or extend."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`linker review` on a terminal: from an index and a ledger to files, and back."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

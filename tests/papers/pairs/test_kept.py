@@ -47,13 +47,10 @@ def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path, c
     assert path.read_text(encoding="utf-8") == content
 
 
-def test_a_damaged_entry_costs_only_itself(tmp_path: Path) -> None:
+def test_a_damaged_entry_costs_only_itself_and_a_folder_is_no_file(tmp_path: Path) -> None:
     path = tmp_path / "words.jsonl"
     path.write_text('{"word": "a"}\n{"word: 1\n{"other": 1}\n{"word": "b"}\n', encoding="utf-8")
     assert held(path) == ["a", "b"]
-
-
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .*: Is a directory"):
         held(tmp_path)
     kept = KeptFile(tmp_path / "new" / "words.jsonl", "words", lambda entry: None)

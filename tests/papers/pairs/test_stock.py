@@ -1,7 +1,5 @@
 """Stock CrossEncoders as rerankers, and the passages that they read."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -78,12 +76,9 @@ def test_scores_are_the_librarys_best_of_the_passages(name: str, model: Path) ->
     assert scorer.score([]).shape == (0,)
 
 
-def test_several_labels_are_refused(model: Path) -> None:
+def test_several_labels_code_and_damage_are_refused(model: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has 3 labels: a reranker needs"):
         CrossEncoderScorer(model / "plain-3")
-
-
-def test_code_and_damage_are_refused(model: Path, tmp_path: Path) -> None:
     settings = json.loads((model / "plain-1" / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(settings | {"auto_map": {"AutoModel": "evil.Model"}}))
     with pytest.raises(InputError, match="auto_map"):

@@ -159,11 +159,9 @@ def test_the_certificate_by_the_order_seldom_errs_while_the_front_holds_half(hol
         hidden = chance.randint(8, 40)
         front = math.ceil(hidden * 0.6) if hold else 0
         unread = [
-            *["r"] * front,
-            *["o"] * (100 - front),
-            *["r"] * (hidden - front),
+            *["r"] * front, *["o"] * (100 - front), *["r"] * (hidden - front),
             *["o"] * (1900 - hidden + front),
-        ]
+        ]  # fmt: skip
         first, last = unread[:100], unread[100:]
         chance.shuffle(first)
         chance.shuffle(last)

@@ -7,16 +7,11 @@ from linker.review.stopping import NAMES, make
 from linker.review.stopping.rules import Urn
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_rule_has_a_name(name: str) -> None:
-    state = make(name, 1000, 0.9).state
-    assert not state.estimated
-    assert not state.stop
-    assert state.certified is None
-    assert state.reason.endswith(".")
-
-
-def test_the_default_is_the_urn() -> None:
+def test_every_rule_has_a_name_and_the_default_is_the_urn() -> None:
+    for name in NAMES:
+        state = make(name, 1000, 0.9).state
+        assert (state.estimated, state.stop, state.certified) == (False, False, None)
+        assert state.reason.endswith(".")
     rule = make(population=100)
     assert isinstance(rule, Urn)
     assert (rule.w, rule.options.gap, rule.options.audit, rule.options.alpha) == (120, 50, 300, 0.05)

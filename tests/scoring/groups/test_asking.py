@@ -1,7 +1,5 @@
 """The pairs shown to reviewers: each once, from groups that can pass a test; and promises that are kept."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -36,12 +34,9 @@ def test_groups_that_would_fail_are_not_asked_about() -> None:
     assert sample(doubtful, 0.9, 1) is None and sample([], 0.9, 1) is None
 
 
-def test_groups_of_one_probability_are_kept_or_dropped_together() -> None:
+def test_groups_of_one_probability_are_kept_together_and_all_samples_spend_five_per_cent() -> None:
     asked = sample(groups([2] * 400, [0.97] * 400), 0.9, 1)
     assert asked is not None and asked.of == 400
-
-
-def test_all_samples_together_spend_five_per_cent() -> None:
     assert sum(delta_of(n) for n in range(1, 60)) == pytest.approx(0.05)
 
 

@@ -1,7 +1,5 @@
 """Correlation clustering against the optimum over all partitions, and invariants of every clustering."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 
@@ -84,16 +82,13 @@ def test_separate_corpora_are_grouped_as_if_alone(one: Problem, other: Problem) 
     assert both.tolist() == [*first.tolist(), *(second + first.max() + 1).tolist()]
 
 
-def test_lists_that_were_too_short_do_not_split_a_large_group() -> None:
+def test_short_lists_do_not_split_a_large_group_and_a_bridge_does_not_join_two() -> None:
     """60 documents of one story, each compared only with its next 5, all probable or all improbable."""
     pairs = np.array([(i, (i + d) % 60) for i in range(60) for d in range(1, 6)])
     pairs = np.sort(pairs, axis=1)
     probabilities = np.full(len(pairs), 0.9)
     assert cluster(pairs, probabilities, np.full(60, 0.99)).max() == 0
     assert cluster(pairs, probabilities, np.zeros(60)).max() > 3
-
-
-def test_a_bridge_between_two_stories_does_not_join_them() -> None:
     pairs = np.array(
         [*itertools.combinations(range(10), 2), *itertools.combinations(range(10, 20), 2), (0, 10)]
     )

@@ -1,7 +1,5 @@
 """Group numbers that persist, and a log from which the groups can be reconstructed."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

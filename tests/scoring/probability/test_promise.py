@@ -1,7 +1,5 @@
 """Learn then Test: worked numbers, an exact binomial oracle, and the promise itself on simulated links."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -65,16 +63,13 @@ def test_the_threshold_is_the_one_found_by_hand(pairs: list[tuple[int, bool]], p
         assert found.held == len(said) and found.coverage == above.mean()
 
 
-def test_few_links_promise_nothing() -> None:
+def test_few_links_promise_nothing_and_equal_probabilities_are_kept_together() -> None:
     said = np.linspace(1, 0.5, FEWEST)
     assert promise(said, np.ones(FEWEST, dtype=bool), 0.9) is None  # .9 ** 40 = .0148 > .05 / 4
     more = np.linspace(1, 0.5, 42)
     assert promise(more, np.ones(42, dtype=bool), 0.9) is not None  # .9 ** 42 = .0120
     assert promise(np.zeros(0), np.zeros(0, dtype=bool), 0.9) is None
     assert promise(said, np.ones(FEWEST, dtype=bool), 1.0) is None, "no sample shows that all are right"
-
-
-def test_equal_probabilities_are_kept_or_dropped_together() -> None:
     found = promise(np.repeat([0.9, 0.4], 60), np.arange(120) < 60, 0.9)
     assert found is not None and (found.threshold, found.links, found.right) == (0.9, 60, 60)
 

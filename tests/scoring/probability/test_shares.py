@@ -1,7 +1,5 @@
 """The share of positive cases, and probabilities for it, against integrals over all shares and worked numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Trees read from LightGBM's text: the scores equal LightGBM's, and invalid models are refused."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -63,12 +61,8 @@ def grown(seed: int = 0, trees: int = 12) -> tuple[str, Float32Array]:
     y = (x[:, 0] * x[:, 1] + rng.normal(size=400) > 0.5).astype(int)
     data = lightgbm.Dataset(x, y, group=[20] * 20, feature_name=list("abcde"))
     settings_ = {
-        "objective": "lambdarank",
-        "num_leaves": 8,
-        "verbose": -1,
-        "use_missing": False,
-        "num_threads": 1,
-    }
+        "objective": "lambdarank", "num_leaves": 8, "verbose": -1, "use_missing": False, "num_threads": 1,
+    }  # fmt: skip
     settings_ |= {"min_data_in_leaf": 5, "label_gain": [0, 1], "seed": seed}
     return lightgbm.train(settings_, data, trees).model_to_string(), x
 
@@ -78,6 +72,8 @@ def test_worked_trees() -> None:
     x = np.array([[0.5, 9], [0.6, 2], [0.6, 2.1]], dtype=np.float32)
     assert forest.scores(x).tolist() == [1.25, 2.25, 4.25]
     assert forest.contributions(x).tolist() == [[-0.5, 0, 1.75], [1.5, -1, 1.75], [1.5, 1, 1.75]]
+    with pytest.raises(ValueError, match=r"shape \(3, 1\), expected \[n, 2\]"):
+        Forest.read(WORKED).scores(np.zeros((3, 1), dtype=np.float32))
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -103,11 +99,6 @@ def test_scores_without_the_compiled_loop_are_the_same(block: int, monkeypatch: 
     monkeypatch.setattr("linker.scoring.ranking.forest.BLOCK", block)
     monkeypatch.setattr("indexes.kernels.load", lambda name: None)
     assert forest.scores(x).tolist() == whole.tolist()
-
-
-def test_features_of_another_width_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"shape \(3, 1\), expected \[n, 2\]"):
-        Forest.read(WORKED).scores(np.zeros((3, 1), dtype=np.float32))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The contributions of features are Shapley values: by definition, and as computed by LightGBM."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """Many documents over HTTP: listed page by page without a gap, and deleted in one commit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ def test_pages_are_all_documents_in_order(api: TestClient, limit: int) -> None:
     assert pages(api, limit=limit, where="lang=de") == ["c", "d/ü?#%41"]
 
 
-def test_a_document_is_listed_as_it_is(api: TestClient) -> None:
+def test_a_page_lists_documents_as_they_are_and_mistakes_are_errors(api: TestClient) -> None:
     page = api.get("/v1/documents", params={"after": "a", "limit": 1}).json()
     assert page == {
         "documents": [
@@ -41,9 +39,6 @@ def test_a_document_is_listed_as_it_is(api: TestClient) -> None:
         ],
         "next": "b",
     }
-
-
-def test_a_page_after_an_unknown_document_is_an_error(api: TestClient) -> None:
     check_problem(api.get("/v1/documents", params={"after": "gone"}), 404, "unknown-document")
     check_problem(api.get("/v1/documents", params={"where": "no=field"}), 400, "bad-filter")
     check_problem(api.get("/v1/documents", params={"limit": 0}), 422, "invalid-request")

@@ -1,7 +1,5 @@
 """The API description is complete and accurate; no request, allowed or forbidden, causes a server error."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -115,7 +113,7 @@ def test_what_is_described_is_what_happens(request: pytest.FixtureRequest, label
     ask()
 
 
-def test_every_operation_is_described(described: Any) -> None:
+def test_every_operation_and_field_is_described(described: Any) -> None:
     found = []
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
@@ -131,6 +129,10 @@ def test_every_operation_is_described(described: Any) -> None:
                 if status.startswith(("4", "5")):
                     assert list(answer["content"]) == ["application/problem+json"], (path, status)
     assert found == labels()
+    bodies = ("SearchRequest", "EvaluateRequest", "DocumentBody", "IndexDescription", "SearchAnswer")
+    for name in bodies:
+        schema = described["components"]["schemas"][name]
+        assert schema["description"]
 
 
 def test_examples_of_bodies_work(api: TestClient, folder: Path, described: Any) -> None:
@@ -153,10 +155,3 @@ def _examples(content: Any) -> list[Any]:
     if "example" in content:
         return [content["example"]]
     return [example["value"] for example in content.get("examples", {}).values()]
-
-
-def test_fields_are_described(described: Any) -> None:
-    bodies = ("SearchRequest", "EvaluateRequest", "DocumentBody", "IndexDescription", "SearchAnswer")
-    for name in bodies:
-        schema = described["components"]["schemas"][name]
-        assert schema["description"]

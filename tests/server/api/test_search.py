@@ -1,7 +1,5 @@
 """Searching, listing and evaluating over HTTP give the same results as the engine and the commands."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +38,9 @@ def test_hits_are_the_engines(api: TestClient, folder: Path, where: Any) -> None
             assert hit["metadata"] == found.document.metadata
 
 
-def test_texts_can_be_left_out(api: TestClient) -> None:
+def test_texts_can_be_left_out_and_phrases_hold_their_words_together(api: TestClient) -> None:
     (result,) = search(api, text="rain", documents=False)["results"]
     assert {frozenset(hit) for hit in result["hits"]} == {frozenset({"id", "score"})}
-
-
-def test_phrases_hold_their_words_together(api: TestClient) -> None:
     (result,) = search(api, text='"debates rain"', phrases=True)["results"]
     assert [hit["id"] for hit in result["hits"]] == ["d/ü?#%41"]
 
@@ -87,9 +82,15 @@ def test_the_parts_of_a_ranker_s_score_are_told(api: TestClient) -> None:
     assert result["hits"][0]["probability"] == pytest.approx(result["hits"][0]["score"])
 
 
-def test_a_retriever_that_the_index_lacks_is_the_clients_mistake(api: TestClient) -> None:
+def test_a_mistake_has_the_text_of_the_command_line(api: TestClient, folder: Path) -> None:
     answer = api.post("/v1/search", json={"text": "x", "mode": "dense"})
     assert "`mode` bm25" in check_problem(answer, 400, "no-such-retriever")
+    for where in ("lng=en", "likes>many", "nothing"):
+        printed = linker("search", folder / "news", "rain", "--where", where, check=1).stderr
+        detail = check_problem(
+            api.post("/v1/search", json={"text": "rain", "where": where}), 400, "bad-filter"
+        )
+        assert printed == f"error: {detail}\n"
 
 
 def test_a_range_that_some_values_cannot_fit_is_noted(api: TestClient) -> None:
@@ -99,15 +100,6 @@ def test_a_range_that_some_values_cannot_fit_is_noted(api: TestClient) -> None:
     assert search(api, text="rain", where="likes>=2")["notes"] == []
     refused = api.post("/v1/search", json={"text": "rain", "where": "likes>=2021-01-01"})
     assert "the field holds numbers" in check_problem(refused, 400, "bad-filter")
-
-
-def test_a_mistake_has_the_text_of_the_command_line(api: TestClient, folder: Path) -> None:
-    for where in ("lng=en", "likes>many", "nothing"):
-        printed = linker("search", folder / "news", "rain", "--where", where, check=1).stderr
-        detail = check_problem(
-            api.post("/v1/search", json={"text": "rain", "where": where}), 400, "bad-filter"
-        )
-        assert printed == f"error: {detail}\n"
 
 
 @pytest.mark.parametrize(
@@ -128,13 +120,10 @@ def test_what_does_not_fit_is_named(api: TestClient, body: Any, pointer: str) ->
     assert "a" * 40 not in answer.text  # the input is not echoed back (ids of requests are 32 hex digits)
 
 
-@pytest.mark.parametrize("body", [b"{", b"[" * 100_000, b'{"text": "\\ud800"}', b'{"text": NaN}', b"\xff"])
-def test_what_is_no_json_is_refused(api: TestClient, body: bytes) -> None:
-    answer = api.post("/v1/search", content=body, headers={"content-type": "application/json"})
-    check_problem(answer, 400, "not-json")
-
-
-def test_a_form_is_not_read(api: TestClient) -> None:
+def test_what_is_no_json_is_refused(api: TestClient) -> None:
+    for body in (b"{", b"[" * 100_000, b'{"text": "\\ud800"}', b'{"text": NaN}', b"\xff"):
+        answer = api.post("/v1/search", content=body, headers={"content-type": "application/json"})
+        check_problem(answer, 400, "not-json")
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         answer = api.post("/v1/search", content=b'{"text": "rain"}', headers={"content-type": kind})
         check_problem(answer, 415, "unsupported-media-type")

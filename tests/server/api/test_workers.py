@@ -1,7 +1,5 @@
 """`linker serve --api --workers N`: replaced when killed, sent signals, ended together; a real server each time."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -167,15 +165,12 @@ def test_a_mistake_is_told_once(tmp_path: Path, directory: Path) -> None:
     done = linker_process("serve", damaged, "--api", "--workers", "2", "--port", "0", check=1)
     assert "error: " in done.stderr and str(damaged) in done.stderr
     assert done.stdout == ""
+    assert "--api" in linker("serve", directory, "--workers", "2", check=2).stderr
 
 
 def test_answers_are_sent_at_once() -> None:
     with listen("127.0.0.1", 0) as listener:
         assert listener.proto == socket.IPPROTO_TCP, "asyncio sets TCP_NODELAY only then"
-
-
-def test_the_page_is_served_by_one_process(directory: Path) -> None:
-    assert "--api" in linker("serve", directory, "--workers", "2", check=2).stderr
 
 
 def test_a_worker_that_gets_ready_while_the_server_ends_does_not_kill_it() -> None:

@@ -1,7 +1,5 @@
 """`linker mcp` under the real client's contract: the input, output and errors of its tools."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -113,97 +111,83 @@ def test_a_model_searches_and_reviews(index: Path) -> None:
         assert all(j.seed == "rain" and j.note == "by rule" and j.phase == "queue" for j in judgements)
 
 
-def test_it_follows_the_page_and_keeps_reviews_apart(index: Path) -> None:
-    async def session() -> None:
-        async with connected(index, "--reviewer", "robot") as client:
-            first = (await call(client, "find", seeds=SEEDS))["next"]["document"]["id"]
-            with Ledger(index.with_name("index.review.sqlite")) as ledger:  # a person judges it on the page
-                ledger.add(Judgement("rain", first, "relevant", "ana"))
-            answer = await call(client, "find")
-            assert answer["next"]["document"]["id"] != first
-            assert answer["progress"]["read"] == 1
-            votes = await call(client, "find", seeds=[{"text": "parliament debates"}], review="votes")
-            assert votes["progress"]["read"] == 0
-            assert votes["next"]["seed"].startswith("seed-")
-            beside = await call(client, "judge", id="copy", verdict="relevant", review="votes")
-            assert (beside["seed"], beside["reviewer"]) == (votes["next"]["seed"], "robot")
-
-    run(session)
+async def test_it_follows_the_page_and_keeps_reviews_apart(index: Path) -> None:
+    async with connected(index, "--reviewer", "robot") as client:
+        first = (await call(client, "find", seeds=SEEDS))["next"]["document"]["id"]
+        with Ledger(index.with_name("index.review.sqlite")) as ledger:  # a person judges it on the page
+            ledger.add(Judgement("rain", first, "relevant", "ana"))
+        answer = await call(client, "find")
+        assert answer["next"]["document"]["id"] != first
+        assert answer["progress"]["read"] == 1
+        votes = await call(client, "find", seeds=[{"text": "parliament debates"}], review="votes")
+        assert votes["progress"]["read"] == 0
+        assert votes["next"]["seed"].startswith("seed-")
+        beside = await call(client, "judge", id="copy", verdict="relevant", review="votes")
+        assert (beside["seed"], beside["reviewer"]) == (votes["next"]["seed"], "robot")
     with Ledger(index.with_name("index.votes.review.sqlite")) as ledger:
         (judgement,) = ledger.judgements()
         assert (judgement.id, judgement.phase) == ("copy", "search")
 
 
-def test_mistakes_say_what_to_do(index: Path) -> None:
-    async def session() -> None:
-        async with connected(index) as client:
-            assert "no seeds yet" in await refusal(client, "find")
-            assert "call find with seeds" in await refusal(client, "judge", id="f1", verdict="not")
-            await call(client, "find", seeds=SEEDS)
-            assert "other seeds (rain)" in await refusal(client, "find", seeds=[{"id": "x", "text": "votes"}])
-            assert "no seed 'x'" in await refusal(client, "judge", id="f1", seed="x", verdict="not")
-            assert "no document 'f99'" in await refusal(client, "judge", id="f99", verdict="not")
-            assert "verdict" in await refusal(client, "judge", id="f1", verdict="perhaps")
-            assert "no index 'news'" in await refusal(client, "search", query="rain", index="news")
-            assert "small Latin letters" in await refusal(client, "find", review="../x")
-            assert "dya" in (said := await refusal(client, "search", query="rain", where=["dya>3"]))
-            assert "day" in said.replace("dya", "")
-            assert "encoder" in await refusal(client, "search", query="rain", mode="dense")
-
-    run(session)
+async def test_mistakes_say_what_to_do(index: Path) -> None:
+    async with connected(index) as client:
+        assert "no seeds yet" in await refusal(client, "find")
+        assert "call find with seeds" in await refusal(client, "judge", id="f1", verdict="not")
+        await call(client, "find", seeds=SEEDS)
+        assert "other seeds (rain)" in await refusal(client, "find", seeds=[{"id": "x", "text": "votes"}])
+        assert "no seed 'x'" in await refusal(client, "judge", id="f1", seed="x", verdict="not")
+        assert "no document 'f99'" in await refusal(client, "judge", id="f99", verdict="not")
+        assert "verdict" in await refusal(client, "judge", id="f1", verdict="perhaps")
+        assert "no index 'news'" in await refusal(client, "search", query="rain", index="news")
+        assert "small Latin letters" in await refusal(client, "find", review="../x")
+        assert "dya" in (said := await refusal(client, "search", query="rain", where=["dya>3"]))
+        assert "day" in said.replace("dya", "")
+        assert "encoder" in await refusal(client, "search", query="rain", mode="dense")
 
 
-def test_documents_about_one_story_are_grouped(index: Path) -> None:
-    async def session() -> None:
-        async with connected(index) as client:
-            found = await call(client, "group", most=1)
-            oracle = Engine.open(index).group()
-            assert found["documents"] == len(oracle.members) and found["count"] == len(oracle) > 0
-            (largest,) = found["groups"]
-            assert len(largest["ids"]) == max(len(group.ids) for group in oracle.groups)
-            assert largest["representative"] in largest["ids"] and largest["near_copies"].keys() <= set(
-                largest["ids"]
-            )
-            assert "dates" in await refusal(client, "group", days=3)
-
-    run(session)
+async def test_documents_about_one_story_are_grouped(index: Path) -> None:
+    async with connected(index) as client:
+        found = await call(client, "group", most=1)
+        oracle = Engine.open(index).group()
+        assert found["documents"] == len(oracle.members) and found["count"] == len(oracle) > 0
+        (largest,) = found["groups"]
+        assert len(largest["ids"]) == max(len(group.ids) for group in oracle.groups)
+        assert largest["representative"] in largest["ids"] and largest["near_copies"].keys() <= set(
+            largest["ids"]
+        )
+        assert "dates" in await refusal(client, "group", days=3)
 
 
-def test_several_indexes_are_told_apart(index: Path, tmp_path: Path) -> None:
+async def test_several_indexes_are_told_apart(index: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     key = make_review(other, "Votes", seeds=False)
 
-    async def session() -> None:
-        async with connected(index, other / key) as client:
-            assert "index, votes" in await refusal(client, "search", query="rain")
-            assert (await call(client, "search", query="rain", index="votes"))["index"] == "votes"
-            await call(client, "find", index="votes", seeds=SEEDS)
-
-    run(session)
+    async with connected(index, other / key) as client:
+        assert "index, votes" in await refusal(client, "search", query="rain")
+        assert (await call(client, "search", query="rain", index="votes"))["index"] == "votes"
+        await call(client, "find", index="votes", seeds=SEEDS)
     # in a review's folder, the ledger that its page shows
     with Ledger(other / key / "review.sqlite") as ledger:
         assert ledger.seeds == (Seed("rain", SEEDS[0]["text"], SEEDS[0]["title"]),)
 
 
-def test_directories_that_hold_nothing_are_refused(tmp_path: Path, index: Path) -> None:
+def test_what_the_command_line_is_given_is_checked(tmp_path: Path, index: Path) -> None:
     assert "holds no index" in linker("mcp", tmp_path / "none", check=1).stderr
     assert not (tmp_path / "none").exists()
     assert "two folders of the name index" in linker("mcp", index, index, check=1).stderr
+    for address in ("elastic+https://ana:geheim@localhost:9/news", "https://ana:geheim@localhost/news"):
+        printed = linker("mcp", address, check=1).stderr
+        assert "localhost" in printed
+        assert "geheim" not in printed
 
 
 def test_a_line_that_is_not_a_message_is_answered(index: Path) -> None:
     """Without a response a client would wait forever; the request's id is returned if it can be read."""
     ask = '{"jsonrpc": "2.0", "id": %s, "method": "tools/list", "params": {"a": "%s"}}'
     lines = [
-        "{broken",
-        ask % (7, r"\ud800"),
-        ask % (r'"\udfff"', r"\udfff"),
-        "[]",
-        '{"id": 3}',
-        " ",
-        "[" * 5000,
-    ]
+        "{broken", ask % (7, r"\ud800"), ask % (r'"\udfff"', r"\udfff"), "[]", '{"id": 3}', " ", "[" * 5000,
+    ]  # fmt: skip
     command = [sys.executable, "-W", "error", "-m", "linker", "mcp", str(index)]
     text = "".join(f"{line}\n" for line in lines)
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=60)
@@ -214,24 +198,13 @@ def test_a_line_that_is_not_a_message_is_answered(index: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_no_password_is_printed() -> None:
-    for address in ("elastic+https://ana:geheim@localhost:9/news", "https://ana:geheim@localhost/news"):
-        printed = linker("mcp", address, check=1).stderr
-        assert "localhost" in printed
-        assert "geheim" not in printed
-
-
-def test_without_the_package_the_extra_is_named(index: Path) -> None:
+def test_what_is_not_installed_is_named_or_not_needed(index: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, "mcp mcp_types", f"mcp {index}"],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.stdout.split() == ["1"]
     assert "[mcp]'" in done.stderr
-
-
-def test_the_register_of_errors_needs_no_http_server() -> None:
-    """With only the extra `mcp` installed, there is no FastAPI."""
     code = "import sys; sys.modules['fastapi'] = None; import linker.server.mcp.server"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60

@@ -1,7 +1,5 @@
 """Chromium on the pages: judging only by keys, a server that dies, axe-core, phones and dark mode."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The catalogues are complete and keep their placeholders; the language and number formats follow the reader."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -128,7 +126,7 @@ def test_the_reader_chooses_the_language(wanted: str, accepted: str, code: str) 
     assert choose(wanted, accepted).code == code
 
 
-def test_numbers_and_dates_are_the_locales() -> None:
+def test_numbers_are_the_locales_and_what_is_certified_is_never_rounded_up() -> None:
     german, english = language("de"), language("en")
     assert german.number(11665) == "11.665"
     assert english.number(1234.56, 1) == "1,234.6"
@@ -136,11 +134,13 @@ def test_numbers_and_dates_are_the_locales() -> None:
     assert english.percent(0.9) == "90%"
     assert german.time("2026-03-02T10:00:00+01:00", "short") == "02.03.26, 09:00"
     assert german.time("no time") == "no time"
+    assert languages.language(SOURCE).text("Judge") == "Judge"
+    assert languages.language(SOURCE).plural("%(num)s seed", "%(num)s seeds", 1200) == "1,200 seeds"
 
 
-@pytest.mark.parametrize(("share", "text"), [(0.4831, "48%"), (0.48999, "48%"), (0.29, "29%"), (1.0, "100%")])
-def test_what_is_certified_is_never_rounded_up(share: float, text: str) -> None:
-    assert language("en").floor_percent(share) == text
+def test_what_is_certified_is_never_rounded_up() -> None:
+    for share, text in ((0.4831, "48%"), (0.48999, "48%"), (0.29, "29%"), (1.0, "100%")):
+        assert language("en").floor_percent(share) == text
 
 
 AUDITED = [Read(True)] * 60 + [Read(False)] * 140 + [Read(False, "audit")] * 300
@@ -176,7 +176,7 @@ def test_small_numbers_and_other_texts_are_told_as_they_are() -> None:
     assert german.sentence(tail) == "1,23E-9"
 
 
-def test_a_page_is_in_the_language_that_was_chosen(browser: TestClient) -> None:
+def test_a_page_and_its_sentences_are_in_the_language_that_was_chosen(browser: TestClient) -> None:
     judge = "/p/floods/judge"
     assert '<html lang="de">' in browser.get(judge, headers={"accept-language": "de"}).text
     page = browser.get(judge).text
@@ -184,14 +184,6 @@ def test_a_page_is_in_the_language_that_was_chosen(browser: TestClient) -> None:
     page = browser.get(judge, headers={"accept-language": "de"}).text
     assert '<html lang="fr">' in page
     assert "Ressemble surtout à ce texte de départ (1 sur 1)" in page
-
-
-def test_the_source_needs_no_catalogue() -> None:
-    assert languages.language(SOURCE).text("Judge") == "Judge"
-    assert languages.language(SOURCE).plural("%(num)s seed", "%(num)s seeds", 1200) == "1,200 seeds"
-
-
-def test_the_sentences_of_a_page_are_in_its_language(browser: TestClient) -> None:
     page = browser.get("/p/floods/judge").text
     browser.post("/p/floods/judge", data=form(page, "/p/floods/judge") | {"verdict": "relevant"})
     german = {"accept-language": "de"}

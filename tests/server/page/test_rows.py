@@ -1,7 +1,5 @@
 """A match for each row, over HTTP and without a script: states, verdicts, several readers, accepting unread."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterator
@@ -359,9 +357,7 @@ def test_candidates_are_found_once_kept_and_brought_up_to_date(
         assert load(project.matches).rows["r6"][0].id == "aquarium"
 
 
-def test_the_job_takes_known_matches_and_leaves_out_what_the_review_does(
-    project: Project, ledger: Ledger
-) -> None:
+def test_job_takes_known_matches_and_leaves_out_what_review_does(project: Project, ledger: Ledger) -> None:
     ledger.add(Judgement("r2", "bank", "relevant", "ana"))
     ledger.add(Judgement("r3", "city", "relevant", "ana", phase="accepted"))
     with Engine.open(project.index) as engine:

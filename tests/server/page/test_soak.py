@@ -4,8 +4,6 @@ LINKER_SOAK=SECONDS sets its length, by default 120 under CI=true, else 20; on a
 reviewer was served.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import functools

@@ -94,16 +94,7 @@ def test_it_learns_and_members_are_averaged(output: str) -> None:
     assert again.predict(features).tolist() == fusion.predict(features).tolist()
 
 
-def test_the_prediction_is_the_mean_of_the_members() -> None:
-    nothing = np.zeros((2, 1, 1))
-    biases = np.array([0.2, 0.6])  # the only output of these members
-    fusion = FusionNetwork(
-        np.zeros(1), np.ones(1), nothing, np.zeros((2, 1)), np.zeros((2, 1)), biases, "linear"
-    )
-    assert fusion.predict(np.array([[1.0], [7.0]])) == pytest.approx([0.4, 0.4])
-
-
-def test_the_worked_forward_pass() -> None:
+def test_the_worked_forward_pass_and_the_mean_of_the_members() -> None:
     """One feature 3 with mean 1, scale 2 → 1; hidden logistic(1·ln 3) = .75; out .75·2 − 1 = .5."""
     one = np.array
     fusion = FusionNetwork(
@@ -112,3 +103,9 @@ def test_the_worked_forward_pass() -> None:
     assert fusion.predict(one([[3.0]])) == pytest.approx([0.5])
     sigmoid = dataclasses.replace(fusion, output="sigmoid")
     assert sigmoid.predict(one([[3.0]])) == pytest.approx([1 / (1 + math.exp(-0.5))])
+    nothing = np.zeros((2, 1, 1))
+    biases = np.array([0.2, 0.6])  # the only output of these members
+    fusion = FusionNetwork(
+        np.zeros(1), np.ones(1), nothing, np.zeros((2, 1)), np.zeros((2, 1)), biases, "linear"
+    )
+    assert fusion.predict(np.array([[1.0], [7.0]])) == pytest.approx([0.4, 0.4])

@@ -49,7 +49,7 @@ def test_a_headline_is_the_title_or_the_beginning_of_the_first_line() -> None:
     assert Article("text", "title").full == "title text"
 
 
-def test_pairs_that_cannot_be_scored_are_counted() -> None:
+def test_pairs_that_cannot_be_scored_are_counted_by_words_in_chinese_too() -> None:
     long, short = Article("word " * 10), Article("word " * 9)
     pairs = [
         NewsPair("a", long, long, 1.0),
@@ -61,9 +61,6 @@ def test_pairs_that_cannot_be_scored_are_counted() -> None:
     assert "1 pairs are used" in kept.remark
     assert "1 with an empty article, 1 with an article of fewer than 10 words" in kept.remark
     assert not keep_long(pairs[:1]).remark
-
-
-def test_words_are_counted_in_chinese_too() -> None:
     long, short = (Article("国家统计局今天公布了第三季度的数据" * n, "", "zh") for n in (2, 1))
     assert long.headline == short.headline + long.text[len(short.text) : 30]
     kept = keep_long([NewsPair("a", long, long, 1.0), NewsPair("b", long, short, 1.0)])
@@ -85,9 +82,7 @@ GOOD = {"text1": "one", "text2": "two", "overall": 2}
         ({"overall": None}, "no score: add a field overall"),
     ],
 )
-def test_a_bad_pair_is_named_by_file_and_line(
-    tmp_path: Path, change: dict[str, object], message: str
-) -> None:
+def test_bad_pair_is_named_by_file_and_line(tmp_path: Path, change: dict[str, object], message: str) -> None:
     path = tmp_path / "pairs.jsonl"
     bad = json.dumps(GOOD | change).replace("NaN", "null")
     path.write_text(f"{json.dumps(GOOD)}\n\n{bad}\n", encoding="utf-8")

@@ -35,34 +35,14 @@ def sample(known: list[NewsPair], top: int = 5) -> set[tuple[int, int]]:
     return ids(sample_pairs(ARTICLES, Bm25Index("none"), known, top))
 
 
-def test_articles_are_paired_with_what_shares_their_titles_words() -> None:
+def test_articles_are_paired_with_what_shares_their_titles_words_but_not_with_known_pairs() -> None:
     """By hand: 0's title finds 1 and 2 (storm); 1's finds 0, 2 and, by "the", 3; the other two only themselves."""
     assert sample([]) == {(0, 1), (0, 2), (1, 2), (1, 3)}
-
-
-def test_known_pairs_are_excluded_and_do_not_use_up_the_top() -> None:
     known = [NewsPair("k", ARTICLES[1], ARTICLES[0], 1.0)]
     assert (0, 1) in sample([], top=1)
     found = sample(known, top=1)
     assert (0, 1) not in found
     assert (0, 2) in found  # 0's second best takes its place
-
-
-def test_chinese_titles_find_articles_that_share_words() -> None:
-    articles = [
-        Article("昨天公布了数据。", "国家统计局", "zh"),
-        Article("记者从统计局了解到", "", "zh"),
-        Article("比赛开始", "", "zh"),
-    ]
-    found = sample_pairs(articles, Bm25Index("none"), [], 5)
-    assert [(p.first, p.second) for p in found] == [(articles[0], articles[1])]
-
-
-def test_an_index_with_documents_is_refused() -> None:
-    index = Bm25Index("none")
-    index.add(["x"], ["y"])
-    with pytest.raises(InputError, match="needs an empty text index; this one holds 1"):
-        sample_pairs(ARTICLES, index, [])
 
 
 @pytest.mark.slow
@@ -83,12 +63,19 @@ def test_a_pool_gives_partners_but_is_not_paired_with_itself() -> None:
     assert {p.second.full for p in found} - {p.second.full for p in without} <= {a.full for a in pool}
 
 
-def test_titles_are_searched_in_place_of_the_headlines() -> None:
+def test_titles_are_searched_in_place_of_the_headlines_also_in_chinese() -> None:
     articles = [Article("die Partei gewann die Wahl", "Wahl", "de"), *ARTICLES]
     assert not any(p.first == articles[0] for p in sample_pairs(articles, Bm25Index("none"), []))
     titles = ["election", *(a.headline for a in ARTICLES)]
     found = sample_pairs(articles, Bm25Index("none"), [], titles=titles)
     assert [p.second for p in found if p.first == articles[0]] == [ARTICLES[3]]
+    articles = [
+        Article("昨天公布了数据。", "国家统计局", "zh"),
+        Article("记者从统计局了解到", "", "zh"),
+        Article("比赛开始", "", "zh"),
+    ]
+    found = sample_pairs(articles, Bm25Index("none"), [], 5)
+    assert [(p.first, p.second) for p in found] == [(articles[0], articles[1])]
 
 
 class Prefix:
@@ -126,9 +113,13 @@ def test_articles_are_compared_in_english_and_each_is_translated_once() -> None:
     assert translated(pairs, ByLanguage({"tr": "none.tsv"}), "en") == pairs  # nothing translates German
 
 
-def test_articles_are_distinct_by_text() -> None:
+def test_articles_are_distinct_and_an_index_with_documents_is_refused() -> None:
     pairs = [NewsPair("a", ARTICLES[0], ARTICLES[1]), NewsPair("b", ARTICLES[1], ARTICLES[2])]
     assert articles_of(pairs) == ARTICLES[:3]
+    index = Bm25Index("none")
+    index.add(["x"], ["y"])
+    with pytest.raises(InputError, match="needs an empty text index; this one holds 1"):
+        sample_pairs(ARTICLES, index, [])
 
 
 def test_labels_are_the_models_and_pseudo_pairs_change_the_encoder_only() -> None:
@@ -163,7 +154,7 @@ TABLE = ScriptedTranslator(
 )
 
 
-def test_like_pairs_are_translated_on_their_second_side() -> None:
+def test_like_pairs_are_translated_on_their_second_side_or_the_gap_is_named(tmp_path: Path) -> None:
     made = translate_pairs(PAIRS, TABLE, "en", label="copy")
     assert [(p.id, p.second, p.score) for p in made] == [
         ("same-en", Article("two", "Title", "en"), 1.0),
@@ -172,8 +163,5 @@ def test_like_pairs_are_translated_on_their_second_side() -> None:
     assert all(p.first == PAIRS[0].first for p in made)
     assert [p.score for p in translate_pairs(PAIRS, TABLE, "en")] == [None, None]
     assert [p.id for p in translate_pairs(PAIRS, TABLE, "en", low=0.9)] == ["same-en"]
-
-
-def test_a_missing_translation_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no de → fr translation of 'zwei'"):
         translate_pairs(PAIRS, TABLE, "fr")

@@ -23,6 +23,9 @@ def test_entities_that_both_name_are_listed_by_group(recogniser: Recogniser) -> 
     (found,) = shared([NewsPair("p", FIRST, SECOND)], None, recogniser)
     assert found.entities == {"GEO": ["london"], "ORG": ["acme"], "DATE": ["monday"], "QTY": ["5"]}
     assert found.entity_text == "GEO: london; ORG: acme; DATE: monday; QTY: 5"
+    (found,) = shared([NewsPair("p", FIRST, Article("unlike", "", "en"))], None, recogniser)
+    assert (found.entities, found.words, found.entity_text) == ({}, [], "")
+    assert shared([], None, None) == []
 
 
 def test_words_are_those_of_both_as_the_first_writes_them() -> None:
@@ -48,12 +51,3 @@ def test_chinese_words_are_pairs_of_characters() -> None:
     assert set(shared_words(overlap, first, second)) == {"统计", "计局", "公布", "数据"}
     assert overlap.cosines([first], [second])[0, 0] > 0.4
     assert overlap.cosines([first], ["比赛"])[0, 0] == 0
-
-
-def test_articles_that_share_nothing(recogniser: Recogniser) -> None:
-    (found,) = shared([NewsPair("p", FIRST, Article("unlike", "", "en"))], None, recogniser)
-    assert (found.entities, found.words, found.entity_text) == ({}, [], "")
-
-
-def test_no_pairs() -> None:
-    assert shared([], None, None) == []

@@ -1,7 +1,5 @@
 """Dev pairs are held out by item: no text, and no translation of a pair, is on both sides."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

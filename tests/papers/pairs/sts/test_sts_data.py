@@ -30,10 +30,16 @@ def test_grades_of_any_scale_come_to_0_to_5(share: float, top: float) -> None:
     assert _grade(share * top, "f:1", top) == pytest.approx(5 * share)
 
 
-def test_a_pair_without_a_grade_is_read_where_none_is_needed(tmp_path: Path) -> None:
+def test_ids_and_grades_may_be_missing_and_an_empty_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     path.write_text('\n{"text1": "a", "text2": "b"}\n', encoding="utf-8")
     assert read_pairs(path, graded=False) == [Pair("2", "a", "b", None)]
+    path = tmp_path / "p.jsonl"
+    path.write_text('{"_id": null, "text1": "a", "text2": "b"}\n{"_id": 0, "text1": "a", "text2": "b"}\n')
+    assert [pair.id for pair in read_pairs(path, graded=False)] == ["1", "0"]
+    (tmp_path / "p.jsonl").write_text("\n", encoding="utf-8")
+    with pytest.raises(InputError, match="holds no pairs"):
+        read_pairs(tmp_path / "p.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -85,15 +91,3 @@ def test_another_encoding_is_an_error_and_not_a_changed_text(tmp_path: Path, nam
         read_pairs(path, graded=False)
     path.write_bytes(text.encode("utf-8-sig"))
     assert read_pairs(path, graded=False) == [Pair("2", "Müller", "Straße", None)]
-
-
-def test_an_empty_id_is_the_number_of_the_line(tmp_path: Path) -> None:
-    path = tmp_path / "p.jsonl"
-    path.write_text('{"_id": null, "text1": "a", "text2": "b"}\n{"_id": 0, "text1": "a", "text2": "b"}\n')
-    assert [pair.id for pair in read_pairs(path, graded=False)] == ["1", "0"]
-
-
-def test_an_empty_file_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "p.jsonl").write_text("\n", encoding="utf-8")
-    with pytest.raises(InputError, match="holds no pairs"):
-        read_pairs(tmp_path / "p.jsonl")
