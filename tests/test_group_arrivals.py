@@ -1,4 +1,4 @@
-"""Groups of documents that arrive: only they are queries, and the groups are those of grouping everything."""
+"""Groups of documents that arrive, and of a killed stream: the groups are those of grouping everything."""
 
 import os
 import random

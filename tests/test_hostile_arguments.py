@@ -147,8 +147,14 @@ COMMANDS = {
 
 
 FEW = ("binary", "deep", "strange name", "zero", "missing")
-# These load model libraries, or accept a missing file or an empty folder.
-MODELS = ("train", "backbone", "encoder", "model", "ner", "sts", "similarity", "rerank", "explain", "plot")
+# One command of each reader of files gets every kind, the others the commonest.
+READERS = (
+    "search index", "search queries", "find seeds", "find judgements", "find ledger", "link dictionary",
+    "evaluate qrels", "evaluate run", "evaluate-pairs articles", "evaluate-pairs links", "evaluate-pairs ids",
+    "index build", "index build out", "index delete index", "index delete ids", "index join", "bucc prepare",
+    "review import", "review import ledger",
+)  # fmt: skip
+# These accept a missing file or an empty folder.
 CREATED = {
     ("find ledger", "missing"),
     # A ledger's first judgement as a power cut may leave it.
@@ -161,7 +167,7 @@ CREATED = {
 CASES = [
     (command, kind)
     for command in COMMANDS
-    for kind in (FEW if any(word in command for word in MODELS) else KINDS)
+    for kind in (KINDS if command in READERS else FEW)
     if (command, kind) not in CREATED
 ]
 

@@ -1,4 +1,4 @@
-"""No command replaces a file that it reads, another file that it writes, or a file of an index."""
+"""No command replaces a file that it reads; pipes and devices among the inputs are refused or read once."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""Cohen's κ against scikit-learn's, conflicts, and their resolution by a third entry."""
+"""Cohen's κ against scikit-learn's, conflicts and their resolution; doubtful verdicts against a slow oracle."""
 
 import math
 import warnings

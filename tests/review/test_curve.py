@@ -1,4 +1,4 @@
-"""Precision and recall at every threshold, against counting one by one."""
+"""Precision and recall at every threshold, against counting; a calibration from verdicts that agree."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The running text of golden pages in eight languages, and of small pieces of markup, one construct each."""
+"""The running text of golden pages and of pieces of markup; the first sentence in many languages."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The table of thresholds: counts by hand, and the invariants of any table."""
+"""The table of thresholds, append-only files of entries, and words in scripts with and without spaces."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The layout of the papers' tables, and the published figures."""
+"""The layout of the papers' tables and their figures; AUT's matrix; the budget of Danovitch's table."""
 
 import dataclasses
 import json

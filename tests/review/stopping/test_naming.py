@@ -1,4 +1,4 @@
-"""Stopping rules by name and from TOML files, and the errors for mistakes in them."""
+"""Stopping rules by name and from TOML files, and docs/stopping.md, whose blocks print what is shown."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""Correlation clustering against the optimum over all partitions, and invariants of every clustering."""
+"""Correlation clustering against the optimum over all partitions; group numbers that persist, and their log."""
 
 import itertools
 from collections.abc import Iterator, Sequence

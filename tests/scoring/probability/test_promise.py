@@ -1,4 +1,4 @@
-"""Learn then Test: worked numbers, an exact binomial oracle, and the promise itself on simulated links."""
+"""Learn then Test: worked numbers, an exact oracle, and the promise; the share of positive cases."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Documents over HTTP: one by one with any id, and many in a stream without loss."""
+"""Documents over HTTP: one by one with any id, many in a stream, listed in pages, and deleted in one commit."""
 
 import json
 import threading

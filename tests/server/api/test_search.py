@@ -129,7 +129,7 @@ def test_what_is_no_json_is_refused(api: TestClient) -> None:
         check_problem(answer, 415, "unsupported-media-type")
 
 
-def test_several_indexes_have_names(folder: Path) -> None:
+def test_several_indexes_have_names_which_differ(folder: Path, tmp_path: Path) -> None:
     with client(folder) as api:
         listed = {each["name"]: each for each in api.get("/v1/indexes").json()["indexes"]}
         assert list(listed) == ["news", "old"]
@@ -140,9 +140,6 @@ def test_several_indexes_have_names(folder: Path) -> None:
         assert "news, old" in check_problem(api.post("/v1/search", json={"text": "a"}), 400, "index-missing")
         wrong = api.post("/v1/search", json={"text": "a", "index": "new"})
         assert "news, old" in check_problem(wrong, 404, "unknown-index")
-
-
-def test_names_must_differ(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (folder / "news").rename(tmp_path / "other" / "old")
     with pytest.raises(InputError, match="two indexes are named 'old'"):
@@ -161,14 +158,13 @@ def test_an_empty_folder_is_served_since_the_page_can_fill_it(tmp_path: Path) ->
         ServeConfig.of([tmp_path / "one", tmp_path / "two"]).indexes()
 
 
-def test_another_process_s_commit_is_seen_at_once(api: TestClient, folder: Path) -> None:
+def test_another_process_s_commit_is_seen_at_once_and_damage_does_not_say_where_it_lies(
+    api: TestClient, folder: Path
+) -> None:
     Engine(folder / "news").add([Document("new", "earthquake")])
     (result,) = search(api, text="earthquake")["results"]
     assert [hit["id"] for hit in result["hits"]] == ["new"]
     assert api.get("/v1/indexes").json()["indexes"][0]["documents"] == len(DOCUMENTS) + 1
-
-
-def test_a_damaged_index_says_nothing_of_where_it_lies(api: TestClient, folder: Path) -> None:
     (folder / "news" / "manifest.json").write_text("{}")
     answer = api.post("/v1/search", json={"text": "rain"})
     assert "news" in check_problem(answer, 500, "damaged-index")
@@ -190,7 +186,9 @@ def test_an_error_of_ours_shows_nothing(api: TestClient, monkeypatch: pytest.Mon
 QRELS, RUN = "q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n", "q1 Q0 b 1 2.5 x\nq1 Q0 a 2 1.5 x\nq3 Q0 a 1 1 x\n"
 
 
-def test_runs_are_measured_as_by_the_command(api: TestClient, tmp_path: Path) -> None:
+def test_runs_are_measured_as_by_the_command_and_a_name_of_a_file_is_no_run(
+    api: TestClient, tmp_path: Path
+) -> None:
     (tmp_path / "qrels").write_text(QRELS)
     (tmp_path / "run").write_text(RUN)
     mapped = {"q1": {"b": 2.5, "a": 1.5}, "q3": {"a": 1}}
@@ -200,9 +198,6 @@ def test_runs_are_measured_as_by_the_command(api: TestClient, tmp_path: Path) ->
     expected = evaluate(tmp_path / "qrels", tmp_path / "run", ["map", "MRR", "P.1,5"]).to_dict(per_topic=True)
     assert results["text"] == expected
     assert results["mapping"]["measures"] == expected["measures"]
-
-
-def test_a_name_of_a_file_is_no_run(api: TestClient, tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text(QRELS)
     answer = api.post("/v1/evaluate", json={"qrels": str(tmp_path / "qrels"), "runs": {"x": RUN}})
     assert check_problem(answer, 400, "bad-input").startswith("qrels:1:")

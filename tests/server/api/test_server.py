@@ -168,25 +168,17 @@ def test_requests_under_way_end_before_the_server_does(folder: Path) -> None:
 def test_at_the_end_each_connection_is_answered_until_it_is_told(folder: Path) -> None:
     """A request on a kept-alive connection is never lost: an earlier response has announced that it was the last."""
     with served(folder / "news", 0, "--api") as server:
-        waiting = [connection(server) for _ in range(8)]
-        for client in waiting:
+        asking, *waiting = (connection(server) for _ in range(9))
+        for client in (asking, *waiting):
             assert _is_kept(client)
             client.auto_open = 0  # a second connection would hide that the first was closed
         os.kill(server.pid, signal.SIGTERM)
+        until(lambda: not _is_open(server.port))
+        asking.request("GET", "/ready")
+        answer = asking.getresponse()
+        assert (answer.status, json.loads(answer.read())["code"]) == (503, "draining")
         while waiting:  # each is idle while the others ask
             waiting = [client for client in waiting if _is_kept(client)]
-        assert server.end() == 0
-
-
-def test_a_server_that_ends_says_so_where_it_is_asked_whether_it_is_ready(folder: Path) -> None:
-    with served(folder / "news", 0, "--api") as server:
-        client = connection(server)
-        assert _is_kept(client)
-        os.kill(server.pid, signal.SIGTERM)
-        until(lambda: not _is_open(server.port))
-        client.request("GET", "/ready")
-        answer = client.getresponse()
-        assert (answer.status, json.loads(answer.read())["code"]) == (503, "draining")
         assert server.end() == 0
 
 

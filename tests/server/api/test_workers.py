@@ -133,16 +133,6 @@ def test_commits_and_signals_reach_all_workers(tmp_path: Path) -> None:
         assert server.errors.count("reloaded indexes=2") == 2
 
 
-def test_commits_are_followed_although_nobody_searches(tmp_path: Path) -> None:
-    directory = make(tmp_path / "news")
-    with serving(directory) as server:
-        with Engine.open(directory) as engine:
-            engine.add([Document("c", "rain again")])
-            generation = engine.collection.manifest.generation
-        # with several workers, the metrics report the oldest one's
-        wait(lambda: f'linker_generation{{index="news"}} {generation}.0' in server.get("/metrics"))
-
-
 def test_workers_end_with_their_supervisor(directory: Path) -> None:
     with serving(directory) as server:
         workers = server.workers
@@ -150,8 +140,14 @@ def test_workers_end_with_their_supervisor(directory: Path) -> None:
         wait(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
 
 
-def test_ctrl_c_ends_all(directory: Path) -> None:
+def test_commits_are_followed_although_nobody_searches_and_ctrl_c_ends_all(tmp_path: Path) -> None:
+    directory = make(tmp_path / "news")
     with serving(directory) as server:
+        with Engine.open(directory) as engine:
+            engine.add([Document("c", "rain again")])
+            generation = engine.collection.manifest.generation
+        # with several workers, the metrics report the oldest one's
+        wait(lambda: f'linker_generation{{index="news"}} {generation}.0' in server.get("/metrics"))
         workers = server.workers
         assert server._end(signal.SIGINT) == 0
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)

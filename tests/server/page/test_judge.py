@@ -120,18 +120,6 @@ def test_a_judgement_can_be_changed_later(folder: Path, browser: TestClient) -> 
     assert (judgement.verdict, judgement.phase) == ("not", "queue")
 
 
-def test_a_restart_loses_nothing_and_old_forms_still_work(folder: Path) -> None:
-    with client(folder) as browser:
-        judge(browser, "relevant")
-        waiting = form(browser.get(JUDGE).text, "/judge")
-        cookies = dict(browser.cookies)
-    with client(folder) as browser:  # another process, the same browser
-        browser.cookies.update(cookies)
-        answer = browser.post(JUDGE, data=waiting | {"verdict": "not"})
-        assert answer.status_code == 200
-    assert [j.verdict for j in ledger(folder).judgements()] == ["relevant", "not"]
-
-
 def test_an_audit_draws_at_random_and_a_find_ends_it(folder: Path, browser: TestClient) -> None:
     values = form(browser.get("/p/floods/settings").text, "/settings") | {"audit": "5"}
     browser.post("/p/floods/settings", data=values)
@@ -154,8 +142,7 @@ def test_an_audit_draws_at_random_and_a_find_ends_it(folder: Path, browser: Test
 
 def test_an_audit_comes_to_its_end(browser: TestClient) -> None:
     browser.post(
-        "/p/floods/settings",
-        data=form(browser.get("/p/floods/settings").text, "/settings") | {"audit": "2"},
+        "/p/floods/settings", data=form(browser.get("/p/floods/settings").text, "/settings") | {"audit": "2"}
     )
     judge(browser, "not")
     browser.post("/p/floods/progress/audit", data=form(browser.get("/p/floods/progress").text, "/audit"))

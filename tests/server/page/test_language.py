@@ -136,11 +136,17 @@ def test_numbers_are_the_locales_and_what_is_certified_is_never_rounded_up() -> 
     assert german.time("no time") == "no time"
     assert languages.language(SOURCE).text("Judge") == "Judge"
     assert languages.language(SOURCE).plural("%(num)s seed", "%(num)s seeds", 1200) == "1,200 seeds"
-
-
-def test_what_is_certified_is_never_rounded_up() -> None:
     for share, text in ((0.4831, "48%"), (0.48999, "48%"), (0.29, "29%"), (1.0, "100%")):
         assert language("en").floor_percent(share) == text
+    german = language("de")
+    assert german.sentence("no sentence") == "no sentence"
+    sentence = say(
+        "Certified by random reads: recall is at least %(recall)s, if all verdicts are right.",
+        recall=Decimal("0.90"),
+    )
+    assert german.sentence(sentence).endswith("mindestens 0,90, wenn alle Urteile stimmen.")
+    tail = say("%(p)s", p=Decimal("1.23e-9"))
+    assert german.sentence(tail) == "1,23E-9"
 
 
 AUDITED = [Read(True)] * 60 + [Read(False)] * 140 + [Read(False, "audit")] * 300
@@ -162,18 +168,6 @@ def test_a_whole_review_is_told_in_german() -> None:
     assert [tell(caution) for caution in note.cautions] == [
         text.replace(" %", percent) for text in GERMAN_CAUTIONS
     ]
-
-
-def test_small_numbers_and_other_texts_are_told_as_they_are() -> None:
-    german = language("de")
-    assert german.sentence("no sentence") == "no sentence"
-    sentence = say(
-        "Certified by random reads: recall is at least %(recall)s, if all verdicts are right.",
-        recall=Decimal("0.90"),
-    )
-    assert german.sentence(sentence).endswith("mindestens 0,90, wenn alle Urteile stimmen.")
-    tail = say("%(p)s", p=Decimal("1.23e-9"))
-    assert german.sentence(tail) == "1,23E-9"
 
 
 def test_a_page_and_its_sentences_are_in_the_language_that_was_chosen(browser: TestClient) -> None:

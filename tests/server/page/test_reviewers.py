@@ -10,10 +10,9 @@ from linker.review.interface import Seed
 from linker.review.ledger import Ledger
 from linker.review.links import make
 from linker.review.project import Workspace
-from linker.review.reservations import Reservations
 from linker.server.page import ServeConfig, create_app
 from tests.server.page.matches import give_candidates
-from tests.server.page.support import browser_of, client, form, opened
+from tests.server.page.support import browser_of, client, form
 
 JUDGE, SEARCH, LINKS = "/p/floods/judge", "/p/floods/search", "/p/floods/links"
 SEEDS = [
@@ -88,21 +87,6 @@ def test_three_reviewers_read_everything_and_nothing_is_left_only_then(folder: P
     judged = [(j.id, j.reviewer) for j in ledger(folder).judgements()]
     assert len(judged) == len({id_ for id_, _ in judged}) == 27
     assert {name for _, name in judged} == {"ana", "ben", "cem"}
-
-
-def test_document_left_open_comes_back_first(folder: Path, app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ana, ben = browser_of(app, "ana"), browser_of(app, "ben")
-    left = document(ana)
-    review = opened(app, "floods").review
-    monkeypatch.setattr(review._open, "_seconds", 0.0)  # the reservation has expired
-    assert document(ben)["id"] == left["id"]
-    late = ana.post(
-        JUDGE, data=left | {"verdict": "relevant", "copies": ""}
-    )  # nobody has judged it: it counts
-    assert late.status_code == 200
-    (judgement,) = ledger(folder).judgements()
-    assert (judgement.reviewer, judgement.phase) == ("ana", "queue")
-    assert isinstance(review._open, Reservations)
 
 
 def test_a_tab_from_yesterday_overwrites_nobody(folder: Path, app: Any) -> None:

@@ -1,4 +1,4 @@
-"""The worked numbers of the count-cosine, its groups, and spaCy behind them."""
+"""The worked numbers of the count-cosine, its groups, spaCy behind them, and what a pair shares."""
 
 import json
 import math

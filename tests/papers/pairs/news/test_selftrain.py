@@ -1,4 +1,4 @@
-"""Pairs that BM25 samples, the labels a model gives them, and translated pairs."""
+"""Pairs that BM25 samples, a model's labels for them, translated pairs, and pairs for the same event."""
 
 import random
 from collections.abc import Sequence

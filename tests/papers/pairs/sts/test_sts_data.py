@@ -1,4 +1,4 @@
-"""Pairs from files: both formats, scales, and the errors that name file and line."""
+"""Pairs from files, in both formats; dev pairs are held out by item, so no text is on both sides."""
 
 import gzip
 from pathlib import Path
