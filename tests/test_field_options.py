@@ -104,20 +104,21 @@ def test_what_cannot_have_fields_says_so(tmp_path: Path, index: Path) -> None:
         writer.commit(bm25=Bm25Parameters(fields=FIELDS[:2]))
 
 
-def test_parameters_that_are_stored_keep_the_fields_and_a_manifest_with_wrong_weights_is_damaged(
-    index: Path,
-) -> None:
+def test_parameters_that_are_stored_keep_the_fields_and_wrong_weights_are_damage(index: Path) -> None:
+    path = index / manifests.NAME
+    whole = path.read_bytes()
+    path.write_bytes(
+        manifests._checked(whole.replace(b'"weight": 2.0', b'"weight": -2.0').partition(b",")[2])
+    )
+    with pytest.raises(DamagedError, match="weight"):
+        Engine.open(index)
+    path.write_bytes(whole)
     with Writer.open(index) as writer:
         writer.commit(bm25=Bm25Parameters(k1=2))
         assert writer.manifest.bm25 == Bm25Parameters(k1=2, fields=FIELDS)
         chosen = writer.manifest.bm25.weighted({"title": 0.1, "text": 5})
         writer.commit(bm25=chosen)
     assert Engine.open(index).search("cat").hits[0].ids[0] == "b"
-    path = index / manifests.NAME
-    body = path.read_bytes().replace(b'"weight": 2.0', b'"weight": -2.0').partition(b",")[2]
-    path.write_bytes(manifests._checked(body))
-    with pytest.raises(DamagedError, match="weight"):
-        Engine.open(index)
 
 
 def test_changes_give_what_a_build_from_scratch_gives(tmp_path: Path, index: Path) -> None:

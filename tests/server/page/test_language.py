@@ -170,7 +170,7 @@ def test_a_whole_review_is_told_in_german() -> None:
     ]
 
 
-def test_a_page_and_its_sentences_are_in_the_language_that_was_chosen(browser: TestClient) -> None:
+def test_a_page_is_in_the_language_that_was_chosen(browser: TestClient) -> None:
     judge = "/p/floods/judge"
     assert '<html lang="de">' in browser.get(judge, headers={"accept-language": "de"}).text
     page = browser.get(judge).text
@@ -178,6 +178,9 @@ def test_a_page_and_its_sentences_are_in_the_language_that_was_chosen(browser: T
     page = browser.get(judge, headers={"accept-language": "de"}).text
     assert '<html lang="fr">' in page
     assert "Ressemble surtout à ce texte de départ (1 sur 1)" in page
+
+
+def test_the_sentences_of_a_page_are_in_its_language(browser: TestClient) -> None:
     page = browser.get("/p/floods/judge").text
     browser.post("/p/floods/judge", data=form(page, "/p/floods/judge") | {"verdict": "relevant"})
     german = {"accept-language": "de"}
