@@ -101,7 +101,7 @@ def drawn(helm: str, *values: str) -> dict[str, Any]:
     """Return the objects by kind, as they go to Kubernetes."""
     yaml = pytest.importorskip("yaml")
     command = [
-        helm, "template", "news", CHART, "--namespace", "press", *(f"--set={value}" for value in values),
+        helm, "template", "news", str(CHART), "--namespace", "press", *(f"--set={value}" for value in values),
     ]  # fmt: skip
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {part["kind"]: part for part in yaml.safe_load_all(text)}
