@@ -3,12 +3,11 @@
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp_types import TextContent
@@ -16,7 +15,9 @@ from mcp_types import TextContent
 from linker.engine.engine import Engine
 from linker.review.interface import Judgement, Seed
 from linker.review.ledger import Ledger
-from tests.helpers import linker
+from linker.server.mcp.reviews import Indexes
+from linker.server.mcp.server import make_server
+from tests.helpers import ROOT, linker
 from tests.server.page.support import FLOODS, make_review
 from tests.test_missing_extra import WITHOUT
 
@@ -30,18 +31,14 @@ def index(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def connected(*arguments: str | Path) -> AsyncIterator[Client]:
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-W", "error", "-m", "linker", "mcp", *map(str, arguments)],
-        env={"PYTHONPATH": str(Path(__file__).parents[3])},
-    )
-    async with Client(stdio_client(server)) as client:
-        yield client
-
-
-def run(test: Callable[[], Awaitable[None]]) -> None:
-    anyio.run(test)
+async def connected(*directories: Path, reviewer: str = "mcp") -> AsyncIterator[Client]:
+    """Give a client of the server in this process."""
+    indexes = Indexes(directories)
+    try:
+        async with Client(make_server(indexes, reviewer)) as client:
+            yield client
+    finally:
+        indexes.close()
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -58,53 +55,50 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
     return result.content[0].text
 
 
-def test_a_model_searches_and_reviews(index: Path) -> None:
-    """One session from the list of tools to the stopping rule, as a client would run it."""
+async def review(client: Client) -> None:
+    answer = await call(client, "find", seeds=SEEDS)
+    assert (await call(client, "find"))["next"] == answer["next"]  # the same until it is judged
+    read = 0
+    while answer["next"] and not answer["progress"]["enough"]:
+        document = answer["next"]["document"]
+        verdict = "relevant" if FLOODS in document["text"] else "not"
+        stored = await call(
+            client,
+            "judge",
+            id=document["id"],
+            seed=answer["next"]["seed"],
+            verdict=verdict,
+            note="by rule",
+        )
+        read += 1
+        assert stored["progress"]["read"] == read
+        answer = await call(client, "find")
+    assert answer["progress"]["relevant"] >= 12
+    assert answer["progress"]["enough"] or answer["next"] is None
 
-    async def session() -> None:
-        async with connected(index) as client:
-            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert list(tools) == ["search", "link", "group", "find", "judge"]
-            assert all(
-                t.description and t.input_schema["properties"] and t.output_schema for t in tools.values()
-            )
-            assert tools["judge"].input_schema["required"] == ["id", "verdict"]
-            assert tools["search"].annotations and tools["search"].annotations.read_only_hint
-            found = await call(client, "search", query="flooded streets of Valencia", k=3, characters=10)
-            oracle = Engine.open(index).search("flooded streets of Valencia", 3).hits[0]
-            assert [hit["document"]["id"] for hit in found["hits"]] == list(oracle.ids)
-            assert found["hits"][0]["document"]["text"] == FLOODS[:10]
-            assert found["hits"][0]["document"]["left_out"] > 0
-            filtered = await call(client, "search", query="parliament", where=["day>=10"])
-            assert {hit["document"]["id"] for hit in filtered["hits"]} == {"v10", "v11"}
-            texts = [{"id": "p", "text": "flooded streets of Valencia"}, {"id": "q", "text": "zxq wvk"}]
-            linked = {one["id"]: one for one in (await call(client, "link", texts=texts))["texts"]}
-            assert FLOODS[:20] in linked["p"]["hits"][0]["document"]["text"]
-            assert linked["p"]["no_match"] < linked["q"]["no_match"]
-            await review(client)
 
-    async def review(client: Client) -> None:
-        answer = await call(client, "find", seeds=SEEDS)
-        assert (await call(client, "find"))["next"] == answer["next"]  # the same until it is judged
-        read = 0
-        while answer["next"] and not answer["progress"]["enough"]:
-            document = answer["next"]["document"]
-            verdict = "relevant" if FLOODS in document["text"] else "not"
-            stored = await call(
-                client,
-                "judge",
-                id=document["id"],
-                seed=answer["next"]["seed"],
-                verdict=verdict,
-                note="by rule",
-            )
-            read += 1
-            assert stored["progress"]["read"] == read
-            answer = await call(client, "find")
-        assert answer["progress"]["relevant"] >= 12
-        assert answer["progress"]["enough"] or answer["next"] is None
-
-    run(session)
+async def test_a_model_searches_and_reviews(index: Path) -> None:
+    """One session from the list of tools to the stopping rule, as a client would run it, over pipes."""
+    command = ["-W", "error", "-m", "linker", "mcp", str(index)]
+    server = StdioServerParameters(command=sys.executable, args=command, env={"PYTHONPATH": str(ROOT)})
+    async with Client(stdio_client(server)) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert list(tools) == ["search", "link", "group", "find", "judge"]
+        assert all(t.description and t.input_schema["properties"] and t.output_schema for t in tools.values())
+        assert tools["judge"].input_schema["required"] == ["id", "verdict"]
+        assert tools["search"].annotations and tools["search"].annotations.read_only_hint
+        found = await call(client, "search", query="flooded streets of Valencia", k=3, characters=10)
+        oracle = Engine.open(index).search("flooded streets of Valencia", 3).hits[0]
+        assert [hit["document"]["id"] for hit in found["hits"]] == list(oracle.ids)
+        assert found["hits"][0]["document"]["text"] == FLOODS[:10]
+        assert found["hits"][0]["document"]["left_out"] > 0
+        filtered = await call(client, "search", query="parliament", where=["day>=10"])
+        assert {hit["document"]["id"] for hit in filtered["hits"]} == {"v10", "v11"}
+        texts = [{"id": "p", "text": "flooded streets of Valencia"}, {"id": "q", "text": "zxq wvk"}]
+        linked = {one["id"]: one for one in (await call(client, "link", texts=texts))["texts"]}
+        assert FLOODS[:20] in linked["p"]["hits"][0]["document"]["text"]
+        assert linked["p"]["no_match"] < linked["q"]["no_match"]
+        await review(client)
     with Ledger(index.with_name("index.review.sqlite")) as ledger:
         judgements = ledger.judgements()
         assert {j.reviewer for j in judgements} == {"mcp"}
@@ -112,7 +106,7 @@ def test_a_model_searches_and_reviews(index: Path) -> None:
 
 
 async def test_it_follows_the_page_and_keeps_reviews_apart(index: Path) -> None:
-    async with connected(index, "--reviewer", "robot") as client:
+    async with connected(index, reviewer="robot") as client:
         first = (await call(client, "find", seeds=SEEDS))["next"]["document"]["id"]
         with Ledger(index.with_name("index.review.sqlite")) as ledger:  # a person judges it on the page
             ledger.add(Judgement("rain", first, "relevant", "ana"))
