@@ -334,3 +334,9 @@ def test_changes_applied_together_are_those_made_one_by_one(engine: Engine, tmp_
     assert list(engine.documents()) == list(alone.documents()) != []
     assert engine.apply(["x"]) == [False]
     assert engine.collection.manifest.generation == generation + 1
+
+
+def test_a_directory_may_be_text(engine: Engine) -> None:
+    with Engine(str(engine.directory)) as same:
+        assert same.directory == engine.directory
+        assert len(same) == len(engine)

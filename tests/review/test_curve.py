@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from indexes.store.records import Manifest
 from indexes.writer import Writer
 from linker.base.errors import InputError
+from linker.cli.commands.calibrating import agreed, calibrated
 from linker.engine.building import BuildOptions, build
 from linker.engine.engine import Engine
 from linker.review import curve
-from linker.review.calibrating import agreed, calibrated
 from linker.review.curve import points, scores
 from linker.review.interface import Judgement, Seed
 from linker.review.ledger import Ledger
