@@ -59,7 +59,7 @@ def word(node: ast.AST) -> bool:
 # What it is, how it is recognised, and where it may be.
 ONCE: dict[str, tuple[Told, set[str]]] = {
     "calibration error": (
-        defined("calibration_error", "ece", "brier"), {"linker/scoring/probability/measures.py"},
+        defined("calibration_error", "ece", "brier"), {"linker/scoring/probability/fitting.py"},
     ),
     "mean reciprocal rank": (
         defined("mrr", "first_ranks", "reciprocal_ranks"), {"linker/evaluation/first_ranks.py"},

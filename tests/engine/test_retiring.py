@@ -10,7 +10,7 @@ import pytest
 from indexes.interface import Document
 from linker.engine import building
 from linker.engine.engine import Engine
-from linker.engine.retiring import Retiring
+from linker.engine.following import Retiring
 from linker.engine.snapshot import Snapshot
 
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from linker.crosslingual.lexicon.chance import g_squared, pairs_by_chance
 from linker.crosslingual.lexicon.induction import (
     WordPairs,
     _associated,
     compete,
     distinctness,
+    g_squared,
     induce,
+    pairs_by_chance,
     threshold,
 )
 from tests.crosslingual.synthetic import twin, word

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from indexes import kernels
-from linker.crosslingual.scoring.gibbs import TopicTokens, sample_topics
+from linker.crosslingual.scoring.topics import TopicTokens, sample_topics
 from tests.crosslingual.scoring.test_topics_lsi import two_topics
 
 ALPHA, BETA = 0.5, 0.1

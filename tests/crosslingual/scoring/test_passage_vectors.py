@@ -10,12 +10,11 @@ import scipy.sparse as sp
 
 from indexes.arrays import normalised
 from indexes.dtypes import Float32Array
-from linker.crosslingual.by_passages import by_votes, united
+from linker.crosslingual.aligned.aligning import PassageCosts
+from linker.crosslingual.by_passages import PassageScores, by_votes, united
 from linker.crosslingual.scoring.alignment import align, least_costs
 from linker.crosslingual.scoring.candidates import Candidates, nearest
 from linker.crosslingual.scoring.dense import Cosines
-from linker.crosslingual.scoring.passage_costs import PassageCosts
-from linker.crosslingual.scoring.passage_margin import PassageScores
 from linker.crosslingual.scoring.passage_vectors import PassageVectors, cosines_of, extents, passages
 from tests.crosslingual.tiny import neighbours
 

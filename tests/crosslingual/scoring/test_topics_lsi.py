@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from linker.crosslingual.scoring.lsi import fit_lsi
+from linker.crosslingual.scoring.dense import fit_lsi
 from linker.crosslingual.scoring.topics import fit_topics, jensen_shannon
 
 

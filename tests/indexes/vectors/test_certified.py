@@ -25,7 +25,7 @@ from indexes.vectors import faiss_index as vectors
 from indexes.vectors.certified import ByteScan, _Queries
 from indexes.vectors.faiss_files import load_faiss
 from indexes.vectors.faiss_index import FaissIndex
-from indexes.vectors.scores import scores
+from indexes.vectors.flat import exact_scores as scores
 from linker.cli import checking as doctor
 
 ROOT = Path(__file__).parents[3]

@@ -8,8 +8,7 @@ import pytest
 from indexes.arrays import normalised
 from indexes.interface import Matrix, RowArray, ScoreArray
 from indexes.vectors.faiss_files import load_faiss
-from indexes.vectors.flat import FlatScan, _half_rounding
-from indexes.vectors.scores import with_reserve
+from indexes.vectors.flat import FlatScan, _half_rounding, with_reserve
 
 
 def halved(vectors: Matrix) -> Matrix:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincinv, expit, logit
 
-from linker.scoring.probability.measures import calibration_error
+from linker.scoring.probability.fitting import calibration_error
 from linker.scoring.probability.promise import DELTA, FEWEST, promise, tail
 from linker.scoring.probability.shares import adapted, estimate_share
 

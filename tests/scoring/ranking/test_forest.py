@@ -13,7 +13,7 @@ from indexes.dtypes import Float32Array, Float64Array
 from linker.base.errors import InputError
 from linker.scoring.ranking.forest import Forest, compact
 from linker.scoring.ranking.ranker import BLENDED, contributions
-from linker.scoring.ranking.tree import Tree
+from linker.scoring.ranking.shapley import Tree
 from tests.scoring.ranking.test_pooled import made_pool, pooled_ranker
 
 # Left of 0.5 in a: leaf 0 (1.0); otherwise left of 2 in b: leaf 1 (2.0), else leaf 2 (4.0).
