@@ -198,16 +198,6 @@ def test_what_leaves_comes_back(
         assert (again.added, again.present) == (0, len(standing))
 
 
-def test_qrels_come_back_as_verdicts(tmp_path: Path, ledger: Ledger) -> None:
-    export(ledger, None, tmp_path / "x.qrels")
-    back = Ledger(tmp_path / "back")
-    import_judgements(tmp_path / "x.qrels", back, reviewer="cem")
-    assert [(j.seed, j.id, j.verdict, j.reviewer) for j in back.judgements()] == [
-        ("s1", "d1", "relevant", "cem"),
-        ("s1", "d2", "not", "cem"),
-    ]
-
-
 BAD = {
     ".csv": ("seed;id;verdict;score\ns;a;yes;\ns;b;perhaps;\ns;;1;\ns;c;0;many\ns;d;n;1;2\n\ns;e;N;-1\n", 4),
     ".jsonl": ('{"id":"a","label":1}\nno\n[1]\n{"id":["b"],"label":1}\n{"id":"e","label":false,"tags":[1]}\n'

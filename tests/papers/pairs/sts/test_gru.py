@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import pytest
 import torch
 from torch import nn
 
@@ -78,10 +77,3 @@ def test_gradients_reach_every_weight() -> None:
     for name, weight in gru.named_parameters():
         assert weight.grad is not None, name
         assert weight.grad.abs().sum().item() > 0, name
-
-
-@pytest.mark.parametrize("length", [1, 5])
-def test_shapes(length: int) -> None:
-    states, last = ResetBeforeGru(3, 2)(torch.zeros(4, length, 3))
-    assert states.shape == (4, length, 2)
-    assert last.shape == (1, 4, 2)
