@@ -4,8 +4,6 @@ Run by .ci/wheel in a separate environment, so it needs only the standard librar
 command does its work, or names the extra that it lacks; a traceback is a failure.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -21,17 +19,9 @@ from linker import cli
 from linker.cli.found import every
 
 EXTRAS = (
-    "torch",
-    "faiss",
-    "gensim",
-    "transformers",
-    "sentence_transformers",
-    "sklearn",
-    "openpyxl",
-    "matplotlib",
-    "elasticsearch",
-    "fastapi",
-)
+    "torch", "faiss", "gensim", "transformers", "sentence_transformers", "sklearn", "openpyxl", "matplotlib",
+    "elasticsearch", "fastapi",
+)  # fmt: skip
 WORDS = "Heavy rain flooded the streets of Valencia and many other towns on the coast on Tuesday"
 ADDRESS = "http://127.0.0.1:9"
 

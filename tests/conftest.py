@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 import shutil
 from pathlib import Path
@@ -37,6 +39,16 @@ def elastic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from tests.elastic_server import ELASTICSEARCH
 
     yield from _server(ELASTICSEARCH, os.environ.get("LINKER_ELASTIC_TEST_URL"), tmp_path_factory)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function to its end."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture(scope="session")

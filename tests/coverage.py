@@ -1,7 +1,5 @@
 """Run all tests (or the named ones) and print how much of each room they execute (`make coverage`)."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -50,14 +48,8 @@ def main(tests: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         measured = [
-            "--cov=linker",
-            "--cov=indexes",
-            f"--cov-report=json:{report}",
-            "-n",
-            "3",
-            "--dist",
-            "worksteal",
-        ]
+            "--cov=linker", "--cov=indexes", f"--cov-report=json:{report}", "-n", "3", "--dist", "worksteal",
+        ]  # fmt: skip
         failed = subprocess.run([sys.executable, "-m", "pytest", *measured, *tests], check=False).returncode
         lines = list(table(shares(json.loads(report.read_text(encoding="utf-8"))["files"])))
     print("\n".join(lines))

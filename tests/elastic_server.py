@@ -5,8 +5,6 @@ It comes from an archive on Maven Central that contains a whole node without its
 it (Elastic License 2.0) is committed or shipped.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

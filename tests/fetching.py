@@ -1,7 +1,5 @@
 """Fetching a server for the tests once, through the user's own `mvn`, so any mirror configured there is used."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import shutil

@@ -1,7 +1,5 @@
 """Shared by several tests: a deterministic encoder without a model library, corpora, and the command line."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """The code layout: files, rooms and the arrows between them, from the imports (`make house` prints it)."""
 
-from __future__ import annotations
-
 import ast
 import functools
 from collections.abc import Callable, Hashable, Iterator, Mapping

@@ -5,8 +5,6 @@ routed if the kernel is configured for it, and on them Elasticsearch does not de
 may allow.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -6,8 +6,6 @@ tested. LINKER_OPENSEARCH_HOME names its folder, or the user's own unpacked Open
 only.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -4,8 +4,6 @@
 uncommitted, the one before.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -32,42 +32,29 @@ def build(tmp_path: Path, *lines: bytes) -> tuple[list[str], list[dict[str, Any]
     return list(Collection.open(out).rows.ids), kept
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b"not json", "JSON"),
-        (b'["an", "array"]', "array"),
-        (b"7", "object"),
-        (b'{"text": "no id"}', "id"),
-        (b'{"id": "x"}', "text"),
-        (b'{"id": "x", "text": 5}', "text"),
-        (b'{"id": "", "text": "x"}', "id"),
-        (b'{"id": "a b", "text": "x"}', "white space"),
-        (b'{"id": "a\\nb", "text": "x"}', "white space"),
-        (b'{"id": "a\\u0000b", "text": "x"}', "control"),
-        (b'{"id": 1.5, "text": "x"}', "id"),
-        (b'{"id": "x", "text": "caf\xe9"}', "UTF-8"),
-        (b'{"id": "x", "text": "\\ud800"}', ""),
-        (b'{"id": "x", "text": "cut', "JSON"),
-        (b'{"id": "x", "text": ' + b"[" * 100_000, "JSON"),
-        (b'{"id": "x", "text": NaN}', "JSON"),
-    ],
-)
-def test_a_bad_line_is_quarantined_with_its_place(tmp_path: Path, line: bytes, reason: str) -> None:
-    ids, kept = build(tmp_path, line)
+BAD = (
+    (b"not json", "JSON"), (b'["an", "array"]', "array"), (b"7", "object"), (b'{"text": "no id"}', "id"),
+    (b'{"id": "x"}', "text"), (b'{"id": "x", "text": 5}', "text"), (b'{"id": "", "text": "x"}', "id"),
+    (b'{"id": "a b", "text": "x"}', "white space"), (b'{"id": "a\\nb", "text": "x"}', "white space"),
+    (b'{"id": "a\\u0000b", "text": "x"}', "control"), (b'{"id": 1.5, "text": "x"}', "id"),
+    (b'{"id": "x", "text": "caf\xe9"}', "UTF-8"), (b'{"id": "x", "text": "\\ud800"}', ""),
+    (b'{"id": "x", "text": "cut', "JSON"), (b'{"id": "x", "text": ' + b"[" * 100_000, "JSON"),
+    (b'{"id": "x", "text": NaN}', "JSON"),
+)  # fmt: skip
+
+
+def test_a_bad_line_is_quarantined_with_its_place(tmp_path: Path) -> None:
+    ids, kept = build(tmp_path, *(line for line, _ in BAD), b'{"id": "good1", "text": "another"}')
     assert ids == ["good1", "good2"]
-    (record,) = kept
-    assert reason in record["reason"]
-    assert record["file"].endswith("c.jsonl")
-    assert record["line"] == 2
-    assert record["raw"]
-
-
-def test_repeated_ids_keep_the_first(tmp_path: Path) -> None:
-    ids, kept = build(tmp_path, b'{"id": "good1", "text": "another"}', b'{"id": "x", "text": "once"}')
-    assert ids == ["good1", "x", "good2"]
-    assert "duplicate id 'good1'" in kept[0]["reason"]
-    assert json.loads(kept[0]["raw"])["text"] == "another"
+    (repeated,) = (record for record in kept if "line" not in record)
+    assert "duplicate id 'good1'" in repeated["reason"]
+    assert json.loads(repeated["raw"])["text"] == "another"
+    kept = sorted((record for record in kept if "line" in record), key=lambda record: int(record["line"]))
+    assert [record["line"] for record in kept] == [*range(2, 2 + len(BAD))]
+    for record, (line, reason) in zip(kept, BAD, strict=True):
+        assert reason in record["reason"], line
+        assert record["file"].endswith("c.jsonl")
+        assert record["raw"]
 
 
 @pytest.mark.parametrize(
@@ -93,36 +80,21 @@ def test_a_corpus_that_cannot_be_read_leaves_nothing_behind(
     assert not (tmp_path / "i").exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"q1\n", "q.tsv:1"),
-        (b"q1\tx\nq1\ty\n", "q.tsv:2"),
-        (b"a b\tx\n", "q.tsv:1"),
-        (b"q1\t\xff\n", "q.tsv:1"),
-        (b"", "is empty"),
-    ],
-)
-def test_a_bad_query_file_is_refused_with_its_line(tmp_path: Path, content: bytes, expected: str) -> None:
+def test_a_bad_query_file_is_refused_with_its_line_and_extreme_queries_are_answered(tmp_path: Path) -> None:
     build(tmp_path)
     queries = tmp_path / "q.tsv"
-    queries.write_bytes(content)
-    done = linker("search", tmp_path / "i", "--queries", queries, check=1)
-    assert expected in done.stderr
-    assert done.stdout == ""
-
-
-def test_extreme_queries_are_answered(tmp_path: Path) -> None:
-    build(tmp_path)
-    for text in (
-        "",
-        " ",
-        "?",
-        "to be or not to be",
-        "rain " * 20_000,
-        'AND OR "(+-',
-        "\u202e😀",
-        "x" * 100_000,
+    for content, line in (
+        (b"q1\n", 1),
+        (b"q1\tx\nq1\ty\n", 2),
+        (b"a b\tx\n", 1),
+        (b"q1\t\xff\n", 1),
+        (b"", 0),
     ):
+        queries.write_bytes(content)
+        done = linker("search", tmp_path / "i", "--queries", queries, check=1)
+        assert (f"q.tsv:{line}" if line else "is empty") in done.stderr
+        assert done.stdout == ""
+    stopped, long = "to be or not to be", ("rain " * 20_000, "x" * 100_000)
+    for text in ("", " ", "?", stopped, 'AND OR "(+-', "\u202e😀", *long):
         found = json.loads(linker("search", tmp_path / "i", f"--text={text}", "--json").stdout)
         assert [h["id"] for h in found["hits"]] in ([], ["good1"])

@@ -1,7 +1,5 @@
 """The options of BM25: at build, stored, shown, per query; and options that cannot be changed."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
@@ -69,21 +67,14 @@ def test_parameters_of_a_query_replace_the_stored_ones(index: Path) -> None:
     assert hits(engine.search(QUERY)) == stored
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--k1", "-1"), "BM25's k1 is -1.0"),
-        (("--b", "2"), "BM25's b is 2.0"),
-        (("--k3", "nan"), "BM25's k3 is nan"),
-    ],
-)
-def test_a_parameter_out_of_range_is_named(
-    index: Path, tmp_path: Path, options: tuple[str, str], message: str
-) -> None:
-    for command in (("search", index, "--text", "cat"), ("index", "build", index, "--out", tmp_path / "new")):
-        done = linker(*command, *options, check=1)
-        assert message in done.stderr
-        assert "Traceback" not in done.stderr
+def test_a_parameter_out_of_range_is_named(index: Path, tmp_path: Path) -> None:
+    for name, value, shown in (("k1", "-1", "-1.0"), ("b", "2", "2.0"), ("k3", "nan", "nan")):
+        for command in (
+            ("search", index, "--text", "cat"),
+            ("index", "build", index, "--out", tmp_path / "new"),
+        ):
+            done = linker(*command, f"--{name}", value, check=1)
+            assert f"BM25's {name} is {shown}" in done.stderr
 
 
 def test_documents_that_are_added_are_analysed_alike(index: Path, tmp_path: Path) -> None:
@@ -116,26 +107,23 @@ def test_create_takes_the_same_settings(tmp_path: Path) -> None:
     assert manifest.bm25 == Bm25Parameters(b=0)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("bm25", {"k1": 1.2, "b": 2, "k3": 1}), ("bm25", {"k1": 1.2, "b": 0.75}), ("bm25", None),
-        ("bm25", {"k1": "1", "b": 0.75, "k3": 1}), ("bm25", {"k1": 1.2, "b": 0.75, "k3": 1, "k2": 0}),
-        ("analysis", {"language": "english"}), ("analysis", {**AnalysisSettings().to_json(), "version": 1}),
-        ("analysis", {**AnalysisSettings().to_json(), "min_token": True}),
-        ("analysis", {**AnalysisSettings().to_json(), "language": "klingon"}), ("language", "english"),
-    ],
-)  # fmt: skip
-def test_a_manifest_with_other_settings_is_damaged(index: Path, tmp_path: Path, key: str, value: Any) -> None:
-    copy = tmp_path / "index"
-    shutil.copytree(index, copy)
+def test_a_manifest_with_other_settings_is_damaged(index: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(index, tmp_path / "index"))
     values = json.loads((copy / "manifest.json").read_bytes())
     del values["xxh3"]
-    values[key] = value
-    body = json.dumps(values).encode()[1:]
-    (copy / "manifest.json").write_bytes(manifests._checked(body))
-    with pytest.raises(IndexesError, match=r"manifest\.json is damaged"):
-        manifests.load(copy)
+    usual = AnalysisSettings().to_json()
+    wrong: list[tuple[str, Any]] = [
+        ("bm25", {"k1": 1.2, "b": 2, "k3": 1}), ("bm25", {"k1": 1.2, "b": 0.75}), ("bm25", None),
+        ("bm25", {"k1": "1", "b": 0.75, "k3": 1}), ("bm25", {"k1": 1.2, "b": 0.75, "k3": 1, "k2": 0}),
+        ("analysis", {"language": "english"}), ("analysis", {**usual, "version": 1}),
+        ("analysis", {**usual, "min_token": True}), ("analysis", {**usual, "language": "klingon"}),
+        ("language", "english"),
+    ]  # fmt: skip
+    for key, value in wrong:
+        body = json.dumps({**values, key: value}).encode()[1:]
+        (copy / "manifest.json").write_bytes(manifests._checked(body))
+        with pytest.raises(IndexesError, match=r"manifest\.json is damaged"):
+            manifests.load(copy)
 
 
 def test_on_a_server_k1_and_b_stay() -> None:

@@ -3,50 +3,41 @@
 import gzip
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from indexes.cores import cores
+from linker import __version__
 from linker.review.interface import Judgement
 from linker.review.ledger import Ledger
 from tests.helpers import linker, linker_process, write_corpus
 
 NEWS = [
-    (
-        "a1",
-        "Flood in Valencia",
-        "Heavy rain flooded streets in Valencia on Tuesday.",
-        {"lang": "en", "year": 2024},
-    ),
-    (
-        "a2",
-        "Election",
-        "Voters in Portugal went to the polls to elect a new parliament.",
-        {"lang": "en", "year": 2025},
-    ),
-    ("a3", "Hochwasser", "Starker Regen überflutete die Straßen von Valencia.", {"lang": "de", "year": 2024}),
-    (
-        "a4",
-        "Volcano",
-        "A volcano erupted in Iceland and flights were cancelled.",
-        {"lang": "en", "year": 2024},
-    ),
+    ("a1", "Flood in Valencia", "Heavy rain flooded streets in Valencia on Tuesday.", "en", 2024),
+    ("a2", "Election", "Voters in Portugal went to the polls to elect a new parliament.", "en", 2025),
+    ("a3", "Hochwasser", "Starker Regen überflutete die Straßen von Valencia.", "de", 2024),
+    ("a4", "Volcano", "A volcano erupted in Iceland and flights were cancelled.", "en", 2024),
 ]
 
 
-@pytest.fixture
-def news(tmp_path: Path) -> Path:
-    path = tmp_path / "news.jsonl"
-    lines = [json.dumps({"_id": i, "title": t, "text": x, "metadata": m}) for i, t, x, m in NEWS]
-    path.write_text("\n".join(lines), encoding="utf-8")
-    return path
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the news and their index, which tests do not change."""
+    folder = tmp_path_factory.mktemp("news")
+    lines = [
+        json.dumps({"_id": i, "title": t, "text": x, "metadata": {"lang": lang, "year": year}})
+        for i, t, x, lang, year in NEWS
+    ]
+    (folder / "news.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    linker("index", "build", folder / "news.jsonl", "--out", folder / "index")
+    return folder
 
 
 @pytest.fixture
-def index(news: Path, tmp_path: Path) -> Path:
-    linker("index", "build", news, "--out", tmp_path / "index")
-    return tmp_path / "index"
+def index(built: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(built / "index", tmp_path / "index"))
 
 
 def test_build_search_add_delete_info_verify(index: Path, tmp_path: Path) -> None:
@@ -99,6 +90,8 @@ def test_where_filters_and_says_what_it_cannot_read(index: Path) -> None:
         )
         return {h["id"] for h in found["hits"]}
 
+    huge = linker("search", index, "--text", "Valencia", "-k", "1000000000000", "--json").stdout
+    assert {h["id"] for h in json.loads(huge)["hits"]} == {"a1", "a3"}
     assert ids() == {"a1", "a2", "a3", "a4"}
     assert ids("lang=de") == {"a3"}
     assert ids("lang=en", "year=2024") == {"a1", "a4"}
@@ -185,39 +178,34 @@ def test_static_find_goes_on_with_what_was_judged_and_skips(index: Path, tmp_pat
     assert linker("find", index, "--seeds", seeds, "--score", "2", check=2).stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "expected"),
-    [
-        (["search", "{none}", "--text", "x"], 1, "holds no index"),
-        (["search", "{index}"], 2, "give either a text or --queries"),
-        (["search", "{index}", "--text", "x", "-k", "0"], 2, "0"),
-        (["search", "{index}", "--text", "x", "--mode", "dense"], 1, "the index has no vectors"),
-        (["search", "{index}", "--queries", "{none}"], 1, "none"),
-        (["search", "{index}", "--queries", "{news}", "--out", "/nowhere/run"], 1, "/nowhere/run"),
-        (["index", "build", "{none}", "--out", "{out}"], 1, "no such file"),
-        (["index", "build", "{news}", "--out", "{index}"], 1, "already holds an index"),
-        (["index", "build", "{news}", "--out", "{here}"], 1, "lies inside"),
-        (["index", "build", "{news}", "--out", "{out}", "--language", "klingon"], 1, "klingon"),
-        (["index", "build", "{news}", "--out", "{out}", "--encoder", "no-such-model"], 1, "no-such-model"),
-        (["index", "delete", "{index}"], 2, "name the ids"),
-        (["index", "add", "{index}", "{none}"], 1, "no such file"),
-        (["index", "verify", "{none}"], 1, "holds no index"),
-        (["find", "{index}", "--seeds", "{none}"], 1, "none"),
-        (["train", "{none}"], 1, "cannot read"),
-        (["nonsense"], 2, "nonsense"),
-    ],
+MISTAKES = (
+    ("search {none} --text x", 1, "holds no index"),
+    ("search {index}", 2, "give either a text or --queries"),
+    ("search {index} --text x -k 0", 2, "0"),
+    ("search {index} --text x --mode dense", 1, "the index has no vectors"),
+    ("search {index} --queries {none}", 1, "none"),
+    ("search {index} --queries {news} --out /nowhere/run", 1, "/nowhere/run"),
+    ("index build {none} --out {out}", 1, "no such file"),
+    ("index build {news} --out {index}", 1, "already holds an index"),
+    ("index build {news} --out {here}", 1, "lies inside"),
+    ("index build {news} --out {out} --language klingon", 1, "klingon"),
+    ("index build {news} --out {out} --encoder no-such-model", 1, "no-such-model"),
+    ("index delete {index}", 2, "name the ids"),
+    ("index add {index} {none}", 1, "no such file"),
+    ("index verify {none}", 1, "holds no index"),
+    ("find {index} --seeds {none}", 1, "none"),
+    ("train {none}", 1, "cannot read"),
+    ("nonsense", 2, "nonsense"),
 )
+
+
+@pytest.mark.parametrize(("arguments", "status", "expected"), MISTAKES)
 def test_mistakes_end_with_one_line_and_the_right_status(
-    index: Path, news: Path, tmp_path: Path, arguments: list[str], status: int, expected: str
+    built: Path, tmp_path: Path, arguments: str, status: int, expected: str
 ) -> None:
-    places = {
-        "none": tmp_path / "none",
-        "index": index,
-        "news": news,
-        "out": tmp_path / "out",
-        "here": tmp_path,
-    }
-    done = linker(*[a.format(**places) for a in arguments], check=status)
+    places = {"none": tmp_path / "none", "index": built / "index", "news": built / "news.jsonl"}
+    places |= {"out": tmp_path / "out", "here": built}
+    done = linker(*[a.format(**places) for a in arguments.split()], check=status)
     assert expected in done.stderr
     assert done.stdout == ""
     if status == 1:
@@ -266,11 +254,6 @@ def test_resume_notices_an_edit_of_the_same_size_and_other_columns(tmp_path: Pat
     assert identity(corpus, options.columns, tmp_path / "i") != state
 
 
-def test_a_huge_k_is_all_documents(index: Path) -> None:
-    found = json.loads(linker("search", index, "--text", "Valencia", "-k", "1000000000000", "--json").stdout)
-    assert {h["id"] for h in found["hits"]} == {"a1", "a3"}
-
-
 def test_interrupting_a_build_keeps_it_usable(tmp_path: Path) -> None:
     import signal
     import subprocess
@@ -279,18 +262,7 @@ def test_interrupting_a_build_keeps_it_usable(tmp_path: Path) -> None:
 
     corpus = write_corpus(tmp_path / "c.jsonl", 60_000)
     out = tmp_path / "i"
-    command = [
-        sys.executable,
-        "-m",
-        "linker",
-        "index",
-        "build",
-        str(corpus),
-        "--out",
-        str(out),
-        "--batch-size",
-        "16",
-    ]
+    command = [sys.executable, "-m", "linker", *f"index build {corpus} --out {out} --batch-size 16".split()]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (out / "manifest.json").exists():
         time.sleep(0.005)
@@ -319,11 +291,6 @@ def test_doctor_names_versions_and_missing_servers() -> None:
     assert report["servers"]["elasticsearch"]["state"].startswith("does not answer")
     text = linker("doctor", "--elasticsearch", "http://127.0.0.1:9").stdout
     assert "extra    cpu: faiss-cpu" in text
-
-
-def test_version_and_module() -> None:
-    from linker import __version__
-
     assert linker_process("--version").stdout.strip() == __version__
 
 

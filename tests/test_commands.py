@@ -1,7 +1,5 @@
 """The commands as functions: the same messages as the command line, progress reports, and no output."""
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess

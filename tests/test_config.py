@@ -58,21 +58,16 @@ def test_values_tables_and_overrides(tmp_path: Path) -> None:
         ('data = "x"\n', ["data.deep=1"], "data is a value, not a table"),
     ],
 )
-def test_mistakes_are_named_with_the_file(
-    tmp_path: Path, text: str, overrides: list[str], expected: str
-) -> None:
+def test_mistakes_are_named_with_file(tmp_path: Path, text: str, overrides: list[str], expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(write(tmp_path, text), Outer, overrides)
     assert expected in str(caught.value)
     assert "c.toml" in str(caught.value) or "--set" in str(caught.value)
 
 
-def test_missing_file(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         load(tmp_path / "none.toml", Outer)
-
-
-def test_a_number_beyond_all_floats_names_its_key(tmp_path: Path) -> None:
     path = write(tmp_path, f'data = "a"\n[encoder]\nlr = 1{"0" * 400}\n')
     with pytest.raises(ConfigError, match=r"encoder\.lr has too many digits"):
         load(path, Outer)

@@ -1,7 +1,5 @@
 """Indexes with fields: how they are built, stored, searched, changed and repaired; what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil
@@ -106,7 +104,15 @@ def test_what_cannot_have_fields_says_so(tmp_path: Path, index: Path) -> None:
         writer.commit(bm25=Bm25Parameters(fields=FIELDS[:2]))
 
 
-def test_parameters_that_are_stored_keep_the_fields(index: Path) -> None:
+def test_parameters_that_are_stored_keep_the_fields_and_wrong_weights_are_damage(index: Path) -> None:
+    path = index / manifests.NAME
+    whole = path.read_bytes()
+    path.write_bytes(
+        manifests._checked(whole.replace(b'"weight": 2.0', b'"weight": -2.0').partition(b",")[2])
+    )
+    with pytest.raises(DamagedError, match="weight"):
+        Engine.open(index)
+    path.write_bytes(whole)
     with Writer.open(index) as writer:
         writer.commit(bm25=Bm25Parameters(k1=2))
         assert writer.manifest.bm25 == Bm25Parameters(k1=2, fields=FIELDS)
@@ -142,16 +148,9 @@ def test_changes_give_what_a_build_from_scratch_gives(tmp_path: Path, index: Pat
 
 def test_a_build_continues_with_its_fields(tmp_path: Path, built: Path) -> None:
     path, out = corpus(tmp_path), tmp_path / "new"
-    options = (
-        "--fields",
-        "title,text,tags",
-        "--field-weight",
-        "title=2",
-        "--field-b",
-        "tags=0",
-        "--commit-every",
-        "1",
-    )
+    options = [
+        "--fields", "title,text,tags", "--field-weight", "title=2", "--field-b", "tags=0", "--commit-every=1",
+    ]  # fmt: skip
     linker("index", "build", path, "--out", out, *options)
     done = linker("index", "build", path, "--out", out, "--resume", "--fields", "title,text", check=1)
     assert "another --k1, --b, --k3 or --fields" in done.stderr
@@ -177,14 +176,6 @@ def test_a_manifest_with_other_fields_is_damaged(index: Path, fields: tuple[Fiel
     bm25 = dataclasses.replace(manifest.bm25, fields=fields)
     storage.replace_manifest(index, dataclasses.replace(manifest, bm25=bm25))
     with pytest.raises(DamagedError, match="not those of its fields"):
-        Engine.open(index)
-
-
-def test_a_manifest_with_wrong_weights_is_damaged(index: Path) -> None:
-    path = index / manifests.NAME
-    body = path.read_bytes().replace(b'"weight": 2.0', b'"weight": -2.0').partition(b",")[2]
-    path.write_bytes(manifests._checked(body))
-    with pytest.raises(DamagedError, match="weight"):
         Engine.open(index)
 
 

@@ -1,7 +1,5 @@
 """The certified scan in torch: its logic always on the CPU; on CUDA, and FAISS there, if there is a GPU."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +100,7 @@ def test_masks_and_growth(device: str) -> None:
             assert_exact(scan, rows[:size], queries, 10, allowed)
 
 
-def test_no_sum_is_in_float16_whatever_the_process_has_set(
-    device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_sum_is_in_float16_whatever_process_has_set(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     matmul, search = torch.backends.cuda.matmul, TorchScan._search
     seen: list[bool] = []
     before = {name: getattr(matmul, name) for name in torch_scan.SUMMING}
@@ -138,9 +134,7 @@ class Counted(torch.Tensor):  # type: ignore[name-defined,misc]  # torch may be 
         return result
 
 
-def test_the_vectors_of_candidates_are_gathered_in_parts(
-    device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_of_candidates_are_gathered_in_parts(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """At 768 dimensions, the vectors of all pairs that may be held would take 26 GB."""
     monkeypatch.setattr(torch_scan, "SCORED", 32)
     scan, rows, queries = TorchScan(device), cluster(400, 16, 0.0), cluster(7, 16, 1.0, seed=2)

@@ -1,7 +1,5 @@
 """`linker group --follow`: documents appended one by one have the groups of grouping all of them, and one log entry."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal
@@ -19,7 +17,7 @@ from linker.crosslingual.sides import Side
 from linker.engine.arriving import Arriving
 from linker.review.watching.arrivals import Appended
 from linker.scoring.groups.following import Change, replayed
-from tests.test_group_stream import start
+from tests.test_group_arrivals import start
 from tests.test_grouping import corpus, partition, read, write
 
 

@@ -1,7 +1,5 @@
 """`linker group` and `Engine.group`: tables, near copies, judged pairs, promises, explanations, and refusals."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Mapping, Sequence
@@ -94,7 +92,7 @@ def test_every_document_is_in_one_group_and_stories_are_found(engine: package.En
     assert "groups" in repr(groups).lower() and "<td>" in groups._repr_html_()
 
 
-def test_a_group_explains_itself(engine: package.Engine) -> None:
+def test_a_group_explains_itself_and_part_that_its_weakest_link_would_lose(engine: package.Engine) -> None:
     group = next(g for g in engine.group().groups if "s07p1" in g.ids)
     assert (
         group.representative in group.ids
@@ -105,11 +103,6 @@ def test_a_group_explains_itself(engine: package.Engine) -> None:
     assert group.weakest is not None and {*group.weakest[:2]} <= {*group.ids} and 0 < group.weakest[2] <= 1
     stays, leaves, _ = group.weakest
     assert leaves in group.leaving and stays not in group.leaving and set(group.leaving) < set(group.ids)
-
-
-def test_what_leaves_with_the_weakest_link_is_a_part_of_the_group_and_copies_go_along(
-    engine: package.Engine,
-) -> None:
     groups = engine.group()
     copy_of = {m.id: m.near_copy_of for m in groups.members}
     assert {m.date for m in groups.members if m.id == "s07p0"} == {"2024-01-08"}
@@ -119,9 +112,7 @@ def test_what_leaves_with_the_weakest_link_is_a_part_of_the_group_and_copies_go_
         assert all((copy_of[i] in group.leaving) == (i in group.leaving) for i in group.ids if copy_of[i])
 
 
-def test_the_order_of_the_corpus_changes_nothing_but_the_numbers(
-    engine: package.Engine, tmp_path: Path
-) -> None:
+def test_order_of_the_corpus_changes_nothing_but_the_numbers(engine: package.Engine, tmp_path: Path) -> None:
     package.create(tmp_path / "i", encoder="none", language="english", positions=True)
     other = package.Engine.open(tmp_path / "i")
     other.add([corpus()[i] for i in np.random.default_rng(1).permutation(len(corpus()))])
@@ -247,9 +238,7 @@ def test_several_corpora_are_one(posts: Path, tmp_path: Path) -> None:
         package.group([posts, first])
 
 
-def test_an_update_keeps_numbers_and_logs_changes_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_update_keeps_numbers_and_logs_changes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     documents, out = corpus(), tmp_path / "groups.csv"
     log = tmp_path / "groups.csv.changes.jsonl"
     arrived = write(tmp_path / "posts.jsonl", documents[8:60])

@@ -1,8 +1,7 @@
 """`linker link` for two collections in one language: files and indexes, known links, tables, and refusals."""
 
-from __future__ import annotations
-
 import csv
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,12 +72,9 @@ def test_auto_is_the_default_and_files_and_indexes_give_the_same_links(folder: P
     assert json.loads((tmp_path / "index.run.json").read_text())["competition"] == "none"
 
 
-def test_an_index_may_be_the_source(folder: Path) -> None:
+def test_one_to_one_ranks_each_document_first_once_and_an_index_may_be_the_source(folder: Path) -> None:
     links = package.link(folder / "news.index", folder / "posts.jsonl", links="one-to-one", k=1)
     assert links.run["a7"].keys() == {"p7"} and links.targets == POSTS
-
-
-def test_one_to_one_ranks_each_document_first_once(folder: Path) -> None:
     links = package.link(folder / "posts.jsonl", folder / "news.index", links="one-to-one")
     first = [next(iter(of)) for of in links.run.values()]
     assert len(set(first)) == len(first) and links.metadata["competition"] == "one-to-one"
@@ -141,9 +137,7 @@ def test_the_fewer_texts_are_expected_to_have_a_document_the_less_probable_is_ea
     assert few.metadata["linked_share"] == {"expected": 0.1}
 
 
-def test_the_more_texts_of_which_nothing_is_known_the_more_is_known_of_their_share(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_more_texts_of_which_nothing_is_known_more_is_known_of_share(folder: Path, tmp_path: Path) -> None:
     """Half of single texts have a document, so far as is known; of several, the share is estimated."""
     posts = [json.loads(line) for line in (folder / "posts.jsonl").read_text().splitlines()]
     found = []
@@ -223,9 +217,7 @@ def test_what_cannot_be_done_is_refused(folder: Path, tmp_path: Path) -> None:
     assert "next to a run" in linker(*pairs, check=1).stderr
 
 
-def test_tables_with_other_headers_are_read_by_the_options_of_index_build(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_tables_with_other_headers_are_read_by_options_of_index_build(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "posts.csv").write_text(
         "line,wording\n" + "".join(f"{i},{' '.join(t)}\n" for i, t in enumerate(texts(0)))
     )
@@ -291,13 +283,11 @@ SAMPLES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("one", SAMPLES)
-@pytest.mark.parametrize("other", SAMPLES)
-def test_two_texts_a_side_tell_the_shared_languages_apart(
-    one: str, other: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    same = same_language(side(*SAMPLES[one][:2]), side(*SAMPLES[other][2:]))
-    assert same == (one == other) and (not caplog.records or one == other)
+def test_two_texts_a_side_tell_the_shared_languages_apart(caplog: pytest.LogCaptureFixture) -> None:
+    for one, other in itertools.product(SAMPLES, SAMPLES):
+        caplog.clear()
+        same = same_language(side(*SAMPLES[one][:2]), side(*SAMPLES[other][2:]))
+        assert same == (one == other) and (not caplog.records or one == other), (one, other)
 
 
 def test_one_language_is_assumed_with_a_warning_unless_words_differ(caplog: pytest.LogCaptureFixture) -> None:
@@ -312,7 +302,7 @@ def test_one_language_is_assumed_with_a_warning_unless_words_differ(caplog: pyte
     assert not caplog.records
 
 
-def test_languages_are_guessed_by_script_then_by_common_words() -> None:
+def test_languages_are_guessed_by_script_then_by_common_words_of_which_one_decides_nothing() -> None:
     assert {*CODES} == {*STEMMED, *BIGRAMS}
     for text, language in (
         ("猫がマットの上に座った", "japanese"),
@@ -325,15 +315,10 @@ def test_languages_are_guessed_by_script_then_by_common_words() -> None:
         assert guess_language([text]) == language
     assert script_language("λόγος and κόσμος") == "greek" and script_language("12, 34!") == ""
     assert guess_language([]) is None
-
-
-def test_one_word_of_another_language_decides_nothing() -> None:
     posts = [
-        "Two die in crash near Leeds",
-        "Three hikers die in storm",
-        "Heroes never quit",
+        "Two die in crash near Leeds", "Three hikers die in storm", "Heroes never quit",
         "Markets rally after bank report",
-    ]
+    ]  # fmt: skip
     assert guess_language(posts) is None
     assert guess_language([*posts, "It was the end of the road for them"]) == "english"
     assert guess_language([*posts, "Der Hund und die Katze sind nicht mit auf dem Bild"]) == "german"

@@ -1,7 +1,5 @@
 """Everything is defined once: code with one home is found nowhere else, by a walk over the syntax."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterator
@@ -61,20 +59,16 @@ def word(node: ast.AST) -> bool:
 # What it is, how it is recognised, and where it may be.
 ONCE: dict[str, tuple[Told, set[str]]] = {
     "calibration error": (
-        defined("calibration_error", "ece", "brier"),
-        {"linker/scoring/probability/fitting.py"},
+        defined("calibration_error", "ece", "brier"), {"linker/scoring/probability/fitting.py"},
     ),
     "mean reciprocal rank": (
-        defined("mrr", "first_ranks", "reciprocal_ranks"),
-        {"linker/evaluation/first_ranks.py"},
+        defined("mrr", "first_ranks", "reciprocal_ranks"), {"linker/evaluation/first_ranks.py"},
     ),
     "logistic regression": (
-        written(ast.Call, r"np\.logaddexp\(0, -.*\)"),
-        {"linker/scoring/probability/logistic.py"},
+        written(ast.Call, r"np\.logaddexp\(0, -.*\)"), {"linker/scoring/probability/logistic.py"},
     ),
     "random folds": (
-        written(ast.BinOp, r".*\.permutation\(.*\) % .*"),
-        {"linker/evaluation/significance.py"},
+        written(ast.BinOp, r".*\.permutation\(.*\) % .*"), {"linker/evaluation/significance.py"},
     ),
     "the words of a text": (
         word,
@@ -88,22 +82,12 @@ ONCE: dict[str, tuple[Told, set[str]]] = {
             "linker/scoring/pairs/words.py",
         },
     ),
-    "the packages of an extra": (
-        called("requires"),
-        {"linker/base/errors.py"},
-    ),
+    "the packages of an extra": (called("requires"), {"linker/base/errors.py"}),
     "the reader of a token file": (
-        defined("read_token", "read_tokens", "load_tokens", "digest_of"),
-        {"linker/server/guard/tokens.py"},
+        defined("read_token", "read_tokens", "load_tokens", "digest_of"), {"linker/server/guard/tokens.py"},
     ),
-    "what an error is to who asked": (
-        errors_by_kind,
-        {"linker/server/register.py"},
-    ),
-    "the layer around an application": (
-        called("Admission"),
-        {"linker/server/guard/gate.py"},
-    ),
+    "what an error is to who asked": (errors_by_kind, {"linker/server/register.py"}),
+    "the layer around an application": (called("Admission"), {"linker/server/guard/gate.py"}),
     "the header of a cookie": (
         lambda node: isinstance(node, ast.Constant) and re.search("HttpOnly|SameSite", str(node.value)) is not None,
         {"linker/server/page/sessions.py"},

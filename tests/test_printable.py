@@ -44,10 +44,13 @@ def test_printable_text_holds_no_command_and_keeps_its_length(text: str) -> None
     assert "\t" not in line
 
 
-def test_what_stands_for_a_control_character() -> None:
+def test_what_stands_for_a_control_character_or_a_formula() -> None:
     assert printable("a\x1b[0m\x00\x7f\x9b\u202e\udcff") == "a␛[0m␀␡���"
     assert printable(f"{RIGHT_TO_LEFT}\té\n") == f"{RIGHT_TO_LEFT}\té\n"
     assert on_one_line("a\r\n\tb\u2028c\x1b") == "a b c␛"
+    assert [spreadsheet_cell(t) for t in ("=1+1", "-1", "\t=1", "a=b", "12")] == [
+        "'=1+1", "'-1", "' =1", "a=b", "12"
+    ]  # fmt: skip
 
 
 @settings(deadline=None, max_examples=50)
@@ -79,22 +82,13 @@ def test_an_address_in_a_message_has_no_password() -> None:
         assert without_credentials(f"cannot read {address}: why") == f"cannot read {shown}: why"
 
 
-def test_cells_that_are_no_formula_stay() -> None:
-    assert [spreadsheet_cell(t) for t in ("=1+1", "-1", "\t=1", "a=b", "12")] == [
-        "'=1+1", "'-1", "' =1", "a=b", "12"
-    ]  # fmt: skip
-
-
 NAME = "r|u`n <b> & $x$ %\\ [a](b) _i_ a_b\n=1\x1b"
 
 
-def test_markdown_shows_a_name_as_it_is() -> None:
+def test_tables_show_a_name_as_it_is() -> None:
     head, _, row = tables.markdown([["run", "m"], [NAME, "-1.5"]]).splitlines()
     assert row.startswith("| r\\|u\\`n &lt;b&gt; &amp; \\$x\\$ %\\\\ \\[a\\](b) \\_i\\_ a_b =1␛ | -1.5")
     assert head.count("|") == 3
-
-
-def test_latex_and_html_show_a_name_as_it_is() -> None:
     lines = tables.latex([["run", "m", "n"], ["[1] *<>|_&%$#{}~^\\\n", "x", "-1.5"]]).splitlines()
     assert lines[4] == (
         "{[}1] {*}\\textless{}\\textgreater{}\\textbar{}\\_\\&\\%\\$\\#\\{\\}\\textasciitilde{}"
@@ -160,15 +154,9 @@ def test_nothing_raw_reaches_a_terminal(
     assert "Traceback" not in shown
 
 
-def test_right_to_left_letters_stay(hostile: Path) -> None:
+def test_what_is_not_a_terminal_gets_the_texts_as_they_are(hostile: Path) -> None:
     assert RIGHT_TO_LEFT in linker("search", hostile / "index", "--text", "rain").stdout
-
-
-def test_a_pipe_gets_the_bytes_of_trec_eval(hostile: Path) -> None:
     assert "q1\x1b[2J" in linker("evaluate", hostile / "qrels", hostile / "runs", "-q").stdout
-
-
-def test_json_gives_the_text_back(hostile: Path) -> None:
     found = json.loads(linker("search", hostile / "index", "--text", "rain", "-k", "20", "--json").stdout)
     assert {hit["title"] for hit in found["hits"]} == set(ATTACKS)
 

@@ -16,8 +16,11 @@ ALL = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
 BLOCKS = [block for block in ALL if block[0] != "console"]  # a server, which does not end
 
 
-def test_there_is_a_python_and_a_shell_block() -> None:
+def test_it_is_short_and_whole() -> None:
     assert {language for language, _ in ALL} == {"python", "sh", "console"}
+    assert README.count("\n") <= 120
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
 
 
 def test_the_page_answers_at_the_address_that_it_prints(tmp_path: Path) -> None:
@@ -47,15 +50,6 @@ def test_block_runs(number: int, tmp_path: Path) -> None:
     if language == "sh":
         assert "success_1" in done.stdout
         assert "as they were written" in done.stdout
-
-
-def test_it_is_short() -> None:
-    assert README.count("\n") <= 120
-
-
-def test_linked_files_exist() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert (ROOT / target).exists(), target
 
 
 def test_numbers_are_those_of_the_results() -> None:

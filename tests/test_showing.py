@@ -89,16 +89,13 @@ def test_an_engine_tells_what_it_is(tmp_path: Path) -> None:
     assert "closed" in engine._repr_html_()
 
 
-def test_dir_and_help_show_the_surface() -> None:
+def test_dir_and_help_show_the_surface_and_import_nothing() -> None:
     assert {name for name in dir(linker) if not name.startswith("__")} == set(linker.__all__)
     text = pydoc.plain(pydoc.render_doc(linker))
     for name in linker.__all__:
         assert re.search(rf"^    (class )?{name}\(", text, re.MULTILINE), name
     for line in ("__getattr__", "TYPE_CHECKING", "lazy"):
         assert line not in text
-
-
-def test_dir_imports_nothing() -> None:
     script = "import sys, linker; dir(linker); assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
 

@@ -1,7 +1,5 @@
 """Small things that a user meets: the first messages, and input that must not be accepted silently."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -20,17 +18,18 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "i"
 
 
-@pytest.mark.parametrize("group", ["", "index", "rank", "review", "bucc", "similarity", "sts"])
+@pytest.mark.parametrize("columns", ["80", "160"])
 def test_help_fits_a_terminal_and_a_bare_command_is_no_error(
-    group: str, monkeypatch: pytest.MonkeyPatch
+    columns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    shown = linker(*([group, "--help"] if group else [])).stdout
-    assert "Show this message and exit." in shown
-    assert "..." not in shown.partition("Commands:")[2], "a summary is cut in a terminal of 80 columns"
+    monkeypatch.setenv("COLUMNS", columns)
+    for group in ("", "index", "rank", "review", "bucc", "similarity", "sts"):
+        shown = linker(*([group, "--help"] if group else [])).stdout
+        assert "Show this message and exit." in shown
+        assert "..." not in shown.partition("Commands:")[2], f"a summary of {group} is cut"
 
 
-def test_a_text_needs_no_option(index: Path) -> None:
+def test_a_text_needs_no_option_and_a_mistake_is_a_line(index: Path, tmp_path: Path) -> None:
     plain, named = (
         linker("search", index, *given, "--json").stdout for given in (["banel"], ["--text", "banel"])
     )
@@ -38,16 +37,10 @@ def test_a_text_needs_no_option(index: Path) -> None:
     for given in (["banel", "--text", "deras"], ["--text", "banel", "--text", "deras"]):
         assert "give one text" in linker("search", index, *given, check=2).stderr
     assert "either a text or --queries" in linker("search", index, check=2).stderr
-
-
-def test_a_file_is_no_index(index: Path, tmp_path: Path) -> None:
     assert (
         "is a file, not the directory of an index"
         in linker("search", tmp_path / "c.jsonl", "banel", check=1).stderr
     )
-
-
-def test_an_index_without_vectors_has_nothing_to_tune(index: Path) -> None:
     assert "has no vectors to tune" in linker("index", "tune", index, "--recall", "0.95", check=1).stderr
 
 
@@ -82,13 +75,6 @@ def test_the_shell_completes_names(index: Path, tmp_path: Path, monkeypatch: pyt
     assert completed(f"search {index} rain --rerank", "p", monkeypatch) == ["pooled"]
     assert completed("search nowhere rain --where", "", monkeypatch) == []
     assert completed("link a b --method", "hap", monkeypatch) == ["hapax"]
-
-
-def test_help_is_not_cut_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
-    for group in ("index", "bucc", "similarity", "sts", "rank", "review"):
-        shown = linker(group, "--help").stdout
-        assert "..." not in shown.partition("Commands:")[2], shown
 
 
 # Commands without a result: one listens until it is stopped, the other speaks a protocol.

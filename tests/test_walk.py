@@ -1,10 +1,13 @@
-"""docs/walk.md shows its commands' output, and docs/json.md their output for programs."""
-
-from __future__ import annotations
+"""docs/walk.md shows its commands' output, docs/json.md their output for programs; every example runs as written."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from benchmarks.report import walk
 from tests.helpers import ROOT
@@ -50,3 +53,27 @@ def test_output_for_programs_has_the_documented_keys() -> None:
 def test_figures_of_one_run_are_replaced() -> None:
     said = f"{Path('/tmp/x').resolve()}/a at 2024-01-02T03:04:05.6+00:00, 17 bytes  \nbytes        12\n"
     assert walk.normalised(said, Path("/tmp/x")) == "a at …, … bytes\nbytes        …\n"
+
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SAYS = {
+    "search.py": "2 documents are left",
+    "own_encoder.py": "dense   p1",
+    "find_posts.py": "2 of 2 judged posts are relevant",
+    "evaluate_run.py": "95 % interval of MRR",
+    "compare_runs.py": "recip_rank",
+    "link_pages.py": "f1 → e2",
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_example(example: Path, tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    done = subprocess.run(
+        [sys.executable, example], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert SAYS[example.name] in done.stdout
+    assert not done.stderr
+    assert not list(tmp_path.iterdir())
+    assert f"[{example.name}]" in (ROOT / "examples" / "README.md").read_text(encoding="utf-8")

@@ -1,7 +1,5 @@
 """The image: its Dockerfile, and its steps executed without Docker on an overlay of this machine's root."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -112,23 +110,17 @@ def _require_network(work: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_steps_make_a_service_that_answers(executed: tuple[dict[str, Any], Path]) -> None:
+def test_the_steps_make_a_small_service_that_answers_and_writes_only_where_it_may(
+    executed: tuple[dict[str, Any], Path],
+) -> None:
     report, _ = executed
     assert report["search"] == ["a"]
     assert report["stranger"] == 401
     assert report["uid"] == int(IMAGE.last("USER").text.partition(":")[0])
-
-
-@pytest.mark.slow
-def test_only_the_volume_and_tmp_can_be_written(executed: tuple[dict[str, Any], Path]) -> None:
     report, _ = executed
     refused = "Read-only file system"
     assert (report["/opt/linker/x"], report["/etc/x"]) == (refused, refused)
     assert (report["/data/x"], report["/tmp/x"]) == ("written", "written")
-
-
-@pytest.mark.slow
-def test_it_stays_below_its_size(executed: tuple[dict[str, Any], Path]) -> None:
     environment = executed[1] / "opt" / "linker"
     size = dockerfile.megabytes(environment)
     print(f"the environment takes {size:.0f} MB")

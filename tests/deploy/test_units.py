@@ -1,12 +1,11 @@
-"""compose.yaml and the systemd unit: closed to the network, hardened, and with existing options."""
-
-from __future__ import annotations
+"""compose.yaml, the systemd unit and the Kubernetes chart: closed, hardened, and with existing options."""
 
 import re
 import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from indexes.errors import UntrustedHostError
 from linker.server.commands import serve
 from tests.deploy import dockerfile
 from tests.helpers import ROOT, linker
+from tests.site.test_words import CACHE
 
 UNIT = ROOT / "deploy" / "linker.service"
 HARDENED = (
@@ -81,3 +81,89 @@ def test_systemd_understands_the_unit_and_finds_it_hardened(tmp_path: Path) -> N
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert rated.returncode == 0, rated.stdout[-200:]  # an exposure of at most 2.0 out of 10
+
+
+CHART = ROOT / "deploy" / "chart"
+ELASTIC = (
+    "elasticsearch.url=https://es:9200", "elasticsearch.passwordSecret=es", "elasticsearch.caSecret=authority"
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def helm() -> str:
+    found = shutil.which("helm") or next((str(path) for path in sorted(CACHE.glob("helm-*/helm"))), None)
+    if found is None:
+        pytest.skip("needs helm: run .ci/helm")
+    return found
+
+
+def drawn(helm: str, *values: str) -> dict[str, Any]:
+    """Return the objects by kind, as they go to Kubernetes."""
+    yaml = pytest.importorskip("yaml")
+    command = [
+        helm, "template", "news", str(CHART), "--namespace", "press", *(f"--set={value}" for value in values),
+    ]  # fmt: skip
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {part["kind"]: part for part in yaml.safe_load_all(text)}
+
+
+def test_helm_finds_nothing_wrong(helm: str) -> None:
+    subprocess.run([helm, "lint", "--strict", CHART], check=True, capture_output=True)
+
+
+def test_the_pod_runs_what_the_image_runs_and_can_do_little(helm: str) -> None:
+    objects = drawn(helm)
+    pod = objects["StatefulSet"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    image = dockerfile.read((ROOT / "Dockerfile").read_text(encoding="utf-8"))[-1]
+    start = image.last("CMD").words
+    assert container["args"][: len(start)] == start
+    assert container["args"][len(start) :: 2] == ["--allow-host"] * 3
+    assert container["args"][len(start) + 1 :: 2] == ["news", "news.press", "news.press.svc"]
+    assert "--allow-host" in linker("serve", "--help").stdout
+    user, _, group = image.last("USER").text.partition(":")
+    security = pod["securityContext"]
+    assert (security["runAsUser"], security["runAsGroup"]) == (int(user), int(group))
+    assert (security["runAsNonRoot"], pod["automountServiceAccountToken"]) == (True, False)
+    assert container["securityContext"] == {
+        "readOnlyRootFilesystem": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["resources"]["limits"] == {"cpu": "2", "memory": "2Gi"}
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts == {"data": image.last("VOLUME").text, "tmp": "/tmp"}
+    assert objects["StatefulSet"]["spec"]["replicas"] == 1  # an index on a volume has one writer
+    assert "type" not in objects["Service"]["spec"]  # reachable only from within the cluster
+
+
+def test_probes_ask_by_a_name_that_is_answered(helm: str) -> None:
+    """A kubelet requests the pod's address, which the service, like any unknown name, refuses with 421."""
+    (container,) = drawn(helm)["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    paths = {}
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        asked = container[probe]["httpGet"]
+        assert asked["httpHeaders"] == [{"name": "Host", "value": "localhost"}]
+        paths[probe] = asked["path"]
+    assert paths == {"startupProbe": "/ready", "readinessProbe": "/ready", "livenessProbe": "/health"}
+    assert container["ports"][0]["containerPort"] == 8000
+
+
+def test_the_password_of_elasticsearch_comes_from_a_secret(helm: str) -> None:
+    pod = drawn(helm, *ELASTIC)["StatefulSet"]["spec"]["template"]["spec"]
+    variables = {entry["name"]: entry for entry in pod["containers"][0]["env"]}
+    assert set(variables) == {f"LINKER_ELASTIC_{name}" for name in ("URL", "USER", "PASSWORD", "CA")}
+    secret = {"name": "es", "key": "password"}
+    assert variables["LINKER_ELASTIC_PASSWORD"]["valueFrom"] == {"secretKeyRef": secret}
+    folder = str(Path(variables["LINKER_ELASTIC_CA"]["value"]).parent)
+    assert {"name": "ca", "mountPath": folder, "readOnly": True} in pod["containers"][0]["volumeMounts"]
+    assert {"name": "ca", "secret": {"secretName": "authority"}} in pod["volumes"]
+    with pytest.raises(subprocess.CalledProcessError):
+        drawn(helm, ELASTIC[0])  # without a password
+
+
+def test_an_image_can_be_pinned_by_its_digest(helm: str) -> None:
+    objects = drawn(helm, "image.digest=sha256:abc", "hosts={linker.example.org}")
+    (container,) = objects["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "starlinker@sha256:abc"
+    assert container["args"][-1] == "linker.example.org"

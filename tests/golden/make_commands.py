@@ -4,8 +4,6 @@ A change that only moves code must leave these bytes unchanged. An existing file
 commit that intentionally changes a command's output.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

@@ -5,8 +5,6 @@ two segments, removed documents, quarantine, an HNSW graph, stored search settin
 its results, and the versions that made it. Later versions must read, search, verify and change it.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.metadata
 import json

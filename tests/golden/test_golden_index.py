@@ -1,4 +1,4 @@
-"""Indexes as the first version of each format wrote them: this one reads, verifies, searches and changes them."""
+"""Indexes as the first version of each format wrote them, and what the commands printed before code was moved."""
 
 import json
 import shutil
@@ -13,6 +13,7 @@ from indexes.store import files as storage
 from indexes.store import manifest as manifests
 from indexes.store import records
 from indexes.writer import Writer
+from tests.golden.make_commands import FOLDER, outputs
 from tests.golden.make_index import ENCODER, HERE, answers, documents
 from tests.helpers import linker
 
@@ -64,3 +65,28 @@ def test_an_earlier_index_is_changed(golden: Path, tmp_path: Path) -> None:
     collection = Collection.open(out)
     assert [collection.documents[row] for row in range(38)] == left
     assert storage.damage(out, manifests.load(out)) == []
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return outputs(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.mark.parametrize("golden", sorted(FOLDER.iterdir()), ids=lambda path: path.name)
+def test_a_command_prints_what_it_did(golden: Path, written: dict[str, str]) -> None:
+    expected, found = golden.read_text(encoding="utf-8"), written[golden.name]
+    if golden.suffix in {".run", ".links"}:
+        assert [_with_score(line) for line in found.splitlines()] == [
+            _with_score(line) for line in expected.splitlines()
+        ]
+    else:
+        assert found == expected
+
+
+def _with_score(line: str) -> list[object]:
+    *names, score, run = line.split()
+    return [*names, pytest.approx(float(score), rel=1e-5), run]
+
+
+def test_every_output_is_compared(written: dict[str, str]) -> None:
+    assert sorted(written) == sorted(path.name for path in FOLDER.iterdir())

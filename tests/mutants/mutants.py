@@ -5,8 +5,6 @@ name, a text that occurs in the file exactly once, and its replacement. A mutant
 that no test can distinguish from the original gives the reason under `equivalent`.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ Mutants live in copies of the tree, never in the tree itself. Each test run is a
 loaded the heavy libraries, but none of our code. Exits with 1 if a mutant survives without being known as equivalent.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

@@ -1,7 +1,5 @@
 """The list of mutants matches the tree, and a run distinguishes killed mutants from survivors."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -52,11 +50,9 @@ def tree(tmp_path: Path) -> Path:
 
 
 CASES = [
-    ("a + b", "a - b", "test_sums", "killed"),
-    ("a + b", "a * b", "test_sums", "survived"),
-    ("False", "True", "test_sums", "timeout"),
-    ("a + b", "a - b", "test_wrong", "unsound"),
-]
+    ("a + b", "a - b", "test_sums", "killed"), ("a + b", "a * b", "test_sums", "survived"),
+    ("False", "True", "test_sums", "timeout"), ("a + b", "a - b", "test_wrong", "unsound"),
+]  # fmt: skip
 # In a separate process, since it forks.
 JUDGE = """
 import sys

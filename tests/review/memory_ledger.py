@@ -64,10 +64,11 @@ def documents() -> list[Document]:
     return made
 
 
-def engine_of(folder: Path, monkeypatch: pytest.MonkeyPatch, *, vectors: bool = True) -> Engine:
+def engine_of(folder: Path, *, vectors: bool = True) -> Engine:
     """Return an engine over these documents, with or without vectors from a hash encoder."""
-    monkeypatch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
-    building.create(folder, encoder="hash" if vectors else "none")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "load_encoder", lambda name, **_: HashEncoder())
+        building.create(folder, encoder="hash" if vectors else "none")
     engine = Engine(folder, encoder=HashEncoder() if vectors else None)
     engine.add(documents())
     return engine

@@ -1,7 +1,5 @@
 """A stand-in for an engine in exports."""
 
-from __future__ import annotations
-
 from indexes.interface import Document
 
 

@@ -1,7 +1,5 @@
 """Projects and tables go to ASReview and return; ASReview's own reader is the judge, if it is installed."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -67,9 +65,7 @@ def back(path: Path) -> dict[str, Judgement]:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".ris", ".asreview"])
-def test_every_document_leaves_with_its_label_and_comes_back(
-    tmp_path: Path, ledger: Ledger, suffix: str
-) -> None:
+def test_every_document_leaves_with_label_and_comes_back(tmp_path: Path, ledger: Ledger, suffix: str) -> None:
     report = export(ledger, PAPERS, tmp_path / f"x{suffix}", for_asreview=True)
     assert (report.rows, report.left_out, report.what) == (5, 1, "documents")
     found = back(report.path)

@@ -1,7 +1,5 @@
 """Judgements round-trip through every format; no cell becomes a formula; invalid entries are reported."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import itertools
@@ -113,11 +111,17 @@ def test_csv_begins_with_a_mark_for_excel_unless_told_otherwise(tmp_path: Path, 
         assert (tmp_path / "x.csv").read_bytes().startswith(b"\xef\xbb\xbf") == bom
 
 
-def test_json_lines_keep_the_types(tmp_path: Path, ledger: Ledger) -> None:
+def test_json_lines_keep_the_types_and_ris_is_what_reference_managers_read(
+    tmp_path: Path, ledger: Ledger
+) -> None:
     export(ledger, POSTS, tmp_path / "x.jsonl", verdicts={"relevant"})
     (record,) = map(json.loads, (tmp_path / "x.jsonl").read_text(encoding="utf-8").splitlines())
     assert record["metadata"] == POSTS["d1"].metadata
     assert (record["seed_metadata"], record["tags"]) == (SEEDS[0].metadata, ["one", "two"])
+    export(ledger, POSTS, tmp_path / "x.ris")
+    first = (tmp_path / "x.ris").read_bytes().decode().split("ER  - ")[0].split("\r\n")
+    assert first[:4] == ["TY  - GEN", "ID  - d1", "TI  - T", "AB  - =cmd|' /C calc'!A0"]
+    assert {"UR  - https://x.y/1", "KW  - one", "N1  - ASReview_relevant", "N1  - -note"} <= set(first)
 
 
 def test_trec_files_are_read_by_our_evaluation(tmp_path: Path, ledger: Ledger) -> None:
@@ -132,13 +136,6 @@ def test_trec_files_are_read_by_our_evaluation(tmp_path: Path, ledger: Ledger) -
         export(ledger, None, tmp_path / "x.qrels")
 
 
-def test_ris_is_what_reference_managers_and_asreview_read(tmp_path: Path, ledger: Ledger) -> None:
-    export(ledger, POSTS, tmp_path / "x.ris")
-    first = (tmp_path / "x.ris").read_bytes().decode().split("ER  - ")[0].split("\r\n")
-    assert first[:4] == ["TY  - GEN", "ID  - d1", "TI  - T", "AB  - =cmd|' /C calc'!A0"]
-    assert {"UR  - https://x.y/1", "KW  - one", "N1  - ASReview_relevant", "N1  - -note"} <= set(first)
-
-
 @pytest.mark.parametrize("name", ["x", "x.xls", "x.json", "x.csv.gz"])
 def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path, ledger: Ledger, name: str) -> None:
     with pytest.raises(InputError, match=r"must end in \.csv, \.xlsx, \.jsonl, \.qrels, \.run, \.ris"):
@@ -146,22 +143,6 @@ def test_an_unknown_suffix_names_the_known_ones(tmp_path: Path, ledger: Ledger, 
     assert not (tmp_path / name).exists()
     with pytest.raises(InputError, match=r"must end in \.csv"):
         import_judgements(tmp_path / name, ledger)
-
-
-def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path, ledger: Ledger) -> None:
-    class Failing(Corpus):
-        def document(self, id_: str) -> Document:
-            raise InputError("no more")
-
-    for suffix in (".csv", ".xlsx", ".jsonl", ".ris"):
-        path = tmp_path / f"x{suffix}"
-        path.write_text("old", encoding="utf-8")
-        with pytest.raises(InputError, match="no more"):
-            export(ledger, Failing(POSTS), path)
-        assert path.read_text(encoding="utf-8") == "old"
-    assert not list(tmp_path.glob(".*.tmp"))
-    with pytest.raises(InputError, match="cannot write"):
-        export(ledger, POSTS, tmp_path / "none" / "x.csv")
 
 
 def test_a_text_beyond_a_cell_is_cut_and_counted(tmp_path: Path, ledger: Ledger) -> None:
@@ -215,16 +196,6 @@ def test_what_leaves_comes_back(
         assert back.judgements() == tuple(dataclasses.replace(j, phase="prior") for j in standing)
         again = import_judgements(folder / f"x{suffix}", back)
         assert (again.added, again.present) == (0, len(standing))
-
-
-def test_qrels_come_back_as_verdicts(tmp_path: Path, ledger: Ledger) -> None:
-    export(ledger, None, tmp_path / "x.qrels")
-    back = Ledger(tmp_path / "back")
-    import_judgements(tmp_path / "x.qrels", back, reviewer="cem")
-    assert [(j.seed, j.id, j.verdict, j.reviewer) for j in back.judgements()] == [
-        ("s1", "d1", "relevant", "cem"),
-        ("s1", "d2", "not", "cem"),
-    ]
 
 
 BAD = {
@@ -329,14 +300,6 @@ def test_an_empty_cell_is_not_filled_from_another_column(tmp_path: Path) -> None
     assert (given, report.quarantined) == ([("d1", "relevant")], 1)
 
 
-def test_what_asreview_has_not_shown_is_unread_in_ris(tmp_path: Path, ledger: Ledger) -> None:
-    records = ("ID  - a\nN1  - ASReview_relevant", "ID  - b\nN1  - ASReview_not_seen")
-    text = "".join(f"TY  - GEN\n{record}\nER  - \n" for record in records)
-    (tmp_path / "x.ris").write_text(text, encoding="utf-8")
-    report = import_judgements(tmp_path / "x.ris", ledger, seed="s1")
-    assert (report.added, report.unread, report.quarantined) == (1, 1, 0)
-
-
 def test_a_seed_that_does_not_exist_is_an_error_that_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"no seed 's3' in .*table\.sqlite: choose one of s1, s2 with `seed`"
@@ -348,22 +311,38 @@ def test_a_seed_that_does_not_exist_is_an_error_that_names_the_known_ones(tmp_pa
     assert "there is no seed 's3' in the ledger" in report.quarantine.read_text(encoding="utf-8")
 
 
-def test_a_reviewer_who_has_judged_nothing_is_an_error(tmp_path: Path, ledger: Ledger) -> None:
+def test_what_has_no_seed_or_no_such_reviewer_is_error_that_says_how(tmp_path: Path, ledger: Ledger) -> None:
     with pytest.raises(InputError, match=r"'anna' has judged nothing in .*: reviewers are 'ana', 'ben'"):
         export(ledger, None, tmp_path / "x.csv", reviewer="anna")
-
-
-def test_without_a_seed_it_is_said_how_to_name_one(tmp_path: Path, ledger: Ledger) -> None:
     (tmp_path / "x.csv").write_text("id,verdict\nd1,yes\n", encoding="utf-8")
     report = import_judgements(tmp_path / "x.csv", ledger)
     assert report.quarantine
     assert "`seed`" in report.quarantine.read_text(encoding="utf-8")
+    records = ("ID  - a\nN1  - ASReview_relevant", "ID  - b\nN1  - ASReview_not_seen")
+    text = "".join(f"TY  - GEN\n{record}\nER  - \n" for record in records)
+    (tmp_path / "x.ris").write_text(text, encoding="utf-8")
+    report = import_judgements(tmp_path / "x.ris", ledger, seed="s1")
+    assert (report.added, report.unread, report.quarantined) == (1, 1, 0)
 
 
-def test_exports_are_the_same_each_time(tmp_path: Path, ledger: Ledger) -> None:
+def test_export_is_same_each_time_and_one_that_fails_leaves_old_file(tmp_path: Path, ledger: Ledger) -> None:
     for suffix in (".csv", ".jsonl", ".ris", ".qrels", ".run"):
         contents = set()
         for name in itertools.islice("ab", 2):
             export(ledger, POSTS, tmp_path / f"{name}{suffix}")
             contents.add((tmp_path / f"{name}{suffix}").read_bytes())
         assert len(contents) == 1
+
+    class Failing(Corpus):
+        def document(self, id_: str) -> Document:
+            raise InputError("no more")
+
+    for suffix in (".csv", ".xlsx", ".jsonl", ".ris"):
+        path = tmp_path / f"x{suffix}"
+        path.write_text("old", encoding="utf-8")
+        with pytest.raises(InputError, match="no more"):
+            export(ledger, Failing(POSTS), path)
+        assert path.read_text(encoding="utf-8") == "old"
+    assert not list(tmp_path.glob(".*.tmp"))
+    with pytest.raises(InputError, match="cannot write"):
+        export(ledger, POSTS, tmp_path / "none" / "x.csv")

@@ -19,13 +19,14 @@ from linker.scoring.probability import logistic
 from tests.review.memory_ledger import MemoryLedger, engine_of
 from tests.review.test_session import read
 
+
+@pytest.fixture(scope="module", params=[True, False], ids=["vectors", "text alone"])
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    return engine_of(tmp_path_factory.mktemp("feedback") / "index", vectors=request.param)
+
+
 pytest.importorskip("sklearn")
 SEED = Seed("s1", "", document="flood0")
-
-
-@pytest.fixture(params=[True, False], ids=["vectors", "text alone"])
-def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    return engine_of(tmp_path / "index", monkeypatch, vectors=request.param)
 
 
 def order_of(engine: Engine, *seeds: Seed, seed: int = 0) -> FeedbackOrder:
@@ -55,7 +56,12 @@ def test_it_finds_the_story_first_and_then_everything_else_once(engine: Engine, 
     assert len(shown) == len(set(shown)) == 60 - bool(seed.document)
 
 
-def test_it_starts_from_judgements_without_any_seed(engine: Engine) -> None:
+def test_without_anything_relevant_the_order_is_random_and_judgements_suffice_without_any_seed(
+    engine: Engine,
+) -> None:
+    orders = [[c.id for c in iter(order_of(engine, seed=seed).next, None)] for seed in (0, 0, 1)]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0]) == sorted(engine.collection.rows.ids)
     order = order_of(engine)
     for number in range(3):
         order.tell(Judgement("", f"vote{number}", "relevant"))
@@ -63,12 +69,6 @@ def test_it_starts_from_judgements_without_any_seed(engine: Engine) -> None:
     first = [order.next() for _ in range(15)]
     assert sum(c is not None and c.id.startswith("vote") for c in first) >= 13
     assert not {c.id for c in first if c} & {f"{s}{n}" for s in ("vote", "match") for n in range(3)}
-
-
-def test_without_anything_relevant_the_order_is_random_and_of_its_seed(engine: Engine) -> None:
-    orders = [[c.id for c in iter(order_of(engine, seed=seed).next, None)] for seed in (0, 0, 1)]
-    assert orders[0] == orders[1] != orders[2]
-    assert sorted(orders[0]) == sorted(engine.collection.rows.ids)
 
 
 def test_the_same_judgements_lead_to_the_same_order_live_or_told_later(engine: Engine) -> None:
@@ -92,7 +92,9 @@ def test_a_review_with_feedback_resumes_exactly(engine: Engine) -> None:
     assert len({j.model for j in whole.judgements()}) == 1
 
 
-def test_maybe_and_skip_teach_nothing_and_are_not_shown_again(engine: Engine) -> None:
+def test_maybe_and_skip_teach_nothing_and_presumed_negatives_end_with_enough_real_ones(
+    engine: Engine,
+) -> None:
     order, other = order_of(engine, SEED), order_of(engine, SEED)
     order.tell(Judgement("s1", "vote0", "maybe"))
     order.tell(Judgement("s1", "vote1", "skip"))
@@ -102,6 +104,14 @@ def test_maybe_and_skip_teach_nothing_and_are_not_shown_again(engine: Engine) ->
     ids = [c.id for c in iter(order.next, None)]
     assert not {"vote0", "vote1", "flood0", "flood1"} & set(ids)
     assert len(order._judged()) == len(other._judged()) == 1
+    order = order_of(engine, SEED)
+    order._settings = LearnerSettings(negatives=10)
+    assert len(order._presumed()) == 10
+    for number in range(9):
+        order.tell(Judgement("s1", f"vote{number}", "not"))
+    assert all(e.weight == 0.1 and not e.relevant for e in order._presumed())
+    order.tell(Judgement("s1", "vote9", "not"))
+    assert order._presumed() == []
 
 
 def test_it_is_trained_when_reads_have_grown_by_a_twentieth(
@@ -117,17 +127,6 @@ def test_it_is_trained_when_reads_have_grown_by_a_twentieth(
     order = order_of(engine, SEED)
     handed(order, 55)
     assert trained == [*range(40), *range(40, 56, 2)]
-
-
-def test_presumed_negatives_end_with_enough_real_ones(engine: Engine) -> None:
-    order = order_of(engine, SEED)
-    order._settings = LearnerSettings(negatives=10)
-    assert len(order._presumed()) == 10
-    for number in range(9):
-        order.tell(Judgement("s1", f"vote{number}", "not"))
-    assert all(e.weight == 0.1 and not e.relevant for e in order._presumed())
-    order.tell(Judgement("s1", "vote9", "not"))
-    assert order._presumed() == []
 
 
 @pytest.mark.parametrize("rows", [40, 300])
@@ -153,10 +152,10 @@ def test_weights_are_by_class_counts() -> None:
 
 @pytest.mark.parametrize("helpful", [True, False])
 def test_vectors_take_part_only_where_held_out_judgements_are_told_apart_better(
-    helpful: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    helpful: bool, tmp_path: Path
 ) -> None:
     """The even documents are relevant, which the text does not show: the vectors do, or are noise."""
-    engine = engine_of(tmp_path / "index", monkeypatch)
+    engine = engine_of(tmp_path / "index")
     order = order_of(engine, seed=1)
     even = np.array([engine.document(id_).metadata["even"] for id_ in engine.collection.rows.ids])
     vectors = np.stack([even, ~even], axis=1).astype(np.float32)

@@ -1,7 +1,6 @@
 """The loop of `linker find`: when it stops, the effects of undo and quit, and that a second call continues."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +11,13 @@ from linker.review.interface import Candidate, Judgement, Seed
 from linker.review.session import Answer, FindLimits, Review, find
 from tests.review.memory_ledger import MemoryLedger, engine_of
 
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    return engine_of(tmp_path_factory.mktemp("finding") / "index", vectors=False)
+
+
 SEEDS = (Seed("s1", "rain river valencia", document="flood0"), Seed("s2", "party election ballot"))
-
-
-@pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    return engine_of(tmp_path / "index", monkeypatch, vectors=False)
 
 
 def ledger(**settings: Any) -> MemoryLedger:
@@ -49,11 +49,15 @@ def test_it_stops_at_enough_relevant_and_continues_with_more(engine: Engine) -> 
     assert len(seen) == len(kept.judgements()) == 5
 
 
-def test_max_read_counts_earlier_reading(engine: Engine) -> None:
+def test_max_read_counts_earlier_reading_but_not_judgements_of_other_seeds(engine: Engine) -> None:
     kept = ledger()
     find(Review(engine, kept), by([]), FindLimits(max_read=2))
     assert find(Review(engine, kept), by([]), FindLimits(max_read=6)).stopped == "6 read"
     assert len(kept.judgements()) == 6
+    kept = ledger(until=1)
+    kept.add_all([Judgement("other", "flood3", "relevant")])
+    assert find(Review(engine, kept), by([])).relevant == 1
+    assert len(kept.judgements()) == 2
 
 
 def test_a_score_ends_each_seed_at_its_own_place(engine: Engine) -> None:
@@ -97,13 +101,6 @@ def test_undo_with_nothing_given_asks_the_same_again(engine: Engine) -> None:
     report = find(Review(engine, ledger()), lambda _: answers.pop(0))
     assert report.read == 0
     assert report.stopped.startswith("no input: stdin is closed")
-
-
-def test_judgements_of_other_seeds_do_not_count(engine: Engine) -> None:
-    kept = ledger(until=1)
-    kept.add_all([Judgement("other", "flood3", "relevant")])
-    assert find(Review(engine, kept), by([])).relevant == 1
-    assert len(kept.judgements()) == 2
 
 
 def test_the_rule_stops_and_with_an_audit_goes_on_to_certify(engine: Engine) -> None:

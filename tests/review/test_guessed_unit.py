@@ -1,7 +1,5 @@
 """The guess of the job over many samples: news stories, and lists whose rows each have their own match."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json
@@ -54,8 +52,6 @@ def test_stories_are_told_from_lists_of_rows() -> None:
 
 
 @pytest.mark.parametrize(("common", "unit"), [("flooding", "topic"), ("", "pairs")])
-def test_seeds_in_another_language_than_the_documents_are_judged_by_their_own_words(
-    common: str, unit: str
-) -> None:
+def test_seeds_in_another_language_than_documents_are_judged_by_own_words(common: str, unit: str) -> None:
     seeds = [f"{common} {letter * 5}" for letter in "abcdefghijkl"]
     assert guess_unit(seeds, ["un texto distinto"] * 20) == unit

@@ -58,16 +58,13 @@ def shown(order: FeedbackOrder, count: int) -> list[str]:
     return ids
 
 
-def test_the_languages_of_documents_are_known(engine: Engine) -> None:
+def test_the_languages_of_documents_are_known_and_so_are_their_words_and_translations(engine: Engine) -> None:
     rows, ids = engine.foreign.rows.tolist(), engine.collection.rows.ids
     assert [ids[row] for row in rows] == [id_ for id_ in ids if id_.startswith("x-")]
     assert engine.foreign.names == ("English", "xx")
     document = engine.document("x-flood0")
     assert engine.foreign.reading(document) == ("xx", engine.document("flood0").text)
     assert engine.foreign.reading(engine.document("flood0")) == ("", "")
-
-
-def test_a_document_is_its_own_words_and_their_translations(engine: Engine) -> None:
     linear, vector = engine.collection.linear, engine.foreign.vector
     parts = [linear.vector(engine.document(id_)) for id_ in ("x-flood2", "flood2")]
     expected = {

@@ -1,7 +1,5 @@
 """The ledger against a slow one: a list of moves, replayed from the beginning for every query."""
 
-from __future__ import annotations
-
 import dataclasses
 import multiprocessing
 import sqlite3
@@ -52,18 +50,6 @@ def test_a_judgement_without_a_time_is_stamped_in_utc(ledger: Ledger) -> None:
     assert ledger.judgements() == (given,)
 
 
-def test_a_later_verdict_replaces_the_earlier_of_the_same_reviewer_only(ledger: Ledger) -> None:
-    ledger.add_all([judgement("d"), judgement("e"), judgement("d", "not", "ben"), judgement("d", "not")])
-    assert [(j.reviewer, j.id, j.verdict) for j in ledger.judgements()] == [
-        ("ana", "e", "relevant"),
-        ("ben", "d", "not"),
-        ("ana", "d", "not"),
-    ]
-    assert [j.id for j in ledger.judgements("ben")] == ["d"]
-    assert ledger.undo("ana") == judgement("d", "not")
-    assert judgement("d") in ledger.judgements("ana")  # the judgement it replaced is restored
-
-
 def test_undo_goes_back_as_far_as_one_likes_and_is_an_entry(ledger: Ledger) -> None:
     ledger.add_all([judgement("a"), judgement("b", reviewer="ben"), judgement("c")])
     assert ledger.last("ana") == judgement("c")
@@ -108,13 +94,10 @@ def test_seeds_and_settings(ledger: Ledger) -> None:
     assert ledger.judgements()[0] == dataclasses.replace(judgement("d"), score=0.5)
 
 
-def test_all_or_none_of_several(ledger: Ledger) -> None:
+def test_no_program_can_change_or_remove_entry_and_all_or_none_of_several_are_stored(ledger: Ledger) -> None:
     with pytest.raises(InputError, match="surrogates not allowed"):
         ledger.add_all([judgement("a"), judgement("\ud800")])
     assert ledger.judgements() == ()
-
-
-def test_no_program_can_change_or_remove_an_entry(ledger: Ledger) -> None:
     ledger.add(judgement("a"))
     other = sqlite3.connect(ledger.path)
     for statement in ("UPDATE entries SET verdict = 'not'", "DELETE FROM entries"):
@@ -219,15 +202,14 @@ def test_a_place_that_cannot_hold_it_is_named(tmp_path: Path, place: str) -> Non
         Ledger(tmp_path / place)
 
 
-def test_a_reader_does_not_wait_for_a_writer(ledger: Ledger) -> None:
+def test_a_reader_does_not_wait_for_a_writer_and_a_writer_that_waits_too_long_is_told(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger.add(judgement("a"))
     other = sqlite3.connect(ledger.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")  # and stays open: a reader that waited would never return
     assert [j.id for j in ledger.judgements()] == ["a"]
     other.close()
-
-
-def test_a_writer_that_waits_too_long_is_told(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "WAIT", 0.05)
     impatient = Ledger(ledger.path)
     other = sqlite3.connect(ledger.path, isolation_level=None)
@@ -280,9 +262,7 @@ def test_a_reader_that_sees_an_older_state_than_another_thread_read_is_no_damage
     assert [e.judgement.id for e in ledger.history()] == ["a", "b"]
 
 
-def test_another_program_takes_no_log_away_from_a_process_that_has_opened_the_file_twice(
-    tmp_path: Path,
-) -> None:
+def test_another_program_takes_no_log_away_from_a_process_that_has_opened_file_twice(tmp_path: Path) -> None:
     """The page lists its reviews, which opens each ledger once more, while `linker review` is also running."""
     path = tmp_path / "l"
     page = Ledger(path)

@@ -57,14 +57,13 @@ def test_a_folder_of_that_name_beside_an_index_is_not_deleted(tmp_path: Path, na
     assert (tmp_path / "links" / name).read_text() == '{"mine": 1}\n'
 
 
-def test_a_run_of_other_pages_is_refused_and_nothing_is_replaced(tmp_path: Path, project: Project) -> None:
+def test_what_is_not_in_the_run_or_its_pages_is_refused_and_nothing_is_replaced(
+    tmp_path: Path, project: Project
+) -> None:
     make(project, *files(tmp_path, RUN))
     with pytest.raises(InputError, match="'q', which is not in the second file"):
         make(project, *files(tmp_path, "a Q0 q 1 .9 r\n"))
     assert len(ProposedLinks(folder_of(project)).pairs) == 4
-
-
-def test_a_pair_that_is_not_the_runs_is_not_stored(tmp_path: Path, project: Project) -> None:
     from linker.review.links import ProposedLink
 
     make(project, *files(tmp_path, RUN))

@@ -1,7 +1,5 @@
 """Imported verdicts are prior knowledge: they count as read and found, and their order means nothing."""
 
-from __future__ import annotations
-
 import csv
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The flow diagram counts every record once: what was removed, screened, excluded with reasons, included."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from pathlib import Path
 

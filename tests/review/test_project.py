@@ -81,13 +81,6 @@ def test_every_name_gives_a_plain_folder_name(name: str) -> None:
     assert 0 < len(key) <= 64
 
 
-def test_a_damaged_project_file_is_named(tmp_path: Path) -> None:
-    project = Workspace(tmp_path).create("Floods")
-    (tmp_path / "floods" / ABOUT).write_text("{")
-    with pytest.raises(InputError, match=r"project\.json is damaged"):
-        project.describe(name="x")
-
-
 def test_a_file_is_no_workspace(tmp_path: Path) -> None:
     (tmp_path / "posts.csv").write_text("id,text\n")
     with pytest.raises(InputError, match="is a file"):
@@ -106,14 +99,10 @@ def whole(tmp_path: Path) -> Project:
     for name in ("review.sqlite", "story.review.sqlite", "links.sqlite", "groups.sqlite"):
         with Ledger(project.ledger.with_name(name), durable=False) as ledger:
             ledger.add(Judgement("s", "d", "not"))
-    for name in (
-        "map.bin",
-        "groups.json",
-        "seeds.quarantine.jsonl",
-        ".project.json.12.tmp",
-        "review.sqlite-wal",
-        "review.sqlite-shm",
-    ):
+    files = (
+        "map.bin groups.json seeds.quarantine.jsonl .project.json.12.tmp review.sqlite-wal review.sqlite-shm"
+    )
+    for name in files.split():
         (project.own_folder / name).write_bytes(b"x")
     for folder in ("links", ".building-links"):
         (project.own_folder / folder).mkdir()
@@ -161,9 +150,7 @@ def test_a_folder_with_anything_else_in_it_is_not_deleted(whole: Project, tmp_pa
 @pytest.mark.parametrize(
     "lock", [None, b"", b"4711\n", b"linker: lock", b"linker: lock and mark of an index directory"]
 )
-def test_the_sources_of_a_web_application_are_no_review(
-    tmp_path: Path, lock: bytes | None, about: str
-) -> None:
+def test_sources_of_a_web_application_are_no_review(tmp_path: Path, lock: bytes | None, about: str) -> None:
     app = tmp_path / "floods"
     (app / "uploads").mkdir(parents=True)
     (app / "project.json").write_text(f'{{"name": "Floods", {about}"version": "1.0"}}')
@@ -231,9 +218,13 @@ def test_a_deletion_that_was_interrupted_is_repeated(whole: Project, monkeypatch
     assert not whole.own_folder.exists()
 
 
-def test_only_the_owner_can_read_a_review(tmp_path: Path) -> None:
+def test_a_project_file_and_its_folder_are_the_owners_and_damage_is_named(tmp_path: Path) -> None:
     project = Workspace(tmp_path / "reviews").create("Floods")
     assert [p.stat().st_mode & 0o777 for p in (project.own_folder, project.uploads)] == [0o700, 0o700]
+    project = Workspace(tmp_path).create("Floods")
+    (tmp_path / "floods" / ABOUT).write_text("{")
+    with pytest.raises(InputError, match=r"project\.json is damaged"):
+        project.describe(name="x")
 
 
 def test_a_folder_that_is_there_is_not_made_a_review(tmp_path: Path) -> None:

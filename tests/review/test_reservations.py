@@ -1,6 +1,5 @@
 """Which document each reviewer has open: by session, until it expires, and the effect on others."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,9 +22,9 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    return engine_of(tmp_path / "index", monkeypatch)
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    return engine_of(tmp_path_factory.mktemp("reservations") / "index")
 
 
 def review_of(engine: Engine, clock: Clock | None = None, **settings: Any) -> Review:
@@ -80,7 +79,7 @@ def test_the_only_relevant_document_is_not_lost_to_a_visitor_without_a_name(engi
     assert (review.elsewhere("ana"), review.progress().found) == (0, 1)
 
 
-def test_a_refresh_keeps_what_is_before_the_readers(engine: Engine) -> None:
+def test_what_is_before_a_reader_stays_there_until_another_judges_it(engine: Engine) -> None:
     review = review_of(engine)
     held = asked(review, "ana", "a")
     review.refresh()
@@ -89,9 +88,6 @@ def test_a_refresh_keeps_what_is_before_the_readers(engine: Engine) -> None:
     review.ledger.add_all([Judgement(held.seed, held.id, "not", "cem")])  # by another process
     review.refresh()
     assert asked(review, "ana", "a").id != held.id
-
-
-def test_what_another_judges_is_before_nobody_any_more(engine: Engine) -> None:
     review = review_of(engine)
     held = asked(review, "ana", "a")
     review.judge(review.beside(held.id), "not", "bo", holder="b")  # bo has found it by a search
@@ -140,7 +136,7 @@ def test_blind_judging_takes_a_second_verdict_without_showing_the_first(engine: 
     assert [j.verdict for j in review.ledger.judgements()] == ["relevant", "not"]
 
 
-def test_copies_are_stored_and_undone_in_one_go(engine: Engine) -> None:
+def test_copies_are_stored_and_undone_in_one_go_and_by_their_tags_alone(engine: Engine) -> None:
     review = review_of(engine)
     review.judge(review.beside("flood7"), "not", "bo")
     candidate = asked(review, "ana")
@@ -161,9 +157,6 @@ def test_copies_are_stored_and_undone_in_one_go(engine: Engine) -> None:
     assert review.ledger.judgements("ana") == ()
     assert asked(review, "ana").id == candidate.id
     assert review.progress().read == 1
-
-
-def test_a_tag_that_looks_like_a_copy_undoes_nothing_else(engine: Engine) -> None:
     review = review_of(engine)
     first = asked(review)
     review.judge(first, "not")
@@ -175,7 +168,7 @@ def test_a_tag_that_looks_like_a_copy_undoes_nothing_else(engine: Engine) -> Non
     assert made_together(review.ledger.judgements()[1:]) == 1
 
 
-def test_what_the_review_did_not_hand_out_counts_as_found_by_a_search(engine: Engine) -> None:
+def test_what_review_did_not_hand_out_was_found_by_search_and_leaves_audit_as_it_was(engine: Engine) -> None:
     review = review_of(engine)
     for phase in ("queue", "audit", "control"):
         review.judge(Candidate("s1", f"flood{len(phase)}", 1.0, 10**30, phase=phase), "not")
@@ -184,9 +177,6 @@ def test_what_the_review_did_not_hand_out_counts_as_found_by_a_search(engine: En
     review.judge(Candidate(held.seed, held.id, 99.0, phase="control"), "not")
     last = review.ledger.judgements()[-1]
     assert (last.phase, last.score) == ("queue", held.score)
-
-
-def test_judging_again_leaves_the_audit_as_it_was(engine: Engine) -> None:
     review = review_of(engine, audit=5)
     review.begin_audit()
     drawn = asked(review, "ana")
@@ -196,22 +186,17 @@ def test_judging_again_leaves_the_audit_as_it_was(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("unit", ["topic", "pairs"])
-@pytest.mark.parametrize(
-    ("seed", "id_", "reviewer", "message"),
-    [
+def test_what_is_no_judgement_of_this_review_is_refused(engine: Engine, unit: str) -> None:
+    review = review_of(engine, unit=unit, where=["story=flood"])
+    for seed, id_, reviewer, message in (
         ("other", "flood1", "", "no seed 'other'"),
         ("s1", "none", "", "'none' is not in the index"),
         ("s1", "flood0", "", "'flood0' is a seed itself"),
         ("s1", "vote1", "", "or the review's filter leaves it out"),
         ("s1", "flood1", "consensus", "judge under another"),
-    ],
-)
-def test_what_is_no_judgement_of_this_review_is_refused(
-    engine: Engine, unit: str, seed: str, id_: str, reviewer: str, message: str
-) -> None:
-    review = review_of(engine, unit=unit, where=["story=flood"])
-    with pytest.raises(InputError, match=message):
-        review.judge(Candidate(seed, id_, 0.0), "relevant", reviewer)
+    ):
+        with pytest.raises(InputError, match=message):
+            review.judge(Candidate(seed, id_, 0.0), "relevant", reviewer)
     assert not review.ledger.judgements()
 
 

@@ -1,7 +1,5 @@
 """`linker review` on a terminal: from an index and a ledger to files, and back."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -92,7 +90,7 @@ def test_export_with_the_index_and_without(folder: Path) -> None:
 
 
 def test_what_was_exported_can_be_imported(folder: Path) -> None:
-    for suffix in ("csv", "xlsx", "jsonl", "ris"):
+    for suffix in ("csv", "ris"):
         linker("review", "export", folder / "review.sqlite", folder / f"x.{suffix}")
         new = folder / f"new-{suffix}.sqlite"
         done = linker("review", "import", new, folder / f"x.{suffix}")

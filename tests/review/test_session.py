@@ -1,6 +1,5 @@
 """A review hands out, counts, undoes and resumes; everything that lasts is in its ledger."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +16,9 @@ TOPIC = (
 )
 
 
-@pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    return engine_of(tmp_path / "index", monkeypatch)
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    return engine_of(tmp_path_factory.mktemp("session") / "index")
 
 
 def ledger(**settings: Any) -> MemoryLedger:
@@ -64,13 +63,18 @@ def test_pairs_read_a_document_for_each_seed_but_not_beside_itself(engine: Engin
     assert ("s2", "flood0") in pairs
 
 
-def test_next_is_the_same_until_it_is_judged_and_no_one_else_has_it(engine: Engine) -> None:
+def test_next_is_same_until_it_is_judged_and_is_given_to_two_only_for_double_judging(engine: Engine) -> None:
     review = Review(engine, ledger())
     ana, bo = review.next("ana"), review.next("bo")
     assert ana == review.next("ana") != bo
     assert ana is not None
     review.judge(ana, "not", "ana")
     assert review.next("ana") not in (ana, bo)
+    review = Review(engine, ledger(double=True))
+    shown = read(review, 5, "ana")
+    assert read(review, 5, "bo") == shown
+    assert review.progress().read == 5
+    assert read(review, 1, "bo")[0] not in shown
 
 
 def test_skipped_documents_come_last_and_once_more(engine: Engine) -> None:
@@ -91,15 +95,19 @@ def test_skipped_documents_come_last_and_once_more(engine: Engine) -> None:
     assert again.progress().skipped == len(shown)
 
 
-def test_maybe_is_read_and_not_found(engine: Engine) -> None:
+def test_maybe_is_read_and_not_found_and_a_search_beside_the_queue_counts(engine: Engine) -> None:
     review = Review(engine, ledger())
     candidate = review.next()
     assert candidate is not None
     progress = review.judge(candidate, "maybe")
     assert (progress.read, progress.found, progress.maybe) == (1, 0, 1)
+    review = Review(engine, ledger(mode="hybrid"))
+    progress = review.judge(Candidate("s1", "vote3", 1.0, phase="search"), "relevant")
+    assert (progress.read, progress.found) == (1, 1)
+    assert "vote3" not in read(review, 100)
 
 
-def test_undo_asks_the_same_again_then_what_was_before_the_reviewer(engine: Engine) -> None:
+def test_undo_asks_the_same_again_and_leaves_the_earlier_verdict(engine: Engine) -> None:
     review = Review(engine, ledger())
     shown = read(review, 3)
     held = review.next()
@@ -109,9 +117,6 @@ def test_undo_asks_the_same_again_then_what_was_before_the_reviewer(engine: Engi
     assert held is not None
     assert read(review, 3) == [*shown[1:], held.id]
     assert Review(engine, ledger()).undo() is None
-
-
-def test_an_undone_contradiction_leaves_the_earlier_verdict(engine: Engine) -> None:
     review = Review(engine, ledger())
     candidate = review.next("ana")
     assert candidate is not None
@@ -120,13 +125,6 @@ def test_an_undone_contradiction_leaves_the_earlier_verdict(engine: Engine) -> N
     assert review.progress().read == 1
     review.undo("bo")
     assert (review.progress().read, review.progress().found) == (1, 0)
-
-
-def test_a_search_beside_the_queue_counts_and_is_not_shown_again(engine: Engine) -> None:
-    review = Review(engine, ledger(mode="hybrid"))
-    progress = review.judge(Candidate("s1", "vote3", 1.0, phase="search"), "relevant")
-    assert (progress.read, progress.found) == (1, 1)
-    assert "vote3" not in read(review, 100)
 
 
 def test_a_review_resumes_from_its_ledger(engine: Engine) -> None:
@@ -181,14 +179,6 @@ def test_an_audit_without_a_hit_ends_after_its_size(engine: Engine) -> None:
     assert following.phase == "queue"
 
 
-def test_double_judging_gives_each_document_to_two_reviewers(engine: Engine) -> None:
-    review = Review(engine, ledger(double=True))
-    shown = read(review, 5, "ana")
-    assert read(review, 5, "bo") == shown
-    assert review.progress().read == 5
-    assert read(review, 1, "bo")[0] not in shown
-
-
 def test_per_seed_a_seed_is_done_after_enough(engine: Engine) -> None:
     review = Review(engine, ledger(unit="pairs", per_seed=True, until=2, mode="hybrid"))
     while candidate := review.next():
@@ -215,9 +205,8 @@ def test_random_controls_come_first_and_the_order_learns_them_only_where_it_come
     assert any("5 of 5 random relevant documents were reached" in reason for reason in reasons)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_what_cannot_be_used_is_named_and_stores_nothing(engine: Engine) -> None:
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"unit": "story"}, "unit 'story'"),
         ({"order": "luck"}, "order 'luck'"),
         ({"unit": "pairs", "order": "feedback"}, "needs one topic"),
@@ -226,16 +215,10 @@ def test_random_controls_come_first_and_the_order_learns_them_only_where_it_come
         ({"target": True}, "target = True"),
         ({"until": 0}, "until = 0"),
         ({"until": "many"}, "until = 'many'"),
-    ],
-)
-def test_a_setting_that_cannot_be_used_is_named(
-    engine: Engine, settings: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        Review(engine, ledger(**settings))
-
-
-def test_a_wrong_verdict_or_document_stores_nothing(engine: Engine) -> None:
+    )
+    for settings, message in wrong:
+        with pytest.raises(InputError, match=message):
+            Review(engine, ledger(**settings))
     review = Review(engine, ledger())
     with pytest.raises(InputError, match="unknown verdict 'perhaps'"):
         review.judge(Candidate("s1", "flood1", 1.0), "perhaps")  # type: ignore[arg-type]  # what a page may send

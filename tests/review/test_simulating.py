@@ -1,7 +1,5 @@
 """Simulated reviews: their measures on worked numbers, and whole reviews of a small index from each kind of start."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -39,9 +39,7 @@ def test_a_disk_without_hard_links_stores_it_too(
     assert {p.name: p.read_bytes() for p in project.uploads.iterdir()} == {"x.csv": b"0", "x-2.csv": b"1"}
 
 
-def test_a_file_is_recorded_with_its_role_or_not_stored(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_is_recorded_with_role_or_not_stored(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     store(project, "a.csv", io.BytesIO(b"a"), "articles")
     assert project.about["roles"] == {"a.csv": "articles"}
     (project.own_folder / "project.json").write_text("{")

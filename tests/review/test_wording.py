@@ -1,7 +1,5 @@
 """Sentences read as English text, and keep the data that other languages need."""
 
-from __future__ import annotations
-
 import copy
 import json
 from decimal import Decimal
@@ -43,14 +41,11 @@ def test_the_form_follows_the_count_of_each_language(count: int, english: str, o
     assert (text, told(text)) == (english, other)
 
 
-def test_joined_sentences_keep_their_parts() -> None:
+def test_joined_sentences_keep_their_parts_and_another_noun_stays_out_of_the_values() -> None:
     text = say("(%(all)s)", all=joined([say("found"), say("lost"), Sentence("found")], say(" not found, ")))
     assert text == "(found not found, lost not found, found)"
     assert told(text) == "(FOUND not FOUND, lost not FOUND, found)"
     assert told(copy.deepcopy(text)) == told(text)
-
-
-def test_another_noun_stays_out_of_the_values() -> None:
     text = say_many("%(num)s document of %(of)s", "%(num)s documents of %(of)s", 5, of="documents").about(
         "100% posts"
     )

@@ -1,7 +1,5 @@
 """One application holds each index and each review once, whoever requests it."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any

@@ -90,9 +90,7 @@ def test_every_page_says_which_version_it_describes(site: Path) -> None:
         assert f">{project['version']}</a>" in (site / page).read_text(encoding="utf-8")
 
 
-def test_the_repository_is_linked_if_the_package_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repository_is_linked_if_package_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jinja2 = pytest.importorskip("jinja2")
     pytest.importorskip("mkdocs")
     from docs.hooks import site as hooks

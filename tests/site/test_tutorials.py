@@ -1,10 +1,16 @@
-"""Every command of the tutorials runs as written, and prints the output shown."""
+"""The tutorials and notebooks run as written; their files hold every story once in each role, in disjoint splits."""
 
+import csv
+import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from linker.demo.files import ABOUT, write_files
+from linker.demo.training import lee_stories
+from linker.evaluation.reading.trec import read_qrels
 from tests.site.transcripts import ROOT, commands, matches, run
 
 DOCS = ROOT / "docs"
@@ -50,3 +56,71 @@ def test_an_ellipsis_stands_for_what_it_should() -> None:
 def test_a_command_that_fails_is_wrong(tmp_path: Path) -> None:
     page = "```console\n$ echo one\none\n$ false\n$ echo two\nthree\n```\n"
     assert [(step.right, step.status) for step in run(page, tmp_path)] == [(True, 0), (False, 1), (False, 0)]
+
+
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gensim")
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    notebook = nbformat.read(path, as_version=4)
+    assert all(
+        not cell.outputs and cell.execution_count is None
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    )
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert any("text/html" in output.get("data", {}) for output in shown)
+    assert not [output for output in shown if output.get("name") == "stderr"]
+    assert f"[{path.name}]" in (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    pytest.importorskip("gensim")
+    write_files(tmp_path)
+    return tmp_path
+
+
+def links(path: Path) -> set[tuple[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return {(row["query-id"], row["corpus-id"]) for row in csv.DictReader(file, delimiter="\t")}
+
+
+def test_counts_are_those_of_the_files(tmp_path: Path) -> None:
+    pytest.importorskip("gensim")
+    for name, count in write_files(tmp_path).items():
+        lines = (tmp_path / name).read_text(encoding="utf-8").splitlines()
+        assert len(lines) - (not name.endswith(".jsonl")) == count > 0
+
+
+def test_posts_and_articles_are_the_two_parts_of_the_stories(folder: Path) -> None:
+    background, test = lee_stories()
+    stories = {s.id: s for s in (*background, *test)}
+    with (folder / "posts.csv").open(encoding="utf-8", newline="") as file:
+        assert {row["post_id"]: row["text"] for row in csv.DictReader(file)} == {
+            f"p-{id_}": story.opening for id_, story in stories.items()
+        }
+    with (folder / "articles.csv").open(encoding="utf-8", newline="") as file:
+        assert {row["id"]: row["text"] for row in csv.DictReader(file)} == {
+            f"a-{id_}": stories[id_].rest for id_ in ABOUT
+        }
+    lines = (folder / "beir" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {(r := json.loads(line))["_id"]: r["text"] for line in lines} == {
+        f"a-{id_}": story.rest for id_, story in stories.items()
+    }
+
+
+def test_splits_link_each_post_to_its_article_once(folder: Path) -> None:
+    splits = [links(folder / "beir" / "qrels" / f"{name}.tsv") for name in ("train", "dev", "test")]
+    together = set.union(*splits)
+    assert len(together) == sum(map(len, splits))
+    assert all(post[2:] == article[2:] and (post[0], article[0]) == ("p", "a") for post, article in together)
+    assert read_qrels(folder / "beir" / "qrels" / "test.tsv")

@@ -11,15 +11,8 @@ from tests.helpers import ROOT
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "linker"
 PAGES = (
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "SECURITY.md",
-    "docs",
-    "examples",
-    "linker",
-    "indexes",
-)
+    "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs", "examples", "linker", "indexes",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,6 @@ A block in the language `console` holds commands, each after "$ ", and their out
 with only "…" for any lines; an answer after a question from `linker find` is typed by the reader.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -5,8 +5,6 @@ of tests/evaluation, since no package offers version 10. Names, their order, the
 num_q, num_rel and gm_map: as in trec_eval's own test outputs (usnistgov/trec_eval, test/out.test.aq, out.test.aqcM).
 """
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The AST tables: a worked example, loops as an oracle, blocks, ties, thresholds, reading, bad input."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path
@@ -75,14 +73,11 @@ def test_precision_with_a_tie_at_the_cut_is_the_mean_over_its_orders() -> None:
         assert evaluate_scores(scores, links, ranks=(r,)).precision_at[r] == pytest.approx(expected)
 
 
-def test_an_all_equal_matrix_is_chance_whatever_the_order_of_the_links() -> None:
+def test_links_that_are_given_twice_or_all_equal_change_nothing() -> None:
     r = evaluate_scores(np.zeros((10, 10)), [(i, i) for i in range(10)], ranks=(10,))
     assert r.precision_at[10] == pytest.approx(0.1)
     assert [r.map_micro, r.map_macro] == pytest.approx([0.1, 0.1])
     assert (r.auc_micro, r.auc_macro) == (0.5, 0.5)
-
-
-def test_a_link_given_twice_counts_once() -> None:
     twice = np.concatenate((LINKS, LINKS[:1]))
     assert evaluate_scores(S, twice) == evaluate_scores(S, LINKS)
 
@@ -164,15 +159,12 @@ def test_files(tmp_path: Path) -> None:
         read_vectors(tmp_path / "flat.npy")
 
 
-def test_a_matrix_whose_header_is_cut_is_refused(tmp_path: Path) -> None:
+def test_a_matrix_that_is_damaged_or_too_large_is_named(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.eye(2))
     data = (tmp_path / "v.npy").read_bytes()
     (tmp_path / "v.npy").write_bytes(data.replace(b"}", b" "))
     with pytest.raises(InputError, match=r"npy matrix"):
         read_vectors(tmp_path / "v.npy")
-
-
-def test_a_matrix_of_more_rows_than_there_can_be_is_named(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.eye(2, dtype=np.float32))
     data = (tmp_path / "v.npy").read_bytes()
     (tmp_path / "v.npy").write_bytes(

@@ -101,7 +101,7 @@ def test_text_that_is_not_wanted_is_skipped(tmp_path: Path) -> None:
     assert counts.pages == 4
 
 
-def test_of_several_revisions_the_last_counts(tmp_path: Path) -> None:
+def test_of_several_revisions_the_last_counts_and_a_page_without_id_is_counted(tmp_path: Path) -> None:
     text = "".join(export("de", PAGES[:1]))
     begin, end = text.index("    <revision>"), text.index("  </page>")
     revision = text[begin:end]
@@ -112,9 +112,6 @@ def test_of_several_revisions_the_last_counts(tmp_path: Path) -> None:
     (page,) = read(path)[0]
     assert page.text.startswith("new ")
     assert (page.id, page.title) == ("1", "Köln & Bonn")
-
-
-def test_a_page_without_id_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "x.xml"
     path.write_text("".join(export("de", PAGES)).replace("    <id>4</id>\n", ""), encoding="utf-8")
     pages, counts, _ = read(path)

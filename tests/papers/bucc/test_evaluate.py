@@ -66,7 +66,7 @@ def test_thresholds(files: Path) -> None:
     assert "exclude each other" in refused.stderr
 
 
-def test_differences_from_the_first_run(files: Path) -> None:
+def test_differences_from_the_first_run_by_the_seed(files: Path) -> None:
     found = rows(files)
     assert found["fr", "good"]["baseline"] is None
     assert found["fr", "good"]["differences"] == []
@@ -81,9 +81,6 @@ def test_differences_from_the_first_run(files: Path) -> None:
         assert d["p"] <= d["p_holm"] <= 3 * d["p"] + 1e-12
     # Two of the 16 ways to exchange four pages.
     assert by_measure["success_1"]["p"] == pytest.approx(1 / 8, abs=0.02)
-
-
-def test_the_seed_decides(files: Path) -> None:
     assert rows(files) == rows(files, "--seed", "0")
     assert rows(files) != rows(files, "--seed", "1")
 

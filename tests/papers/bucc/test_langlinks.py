@@ -98,11 +98,8 @@ def test_damage_is_an_error(tmp_path: Path, text: str, message: str) -> None:
         read(tmp_path / "x.sql", text)
 
 
-def test_a_cut_gzip_file_is_an_error(tmp_path: Path) -> None:
+def test_a_cut_gzip_file_is_an_error_and_quoting_is_that_of_mysql(tmp_path: Path) -> None:
     data = gzip.compress(langlinks([(i, "en", str(i)) for i in range(1000)]).encode())
     with pytest.raises(InputError, match=r"x\.sql\.gz is damaged or cut"):
         read(tmp_path / "x.sql.gz", data[:-20])
-
-
-def test_quoting_is_that_of_mysql() -> None:
     assert quoted('L\'a "b"\\\n') == 'L\\\'a \\"b\\"\\\\\\n'

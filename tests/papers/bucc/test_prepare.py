@@ -39,14 +39,9 @@ def test_two_dumps_become_the_shared_task(wikis: dict[str, tuple[Path, Path]], t
     report = json.loads(done.stdout)
     assert report == json.loads((tmp_path / "data" / "prepare.json").read_text()) | {"left_out": []}
     read = {
-        "pages": 360,
-        "other_namespaces": 60,
-        "redirects": 60,
-        "unusable": 0,
-        "articles": 240,
-        "links": 220,
+        "pages": 360, "other_namespaces": 60, "redirects": 60, "unusable": 0, "articles": 240, "links": 220,
         "linked": 220,
-    }
+    }  # fmt: skip
     assert report["read"] == {"de": read, "en": read}
     assert (report["linked_both_ways"], report["with_text"]) == (200, 200)
     assert report["train"] + report["test"] == report["kept"] >= 100
@@ -115,20 +110,14 @@ def test_redirects_numbers_and_quotes_in_titles(tmp_path: Path) -> None:
     ]
     rows: dict[str, list[Row]] = {
         "de": [
-            (10, "en", "Koln"),
-            (11, "en", "1984_(novel)"),
-            (12, "en", "L'Été & x"),
-            (13, "en", "iPod"),
+            (10, "en", "Koln"), (11, "en", "1984_(novel)"), (12, "en", "L'Été & x"), (13, "en", "iPod"),
             (14, "en", "Gone"),
         ],
         "en": [
-            (10, "de", "Köln"),
-            (11, "de", "1984"),
-            (12, "de", titles["de"][2]),
-            (13, "de", "IPod"),
+            (10, "de", "Köln"), (11, "de", "1984"), (12, "de", titles["de"][2]), (13, "de", "IPod"),
             (1984, "de", "10"),
         ],
-    }
+    }  # fmt: skip
     rows["en"].append((14, "de", "Köln#Section"))
     pages["de"][3] = WikiPage(13, "IPod", "Start. Text 3.")
     files = small(tmp_path, pages, rows)
@@ -169,7 +158,7 @@ def linked(pages: dict[str, tuple[str, str]], by_id: bool = True) -> Linked:
     return Linked(titles, {page: (link,) for page, (_, link) in pages.items()}, by_id=by_id)
 
 
-def test_a_title_that_is_another_pages_id_loses_no_pair() -> None:
+def test_titles_and_ids_that_are_alike_lose_no_pair_that_can_be_told_apart() -> None:
     """Page E1 has the title 101, which is the id of page "101": the backlinks distinguish them."""
     source = linked({"f1": ("Un", "101"), "f2": ("Deux", "Two")})
     target = linked({"E1": ("101", "Un"), "101": ("Two", "Deux")})
@@ -177,15 +166,9 @@ def test_a_title_that_is_another_pages_id_loses_no_pair() -> None:
     assert set(pairs.pairs) == {("f1", "E1"), ("f2", "101")}
     assert pairs.ambiguous_names == ("101",)
     assert not pairs.left_out
-
-
-def test_a_title_wins_over_an_id_where_both_link_back() -> None:
     source = linked({"f1": ("Un", "101")})
     target = linked({"E1": ("101", "Un"), "101": ("Two", "Un")})
     assert pair_pages(source, target).pairs == (("f1", "E1"),)
-
-
-def test_pairs_that_cannot_be_told_apart_are_named() -> None:
     source = linked({"f1": ("Un", "One"), "f2": ("Deux", "Two")})
     target = linked({"e1": ("One", "Un"), "e2": ("One", "Un"), "e3": ("Two", "f2")})
     pairs = pair_pages(source, target)
@@ -210,14 +193,12 @@ def test_ambiguous_pairs_are_reported(tmp_path: Path) -> None:
         "en",
         [
             {
-                "_id": f"e{i}",
-                "title": f"E{min(i, 2)}",
-                "text": "Start. Text.",
+                "_id": f"e{i}", "title": f"E{min(i, 2)}", "text": "Start. Text.",
                 "langlinks": {"fr": f"F{min(i, 2)}"},
             }
             for i in (1, 2, 3)
         ],
-    )
+    )  # fmt: skip
     done = linker("bucc", "prepare", fr, en, "--languages", "fr-en", "--out", tmp_path / "o")
     assert "ambiguous, left out  2: f2 – e2, f2 – e3" in done.stdout
     assert "2 pairs are left out" in done.stderr

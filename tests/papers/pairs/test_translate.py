@@ -57,7 +57,7 @@ def test_a_line_without_all_four_is_named(tmp_path: Path) -> None:
             ScriptedTranslator.read(tmp_path / name)
 
 
-def test_identical_texts_and_wild_lengths_are_dropped() -> None:
+def test_texts_that_are_identical_or_of_wild_lengths_are_dropped_and_labels_are_copied() -> None:
     translator = Turned()
     texts = ["the same", "a long text", "a cat on a mat", "The Same"]
     assert back_translate(translator, texts, "en", "fr") == [
@@ -67,9 +67,6 @@ def test_identical_texts_and_wild_lengths_are_dropped() -> None:
         "The Same indeed",
     ]
     assert translator.calls == 2
-
-
-def test_augmentation_copies_the_label_and_leaves_unchanged_pairs_out() -> None:
     pairs = [Pair("1", "a cat on a mat", "the same", 3.0), Pair("2", "the same", "the same", 5.0)]
     assert augmented(pairs, Turned(), "en", "fr") == [Pair("1+fr", "a cat on a mat indeed", "the same", 3.0)]
 
@@ -162,16 +159,13 @@ def test_m2m100_with_its_own_tokenizer(tiny_m2m100: Path, tmp_path: Path) -> Non
         translator.translate(["the cat"], "en", "tlh")
 
 
-def test_a_dictionary_translates_word_by_word_in_both_directions(tmp_path: Path) -> None:
+def test_a_dictionary_translates_word_by_word_in_both_directions_and_many_scripts(tmp_path: Path) -> None:
     (tmp_path / "de-en.tsv").write_text("haus\thouse\nhaus\thome\nhund\tdog\n", encoding="utf-8")
     translator = load_translator(f"dictionary:{tmp_path}/{{source}}-{{target}}.tsv")
     assert translator.translate(["Das Haus, ein hund!", ""], "de", "en") == ["Das House, ein dog!", ""]
     assert translator.translate(["my house"], "en", "de") == ["my haus"]
     with pytest.raises(InputError, match=r"fr-en\.tsv"):
         translator.translate(["maison"], "fr", "en")
-
-
-def test_a_dictionary_cuts_chinese_and_knows_the_turkish_letters(tmp_path: Path) -> None:
     (tmp_path / "zh-en.tsv").write_text(
         "国家\tstate\n统计\tstatistics\n统计局\tbureau\n局\toffice\n", encoding="utf-8"
     )

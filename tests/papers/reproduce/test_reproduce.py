@@ -210,9 +210,7 @@ def test_a_folder_without_the_data_says_what_is_expected(paper: str, tmp_path: P
     assert "expected" in done.stderr
 
 
-def test_the_command_writes_the_tables_in_three_formats(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_writes_the_tables_in_three_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(semeval, "DEFAULT", str(pipeline(tmp_path / "ner")))
     monkeypatch.setattr(semeval, "remembering", lambda name: HashEncoder(64))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

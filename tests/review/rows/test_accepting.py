@@ -1,7 +1,5 @@
 """Accepting unread: worked numbers, and simulations of both bounds with everything random except the claim."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -28,30 +26,24 @@ def said(i: int, verdict: str, id_: str | None = None, phase: str = "queue") -> 
 NOTHING = Matches("", {})
 
 
-def test_expected_wrong_is_the_sum_and_nothing_is_certified_without_evidence() -> None:
+def test_expected_wrong_is_the_sum_and_the_most_is_by_the_binomial_distribution() -> None:
     found = offer(rows_of([0.99, 0.96, 0.95, 0.94, 0.5]), NOTHING, 0.95)
     assert [row.seed.id for row, _ in found.links] == ["s0", "s1", "s2"]
     assert found.expected == pytest.approx(0.01 + 0.04 + 0.05)
     assert found.most is None
     assert found.check is not None
     assert (found.check.size, len(found.check.pairs), found.under_way) == (2, 3, False)
-
-
-def test_rows_that_were_decided_or_refused_are_not_offered() -> None:
-    rows = rows_of([0.99, 0.98, 0.97], said(0, "relevant"), said(1, "not"), said(2, "not", "", "row"))
-    assert offer(rows, NOTHING, 0.95).links == ()
-
-
-def test_a_level_of_its_own_is_refused() -> None:
-    with pytest.raises(InputError, match=r"a level of 0.5: choose one of 0.99, 0.95, 0.9, 0.8"):
-        offer([], NOTHING, 0.5)
-
-
-def test_so_many_wrong_at_most_by_the_binomial_distribution() -> None:
     # P(Binomial(31, .05) ≤ 4) = .9847 and P(… ≤ 3) = .9285: 4 is exceeded with probability .0153.
     assert most_wrong(31, 0.95, 0.025) == 4
     assert most_wrong(312, 0.95, 0.025) == 24
     assert most_wrong(0, 0.95, 0.025) == 0
+
+
+def test_what_was_decided_or_refused_is_not_offered_nor_is_a_level_of_its_own() -> None:
+    rows = rows_of([0.99, 0.98, 0.97], said(0, "relevant"), said(1, "not"), said(2, "not", "", "row"))
+    assert offer(rows, NOTHING, 0.95).links == ()
+    with pytest.raises(InputError, match=r"a level of 0.5: choose one of 0.99, 0.95, 0.9, 0.8"):
+        offer([], NOTHING, 0.5)
 
 
 def test_the_promise_of_a_calibration_bounds_what_nobody_has_read() -> None:

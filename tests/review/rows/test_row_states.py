@@ -1,7 +1,5 @@
 """The state of each row, its file of candidates, and the table of decisions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -48,7 +46,7 @@ def test_rows_are_counted_and_never_the_pairs() -> None:
     assert known_links(found) == [("s1", "a")]
 
 
-def test_the_last_word_counts() -> None:
+def test_the_last_word_counts_and_copies_and_acceptances_are_told_apart() -> None:
     changed = rows(said("s1", "a", "relevant"), said("s1", "", "not", "row"))[0]
     assert (changed.state, changed.links) == ("none", {})
     assert rows(said("s1", "", "not", "row"), said("s1", "b", "relevant"))[0].state == "matched"
@@ -56,15 +54,9 @@ def test_the_last_word_counts() -> None:
     assert (taken_back.state, taken_back.best) == ("open", Match("b", 0.3))
     assert rows(said("s1", "", "skip", "row"))[0].later
     assert not rows(said("s1", "", "skip", "row"), said("s1", "a", "not"))[0].later
-
-
-def test_a_copy_that_was_judged_with_its_document_is_no_second_match() -> None:
     row = rows(said("s1", "a", "relevant"), said("s1", "b", "relevant", "search", tags=("copy of a",)))[0]
     assert list(row.links) == ["a"]
     assert row.left == ()
-
-
-def test_what_was_accepted_is_told_from_what_was_read() -> None:
     accepted = rows(said("s1", "a", "relevant", "accepted"))[0]
     assert (accepted.state, accepted.accepted, known_links([accepted])) == ("matched", True, [])
     read = rows(said("s1", "a", "relevant", "accepted"), said("s1", "a", "relevant"))[0]

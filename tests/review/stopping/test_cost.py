@@ -124,7 +124,7 @@ def progress(read: int, found: int, state: StopState, population: int = 11_665) 
     return Progress(read, found, 0, 0, population, [], state, "queue", "")
 
 
-def test_what_may_be_written_after_a_review() -> None:
+def test_what_may_be_written_after_a_review_and_nothing_else() -> None:
     note = method_note(
         progress(912, 55, StopState(True, 0.2925, "")), 0.9, 300, what="posts", source="the demo"
     )
@@ -135,9 +135,6 @@ def test_what_may_be_written_after_a_review() -> None:
     )
     assert "all relevant posts" in note.cautions[0]
     assert "10,753 are unread" in note.cautions[0]
-
-
-def test_nothing_is_written_that_was_not_shown() -> None:
     early = method_note(progress(40, 20, StopState(False, None, "")), 0.8)
     assert "estimate" not in early.text
     assert "missed" not in early.text

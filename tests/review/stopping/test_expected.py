@@ -33,7 +33,7 @@ def reads(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return inputs, chance.random(count) < expit(inputs @ np.array([-0.5, 1.4, 0.2, -2.0]))
 
 
-def test_the_model_has_the_least_loss() -> None:
+def test_the_model_has_the_least_loss_and_without_reads_the_log_odds() -> None:
     inputs, links = reads(300)
 
     def loss(weights: np.ndarray) -> float:
@@ -41,9 +41,6 @@ def test_the_model_has_the_least_loss() -> None:
         return float(np.logaddexp(0, -margin).sum() + FIRMNESS @ (weights - PRIOR) ** 2 / 2)
 
     assert ReadModel(inputs, links).weights == pytest.approx(minimize(loss, PRIOR, tol=1e-9).x, abs=1e-3)
-
-
-def test_without_reads_the_value_is_the_log_odds() -> None:
     model = ReadModel(*reads(0))
     assert model.log_odds(1.5, 7, linked=False) == pytest.approx(1.5)
     assert model.log_odds(1.5, 7, linked=True) == pytest.approx(0.5)

@@ -104,7 +104,7 @@ def test_the_hypergeometric_rule_seldom_looks_at_its_urns(monkeypatch: pytest.Mo
     assert len(looks) < 60
 
 
-def test_a_gap_that_suffices_begins_the_audit() -> None:
+def test_a_gap_that_suffices_and_is_at_least_fifty_begins_the_audit() -> None:
     rule = make("urn", 11_130, 0.8, {"w": 20})
     before = tell(rule, [MISS] * 30 + [HIT] * 100 + [MISS] * 64)
     assert not before.estimated
@@ -114,9 +114,6 @@ def test_a_gap_that_suffices_begins_the_audit() -> None:
     assert now.certified is None
     assert not now.stop
     assert "300 documents" in now.reason
-
-
-def test_the_gap_is_at_least_fifty() -> None:
     rule = make("urn", 11_300, 0.8)
     assert isinstance(rule, Urn)
     assert not tell(rule, [HIT] * 300 + [MISS] * 49).estimated
@@ -159,15 +156,11 @@ def test_a_find_in_the_audit_resumes_reading_and_all_audits_count() -> None:
     assert end.stop
 
 
-def test_a_straggler_of_the_queue_does_not_end_the_audit() -> None:
+def test_neither_a_straggler_nor_an_audit_by_mistake_takes_the_end_back() -> None:
     rule = make("urn", 11_000, 0.8)
     tell(rule, [HIT] * 100 + [MISS] * 100 + [AUDIT_MISS] * 100 + [MISS])
     assert tell(rule, [AUDIT_MISS] * 200).stop
     assert rule.audit.count == 1
-
-
-def test_an_audit_that_begins_by_mistake_does_not_take_the_end_back() -> None:
-    """A second reviewer may still judge a document drawn before the first one's find, or one document too many."""
     rule = make("urn", 11_000, 0.8)
     tell(rule, [HIT] * 100 + [MISS] * 100 + [AUDIT_HIT, AUDIT_MISS])
     tell(rule, [MISS] * 100)
@@ -195,27 +188,30 @@ def test_certified_recalls_hold_in_random_audits() -> None:
     assert wrong < 300 * 0.05
 
 
-def test_below_fifteen_nothing_is_claimed() -> None:
+def test_below_fifteen_nothing_is_claimed_until_everything_is_read() -> None:
     for name in ("urn", "hypergeometric", "row"):
         rule = make(name, 3000, 0.8)
         state = tell(rule, [HIT] * 14 + [MISS] * 2000)
         assert state == StopState(False, None, state.reason, due=state.due)
         assert "fewer than 15" in state.reason
         assert tell(rule, [Read(True, "search"), *[MISS] * 500]).estimated
-
-
-def test_everything_read_is_certain() -> None:
     state = tell(make("urn", 60, 0.9), [HIT] * 3 + [MISS] * 57)
     assert state == StopState(True, 1.0, "Every document was read.", stop=True, left=0)
     assert tell(make("urn", 3, 0.9), [MISS] * 3).certified is None
 
 
-def test_documents_from_beside_the_queue_leave_the_population_only() -> None:
+def test_documents_from_beside_the_queue_leave_the_population_with_which_the_gap_shrinks() -> None:
     rule = make("urn", 1000, 0.8)
     tell(rule, [HIT] * 20 + [MISS] * 30 + [Read(False, "search")] * 40)
     assert (rule.counts.population, rule.counts.read, rule.counts.gap) == (960, 50, 30)
     rule.update(Read(True, "search"))
     assert (rule.counts.found, rule.counts.gap, rule.counts.unread) == (21, 0, 909)
+    rule = make("urn", 3000, 0.95)
+    assert isinstance(rule, Urn)
+    tell(rule, [HIT] * 20 + [MISS] * 30)
+    before = rule.wanted
+    tell(rule, [Read(False, "search")] * 1000)
+    assert rule.wanted == urn_gap(1980, short_of(20, 0.95), weight(0.95), 0.05) < before
 
 
 def test_the_urn_is_the_more_careful_the_higher_the_target() -> None:
@@ -229,23 +225,11 @@ def test_the_urn_is_the_more_careful_the_higher_the_target() -> None:
         assert rule.wanted == max(urn_gap(2970, short_of(30, target), w, 0.05), 50)
 
 
-def test_the_gap_shrinks_with_the_population() -> None:
-    rule = make("urn", 3000, 0.95)
-    assert isinstance(rule, Urn)
-    tell(rule, [HIT] * 20 + [MISS] * 30)
-    before = rule.wanted
-    tell(rule, [Read(False, "search")] * 1000)
-    assert rule.wanted == urn_gap(1980, short_of(20, 0.95), weight(0.95), 0.05) < before
-
-
-def test_in_a_row() -> None:
+def test_in_a_row_until_so_many_are_found_and_at_most_so_many_reads() -> None:
     rule = make("row", 5000, 0.8, {"gap": 50})
     assert not tell(rule, [HIT] * 20 + [MISS] * 49).estimated
     assert rule.update(MISS).estimated
     assert not rule.update(HIT).estimated
-
-
-def test_until_so_many_are_found_and_at_most_so_many_reads() -> None:
     until = make("until", 5000, 0.8, {"found": 3, "audit": 0})
     assert not tell(until, [HIT, MISS, HIT]).stop
     state = until.update(HIT)

@@ -1,7 +1,5 @@
 """The estimate of all relevant documents: against a slow version, at its limits, and on reviews with known truth."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

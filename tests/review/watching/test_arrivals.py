@@ -1,7 +1,5 @@
 """Posts arrive from pipes and growing files: each once, in order, however their bytes are split."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json
@@ -226,16 +224,13 @@ def test_a_file_that_was_copied_and_cut_is_read_to_the_end_of_its_copy(tmp_path:
     assert read(path, position)[0] == ["p1", "p2"]
 
 
-def test_a_position_of_an_earlier_version_is_told_by_the_inode(tmp_path: Path) -> None:
+def test_position_of_earlier_version_is_told_by_inode_and_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     path = tmp_path / "posts.jsonl"
     path.write_text(line(0) + line(1), encoding="utf-8")
     old = Position(len(line(0)), 1, path.stat().st_ino)
     assert read(path, old)[0] == ["p1"]
     path.write_text(line(2)[:9] + "\n", encoding="utf-8")
     assert len(read(path, old)[0]) == 1
-
-
-def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .*nowhere"):
         Arrivals(tmp_path / "nowhere")
     packed = tmp_path / "posts.jsonl.gz"

@@ -1,7 +1,5 @@
 """`linker watch` finds what `linker search` finds, each match once, whatever interrupts it."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,6 +1,4 @@
-"""Correlation clustering against the optimum over all partitions, and invariants of every clustering."""
-
-from __future__ import annotations
+"""Correlation clustering against the optimum over all partitions; group numbers that persist, and their log."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 
 from indexes.dtypes import Float64Array, Int64Array
 from linker.scoring.groups.clustering import cluster
+from linker.scoring.groups.following import Change, changes, followed
 
 Problem = tuple[Int64Array, Float64Array, Float64Array]
 
@@ -84,18 +83,68 @@ def test_separate_corpora_are_grouped_as_if_alone(one: Problem, other: Problem) 
     assert both.tolist() == [*first.tolist(), *(second + first.max() + 1).tolist()]
 
 
-def test_lists_that_were_too_short_do_not_split_a_large_group() -> None:
+def test_short_lists_do_not_split_a_large_group_and_a_bridge_does_not_join_two() -> None:
     """60 documents of one story, each compared only with its next 5, all probable or all improbable."""
     pairs = np.array([(i, (i + d) % 60) for i in range(60) for d in range(1, 6)])
     pairs = np.sort(pairs, axis=1)
     probabilities = np.full(len(pairs), 0.9)
     assert cluster(pairs, probabilities, np.full(60, 0.99)).max() == 0
     assert cluster(pairs, probabilities, np.zeros(60)).max() > 3
-
-
-def test_a_bridge_between_two_stories_does_not_join_them() -> None:
     pairs = np.array(
         [*itertools.combinations(range(10), 2), *itertools.combinations(range(10, 20), 2), (0, 10)]
     )
     labels = cluster(pairs, np.full(len(pairs), 0.9), np.full(20, 0.7))
     assert labels.tolist() == [0] * 10 + [1] * 10
+
+
+Groups = dict[str, int]
+groupings = st.dictionaries(st.sampled_from([f"d{i}" for i in range(12)]), st.integers(1, 5))
+
+
+def numbered(before: Groups, after: Groups) -> Groups:
+    number = followed(before, after)
+    return {id_: number[group] for id_, group in after.items()}
+
+
+@given(groupings)
+def test_nothing_changes_where_nothing_changed(groups: Groups) -> None:
+    renamed = {id_: 10 - group for id_, group in groups.items()}
+    assert numbered(groups, renamed) == groups
+    assert not list(changes(groups, groups))
+
+
+@given(groupings, groupings)
+def test_numbers_are_those_of_one_group_each(before: Groups, after: Groups) -> None:
+    number = followed(before, after)
+    assert number.keys() == set(after.values()) and len(set(number.values())) == len(number)
+    for group, kept in number.items():
+        ids = {id_ for id_, other in after.items() if other == group}
+        assert kept > max(before.values(), default=0) or any(before.get(id_) == kept for id_ in ids)
+
+
+@given(groupings, groupings)
+def test_the_log_says_where_every_document_of_a_group_came_from(before: Groups, after: Groups) -> None:
+    now = numbered(before, after)
+    log = list(changes(before, now))
+    told = dict(before)
+    for change in log:
+        for id_ in change.ids:
+            told[id_] = change.group
+        if change.change == "left":
+            for id_ in change.ids:
+                del told[id_]
+    alone = {id_ for id_ in now if id_ not in before and list(now.values()).count(now[id_]) == 1}
+    assert told == {id_: group for id_, group in now.items() if id_ not in alone}
+
+
+def test_a_group_grows_begins_merges_and_splits() -> None:
+    before = {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "f": 4, "g": 4, "h": 4}
+    after = {"a": 7, "b": 7, "c": 7, "d": 7, "new": 7, "f": 8, "g": 8, "h": 9, "i": 9, "x": 5}
+    assert followed(before, after) == {7: 1, 8: 4, 9: 5, 5: 6}
+    assert list(changes(before, numbered(before, after))) == [
+        Change("joined", 1, ("new",)),
+        Change("merged", 1, ("c", "d"), 2),
+        Change("began", 5, ("h", "i")),
+        Change("split", 5, ("h",), 4),
+        Change("left", 3, ("e",)),
+    ]

@@ -1,7 +1,5 @@
 """What groupings store: which document found which, compared with an oracle over ids; and damaged files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Explanations match the model: replayed weights, shares that add up, tokens really left out."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Sequence
@@ -117,16 +115,13 @@ def test_shares_are_the_parts_of_the_embedding() -> None:
     assert sum(shares) == pytest.approx(1, abs=1e-5)
 
 
-def test_ablation_leaves_out_one_token_at_a_time() -> None:
+def test_ablation_leaves_out_one_token_at_a_time_and_the_rank_correlation_is_spearmans() -> None:
     model = encoder(STAR)
     found = explain(model, A, B)
     words = A.split()
     texts = [" ".join(words[:i] + words[i + 1 :]) for i in range(len(words))]
     expected = model.encode(texts) @ model.encode([B])[0] - found.cosine
     assert found.texts[0].changes == pytest.approx(expected, abs=1e-5)
-
-
-def test_the_rank_correlation_is_spearmans() -> None:
     part = explain(encoder(STAR), A, B).texts[0]
     assert part.attention is not None
     expected = spearmanr(part.attention, np.abs(part.changes)).statistic

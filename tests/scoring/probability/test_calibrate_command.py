@@ -1,7 +1,5 @@
 """Calibrating an index, searching with P(link) and with promises; mismatches are refused or reported."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil
@@ -260,20 +258,11 @@ def test_only_judged_documents_count_where_judgements_are_incomplete(made: Path)
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("format", "linker-calibration-9"),
-        ("names", ["bm25", "bm25"]),
-        ("names", ["unheard"]),
-        ("weights", [1.0]),
-        ("weights", ["x"]),
-        ("scale", [0.0] * 6),
-        ("held", [2.0]),
-        ("right", []),
-        ("seen", {}),
-        ("source", {}),
-        ("about", 3),
-        ("more", 1),
+        ("format", "linker-calibration-9"), ("names", ["bm25", "bm25"]), ("names", ["unheard"]),
+        ("weights", [1.0]), ("weights", ["x"]), ("scale", [0.0] * 6), ("held", [2.0]), ("right", []),
+        ("seen", {}), ("source", {}), ("about", 3), ("more", 1),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_calibration_is_refused(key: str, value: object, made: Path, tmp_path: Path) -> None:
     path = tmp_path / folder.FILE
     shutil.copy(next((made / "index" / "calibration").rglob("*.json")), path)

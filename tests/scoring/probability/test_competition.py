@@ -1,7 +1,5 @@
 """Competition for documents against a slow oracle, its laws, worked numbers, and the choice by known links."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -134,20 +132,18 @@ def test_worked_numbers() -> None:
     assert compete(np.log([[a, 1.0], [b, 1.0]]), np.array([[3], [3]]))[:, 0] == pytest.approx(
         p[:, 0], abs=0.01
     )
-
-
-def test_spreading_keeps_order_and_sums() -> None:
     won = np.array([[0.6, 0.3, 0.0, 0.1], [0.3, 0.6, 0.05, 0.05], [0.5, 0.5, 0.0, 0.0]])
     p = spread(won, np.array([0.2, 0.9, 0.4]))
     np.testing.assert_allclose(p.sum(axis=1), 1)
     np.testing.assert_allclose(p[0], [0.2, 0.1, 0, 0.7])
     np.testing.assert_allclose(p[1], [0.1 * 6 / 7, 0.9, 0.1 / 7, 0])
     assert p[2, 0] == 0.4 and p[2, 1] == pytest.approx(0.4)
-
-
-def test_the_capacity_is_counted_from_links() -> None:
     found = Capacity.of(np.array([1] * 7 + [2, 3, 4]))
     assert (found.one, found.few, found.many) == pytest.approx((7.5 / 11.5, 2.5 / 11.5, 1.5 / 11.5))
+    short = Lists(np.array([[4]]), np.array([[1.0]]), np.array([0.2]))
+    both = joined(short, world(2, 1).lists)
+    assert both.documents[0].tolist() == [4, -1] and both.scores[0].tolist() == [1.0, -math.inf]
+    assert compete(both.logits(), both.documents)[0, 1] == 0
 
 
 def world(texts: int, shared: int, seed: int = 0) -> Known:
@@ -276,10 +272,3 @@ def test_held_out_texts_do_not_hold_their_own_document() -> None:
     # for most of them, a text in another fold has taken the rival's document
     assert (links[~known.relevant] == 0).mean() > 0.7
     np.testing.assert_allclose(links.sum(axis=1) + none, 1)
-
-
-def test_lists_of_different_lengths_are_joined() -> None:
-    short = Lists(np.array([[4]]), np.array([[1.0]]), np.array([0.2]))
-    both = joined(short, world(2, 1).lists)
-    assert both.documents[0].tolist() == [4, -1] and both.scores[0].tolist() == [1.0, -math.inf]
-    assert compete(both.logits(), both.documents)[0, 1] == 0

@@ -1,7 +1,5 @@
 """Features against a slow oracle, the fitted model, measures, the drift test, and truncated results."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -78,7 +76,9 @@ def test_features_are_those_of_complete_rankings(engine: Engine, where: Filter |
     np.testing.assert_array_equal(plain.describe(texts, rows, where), found[:, :, : len(TEXT_NAMES)])
 
 
-def test_parts_are_described_as_the_whole(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_are_described_as_the_whole_and_so_is_a_text_without_known_words(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = [q.text for q in judged_queries()[0][:9]]
     rows = np.arange(18).reshape(9, 2)
     whole = Describer(engine.collection, engine.embed).describe(texts, rows)
@@ -86,9 +86,6 @@ def test_parts_are_described_as_the_whole(engine: Engine, monkeypatch: pytest.Mo
     np.testing.assert_allclose(
         Describer(engine.collection, engine.embed).describe(texts, rows), whole, atol=1e-6
     )
-
-
-def test_a_text_without_known_words_is_described(engine: Engine) -> None:
     rows = np.array([[3, -1]])
     found = Describer(engine.collection, engine.embed).describe(["zzz"], rows)
     assert np.isfinite(found).all() and found[0, 0, :5].tolist() == [0, 0, 0, 0, 0]

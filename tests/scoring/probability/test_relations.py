@@ -1,7 +1,5 @@
 """Evidence about a candidate from other texts, against a pairwise oracle; what trees may learn from it."""
 
-from __future__ import annotations
-
 import math
 import sys
 from typing import Any
@@ -120,9 +118,7 @@ def test_lists_keep_their_width_and_few_links_teach_nothing() -> None:
     assert related(lists.at(few), lists.at(few), relevant[few], short) is None
 
 
-def test_texts_without_their_document_are_scored_while_the_others_keep_theirs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_texts_without_document_are_scored_while_others_keep_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oracle hides the documents of one fold at a time, in a whole copy of the collection."""
     lists, own = shared(200)
     relevant = lists.documents == own[:, None]

@@ -1,7 +1,5 @@
 """A corpus for rankers: many documents have the words of a query, but only the right one in one sentence."""
 
-from __future__ import annotations
-
 import random
 
 from indexes.interface import Document

@@ -1,7 +1,5 @@
 """P(link) of queries without a match, against held-out queries whose documents are not candidates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Dates, comparative features, candidate probabilities: worked numbers and slow oracles."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from dataclasses import dataclass
@@ -45,10 +43,20 @@ def test_the_last_date_of_a_text(text: str, expected: float) -> None:
     assert candidates.day_of(text) == pytest.approx(expected, nan_ok=True)
 
 
-def test_a_documents_date_is_a_text_in_its_field() -> None:
+def test_a_documents_date_is_a_text_in_its_field_and_settings_are_checked() -> None:
     assert candidates.document_day({"date": "26 May 2015"}, "date") == day(2015, 5, 26)
     for metadata in ({}, {"date": 5}, {"date": ["26 May 2015"]}, {"other": "26 May 2015"}):
         assert math.isnan(candidates.document_day(metadata, "date"))
+    for wrong in ({"direction": "later"}, {"bm25": 0}, {"dense": -1}, {"dated": 201}):
+        with pytest.raises(ConfigError):
+            PoolSettings(**wrong)
+    assert PoolSettings(date_field="d").names(encoder=True) == (
+        *NAMES,
+        "cosine",
+        "days",
+        "days_apart",
+        "days_wrong",
+    )
 
 
 def test_worked_comparisons() -> None:
@@ -102,19 +110,6 @@ def test_candidates_are_as_many_as_the_known_links_need(
             monkeypatch.setattr(candidates, "SAMPLE", sample)
             found = candidates.deep_enough(engine.collection.ranking(), ["word"] * len(ranks), links, base)
             assert found == PoolSettings(bm25=depth, dense=7)
-
-
-def test_settings_are_checked() -> None:
-    for wrong in ({"direction": "later"}, {"bm25": 0}, {"dense": -1}, {"dated": 201}):
-        with pytest.raises(ConfigError):
-            PoolSettings(**wrong)
-    assert PoolSettings(date_field="d").names(encoder=True) == (
-        *NAMES,
-        "cosine",
-        "days",
-        "days_apart",
-        "days_wrong",
-    )
 
 
 CANDIDATES, AHEAD = 15, 3.0
@@ -190,15 +185,6 @@ def test_queries_asked_together_keep_their_order(none: Float64Array, linked: flo
     assert (np.diff(found[np.argsort(none)]) >= -1e-12).all()
 
 
-def test_nothing_is_adapted_without_candidates_or_without_a_known_share() -> None:
-    none = np.append(np.full(50, 0.9), 1.0)
-    fitted = calibration.ListCalibration(("best",), 1.0, (0.0, 0.0), (0.0,), (1.0,), 0.5)
-    found = fitted.together(none)
-    assert found[-1] == 1 and (found[:-1] > 0.95).all()
-    before = calibration.ListCalibration(("best",), 1.0, (0.0, 0.0), (0.0,), (1.0,))
-    np.testing.assert_array_equal(before.together(none), none)
-
-
 @dataclass(frozen=True, eq=False)
 class Column(Forest):
     """The value of one feature, in place of trees."""
@@ -228,10 +214,16 @@ def test_hidden_documents_are_scored_as_if_they_had_never_been_found() -> None:
         np.testing.assert_allclose(found[query, here], told[:, column])
 
 
-def test_a_query_without_candidates_has_no_match() -> None:
+def test_without_candidates_there_is_no_match_and_nothing_is_adapted() -> None:
     fitted = calibration.ListCalibration(("best", "lead"), 1.0, (0.0, 0.0, 0.0), (0.0, 0.0), (1.0, 1.0))
     scores, features = np.zeros((2, 2)), np.zeros((2, 2, 1), dtype=np.float32)
     valid = np.array([[False, False], [True, False]])
     links, none = fitted.probabilities(scores, valid, features, ("a",))
     assert none.tolist() == [1, 0.5]
     assert links.tolist() == [[0, 0], [0.5, 0]]
+    none = np.append(np.full(50, 0.9), 1.0)
+    fitted = calibration.ListCalibration(("best",), 1.0, (0.0, 0.0), (0.0,), (1.0,), 0.5)
+    found = fitted.together(none)
+    assert found[-1] == 1 and (found[:-1] > 0.95).all()
+    before = calibration.ListCalibration(("best",), 1.0, (0.0, 0.0), (0.0,), (1.0,))
+    np.testing.assert_array_equal(before.together(none), none)

@@ -1,7 +1,5 @@
 """The ranker that ships with linker: how it blends, how it is trained, and when it is used."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path
@@ -36,15 +34,7 @@ def pooled_ranker() -> Ranker:
     return pooled.learn([made_pool(1), made_pool(2)])[0]
 
 
-def test_scores_that_differ_by_rounding_alone_do_not_outweigh_bm25() -> None:
-    pool, _ = made_pool(0)
-    one = pool.part(slice(1))
-    noisy = np.where(one.valid, 0.1 + 1e-12 * np.arange(8), -np.inf)
-    equal = np.where(one.valid, 0.1, -np.inf)
-    np.testing.assert_array_equal(blended(noisy, one, 1.0), blended(equal, one, 1.0))
-
-
-def test_a_blend_is_two_zscores_added_candidate_by_candidate() -> None:
+def test_a_blend_is_two_zscores_added_in_which_rounding_does_not_outweigh_bm25() -> None:
     pool, _ = made_pool(0)
     scores = np.where(pool.valid, np.random.default_rng(1).normal(size=pool.rows.shape), -np.inf)
     found = blended(scores, pool, 0.5)
@@ -54,6 +44,11 @@ def test_a_blend_is_two_zscores_added_candidate_by_candidate() -> None:
         parts = [(part - part.mean()) / part.std() for part in (scores[line, here], bm25)]
         np.testing.assert_allclose(found[line, here], parts[0] + 0.5 * parts[1], rtol=1e-6)
         assert (found[line, ~pool.valid[line]] == -np.inf).all()
+    pool, _ = made_pool(0)
+    one = pool.part(slice(1))
+    noisy = np.where(one.valid, 0.1 + 1e-12 * np.arange(8), -np.inf)
+    equal = np.where(one.valid, 0.1, -np.inf)
+    np.testing.assert_array_equal(blended(noisy, one, 1.0), blended(equal, one, 1.0))
 
 
 def test_it_learns_what_collections_share_and_is_saved_with_its_blend(tmp_path: Path) -> None:
@@ -69,7 +64,7 @@ def test_it_learns_what_collections_share_and_is_saved_with_its_blend(tmp_path: 
     np.testing.assert_allclose(order.links.sum(axis=1) + order.none, 1)
 
 
-def test_a_ranker_replaces_another_and_leaves_the_users_files(tmp_path: Path) -> None:
+def test_a_ranker_replaces_another_of_several_collections_and_leaves_the_users_files(tmp_path: Path) -> None:
     shipped = (pooled.FOLDER / folder.TREES).read_text()
     folder.save(pooled.load(), shipped, tmp_path / "model")
     (tmp_path / "model" / "mine.txt").write_text("mine")
@@ -77,11 +72,11 @@ def test_a_ranker_replaces_another_and_leaves_the_users_files(tmp_path: Path) ->
     folder.save(ranker, text, tmp_path / "model")
     assert (tmp_path / "model" / folder.TREES).read_text() == text
     assert (tmp_path / "model" / "mine.txt").read_text() == "mine"
+    with pytest.raises(InputError, match="two collections"):
+        pooled.learn([made_pool(0)])
 
 
-def test_its_probabilities_are_fitted_again_with_the_same_trees_and_assume_that_half_of_the_queries_match() -> (
-    None
-):
+def test_probabilities_are_fitted_again_with_same_trees_and_assume_that_half_of_queries_match() -> None:
     parts = [made_pool(1), made_pool(2)]
     ranker, text = pooled.learn(parts)
     again, same = pooled.learn(parts, text=text)
@@ -90,11 +85,6 @@ def test_its_probabilities_are_fitted_again_with_the_same_trees_and_assume_that_
     shipped = (pooled.FOLDER / folder.TREES).read_text()
     other, kept = pooled.learn(parts, text=shipped)
     assert kept == shipped and other.calibration == ranker.calibration
-
-
-def test_one_collection_is_not_enough() -> None:
-    with pytest.raises(InputError, match="two collections"):
-        pooled.learn([made_pool(0)])
 
 
 @pytest.mark.parametrize("blend", [-1, 1e9, float("nan")])
@@ -120,16 +110,13 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_too_few_links_take_it_and_say_so(few: Path) -> None:
+def test_too_few_links_take_it_and_say_so_and_a_search_names_it(few: Path) -> None:
     links = ("--queries", few / "queries.jsonl", "--qrels", few / "qrels")
     done = linker("rank", "train", few / "index", *links, "--out", few / "model", "--json")
     assert "the ranker that comes with linker is used" in done.stderr
     figures = json.loads(done.stdout)
     assert figures["ranker"] == pooled.load().fingerprint and figures["queries"] == 40
     assert figures["mrr"] > 0
-
-
-def test_a_search_names_it(few: Path) -> None:
     text = judged_queries()[0][0].text
     done = linker("search", few / "index", "--text", text, "--rerank", "pooled", "--json")
     answer = json.loads(done.stdout.splitlines()[0])

@@ -1,7 +1,5 @@
 """Training a ranker, storing it in the index, searching with it and explaining it; mismatches are refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil
@@ -125,9 +123,7 @@ def test_stored_in_the_index_it_is_the_default(made: Path, model: Path, tmp_path
         Engine(index)
 
 
-def test_a_ranker_that_an_older_generation_keeps_is_stored_again(
-    made: Path, model: Path, tmp_path: Path
-) -> None:
+def test_ranker_that_older_generation_keeps_is_stored_again(made: Path, model: Path, tmp_path: Path) -> None:
     shutil.copytree(made / "index", tmp_path / "index")
     other = tmp_path / "other"
     shutil.copytree(model, other)
@@ -140,12 +136,6 @@ def test_a_ranker_that_an_older_generation_keeps_is_stored_again(
         assert engine.search("banel deras").reranked
     assert len(list((tmp_path / "index" / "ranker").iterdir())) == 2
     assert "as they were written" in linker("index", "verify", tmp_path / "index").stdout
-
-
-def test_a_query_without_candidates_is_answered_without_a_warning(made: Path, model: Path) -> None:
-    answer = Engine(made / "index").search("x", reranker=folder.load(model))
-    assert len(answer.hits[0]) == 0
-    assert answer.no_match == (1.0,)
 
 
 def test_many_queries_tell_how_many_have_a_match(
@@ -186,7 +176,9 @@ def test_a_ranker_of_before_keeps_its_probabilities(made: Path, model: Path, tmp
             folder.load(tmp_path / "old")
 
 
-def test_positions_change_nothing(made: Path, model: Path, tmp_path: Path) -> None:
+def test_positions_change_nothing_nor_does_a_query_without_candidates_warn(
+    made: Path, model: Path, tmp_path: Path
+) -> None:
     make(tmp_path / "index", positions=False)
     asked, _ = judged_queries()
     texts, ranker = [q.text for q in asked[:20]], folder.load(model)
@@ -194,6 +186,9 @@ def test_positions_change_nothing(made: Path, model: Path, tmp_path: Path) -> No
     for a, b in zip(stored.hits, computed.hits, strict=True):
         assert a.ids == b.ids
         np.testing.assert_array_equal(a.scores, b.scores)
+    answer = Engine(made / "index").search("x", reranker=folder.load(model))
+    assert len(answer.hits[0]) == 0
+    assert answer.no_match == (1.0,)
 
 
 def test_explain_shows_what_moved_a_candidate(made: Path, model: Path) -> None:
@@ -234,27 +229,27 @@ def test_vectors_and_dates_are_features(tmp_path: Path) -> None:
     assert "cosine" not in without.ranker.names and without.ranker.encoder == ""
 
 
-def test_too_few_links_are_refused(made: Path) -> None:
+def test_too_few_links_are_refused_and_a_folder_of_something_else_is_not_replaced(
+    made: Path, tmp_path: Path
+) -> None:
     arguments = ("--queries", made / "queries.jsonl", "--qrels", made / "few", "--out", made / "none")
     failed = linker("rank", "train", made / "index", *arguments, "--date-field", "date", check=1)
     assert failed.returncode == 1 and "a ranker needs 100" in failed.stderr
     assert not (made / "none").exists()
+    (tmp_path / "file").write_text("mine")
+    arguments = ("--queries", made / "queries.jsonl", "--qrels", made / "qrels", "--out", tmp_path)
+    failed = linker("rank", "train", made / "index", *arguments, check=1)
+    assert failed.returncode == 1 and (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("names", ["coverage"]),
-        ("names", []),
-        ("pool", {"bm25": 10**9}),
-        ("pool", {"direction": "sideways"}),
-        ("pool", {"unknown": 1}),
-        ("calibration", {"slope": 1}),
-        ("format", "linker-ranker-9"),
-        ("trees", "0" * 32),
-        ("about", 3),
+        ("names", ["coverage"]), ("names", []), ("pool", {"bm25": 10**9}),
+        ("pool", {"direction": "sideways"}), ("pool", {"unknown": 1}), ("calibration", {"slope": 1}),
+        ("format", "linker-ranker-9"), ("trees", "0" * 32), ("about", 3),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_ranker_is_refused(key: str, value: object, model: Path, tmp_path: Path) -> None:
     shutil.copytree(model, tmp_path / "model")
     config = tmp_path / "model" / "config.json"
@@ -297,10 +292,3 @@ def test_a_ranker_that_is_behind_is_stored_only_by_force(
     assert Engine(tmp_path / "index").ranker is None
     linker("rank", "train", tmp_path / "index", *arguments, "--force")
     assert Engine(tmp_path / "index").ranker is not None
-
-
-def test_a_folder_of_something_else_is_not_replaced(made: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    arguments = ("--queries", made / "queries.jsonl", "--qrels", made / "qrels", "--out", tmp_path)
-    failed = linker("rank", "train", made / "index", *arguments, check=1)
-    assert failed.returncode == 1 and (tmp_path / "file").read_text() == "mine"

@@ -1,7 +1,5 @@
 """Two small indexes, and a client of the service over them that needs no port."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Indexes over HTTP: created, filled, saved, restored and deleted, only by an admin, only in the served folder."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Iterator
@@ -83,30 +81,23 @@ def test_a_snapshot_is_restored_as_it_was(service: TestClient, folder: Path) -> 
     assert service.delete("/v1/indexes/copy").status_code == 204
 
 
-@pytest.mark.parametrize("sent", [b"", b"no archive", b"\0" * 4096])
-def test_what_is_no_snapshot_makes_no_index(service: TestClient, folder: Path, sent: bytes) -> None:
-    detail = check_problem(
-        service.put("/v1/indexes/copy/snapshot", content=sent, headers=SENT), 400, "bad-snapshot"
-    )
-    assert str(folder) not in detail
-    assert not (folder / "copy").exists()
-
-
-def test_a_snapshot_writes_nowhere_else(service: TestClient, folder: Path) -> None:
-    archive = io.BytesIO()
+def escaping() -> bytes:
+    """Return an archive with a member outside of the folder."""
+    archive, member = io.BytesIO(), tarfile.TarInfo("../evil")
+    member.size = 1
     with tarfile.open(fileobj=archive, mode="w") as tar:
-        member = tarfile.TarInfo("../evil")
-        member.size = 1
         tar.addfile(member, io.BytesIO(b"x"))
-    sent = archive.getvalue()
-    check_problem(service.put("/v1/indexes/copy/snapshot", content=sent, headers=SENT), 400, "bad-snapshot")
-    assert not (folder / "evil").exists()
-    assert not (folder / "copy").exists()
-    check_problem(
-        service.put("/v1/indexes/copy/snapshot", content=sent, headers={"content-type": "text/plain"}),
-        415,
-        "unsupported-media-type",
-    )
+    return archive.getvalue()
+
+
+@pytest.mark.parametrize("sent", [b"", b"no archive", b"\0" * 4096, escaping()])
+def test_what_is_no_snapshot_makes_no_index(service: TestClient, folder: Path, sent: bytes) -> None:
+    path = "/v1/indexes/copy/snapshot"
+    detail = check_problem(service.put(path, content=sent, headers=SENT), 400, "bad-snapshot")
+    assert str(folder) not in detail
+    assert not (folder / "evil").exists() and not (folder / "copy").exists()
+    plain = service.put(path, content=sent, headers={"content-type": "text/plain"})
+    check_problem(plain, 415, "unsupported-media-type")
 
 
 @pytest.mark.parametrize("name", ["News", ".hidden", "..", "a.b", "-a", "%2E%2E%2Fx", "a" * 64, "a_b", "ü"])
@@ -121,26 +112,17 @@ def test_a_name_that_could_lead_elsewhere_is_refused(service: TestClient, folder
     assert sorted(folder.parent.rglob("*")) == before
 
 
-def test_an_index_that_the_service_did_not_make_is_not_deleted(service: TestClient, folder: Path) -> None:
+def test_what_the_service_did_not_make_is_left_alone(service: TestClient, folder: Path) -> None:
     check_problem(service.delete("/v1/indexes/news"), 409, "not-made-here")
     assert len(Engine(folder / "news")) == 4
-
-
-def test_a_folder_of_that_name_is_left_alone(service: TestClient, folder: Path) -> None:
     (folder / "notes").mkdir()
     (folder / "notes" / "file").write_text("mine")
     check_problem(service.put("/v1/indexes/notes", json={}), 409, "index-exists")
     assert (folder / "notes" / "file").read_text() == "mine"
-
-
-def test_what_others_put_into_the_directory_stays(service: TestClient, folder: Path) -> None:
     service.put("/v1/indexes/shared", json={})
     (folder / "shared" / "notes.txt").write_text("mine")
     assert service.delete("/v1/indexes/shared").status_code == 204
     assert [path.name for path in (folder / "shared").iterdir()] == ["notes.txt"]
-
-
-def test_an_unknown_language_is_refused_and_nothing_is_made(service: TestClient, folder: Path) -> None:
     detail = check_problem(service.put("/v1/indexes/x", json={"language": "klingon"}), 400, "bad-request")
     assert "klingon" in detail
     assert not (folder / "x").exists()

@@ -1,7 +1,5 @@
 """The batcher against sequential searches: the same results, only to their callers, from a bounded queue."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
@@ -98,7 +96,7 @@ def test_answers_are_those_of_one_search_after_another(
         assert (answer.mode, answer.degraded, answer.notes) == (alone.mode, alone.degraded, alone.notes)
 
 
-def test_each_caller_gets_its_part_of_probabilities() -> None:
+async def test_each_caller_gets_its_part_of_probabilities() -> None:
     def search(texts: Sequence[str], options: str) -> Answer:
         hits = [
             replace(one, probabilities=np.array([float(text)]), no_match=float(text))
@@ -106,141 +104,109 @@ def test_each_caller_gets_its_part_of_probabilities() -> None:
         ]
         return Answer(hits, "bm25", calibration="x")
 
-    async def scenario() -> None:
-        batcher = Batcher(search, in_thread)
-        first, *rest = await asked(batcher, ["0"], ["1", "2"], ["3"])
-        for task, expected in zip([first, *rest], ([0.0], [1.0, 2.0], [3.0]), strict=True):
-            answer = await task
-            assert list(answer.no_match) == expected
-            assert [p.tolist() for p in answer.probabilities or ()] == [[p] for p in expected]
-        assert batcher.batches < batcher.searches == 3
-
-    asyncio.run(scenario())
+    batcher = Batcher(search, in_thread)
+    first, *rest = await asked(batcher, ["0"], ["1", "2"], ["3"])
+    for task, expected in zip([first, *rest], ([0.0], [1.0, 2.0], [3.0]), strict=True):
+        answer = await task
+        assert list(answer.no_match) == expected
+        assert [p.tolist() for p in answer.probabilities or ()] == [[p] for p in expected]
+    assert batcher.batches < batcher.searches == 3
 
 
-def test_a_lone_search_begins_at_once_and_those_that_wait_go_together() -> None:
-    async def scenario() -> None:
-        gated = Gated()
-        batcher = Batcher(gated, in_thread, window=0, most=lambda: 4)
-        (first,) = await asked(batcher, ["a"])
-        await gated.has_begun()
-        rest = await asked(batcher, ["b"], ["c", "d"], ["e", "f"], ["g"] * 6, ["h"])
-        assert batcher.waiting == 5
-        gated.let_through()
-        answers = await asyncio.gather(first, *rest)
-        assert [ids(a) for a in answers] == [["a"], ["b"], ["c", "d"], ["e", "f"], ["g"] * 6, ["h"]]
-        assert gated.batches == [["a"], ["b", "c", "d"], ["e", "f"], ["g"] * 6, ["h"]]
-        assert (batcher.waiting, batcher.batches, batcher.searches) == (0, 5, 6)
-
-    asyncio.run(scenario())
+async def test_a_lone_search_begins_at_once_and_those_that_wait_go_together() -> None:
+    gated = Gated()
+    batcher = Batcher(gated, in_thread, window=0, most=lambda: 4)
+    (first,) = await asked(batcher, ["a"])
+    await gated.has_begun()
+    rest = await asked(batcher, ["b"], ["c", "d"], ["e", "f"], ["g"] * 6, ["h"])
+    assert batcher.waiting == 5
+    gated.let_through()
+    answers = await asyncio.gather(first, *rest)
+    assert [ids(a) for a in answers] == [["a"], ["b"], ["c", "d"], ["e", "f"], ["g"] * 6, ["h"]]
+    assert gated.batches == [["a"], ["b", "c", "d"], ["e", "f"], ["g"] * 6, ["h"]]
+    assert (batcher.waiting, batcher.batches, batcher.searches) == (0, 5, 6)
 
 
-def test_after_a_batch_of_several_the_next_waits_for_as_many() -> None:
-    async def scenario() -> None:
-        gated = Gated()
-        batcher = Batcher(gated, in_thread, window=60)  # effectively forever: only a full batch ends it
-        (first,) = await asked(batcher, ["a"])
-        await gated.has_begun()
-        rest = await asked(batcher, ["b"], ["c"])
-        gated.let_through()
-        await asyncio.gather(first, *rest)
-        (again,) = await asked(batcher, ["d"])
-        await asyncio.sleep(0.01)
-        assert len(gated.batches) == 2
-        (filling,) = await asked(batcher, ["e"])
-        await asyncio.gather(again, filling)
-        assert gated.batches == [["a"], ["b", "c"], ["d", "e"]]
-
-    asyncio.run(scenario())
+async def test_after_a_batch_of_several_the_next_waits_for_as_many() -> None:
+    gated = Gated()
+    batcher = Batcher(gated, in_thread, window=60)  # effectively forever: only a full batch ends it
+    (first,) = await asked(batcher, ["a"])
+    await gated.has_begun()
+    rest = await asked(batcher, ["b"], ["c"])
+    gated.let_through()
+    await asyncio.gather(first, *rest)
+    (again,) = await asked(batcher, ["d"])
+    await asyncio.sleep(0.01)
+    assert len(gated.batches) == 2
+    (filling,) = await asked(batcher, ["e"])
+    await asyncio.gather(again, filling)
+    assert gated.batches == [["a"], ["b", "c"], ["d", "e"]]
 
 
-def test_the_window_ends_without_more_searches() -> None:
-    async def scenario() -> None:
-        gated = Gated()
-        batcher = Batcher(gated, in_thread, window=0.001)
-        gated.let_through()
-        await asyncio.gather(*await asked(batcher, ["a"], ["b"], ["c"]))
-        (late,) = await asked(batcher, ["d"])
-        assert ids(await asyncio.wait_for(late, 30)) == ["d"]
-
-    asyncio.run(scenario())
+async def test_the_window_ends_without_more_searches() -> None:
+    gated = Gated()
+    batcher = Batcher(gated, in_thread, window=0.001)
+    gated.let_through()
+    await asyncio.gather(*await asked(batcher, ["a"], ["b"], ["c"]))
+    (late,) = await asked(batcher, ["d"])
+    assert ids(await asyncio.wait_for(late, 30)) == ["d"]
 
 
-def test_an_error_reaches_only_its_caller() -> None:
-    async def scenario() -> None:
-        gated = Gated()
-        batcher = Batcher(gated, in_thread)
-        (first,) = await asked(batcher, ["a"])
-        await gated.has_begun()
-        good, bad, other = await asked(batcher, ["b"], ["bad"], ["c"])
-        gated.let_through()
-        answers = await asyncio.gather(first, good, bad, other, return_exceptions=True)
-        assert [ids(a) for a in answers if isinstance(a, Answer)] == [["a"], ["b"], ["c"]]
-        assert isinstance(answers[2], ValueError)
-
-    asyncio.run(scenario())
-
-
-def test_an_unavailable_backend_is_asked_once_for_all() -> None:
-    async def scenario() -> None:
-        gated = Gated()
-        batcher = Batcher(gated, in_thread)
-        (first,) = await asked(batcher, ["a"])
-        await gated.has_begun()
-        rest = await asked(batcher, ["b"], ["down"])
-        gated.let_through()
-        answers = await asyncio.gather(first, *rest, return_exceptions=True)
-        assert isinstance(answers[1], BackendUnavailableError) and isinstance(
-            answers[2], BackendUnavailableError
-        )
-        assert len(gated.batches) == 2
-
-    asyncio.run(scenario())
+async def test_an_error_reaches_only_its_caller_and_an_unavailable_backend_is_asked_once_for_all() -> None:
+    gated = Gated()
+    batcher = Batcher(gated, in_thread)
+    (first,) = await asked(batcher, ["a"])
+    await gated.has_begun()
+    good, bad, other = await asked(batcher, ["b"], ["bad"], ["c"])
+    gated.let_through()
+    answers = await asyncio.gather(first, good, bad, other, return_exceptions=True)
+    assert [ids(a) for a in answers if isinstance(a, Answer)] == [["a"], ["b"], ["c"]]
+    assert isinstance(answers[2], ValueError)
+    gated = Gated()
+    batcher = Batcher(gated, in_thread)
+    (first,) = await asked(batcher, ["a"])
+    await gated.has_begun()
+    rest = await asked(batcher, ["b"], ["down"])
+    gated.let_through()
+    _, *failed = await asyncio.gather(first, *rest, return_exceptions=True)
+    assert [type(error) for error in failed] == [BackendUnavailableError] * 2
+    assert len(gated.batches) == 2
 
 
-def test_a_caller_that_gives_up_disturbs_nobody() -> None:
-    async def scenario() -> None:
-        gated = Gated()
-        batcher = Batcher(gated, in_thread, window=0)
-        (running,) = await asked(batcher, ["a"])
-        await gated.has_begun()
-        waits, gives_up = await asked(batcher, ["b"], ["c"])
-        running.cancel()
-        gives_up.cancel()
-        await asyncio.sleep(0)
-        assert batcher.waiting == 1
-        gated.let_through()
-        assert ids(await waits) == ["b"]
-        assert gated.batches == [["a"], ["b"]]  # texts that nobody waits for are not searched
-
-    asyncio.run(scenario())
+async def test_a_caller_that_gives_up_disturbs_nobody() -> None:
+    gated = Gated()
+    batcher = Batcher(gated, in_thread, window=0)
+    (running,) = await asked(batcher, ["a"])
+    await gated.has_begun()
+    waits, gives_up = await asked(batcher, ["b"], ["c"])
+    running.cancel()
+    gives_up.cancel()
+    await asyncio.sleep(0)
+    assert batcher.waiting == 1
+    gated.let_through()
+    assert ids(await waits) == ["b"]
+    assert gated.batches == [["a"], ["b"]]  # texts that nobody waits for are not searched
 
 
-def test_a_full_queue_refuses_more_and_takes_them_later() -> None:
-    async def scenario() -> None:
-        gated = Gated()
-        batcher = Batcher(gated, in_thread, capacity=2)
-        (first,) = await asked(batcher, ["a"])
-        await gated.has_begun()
-        rest = await asked(batcher, ["b"], ["c"])
-        with pytest.raises(BusyError, match="2 searches are waiting"):
-            await batcher.search(["d"], "other options")
-        gated.let_through()
-        await asyncio.gather(first, *rest)
-        assert ids(await batcher.search(["d"], "")) == ["d"]
-
-    asyncio.run(scenario())
+async def test_a_full_queue_refuses_more_and_takes_them_later() -> None:
+    gated = Gated()
+    batcher = Batcher(gated, in_thread, capacity=2)
+    (first,) = await asked(batcher, ["a"])
+    await gated.has_begun()
+    rest = await asked(batcher, ["b"], ["c"])
+    with pytest.raises(BusyError, match="2 searches are waiting"):
+        await batcher.search(["d"], "other options")
+    gated.let_through()
+    await asyncio.gather(first, *rest)
+    assert ids(await batcher.search(["d"], "")) == ["d"]
 
 
-def test_other_options_do_not_wait() -> None:
-    async def scenario() -> None:
-        gated = Gated()
-        batcher = Batcher(gated, in_thread)
-        slow = asyncio.create_task(batcher.search(["slow"], "deep"))
-        await gated.has_begun()
-        quick = asyncio.create_task(batcher.search(["quick"], "shallow"))
-        await gated.has_begun()  # while the first one runs
-        gated.let_through()
-        assert [ids(a) for a in await asyncio.gather(slow, quick)] == [["slow"], ["quick"]]
-
-    asyncio.run(scenario())
+async def test_other_options_do_not_wait() -> None:
+    gated = Gated()
+    batcher = Batcher(gated, in_thread)
+    slow = asyncio.create_task(batcher.search(["slow"], "deep"))
+    await gated.has_begun()
+    quick = asyncio.create_task(batcher.search(["quick"], "shallow"))
+    await gated.has_begun()  # while the first one runs
+    gated.let_through()
+    assert [ids(a) for a in await asyncio.gather(slow, quick)] == [["slow"], ["quick"]]

@@ -1,7 +1,5 @@
 """Group commit against sequential changes: the same results, in the same order, in fewer commits."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
@@ -63,7 +61,7 @@ def test_changes_made_together_are_those_made_one_by_one(asked: list[Change]) ->
     assert len(together.batches) <= 1 + len(asked)
 
 
-def test_what_comes_during_a_commit_is_made_together_in_the_next() -> None:
+async def test_what_comes_during_a_commit_is_made_together_in_the_next() -> None:
     store, begun, gate = Store(), threading.Event(), threading.Event()
 
     def apply(changes: Sequence[Change]) -> list[bool]:
@@ -71,17 +69,14 @@ def test_what_comes_during_a_commit_is_made_together_in_the_next() -> None:
         assert gate.wait(30)
         return store.apply(changes)
 
-    async def run() -> None:
-        changes = Changes(apply, in_thread, capacity=100)
-        first = asyncio.create_task(changes.make(Document("a", "one")))
-        await asyncio.to_thread(begun.wait, 30)
-        later = [asyncio.create_task(changes.make(Document(id_, "one"))) for id_ in "bcde"]
-        await asyncio.sleep(0)
-        later.pop().cancel()  # it has not started
-        gate.set()
-        assert not any(await asyncio.gather(first, *later))
-
-    asyncio.run(run())
+    changes = Changes(apply, in_thread, capacity=100)
+    first = asyncio.create_task(changes.make(Document("a", "one")))
+    await asyncio.to_thread(begun.wait, 30)
+    later = [asyncio.create_task(changes.make(Document(id_, "one"))) for id_ in "bcde"]
+    await asyncio.sleep(0)
+    later.pop().cancel()  # it has not started
+    gate.set()
+    assert not any(await asyncio.gather(first, *later))
     assert [[change.id for change in batch if isinstance(change, Document)] for batch in store.batches] == [
         ["a"],
         ["b", "c", "d"],
@@ -104,7 +99,7 @@ def test_clients_that_come_again_share_every_commit() -> None:
     assert [len(batch) for batch in store.batches] == [4] * 5
 
 
-def test_a_locked_index_refuses_all_at_once() -> None:
+def test_an_error_refuses_all_that_were_to_be_made_together() -> None:
     calls = []
 
     def apply(changes: Sequence[Change]) -> list[bool]:
@@ -115,8 +110,6 @@ def test_a_locked_index_refuses_all_at_once() -> None:
     assert [type(error) for error in found] == [LockedError] * 3
     assert len(calls) == 1
 
-
-def test_a_pool_that_is_full_refuses_what_waits() -> None:
     async def full(call: Callable[[], list[bool]]) -> list[bool]:
         raise BusyError("full")
 
@@ -124,16 +117,13 @@ def test_a_pool_that_is_full_refuses_what_waits() -> None:
     assert [type(error) for error in found] == [BusyError] * 2
 
 
-def test_one_owner_cannot_fill_the_queue_of_another() -> None:
-    async def run() -> None:
-        changes = Changes(Store().apply, in_thread, capacity=2)
-        tasks = [asyncio.create_task(changes.make("a")) for _ in range(2)]
-        await asyncio.sleep(0)
-        OWNER.set("other")
-        tasks.append(asyncio.create_task(changes.make("a")))
-        OWNER.set("")
-        with pytest.raises(BusyError):
-            await changes.make("a")
-        assert not any(await asyncio.gather(*tasks))
-
-    asyncio.run(run())
+async def test_one_owner_cannot_fill_the_queue_of_another() -> None:
+    changes = Changes(Store().apply, in_thread, capacity=2)
+    tasks = [asyncio.create_task(changes.make("a")) for _ in range(2)]
+    await asyncio.sleep(0)
+    OWNER.set("other")
+    tasks.append(asyncio.create_task(changes.make("a")))
+    OWNER.set("")
+    with pytest.raises(BusyError):
+        await changes.make("a")
+    assert not any(await asyncio.gather(*tasks))

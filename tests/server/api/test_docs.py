@@ -1,7 +1,5 @@
 """The commands in docs/http.md print the output shown."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from pathlib import Path

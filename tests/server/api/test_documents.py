@@ -1,10 +1,8 @@
-"""Documents over HTTP: one by one with any id, and many in a stream without loss."""
-
-from __future__ import annotations
+"""Documents over HTTP: one by one with any id, many in a stream, listed in pages, and deleted in one commit."""
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -43,32 +41,19 @@ def test_a_document_of_any_id_is_put_read_found_and_deleted(api: TestClient, fol
     check_problem(api.delete(address(id_)), 404, "unknown-document")
 
 
-@pytest.mark.parametrize("path", ["a%20b", "", "a%00", "a%09b"])
-def test_an_id_that_cannot_be_is_refused(api: TestClient, path: str) -> None:
-    check_problem(api.put(f"/v1/documents/{path}", json={"text": "x"}), 400, "bad-id")
-
-
-@pytest.mark.parametrize("path", ["%FF", "%ED%A0%80"])
-def test_a_path_that_is_not_utf8_is_refused(api: TestClient, path: str) -> None:
-    check_problem(api.get(f"/v1/documents/{path}"), 400, "bad-path")
-
-
-def test_a_document_without_text_is_refused(api: TestClient) -> None:
-    for body in (
-        {},
-        {"text": " "},
-        {"text": "a\0b"},
-        {"text": "x", "metadata": json.loads("[" * 65 + "]" * 65)},
-    ):
-        answer = api.put("/v1/documents/x", json=body)
-        assert answer.status_code in (400, 422), body
+def test_what_cannot_be_a_document_is_refused(api: TestClient) -> None:
+    for path in ("a%20b", "", "a%00", "a%09b"):
+        check_problem(api.put(f"/v1/documents/{path}", json={"text": "x"}), 400, "bad-id")
+    for path in ("%FF", "%ED%A0%80"):  # not UTF-8
+        check_problem(api.get(f"/v1/documents/{path}"), 400, "bad-path")
+    wide = json.loads("[" * 65 + "]" * 65)
+    for body in ({}, {"text": " "}, {"text": "a\0b"}, {"text": "x", "metadata": wide}):
+        assert api.put("/v1/documents/x", json=body).status_code in (400, 422), body
     deep: dict[str, Any] = {}
     for _ in range(70):
         deep = {"d": deep}
-    detail = check_problem(
-        api.put("/v1/documents/x", json={"text": "x", "metadata": {"m": deep}}), 400, "bad-document"
-    )
-    assert "nested" in detail
+    answer = api.put("/v1/documents/x", json={"text": "x", "metadata": {"m": deep}})
+    assert "nested" in check_problem(answer, 400, "bad-document")
 
 
 def test_while_another_writes_the_client_is_told_to_come_back(
@@ -125,29 +110,20 @@ def test_the_last_one_stays_where_documents_are_replaced(
     assert Engine(folder / "news").document("a").text == "three"
 
 
-def test_batches_are_committed_while_the_body_still_comes(
+async def test_batches_are_committed_while_the_body_still_comes(
     api: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk, "BATCH_BYTES", 100)
     seen = []
 
-    def stream() -> Iterator[bytes]:
+    # The client assembles the body before sending it, so the chunks go through Bulk itself.
+    async def chunks() -> AsyncIterator[bytes]:
         for number in range(6):
             yield line(f"s{number}", "x" * 60) + b"\n"
             seen.append(len(Engine(folder / "news")))
 
-    # The client assembles the body before sending it, so the chunks go through Bulk itself.
-    import asyncio
-
-    from linker.server.api.served import Served
-
-    async def chunks() -> Any:
-        for chunk in stream():
-            yield chunk
-
     served = api.app.state.service.indexes["news"]  # type: ignore[attr-defined]
-    assert isinstance(served, Served)
-    report = asyncio.run(bulk.DocumentStream(served, replace=False).take(chunks()))
+    report = await bulk.DocumentStream(served, replace=False).take(chunks())
     assert report.commits == 3
     assert seen[0] < seen[2] < seen[4]
 
@@ -181,12 +157,9 @@ def test_a_race_with_another_process_costs_its_documents_alone(
     assert [each["line"] for each in report["quarantined"]] == [1]
 
 
-def test_a_line_that_is_too_long_is_reported_although_it_begins_with_white_space(api: TestClient) -> None:
+def test_only_json_lines_of_a_possible_length_are_taken(api: TestClient) -> None:
     report = send(api, [b" " * (MAX_LINE + 1), line("y")]).json()
     assert (report["added"], [each["line"] for each in report["quarantined"]]) == (1, [1])
-
-
-def test_only_json_lines_are_taken(api: TestClient) -> None:
     for headers in ({"content-type": "application/json"}, {}, NDJSON | {"content-encoding": "gzip"}):
         answer = api.post("/v1/documents:bulk", content=line("x"), headers=headers)
         check_problem(answer, 415, "unsupported-media-type")
@@ -205,3 +178,46 @@ def test_changes_of_many_clients_come_one_after_another(api: TestClient, folder:
         thread.join()
     assert answers == [201] * 8
     assert len(Engine(folder / "news")) == len(DOCUMENTS) + 8
+
+
+def pages(api: TestClient, **asked: Any) -> list[str]:
+    ids, after = [], ""
+    while True:
+        page = api.get("/v1/documents", params={**asked, "after": after}).json()
+        ids += [document["id"] for document in page["documents"]]
+        if page["next"] is None:
+            return ids
+        after = page["next"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 1000])
+def test_pages_are_all_documents_in_order(api: TestClient, limit: int) -> None:
+    assert pages(api, limit=limit) == [d.id for d in DOCUMENTS]
+    assert pages(api, limit=limit, where="lang=de") == ["c", "d/ü?#%41"]
+
+
+def test_a_page_lists_documents_as_they_are_and_mistakes_are_errors(api: TestClient) -> None:
+    page = api.get("/v1/documents", params={"after": "a", "limit": 1}).json()
+    assert page == {
+        "documents": [
+            {
+                "id": "b",
+                "title": "Portugal",
+                "text": "voters elect parliament",
+                "metadata": {"lang": "en", "likes": 200},
+            }
+        ],
+        "next": "b",
+    }
+    check_problem(api.get("/v1/documents", params={"after": "gone"}), 404, "unknown-document")
+    check_problem(api.get("/v1/documents", params={"where": "no=field"}), 400, "bad-filter")
+    check_problem(api.get("/v1/documents", params={"limit": 0}), 422, "invalid-request")
+
+
+def test_many_are_deleted_in_one_commit(api: TestClient, folder: Path) -> None:
+    before = Engine(folder / "news").collection.manifest.generation
+    answer = api.post("/v1/documents:delete", json={"ids": ["a", "no", "c", "a"]}).json()
+    assert answer == {"deleted": 2, "missing": ["no"], "generation": before + 1}
+    assert [d.id for d in Engine(folder / "news").documents()] == ["b", "d/ü?#%41"]
+    answer = api.post("/v1/documents:delete", json={"ids": ["a"]}).json()
+    assert answer == {"deleted": 0, "missing": ["a"], "generation": before + 1}

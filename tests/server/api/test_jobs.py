@@ -1,7 +1,5 @@
 """Jobs over HTTP: their results against the library's, progress, cancelling, limits, and who sees them."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -203,12 +201,9 @@ def test_a_job_that_ends_on_a_full_disk_has_ended(tmp_path: Path, monkeypatch: p
 
 def test_a_job_counts_as_done_after_what_follows_it(tmp_path: Path, folder: Path) -> None:
     spec = {
-        "index": str(folder / "news"),
-        "seeds": [{"id": "s", "text": "rain"}],
-        "settings": {"unit": "pairs", "order": "rank"},
-        "judgements": [],
-        "limit": 1,
-    }
+        "index": str(folder / "news"), "seeds": [{"id": "s", "text": "rain"}],
+        "settings": {"unit": "pairs", "order": "rank"}, "judgements": [], "limit": 1,
+    }  # fmt: skip
     seen: list[str] = []
     with closing(Jobs(Limits())) as jobs:
 
@@ -225,7 +220,7 @@ def test_a_job_counts_as_done_after_what_follows_it(tmp_path: Path, folder: Path
         assert b"candidates" in (jobs.result("b") or b"")
 
 
-def test_a_job_that_takes_too_long_fails_and_old_ones_are_forgotten(tmp_path: Path) -> None:
+def test_a_job_that_takes_too_long_or_whose_worker_was_killed_has_failed(tmp_path: Path) -> None:
     with closing(Jobs(Limits(jobs=1, job_seconds=0.2, job_kept=0.0))) as jobs:
         late = hold(jobs, ANA, tmp_path)
         until(jobs, late.id, "failed")
@@ -233,9 +228,6 @@ def test_a_job_that_takes_too_long_fails_and_old_ones_are_forgotten(tmp_path: Pa
         hold(jobs, ANA, tmp_path)
         with pytest.raises(ProblemError, match="forgotten"):
             jobs.get(late.id, ANA)
-
-
-def test_a_job_of_a_worker_that_was_killed_has_failed(tmp_path: Path) -> None:
     state = {"id": "x", "kind": "find", "owner": "ana", "state": "running", "created": 0, "pid": 4194400}
     (tmp_path / "x.state").write_text(json.dumps(state | {"step": {"what": ""}, "error": ["", "", {}]}))
     jobs = Jobs(Limits(), tmp_path)

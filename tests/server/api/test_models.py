@@ -1,7 +1,5 @@
 """/v1/embeddings, /v1/models and /v1/rerank: the shapes of OpenAI, Cohere and TEI, over a real encoder interface."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,9 +42,7 @@ def test_the_real_client_of_openai_gets_the_encoders_vectors(client: openai.Open
         client.embeddings.create(model="text-embedding-3-small", input="x")
 
 
-def test_the_bytes_are_little_endian_and_the_errors_say_what_to_do(
-    dense: TestClient, api: TestClient
-) -> None:
+def test_bytes_are_little_endian_and_the_errors_say_what_to_do(dense: TestClient, api: TestClient) -> None:
     body = {"model": "dense", "input": TEXTS[0], "encoding_format": "base64", "dimensions": 16}
     (data,) = dense.post("/v1/embeddings", json=body).json()["data"]
     assert np.array_equal(

@@ -1,7 +1,5 @@
 """Searching, listing and evaluating over HTTP give the same results as the engine and the commands."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +39,9 @@ def test_hits_are_the_engines(api: TestClient, folder: Path, where: Any) -> None
             assert hit["metadata"] == found.document.metadata
 
 
-def test_texts_can_be_left_out(api: TestClient) -> None:
+def test_texts_can_be_left_out_and_phrases_hold_their_words_together(api: TestClient) -> None:
     (result,) = search(api, text="rain", documents=False)["results"]
     assert {frozenset(hit) for hit in result["hits"]} == {frozenset({"id", "score"})}
-
-
-def test_phrases_hold_their_words_together(api: TestClient) -> None:
     (result,) = search(api, text='"debates rain"', phrases=True)["results"]
     assert [hit["id"] for hit in result["hits"]] == ["d/ü?#%41"]
 
@@ -88,9 +83,15 @@ def test_the_parts_of_a_ranker_s_score_are_told(api: TestClient) -> None:
     assert result["hits"][0]["probability"] == pytest.approx(result["hits"][0]["score"])
 
 
-def test_a_retriever_that_the_index_lacks_is_the_clients_mistake(api: TestClient) -> None:
+def test_a_mistake_has_the_text_of_the_command_line(api: TestClient, folder: Path) -> None:
     answer = api.post("/v1/search", json={"text": "x", "mode": "dense"})
     assert "`mode` bm25" in check_problem(answer, 400, "no-such-retriever")
+    for where in ("lng=en", "likes>many", "nothing"):
+        printed = linker("search", folder / "news", "rain", "--where", where, check=1).stderr
+        detail = check_problem(
+            api.post("/v1/search", json={"text": "rain", "where": where}), 400, "bad-filter"
+        )
+        assert printed == f"error: {detail}\n"
 
 
 def test_a_range_that_some_values_cannot_fit_is_noted(api: TestClient) -> None:
@@ -100,15 +101,6 @@ def test_a_range_that_some_values_cannot_fit_is_noted(api: TestClient) -> None:
     assert search(api, text="rain", where="likes>=2")["notes"] == []
     refused = api.post("/v1/search", json={"text": "rain", "where": "likes>=2021-01-01"})
     assert "the field holds numbers" in check_problem(refused, 400, "bad-filter")
-
-
-def test_a_mistake_has_the_text_of_the_command_line(api: TestClient, folder: Path) -> None:
-    for where in ("lng=en", "likes>many", "nothing"):
-        printed = linker("search", folder / "news", "rain", "--where", where, check=1).stderr
-        detail = check_problem(
-            api.post("/v1/search", json={"text": "rain", "where": where}), 400, "bad-filter"
-        )
-        assert printed == f"error: {detail}\n"
 
 
 @pytest.mark.parametrize(
@@ -129,19 +121,16 @@ def test_what_does_not_fit_is_named(api: TestClient, body: Any, pointer: str) ->
     assert "a" * 40 not in answer.text  # the input is not echoed back (ids of requests are 32 hex digits)
 
 
-@pytest.mark.parametrize("body", [b"{", b"[" * 100_000, b'{"text": "\\ud800"}', b'{"text": NaN}', b"\xff"])
-def test_what_is_no_json_is_refused(api: TestClient, body: bytes) -> None:
-    answer = api.post("/v1/search", content=body, headers={"content-type": "application/json"})
-    check_problem(answer, 400, "not-json")
-
-
-def test_a_form_is_not_read(api: TestClient) -> None:
+def test_what_is_no_json_is_refused(api: TestClient) -> None:
+    for body in (b"{", b"[" * 100_000, b'{"text": "\\ud800"}', b'{"text": NaN}', b"\xff"):
+        answer = api.post("/v1/search", content=body, headers={"content-type": "application/json"})
+        check_problem(answer, 400, "not-json")
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         answer = api.post("/v1/search", content=b'{"text": "rain"}', headers={"content-type": kind})
         check_problem(answer, 415, "unsupported-media-type")
 
 
-def test_several_indexes_have_names(folder: Path) -> None:
+def test_several_indexes_have_names_which_differ(folder: Path, tmp_path: Path) -> None:
     with client(folder) as api:
         listed = {each["name"]: each for each in api.get("/v1/indexes").json()["indexes"]}
         assert list(listed) == ["news", "old"]
@@ -152,9 +141,6 @@ def test_several_indexes_have_names(folder: Path) -> None:
         assert "news, old" in check_problem(api.post("/v1/search", json={"text": "a"}), 400, "index-missing")
         wrong = api.post("/v1/search", json={"text": "a", "index": "new"})
         assert "news, old" in check_problem(wrong, 404, "unknown-index")
-
-
-def test_names_must_differ(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (folder / "news").rename(tmp_path / "other" / "old")
     with pytest.raises(InputError, match="two indexes are named 'old'"):
@@ -173,14 +159,13 @@ def test_an_empty_folder_is_served_since_the_page_can_fill_it(tmp_path: Path) ->
         ServeConfig.of([tmp_path / "one", tmp_path / "two"]).indexes()
 
 
-def test_another_process_s_commit_is_seen_at_once(api: TestClient, folder: Path) -> None:
+def test_another_process_s_commit_is_seen_at_once_and_damage_does_not_say_where_it_lies(
+    api: TestClient, folder: Path
+) -> None:
     Engine(folder / "news").add([Document("new", "earthquake")])
     (result,) = search(api, text="earthquake")["results"]
     assert [hit["id"] for hit in result["hits"]] == ["new"]
     assert api.get("/v1/indexes").json()["indexes"][0]["documents"] == len(DOCUMENTS) + 1
-
-
-def test_a_damaged_index_says_nothing_of_where_it_lies(api: TestClient, folder: Path) -> None:
     (folder / "news" / "manifest.json").write_text("{}")
     answer = api.post("/v1/search", json={"text": "rain"})
     assert "news" in check_problem(answer, 500, "damaged-index")
@@ -202,7 +187,9 @@ def test_an_error_of_ours_shows_nothing(api: TestClient, monkeypatch: pytest.Mon
 QRELS, RUN = "q1 0 a 1\nq1 0 b 0\nq2 0 a 2\n", "q1 Q0 b 1 2.5 x\nq1 Q0 a 2 1.5 x\nq3 Q0 a 1 1 x\n"
 
 
-def test_runs_are_measured_as_by_the_command(api: TestClient, tmp_path: Path) -> None:
+def test_runs_are_measured_as_by_the_command_and_a_name_of_a_file_is_no_run(
+    api: TestClient, tmp_path: Path
+) -> None:
     (tmp_path / "qrels").write_text(QRELS)
     (tmp_path / "run").write_text(RUN)
     mapped = {"q1": {"b": 2.5, "a": 1.5}, "q3": {"a": 1}}
@@ -212,9 +199,6 @@ def test_runs_are_measured_as_by_the_command(api: TestClient, tmp_path: Path) ->
     expected = evaluate(tmp_path / "qrels", tmp_path / "run", ["map", "MRR", "P.1,5"]).to_dict(per_topic=True)
     assert results["text"] == expected
     assert results["mapping"]["measures"] == expected["measures"]
-
-
-def test_a_name_of_a_file_is_no_run(api: TestClient, tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text(QRELS)
     answer = api.post("/v1/evaluate", json={"qrels": str(tmp_path / "qrels"), "runs": {"x": RUN}})
     assert check_problem(answer, 400, "bad-input").startswith("qrels:1:")

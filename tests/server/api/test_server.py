@@ -1,7 +1,5 @@
 """The real server on loopback: signals, commits by others, streams, slow clients, and the page next to the API."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os
@@ -170,25 +168,17 @@ def test_requests_under_way_end_before_the_server_does(folder: Path) -> None:
 def test_at_the_end_each_connection_is_answered_until_it_is_told(folder: Path) -> None:
     """A request on a kept-alive connection is never lost: an earlier response has announced that it was the last."""
     with served(folder / "news", 0, "--api") as server:
-        waiting = [connection(server) for _ in range(8)]
-        for client in waiting:
+        asking, *waiting = (connection(server) for _ in range(9))
+        for client in (asking, *waiting):
             assert _is_kept(client)
             client.auto_open = 0  # a second connection would hide that the first was closed
         os.kill(server.pid, signal.SIGTERM)
+        until(lambda: not _is_open(server.port))
+        asking.request("GET", "/ready")
+        answer = asking.getresponse()
+        assert (answer.status, json.loads(answer.read())["code"]) == (503, "draining")
         while waiting:  # each is idle while the others ask
             waiting = [client for client in waiting if _is_kept(client)]
-        assert server.end() == 0
-
-
-def test_a_server_that_ends_says_so_where_it_is_asked_whether_it_is_ready(folder: Path) -> None:
-    with served(folder / "news", 0, "--api") as server:
-        client = connection(server)
-        assert _is_kept(client)
-        os.kill(server.pid, signal.SIGTERM)
-        until(lambda: not _is_open(server.port))
-        client.request("GET", "/ready")
-        answer = client.getresponse()
-        assert (answer.status, json.loads(answer.read())["code"]) == (503, "draining")
         assert server.end() == 0
 
 
@@ -217,12 +207,7 @@ def server(indexes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         assert "error" not in running.errors
 
 
-def test_several_directories_have_an_api_and_no_page(server: Server) -> None:
-    assert len(ask(server, "/v1/indexes")[1]["indexes"]) == 2
-    assert ask(server, "/")[1]["code"] == "not-found"
-
-
-def test_a_connection_that_breaks_leaves_whole_batches_only(server: Server) -> None:
+def test_what_breaks_or_has_no_end_stops_no_other_request(server: Server) -> None:
     client = connection(server)
     client.putrequest("POST", "/v1/documents:bulk?index=news")
     for name, value in {**NDJSON, "Content-Length": "1000"}.items():
@@ -232,6 +217,19 @@ def test_a_connection_that_breaks_leaves_whole_batches_only(server: Server) -> N
     client.close()
     until(lambda: 'documents:bulk",status="400"' in ask(server, "/metrics")[1])
     assert ask(server, "/v1/documents/s1?index=news")[0] == 404
+    with socket.create_connection(("127.0.0.1", server.port)) as raw:
+        raw.settimeout(30)
+        raw.sendall(b"GET /health HTTP/1.1\r\n")
+        try:
+            for _ in range(200):
+                raw.sendall(b"X-Bomb: " + b"x" * 8000 + b"\r\n")
+            answer = raw.recv(1000)
+        except OSError:
+            answer = b""
+    assert b"200" not in answer.partition(b"\r\n")[0]
+    assert ask(server, "/health")[0] == 200
+    assert len(ask(server, "/v1/indexes")[1]["indexes"]) == 2
+    assert ask(server, "/")[1]["code"] == "not-found"
 
 
 def test_memory_does_not_grow_with_a_stream(server: Server) -> None:
@@ -258,20 +256,6 @@ def test_memory_does_not_grow_with_a_stream(server: Server) -> None:
     assert [bad["line"] for bad in report["quarantined"]] == [1, 2, 3, 4]
     assert "more than the limit" in report["quarantined"][0]["reason"]
     assert peak() - before < 64 << 20
-
-
-def test_headers_have_an_end(server: Server) -> None:
-    with socket.create_connection(("127.0.0.1", server.port)) as raw:
-        raw.settimeout(30)
-        raw.sendall(b"GET /health HTTP/1.1\r\n")
-        try:
-            for _ in range(200):
-                raw.sendall(b"X-Bomb: " + b"x" * 8000 + b"\r\n")
-            answer = raw.recv(1000)
-        except OSError:
-            answer = b""
-    assert b"200" not in answer.partition(b"\r\n")[0]
-    assert ask(server, "/health")[0] == 200
 
 
 def test_a_log_that_nobody_reads_stops_no_answer(server: Server) -> None:

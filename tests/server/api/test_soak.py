@@ -1,7 +1,5 @@
 """The benchmarks' soak test for some seconds: two workers are killed while documents change."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`linker serve --api --workers N`: replaced when killed, sent signals, ended together; a real server each time."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -135,16 +133,6 @@ def test_commits_and_signals_reach_all_workers(tmp_path: Path) -> None:
         assert server.errors.count("reloaded indexes=2") == 2
 
 
-def test_commits_are_followed_although_nobody_searches(tmp_path: Path) -> None:
-    directory = make(tmp_path / "news")
-    with serving(directory) as server:
-        with Engine.open(directory) as engine:
-            engine.add([Document("c", "rain again")])
-            generation = engine.collection.manifest.generation
-        # with several workers, the metrics report the oldest one's
-        wait(lambda: f'linker_generation{{index="news"}} {generation}.0' in server.get("/metrics"))
-
-
 def test_workers_end_with_their_supervisor(directory: Path) -> None:
     with serving(directory) as server:
         workers = server.workers
@@ -152,8 +140,14 @@ def test_workers_end_with_their_supervisor(directory: Path) -> None:
         wait(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
 
 
-def test_ctrl_c_ends_all(directory: Path) -> None:
+def test_commits_are_followed_although_nobody_searches_and_ctrl_c_ends_all(tmp_path: Path) -> None:
+    directory = make(tmp_path / "news")
     with serving(directory) as server:
+        with Engine.open(directory) as engine:
+            engine.add([Document("c", "rain again")])
+            generation = engine.collection.manifest.generation
+        # with several workers, the metrics report the oldest one's
+        wait(lambda: f'linker_generation{{index="news"}} {generation}.0' in server.get("/metrics"))
         workers = server.workers
         assert server._end(signal.SIGINT) == 0
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
@@ -167,15 +161,12 @@ def test_a_mistake_is_told_once(tmp_path: Path, directory: Path) -> None:
     done = linker_process("serve", damaged, "--api", "--workers", "2", "--port", "0", check=1)
     assert "error: " in done.stderr and str(damaged) in done.stderr
     assert done.stdout == ""
+    assert "--api" in linker("serve", directory, "--workers", "2", check=2).stderr
 
 
 def test_answers_are_sent_at_once() -> None:
     with listen("127.0.0.1", 0) as listener:
         assert listener.proto == socket.IPPROTO_TCP, "asyncio sets TCP_NODELAY only then"
-
-
-def test_the_page_is_served_by_one_process(directory: Path) -> None:
-    assert "--api" in linker("serve", directory, "--workers", "2", check=2).stderr
 
 
 def test_a_worker_that_gets_ready_while_the_server_ends_does_not_kill_it() -> None:

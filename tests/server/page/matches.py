@@ -1,7 +1,5 @@
 """A review whose job is a match for each row: claims, one of them twice, and rows, one of them without a match."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small review, and a headless browser: pages are fetched, and their forms are filled in and submitted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from html.parser import HTMLParser

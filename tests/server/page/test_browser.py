@@ -1,7 +1,5 @@
 """Chromium on the pages: judging only by keys, a server that dies, axe-core, phones and dark mode."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -173,8 +171,9 @@ def test_two_browsers_give_their_names_and_overwrite_nobody(folder: Path, browse
     assert [e for e in errors if "409" not in e] == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [(1280, 900), (390, 844)], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    ("scheme", "size"), [("light", (1280, 900)), ("dark", (390, 844))], ids=["desktop", "phone"]
+)
 def test_axe_finds_nothing(folder: Path, browser: Any, scheme: str, size: tuple[int, int]) -> None:
     project = Workspace(folder).project("floods")
     save(project.map, ["f0", "v0"], np.array([[0, 1], [65535, 2]], np.uint16), 1)

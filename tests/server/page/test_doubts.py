@@ -1,7 +1,5 @@
 """A second look: planted wrong verdicts are listed, kept or changed, and do not reappear."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -38,17 +36,13 @@ def judged(folder: Path, wrong: set[str] = WRONG) -> None:
             )
 
 
-def test_planted_wrong_verdicts_are_among_the_facts_of_a_review(tmp_path: Path) -> None:
+def test_planted_wrong_verdicts_are_facts_and_are_listed_and_settled(tmp_path: Path) -> None:
     judged(tmp_path)
     with Ledger(tmp_path / "floods" / "review.sqlite") as ledger:
         doubts = facts_of(Review(Engine(tmp_path / "floods" / "index"), ledger))["doubts"]
     assert doubts
     assert {doubt["id"] for doubt in doubts} <= WRONG
     assert all(0 < doubt["probability"] < 1 for doubt in doubts)
-
-
-def test_planted_wrong_verdicts_are_listed_and_settled(tmp_path: Path) -> None:
-    judged(tmp_path)
     ledger = Ledger(tmp_path / "floods" / "review.sqlite")
     changed = list[str]()
     with client(tmp_path) as browser:

@@ -1,7 +1,5 @@
 """Groups as pages: made by a job, merged, split and moved, undone, seeds, tables, and the pairs of a promise."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import replace
@@ -30,11 +28,8 @@ def story(number: int, ids: str, **more: Any) -> Story:
         for i, id_ in enumerate(ids.split())
     )
     values: dict[str, Any] = {
-        "probability": 0.95,
-        "words": (f"word{number}",),
-        "weakest": None,
-        "leaving": (),
-    } | more
+        "probability": 0.95, "words": (f"word{number}",), "weakest": None, "leaving": (),
+    } | more  # fmt: skip
     return Story(number, f"Story {number}", items[0].id, items=items, **values)
 
 
@@ -62,12 +57,8 @@ def test_groups_are_made_by_a_job_and_listed(browser: TestClient, folder: Path) 
     assert "Group the documents" in browser.get(GROUPS).text
     found = Workspace(folder).project("floods")
     spec: dict[str, Any] = {
-        "corpus": {"index": str(found.index)},
-        "same": [],
-        "different": [],
-        "days": None,
-        "precision": None,
-    }
+        "corpus": {"index": str(found.index)}, "same": [], "different": [], "days": None, "precision": None,
+    }  # fmt: skip
     told = run(spec | {"out": str(found.groups), "keep": ["rtl"]}, lambda what, done, total: None)
     made = load(found.groups)
     assert told["groups"] == sum(len(s.items) > 1 for s in made.stories) > 0
@@ -84,17 +75,32 @@ def test_the_job_starts_from_the_page(browser: TestClient) -> None:
     post(browser, "/p/floods/job?task=group", "/p/floods/job/cancel?task=group")
 
 
-def test_groups_are_newest_first_and_on_a_timeline(browser: TestClient, project: Project) -> None:
+def test_groups_are_listed_and_become_seeds_and_mistakes_change_nothing(
+    browser: TestClient, project: Project
+) -> None:
     text = browser.get(GROUPS).text
     assert text.index("Story 2") < text.index("Story 1")
     largest = browser.get(f"{GROUPS}?order=largest&look=timeline").text
     assert largest.index("Story 1") < largest.index("Story 2")
     assert largest.count('class="dot"') == 6 and 'datetime="2024-01-10"' in largest
+    before, one = table(browser), f"{GROUPS}/one?number=1"
+    assert "Choose two groups" in post(browser, GROUPS, f"{GROUPS}/merge", groups=["1"])
+    assert "have changed meanwhile" in post(browser, GROUPS, f"{GROUPS}/merge", groups=["1", "9"])
+    assert "Choose documents" in post(browser, one, one, what="apart")
+    assert "must stay" in post(browser, one, one, what="apart", ids=["f0", "f1", "f2", "f3"])
+    for to in ("", "1", "99", "x"):
+        assert "Name the group" in post(browser, one, one, what="move", ids=["f0"], to=to)
+    assert browser.get(f"{GROUPS}/one?number=9").status_code == 404
+    assert browser.get(f"{GROUPS}/file?file=other.csv").status_code == 404
+    assert table(browser) == before
+    one = f"{GROUPS}/one?number=2"
+    text = post(browser, one, f"{GROUPS}/one/seeds?number=2")
+    assert "3 seeds" in text
+    with Ledger(project.ledger) as ledger:
+        assert [seed.document for seed in ledger.seeds] == ["", "v0", "v1"]
 
 
-def test_a_group_shows_the_passage_of_a_longer_text_and_its_tab_is_marked(
-    browser: TestClient, project: Project
-) -> None:
+def test_group_shows_passage_of_longer_text_and_tab_is_marked(browser: TestClient, project: Project) -> None:
     engine = Engine.open(project.index)
     about = engine.document("f0").text
     engine.add([Document("long", f"Nobody slept. {about}")])
@@ -132,19 +138,6 @@ def test_groups_are_merged_split_moved_and_each_change_is_undone(
     assert [table(browser)[i][0] for i in ("f0", "f1", "f2", "f3")] == ["3", "3", "1", "1"]
 
 
-def test_what_cannot_be_done_says_so_and_changes_nothing(browser: TestClient, project: Project) -> None:
-    before, one = table(browser), f"{GROUPS}/one?number=1"
-    assert "Choose two groups" in post(browser, GROUPS, f"{GROUPS}/merge", groups=["1"])
-    assert "have changed meanwhile" in post(browser, GROUPS, f"{GROUPS}/merge", groups=["1", "9"])
-    assert "Choose documents" in post(browser, one, one, what="apart")
-    assert "must stay" in post(browser, one, one, what="apart", ids=["f0", "f1", "f2", "f3"])
-    for to in ("", "1", "99", "x"):
-        assert "Name the group" in post(browser, one, one, what="move", ids=["f0"], to=to)
-    assert browser.get(f"{GROUPS}/one?number=9").status_code == 404
-    assert browser.get(f"{GROUPS}/file?file=other.csv").status_code == 404
-    assert table(browser) == before
-
-
 def test_changes_outlive_the_next_grouping(browser: TestClient, project: Project) -> None:
     post(browser, GROUPS, f"{GROUPS}/merge", groups=["1", "2"])
     save(
@@ -152,14 +145,6 @@ def test_changes_outlive_the_next_grouping(browser: TestClient, project: Project
     )
     found = table(browser)
     assert found["v0"][0] == found["f0"][0] != found["v3"][0]
-
-
-def test_the_texts_of_a_group_become_seeds(browser: TestClient, project: Project) -> None:
-    one = f"{GROUPS}/one?number=2"
-    text = post(browser, one, f"{GROUPS}/one/seeds?number=2")
-    assert "3 seeds" in text
-    with Ledger(project.ledger) as ledger:
-        assert [seed.document for seed in ledger.seeds] == ["", "v0", "v1"]
 
 
 def test_a_promise_is_tested_once_all_pairs_are_judged(browser: TestClient, project: Project) -> None:

@@ -1,7 +1,5 @@
 """The judging page through its forms: verdicts, undo, copies, several reviewers, state after a restart."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +56,6 @@ def test_from_the_fifth_find_on_all_are_estimated(browser: TestClient) -> None:
     assert "in neun von zehn simulierten Recherchen" in german
 
 
-def test_a_reload_shows_the_same_document(browser: TestClient) -> None:
-    assert len({form(browser.get(JUDGE).text, "/judge")["id"] for _ in range(3)}) == 1
-
-
 def test_undo_goes_far_back_and_shows_what_was_said(folder: Path, browser: TestClient) -> None:
     ids = []
     for verdict in ("relevant", "not", "maybe"):
@@ -113,12 +107,6 @@ def test_the_last_verdict_stays_in_sight(browser: TestClient) -> None:
     assert 'form="undo"' in last
 
 
-def test_an_old_address_of_a_search_leads_to_the_search(browser: TestClient) -> None:
-    answer = browser.get(JUDGE, params={"q": "parliament debates"})
-    assert answer.url.path == "/p/floods/search"
-    assert answer.url.params["q"] == "parliament debates"
-
-
 def test_a_judgement_can_be_changed_later(folder: Path, browser: TestClient) -> None:
     page = browser.get(JUDGE).text
     id_ = form(page, "/judge")["id"]
@@ -130,41 +118,6 @@ def test_a_judgement_can_be_changed_later(folder: Path, browser: TestClient) -> 
     judge(browser, "not", again)
     (judgement,) = ledger(folder).judgements()
     assert (judgement.verdict, judgement.phase) == ("not", "queue")
-
-
-def test_two_reviewers_never_have_the_same_document(folder: Path) -> None:
-    app = client(folder).app
-    ana, ben = (browser_of(app, "") for _ in range(2))
-    for browser, name in ((ana, "ana"), (ben, "ben")):
-        browser.post("/reviewer", data=form(browser.get(JUDGE).text, "/reviewer") | {"name": name})
-    seen: list[str] = []
-    for _ in range(4):
-        pages = [browser.get(JUDGE).text for browser in (ana, ben)]
-        ids = [form(page, "/judge")["id"] for page in pages]
-        assert ids[0] != ids[1]
-        seen += ids
-        for browser, page in zip((ana, ben), pages, strict=True):
-            judge(browser, "not", page)
-    assert len(set(seen)) == 8
-    assert {j.reviewer for j in ledger(folder).judgements()} == {"ana", "ben"}
-
-
-def test_a_restart_loses_nothing_and_old_forms_still_work(folder: Path) -> None:
-    with client(folder) as browser:
-        judge(browser, "relevant")
-        waiting = form(browser.get(JUDGE).text, "/judge")
-        cookies = dict(browser.cookies)
-    with client(folder) as browser:  # another process, the same browser
-        browser.cookies.update(cookies)
-        answer = browser.post(JUDGE, data=waiting | {"verdict": "not"})
-        assert answer.status_code == 200
-    assert [j.verdict for j in ledger(folder).judgements()] == ["relevant", "not"]
-
-
-def test_criteria_are_seen_by_all(browser: TestClient) -> None:
-    page = browser.get(JUDGE).text
-    browser.post("/p/floods/criteria", data=form(page, "/criteria") | {"criteria": "posts by\r\nwitnesses"})
-    assert "posts by\nwitnesses</p>" in browser_of(browser.app, "ben").get(JUDGE).text
 
 
 def test_an_audit_draws_at_random_and_a_find_ends_it(folder: Path, browser: TestClient) -> None:
@@ -189,8 +142,7 @@ def test_an_audit_draws_at_random_and_a_find_ends_it(folder: Path, browser: Test
 
 def test_an_audit_comes_to_its_end(browser: TestClient) -> None:
     browser.post(
-        "/p/floods/settings",
-        data=form(browser.get("/p/floods/settings").text, "/settings") | {"audit": "2"},
+        "/p/floods/settings", data=form(browser.get("/p/floods/settings").text, "/settings") | {"audit": "2"}
     )
     judge(browser, "not")
     browser.post("/p/floods/progress/audit", data=form(browser.get("/p/floods/progress").text, "/audit"))
@@ -278,17 +230,13 @@ def test_without_seeds_the_next_step_is_named(tmp_path: Path) -> None:
     assert 'id="verdict"' in browser.get(JUDGE).text
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"verdict": "yes"}, {"id": "none"}, {"seed": "s9"}, {"id": ""}],
-)
-def test_a_verdict_that_cannot_be_is_refused_in_words(
-    folder: Path, browser: TestClient, change: dict[str, str]
-) -> None:
-    values = form(browser.get(JUDGE).text, "/judge") | {"verdict": "relevant"} | change
-    answer = browser.post(JUDGE, data=values)
-    assert answer.status_code in (400, 422)
-    assert 'role="alert"' in answer.text
+def test_a_verdict_that_cannot_be_is_refused_in_words(folder: Path, browser: TestClient) -> None:
+    values = form(browser.get(JUDGE).text, "/judge") | {"verdict": "relevant"}
+    assert form(browser.get(JUDGE).text, "/judge")["id"] == values["id"]  # a reload shows the same document
+    for change in ({"verdict": "yes"}, {"id": "none"}, {"seed": "s9"}, {"id": ""}):
+        answer = browser.post(JUDGE, data=values | change)
+        assert answer.status_code in (400, 422), change
+        assert 'role="alert"' in answer.text
     assert ledger(folder).judgements() == ()
 
 
@@ -313,10 +261,16 @@ def test_the_judging_page_is_light(browser: TestClient) -> None:
     assert sum(sizes) <= 40_000
 
 
-def test_right_to_left_texts_keep_their_direction(browser: TestClient) -> None:
+def test_page_keeps_a_texts_direction_shows_the_criteria_and_knows_old_addresses(browser: TestClient) -> None:
     page = browser.get(JUDGE, params={"id": "rtl", "seed": "s1"}).text
     assert '<article class="doc" dir="auto">' in page
     assert "غمرت الأمطار" in page
+    answer = browser.get(JUDGE, params={"q": "parliament debates"})
+    assert answer.url.path == "/p/floods/search"
+    assert answer.url.params["q"] == "parliament debates"
+    page = browser.get(JUDGE).text
+    browser.post("/p/floods/criteria", data=form(page, "/criteria") | {"criteria": "posts by\r\nwitnesses"})
+    assert "posts by\nwitnesses</p>" in browser_of(browser.app, "ben").get(JUDGE).text
 
 
 def test_lines_of_a_wrapped_text_flow_again() -> None:

@@ -1,7 +1,5 @@
 """The catalogues are complete and keep their placeholders; the language and number formats follow the reader."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -128,7 +126,7 @@ def test_the_reader_chooses_the_language(wanted: str, accepted: str, code: str) 
     assert choose(wanted, accepted).code == code
 
 
-def test_numbers_and_dates_are_the_locales() -> None:
+def test_numbers_are_the_locales_and_what_is_certified_is_never_rounded_up() -> None:
     german, english = language("de"), language("en")
     assert german.number(11665) == "11.665"
     assert english.number(1234.56, 1) == "1,234.6"
@@ -136,11 +134,19 @@ def test_numbers_and_dates_are_the_locales() -> None:
     assert english.percent(0.9) == "90%"
     assert german.time("2026-03-02T10:00:00+01:00", "short") == "02.03.26, 09:00"
     assert german.time("no time") == "no time"
-
-
-@pytest.mark.parametrize(("share", "text"), [(0.4831, "48%"), (0.48999, "48%"), (0.29, "29%"), (1.0, "100%")])
-def test_what_is_certified_is_never_rounded_up(share: float, text: str) -> None:
-    assert language("en").floor_percent(share) == text
+    assert languages.language(SOURCE).text("Judge") == "Judge"
+    assert languages.language(SOURCE).plural("%(num)s seed", "%(num)s seeds", 1200) == "1,200 seeds"
+    for share, text in ((0.4831, "48%"), (0.48999, "48%"), (0.29, "29%"), (1.0, "100%")):
+        assert language("en").floor_percent(share) == text
+    german = language("de")
+    assert german.sentence("no sentence") == "no sentence"
+    sentence = say(
+        "Certified by random reads: recall is at least %(recall)s, if all verdicts are right.",
+        recall=Decimal("0.90"),
+    )
+    assert german.sentence(sentence).endswith("mindestens 0,90, wenn alle Urteile stimmen.")
+    tail = say("%(p)s", p=Decimal("1.23e-9"))
+    assert german.sentence(tail) == "1,23E-9"
 
 
 AUDITED = [Read(True)] * 60 + [Read(False)] * 140 + [Read(False, "audit")] * 300
@@ -164,18 +170,6 @@ def test_a_whole_review_is_told_in_german() -> None:
     ]
 
 
-def test_small_numbers_and_other_texts_are_told_as_they_are() -> None:
-    german = language("de")
-    assert german.sentence("no sentence") == "no sentence"
-    sentence = say(
-        "Certified by random reads: recall is at least %(recall)s, if all verdicts are right.",
-        recall=Decimal("0.90"),
-    )
-    assert german.sentence(sentence).endswith("mindestens 0,90, wenn alle Urteile stimmen.")
-    tail = say("%(p)s", p=Decimal("1.23e-9"))
-    assert german.sentence(tail) == "1,23E-9"
-
-
 def test_a_page_is_in_the_language_that_was_chosen(browser: TestClient) -> None:
     judge = "/p/floods/judge"
     assert '<html lang="de">' in browser.get(judge, headers={"accept-language": "de"}).text
@@ -184,11 +178,6 @@ def test_a_page_is_in_the_language_that_was_chosen(browser: TestClient) -> None:
     page = browser.get(judge, headers={"accept-language": "de"}).text
     assert '<html lang="fr">' in page
     assert "Ressemble surtout à ce texte de départ (1 sur 1)" in page
-
-
-def test_the_source_needs_no_catalogue() -> None:
-    assert languages.language(SOURCE).text("Judge") == "Judge"
-    assert languages.language(SOURCE).plural("%(num)s seed", "%(num)s seeds", 1200) == "1,200 seeds"
 
 
 def test_the_sentences_of_a_page_are_in_its_language(browser: TestClient) -> None:

@@ -1,7 +1,5 @@
 """The whole second job in a browser, by keys: two small files, two readers, a list with every row decided."""
 
-from __future__ import annotations
-
 import csv
 import re
 from pathlib import Path

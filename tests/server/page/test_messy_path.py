@@ -4,8 +4,6 @@ Titles and blank rows above the header, cp1252, Mac Roman with two identical col
 a workbook named .csv.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

@@ -1,7 +1,5 @@
 """Every printed number is right in both kinds of review: documents in a topic; seeds, documents and pairs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

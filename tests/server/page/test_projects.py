@@ -148,27 +148,20 @@ def test_a_name_that_is_taken_is_said_and_nothing_changes(tmp_path: Path) -> Non
         assert len(stored(project)) == 1
 
 
-def test_a_review_is_deleted_only_by_its_name(browser: TestClient, folder: Path) -> None:
-    values = form(browser.get("/p/floods").text, "/delete")
-    assert "type its name" in browser.post("/p/floods/delete", data=values | {"name": "floods"}).text
-    assert Workspace(folder).projects
-    browser.post("/p/floods/delete", data=values | {"name": "Floods"})
-    assert Workspace(folder).projects == []
-
-
-def test_a_review_with_a_foreign_file_is_not_deleted_and_the_file_is_named(
-    browser: TestClient, folder: Path
-) -> None:
-    (folder / "floods" / "notes.txt").write_text("mine", encoding="utf-8")
+def test_review_is_deleted_only_by_name_and_without_foreign_files(browser: TestClient, folder: Path) -> None:
+    foreign = folder / "floods" / "notes.txt"
+    foreign.write_text("mine", encoding="utf-8")
     values = form(browser.get("/p/floods").text, "/delete") | {"name": "Floods"}
+    assert "type its name" in browser.post("/p/floods/delete", data=values | {"name": "floods"}).text
     assert "notes.txt was not written by linker" in browser.post("/p/floods/delete", data=values).text
     assert (folder / "floods" / "review.sqlite").exists()
     assert browser.get("/p/floods/judge").status_code == 200
+    foreign.unlink()
+    browser.post("/p/floods/delete", data=values)
+    assert Workspace(folder).projects == []
 
 
-def test_a_broken_review_is_shown_with_the_reason_and_the_others_work(
-    browser: TestClient, folder: Path
-) -> None:
+def test_a_broken_review_is_shown_with_reason_and_the_others_work(browser: TestClient, folder: Path) -> None:
     broken = Workspace(folder).create("Votes")
     (broken.own_folder / "project.json").write_text("{", encoding="utf-8")
     torn = Workspace(folder).create("Torn")

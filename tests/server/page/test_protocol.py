@@ -1,7 +1,5 @@
 """Connections without a complete request are closed; others live as long as before."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import http.client

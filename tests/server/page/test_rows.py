@@ -1,7 +1,5 @@
 """A match for each row, over HTTP and without a script: states, verdicts, several readers, accepting unread."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterator
@@ -76,13 +74,27 @@ def states(text: str) -> list[int]:
     return [int(n) for n in re.findall(r">(?:All|Matched|No match|Open) (\d+)<", text)]
 
 
-def test_judge_leads_to_the_rows_which_are_counted_never_the_pairs(ana: TestClient) -> None:
+def test_judge_leads_to_the_rows_which_are_counted_filtered_sorted_and_found(ana: TestClient) -> None:
     page = ana.get(JUDGE)
     assert page.url.path == ROWS
     assert states(page.text) == [5, 0, 0, 5]
     assert "30" not in page.text.partition("<main")[2].partition("<form")[0]  # 5 rows, 6 documents
     assert 'aria-current="true">Judge' in page.text or 'aria-current="page">Judge' in page.text
     assert "99% likely" in page.text
+    judge(ana, "relevant")
+    listed = (
+        ana.get(ROWS, params={"band": "95", "state": "open"})
+        .text.partition('class="list"')[2]
+        .partition("</ol>")[0]
+    )
+    assert [i for i in ("r1", "r2", "r3", "r4", "r5") if f"row={i}" in listed] == ["r1", "r3"]
+    by_file = ana.get(ROWS, params={"order": "file"}).text.partition('class="list"')[2]
+    assert by_file.index("row=r1") < by_file.index("row=r2") < by_file.index("row=r3")
+    assert "Row 5 of 5" in ana.get(ROWS, params={"to": "5"}).text
+    assert "Row 3 of 5" in ana.get(ROWS, params={"to": "UNDER the ice"}).text
+    assert "No row has this number or these words." in ana.get(ROWS, params={"to": "99"}).text
+    assert "No rows match this filter." in ana.get(ROWS, params={"state": "none"}).text
+    assert ana.get(ROWS, params={"start": "10000000"}).status_code == 200
 
 
 def test_each_key_does_what_it_says(ana: TestClient, ledger: Ledger) -> None:
@@ -114,7 +126,16 @@ def test_a_note_is_stored_with_the_verdict_and_stands_in_its_field(ana: TestClie
     assert open_row(ana, row="r4")["note"] == "as the agency has it"
 
 
-def test_undo_shows_its_row_again(ana: TestClient, ledger: Ledger) -> None:
+def test_near_copies_are_judged_together_and_an_undo_shows_its_row_again(
+    ana: TestClient, ledger: Ledger
+) -> None:
+    page = ana.get(ROWS, params={"row": "r1"}).text
+    assert "with its near copy" in page
+    ana.post(ROWS, data=form(page, "/judge/rows?") | {"verdict": "relevant"})
+    assert [(j.id, j.phase) for j in ledger.judgements()] == [("sharks", "queue"), ("sharks2", "search")]
+    assert states(ana.get(ROWS).text) == [5, 1, 0, 4]
+    ana.post("/p/checks/judge/rows/undo", data=form(ana.get(ROWS).text, "/undo?"))
+    assert ledger.judgements() == ()
     judge(ana, "relevant")
     judge(ana, "none")
     undo = form(ana.get(ROWS).text, "/undo?")
@@ -124,33 +145,6 @@ def test_undo_shows_its_row_again(ana: TestClient, ledger: Ledger) -> None:
     ana.post("/p/checks/judge/rows/undo", data=undo)
     assert ledger.judgements(rows=True) == ()
     assert ana.post("/p/checks/judge/rows/undo", data=undo).status_code == 200
-
-
-def test_near_copies_are_judged_together_and_undone_together(ana: TestClient, ledger: Ledger) -> None:
-    page = ana.get(ROWS, params={"row": "r1"}).text
-    assert "with its near copy" in page
-    ana.post(ROWS, data=form(page, "/judge/rows?") | {"verdict": "relevant"})
-    assert [(j.id, j.phase) for j in ledger.judgements()] == [("sharks", "queue"), ("sharks2", "search")]
-    assert states(ana.get(ROWS).text) == [5, 1, 0, 4]
-    ana.post("/p/checks/judge/rows/undo", data=form(ana.get(ROWS).text, "/undo?"))
-    assert ledger.judgements() == ()
-
-
-def test_rows_are_filtered_sorted_and_found(ana: TestClient) -> None:
-    judge(ana, "relevant")
-    listed = (
-        ana.get(ROWS, params={"band": "95", "state": "open"})
-        .text.partition('class="list"')[2]
-        .partition("</ol>")[0]
-    )
-    assert [i for i in ("r1", "r2", "r3", "r4", "r5") if f"row={i}" in listed] == ["r1", "r3"]
-    by_file = ana.get(ROWS, params={"order": "file"}).text.partition('class="list"')[2]
-    assert by_file.index("row=r1") < by_file.index("row=r2") < by_file.index("row=r3")
-    assert "Row 5 of 5" in ana.get(ROWS, params={"to": "5"}).text
-    assert "Row 3 of 5" in ana.get(ROWS, params={"to": "UNDER the ice"}).text
-    assert "No row has this number or these words." in ana.get(ROWS, params={"to": "99"}).text
-    assert "No rows match this filter." in ana.get(ROWS, params={"state": "none"}).text
-    assert ana.get(ROWS, params={"start": "10000000"}).status_code == 200
 
 
 def test_a_match_that_no_candidate_is_can_be_searched(ana: TestClient, ledger: Ledger) -> None:
@@ -360,9 +354,7 @@ def test_candidates_are_found_once_kept_and_brought_up_to_date(
         assert load(project.matches).rows["r6"][0].id == "aquarium"
 
 
-def test_the_job_takes_known_matches_and_leaves_out_what_the_review_does(
-    project: Project, ledger: Ledger
-) -> None:
+def test_job_takes_known_matches_and_leaves_out_what_review_does(project: Project, ledger: Ledger) -> None:
     ledger.add(Judgement("r2", "bank", "relevant", "ana"))
     ledger.add(Judgement("r3", "city", "relevant", "ana", phase="accepted"))
     with Engine.open(project.index) as engine:

@@ -22,6 +22,10 @@ def test_copies_are_one_line_and_judged_together(browser: TestClient, folder: Pa
     with ledger(folder) as kept:
         judged = {(j.id, j.seed, j.verdict, j.phase) for j in kept.judgements()}
     assert judged == {("f3", "s1", "relevant", "search"), ("copy", "s1", "relevant", "search")}
+    browser.post("/p/floods/undo", data=form(browser.get("/p/floods/judge").text, "/undo"))
+    with ledger(folder) as kept:
+        assert kept.judgements() == ()
+    assert "<bdi>1: Floods in Valencia</bdi>" in text  # a topic of one seed names it
 
 
 def test_a_hit_becomes_a_seed_once(browser: TestClient, folder: Path) -> None:
@@ -42,14 +46,11 @@ def test_filters_take_ranges_and_values(browser: TestClient) -> None:
     assert "cannot compare" in answer.text
 
 
-def test_nothing_that_a_document_says_becomes_markup(browser: TestClient) -> None:
+def test_nothing_that_is_sent_becomes_markup_or_an_address(browser: TestClient) -> None:
     text = browser.get("/p/floods/search", params={"q": HOSTILE}).text
     assert "<script>alert" not in text
     assert "<img" not in text
     assert "&lt;" in text
-
-
-def test_the_way_back_is_a_query_of_this_page(browser: TestClient) -> None:
     values = form(browser.get("/p/floods/search", params={"q": "rain"}).text, "/search/seed")
     for back in ("https://evil.example/", "//evil.example", "?q=\r\nx: y"):
         answer = browser.post("/p/floods/search/seed", data=values | {"back": back}, follow_redirects=False)

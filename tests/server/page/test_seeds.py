@@ -1,7 +1,5 @@
 """The seeds page, the progress and the export, through their forms."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -136,7 +134,7 @@ def test_export_sends_a_file_of_its_name(folder: Path, browser: TestClient) -> N
         assert browser.get("/p/floods/export/file", params=wrong).status_code == 404
 
 
-def test_the_curve_ends_where_the_review_stands() -> None:
+def test_the_curve_ends_where_the_review_stands_and_the_pace_leaves_breaks_out() -> None:
     drawn = curve([1, 1, 2, 3], 6, language("en"))
     assert drawn.line.startswith("0,260")
     assert drawn.line.endswith("640.0,130.0")  # 3 of 6, at the right
@@ -147,9 +145,6 @@ def test_the_curve_ends_where_the_review_stands() -> None:
     assert long.y_ticks[-1].label == "5.000"
     assert long.line.endswith("640.0,0.0")
     assert curve([0], None, language("en")).line == "0,260 640.0,260.0"
-
-
-def test_the_pace_leaves_breaks_and_undone_judgements_out() -> None:
     assert per_hour([0, 10, 20, 30, 40, 50]) == pytest.approx(360)
     assert per_hour([0, 10, 20, 2000, 2010, 2020, 2030]) == pytest.approx(360)  # a break in the middle
     assert per_hour([0, 10]) is None

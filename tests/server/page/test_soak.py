@@ -1,10 +1,8 @@
 """Ten reviewers judge while one client stalls, another evaluates, and the server is killed: no loss, no duplicates.
 
-LINKER_SOAK=SECONDS sets its length, by default 120 under CI=true, else 20; on a slow machine it lasts until each
+LINKER_SOAK=SECONDS sets its length, by default 60 under CI=true, else 20; on a slow machine it lasts until each
 reviewer was served.
 """
-
-from __future__ import annotations
 
 import collections
 import contextlib
@@ -31,7 +29,7 @@ from linker.review.project import Workspace
 from tests.server.page.chromium import Server
 from tests.server.page.support import form
 
-SECONDS = float(os.environ.get("LINKER_SOAK") or (120 if os.environ.get("CI") == "true" else 20))
+SECONDS = float(os.environ.get("LINKER_SOAK") or (60 if os.environ.get("CI") == "true" else 20))
 KILLS = 3
 REVIEWERS = tuple(f"reviewer {n}" for n in range(10))
 DOCUMENTS = 20_000

@@ -1,7 +1,5 @@
 """The start: two jobs, the sample, and an import that can be corrected, from messy files, with and without scripts."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import csv
@@ -235,9 +233,7 @@ def test_a_reason_keeps_its_cause_and_its_facts_whatever_is_done_to_it(tmp_path:
     assert explain(bad.reason, language("en")) == "The row has 1 cells, but there are 200 columns."
 
 
-def test_a_disk_that_is_full_is_told_beside_the_field(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_is_full_is_told_beside_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "/srv/x")
 

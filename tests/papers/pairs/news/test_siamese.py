@@ -51,7 +51,7 @@ def test_examples_name_each_text_once() -> None:
     assert given.similarities[0] == (4 - (PAIRS[0].score or 0)) / 3
 
 
-def test_a_frozen_one_begins_as_its_backbone_and_learns() -> None:
+def test_a_frozen_one_begins_as_its_backbone_centred_on_the_training_texts_and_learns() -> None:
     base = BASE
     given = examples(PAIRS)
     zero = FrozenSiamese(base, np.zeros(16, np.float32), np.zeros((16, 16), np.float32))
@@ -61,11 +61,6 @@ def test_a_frozen_one_begins_as_its_backbone_and_learns() -> None:
     vectors = trained.encode(given.texts[:3])
     slow = [(v + trained.shift) @ (np.eye(16) + trained.deviation) for v in base.encode(given.texts[:3])]
     assert vectors == pytest.approx(np.array([v / np.linalg.norm(v) for v in slow]), abs=1e-5)
-
-
-def test_the_first_step_of_a_frozen_one_is_centred_on_the_training_texts() -> None:
-    base = BASE
-    given = examples(PAIRS)
     still = train_frozen(base, given, SiameseConfig(lr=1e-12, epochs=1))
     vectors = base.encode(given.texts)
     used = vectors[np.concatenate([given.first, given.second])]

@@ -128,7 +128,7 @@ def test_too_few_pairs_are_refused() -> None:
         train(TRAIN[:3], SimilarityConfig())
 
 
-def test_a_saved_model_predicts_the_same(
+def test_a_saved_model_predicts_the_same_without_its_backbones_vectors(
     model: NewsSimilarity, tmp_path: Path, recogniser: Recogniser
 ) -> None:
     folder = tmp_path / "model"
@@ -142,6 +142,9 @@ def test_a_saved_model_predicts_the_same(
         save(model, folder)
     with pytest.raises(InputError, match="that encoder has changed"):
         load(folder, encoder=HashEncoder(16, "other"))
+    save(model, tmp_path / "m")
+    assert isinstance(model.siamese, FrozenSiamese)
+    assert (tmp_path / "m" / "model.safetensors").stat().st_size < 2_000_000
 
 
 def test_a_tuned_model_takes_its_encoder_and_tokenizer_along(
@@ -270,11 +273,3 @@ def test_explained_predictions_come_back_where_a_pair_shares_nothing(tmp_path: P
     }
     with pytest.raises(InputError, match="no prediction for the pair"):
         read_predictions(path, pairs)
-
-
-def test_a_frozen_model_keeps_its_backbones_vectors_out_of_its_folder(
-    model: NewsSimilarity, tmp_path: Path
-) -> None:
-    save(model, tmp_path / "m")
-    assert isinstance(model.siamese, FrozenSiamese)
-    assert (tmp_path / "m" / "model.safetensors").stat().st_size < 2_000_000

@@ -1,7 +1,5 @@
 """A tiny backbone and graded pairs of its words."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

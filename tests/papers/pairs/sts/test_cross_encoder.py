@@ -58,9 +58,6 @@ def test_worked_numbers() -> None:
     wanted = np.array(GOLD) / 5
     assert mse(expected_value(P), wanted) == pytest.approx(0.012567, abs=5e-7)
     assert mse(argmax_value(P), wanted) == pytest.approx(0.006, abs=1e-12)
-
-
-def test_labels_round_halves_up_and_stay_in_range() -> None:
     assert hard_labels([0.5, 1.5, 2.5, 4.4, 4.5, 5, -1, 7]).tolist() == [1, 2, 3, 4, 5, 5, 0, 5]
     assert soft_labels([2.25, 5, 0]).tolist() == [
         [0, 0, 0.75, 0.25, 0, 0],
@@ -247,9 +244,7 @@ def test_damaged_and_foreign_folders_are_named(tiny: Path, tmp_path: Path) -> No
         save(scorer(tiny, CrossConfig(hidden=8)), tmp_path / "full")
 
 
-def test_the_frozen_variant_learns_and_loads_to_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_frozen_variant_learns_and_loads_to_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "linker.scoring.pairs.sts.scorer_folder.load_encoder", lambda name, **_: HashEncoder(int(name))
     )

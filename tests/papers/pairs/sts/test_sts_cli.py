@@ -84,11 +84,6 @@ def test_depth_weight_and_filter_hold(engine: Engine) -> None:
         engine.search("rain", reranker=Overlap(), weight=1.5)
 
 
-def test_a_folder_that_is_no_scorer_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="linker sts train"):
-        load_reranker(tmp_path)
-
-
 def test_bad_input_is_one_line(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"text1": "a", "score": 1}\n', encoding="utf-8")
     done = linker("sts", "train", tmp_path / "bad.jsonl", "--out", tmp_path / "m", check=1)
@@ -102,6 +97,8 @@ def test_bad_input_is_one_line(tiny: Path, tmp_path: Path) -> None:
     linker("sts", "train", pairs, "--out", tmp_path / "m", "--folds", "3", check=2)
     done = linker("sts", "evaluate", tmp_path, pairs, check=1)
     assert "linker sts train" in done.stderr
+    with pytest.raises(InputError, match="linker sts train"):
+        load_reranker(tmp_path)
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_the_work(tiny: Path, tmp_path: Path) -> None:
@@ -120,9 +117,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(tiny: Path,
     assert pairs.read_bytes() == before
 
 
-def test_the_walk_through_of_the_page_runs(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_walk_through_of_the_page_runs(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _write_the_walk_through_s_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "sts.md").read_text(encoding="utf-8")
