@@ -97,9 +97,7 @@ def test_sizes_are_compared_before_bytes_are_read(index: Path) -> None:
         ("deleted/000003.i64", b"\x04", b"\x28", "does not list rows"),
     ],
 )
-def test_verify_names_what_contradicts_itself(
-    name: str, old: bytes, new: bytes, said: str, index: Path
-) -> None:
+def test_verify_names_contradictions(name: str, old: bytes, new: bytes, said: str, index: Path) -> None:
     data = (index / name).read_bytes()
     assert old in data
     replace(index, name, data.replace(old, new, 1))
@@ -181,11 +179,9 @@ except DamagedError as e:
     print(e)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "i"), name],
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", program, str(tmp_path / "i"), name], capture_output=True, text=True,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "was cut off after it was opened" in done.stdout
 
