@@ -17,7 +17,7 @@ from indexes.interface import Document
 from linker.crosslingual.regrouping import grouped
 from linker.crosslingual.sides import Side
 from linker.engine.arriving import Arriving
-from linker.review.watching.appended import Appended
+from linker.review.watching.arrivals import Appended
 from linker.scoring.groups.following import Change, replayed
 from tests.test_group_stream import start
 from tests.test_grouping import corpus, partition, read, write

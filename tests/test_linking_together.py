@@ -17,7 +17,7 @@ from indexes.store.records import EncoderRecord, Manifest
 from indexes.text.parameters import BIGRAMS, STEMMED
 from indexes.writer import Writer
 from linker.base.errors import InputError
-from linker.cli.commands.judged import known_links
+from linker.cli.commands.given import known_links
 from linker.corpora import Columns
 from linker.corpora.languages import CODES, guess_language, script_language
 from linker.crosslingual.sides import Side, analysis_of, same_language

@@ -84,7 +84,7 @@ ONCE: dict[str, tuple[Told, set[str]]] = {
             "linker/crosslingual/pages/languages.py",  # with the marks of all scripts
             "linker/crosslingual/pages/surface.py",  # only the letters of romanised text
             "linker/papers/news/overlap.py",  # as the published models read them
-            "linker/review/jobs.py",  # long words, which show what a story is about
+            "linker/review/settings.py",  # long words, which show what a story is about
             "linker/scoring/pairs/words.py",
         },
     ),

@@ -18,10 +18,9 @@ from linker.base.options import Opt, described, option_of, options, takes, value
 from linker.cli import app, completion
 from linker.cli.columns import Names, Tables
 from linker.cli.elastic import Servers
-from linker.cli.found import every
-from linker.cli.on_server import At
+from linker.cli.found import Command, every
 from linker.cli.options import flagged, flags, spread
-from linker.cli.outputs import Command
+from linker.cli.search import At
 from linker.crosslingual.options import AlignOptions, LinkOptions, TriangulateOptions
 from linker.engine.engine import Engine
 from linker.engine.options import Bm25Options, BuildOptions, IntakeOptions, Least, SearchOptions

@@ -9,8 +9,7 @@ import pytest
 from linker.base.errors import InputError
 from linker.base.files import write_atomically
 from linker.cli import app
-from linker.cli.found import every
-from linker.cli.outputs import PATHS, WRITTEN, Command
+from linker.cli.found import PATHS, WRITTEN, Command, every
 from tests.helpers import linker, write_corpus
 
 COMMANDS = every(app)

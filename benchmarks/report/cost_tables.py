@@ -77,7 +77,7 @@ def opening(results: Any) -> Iterator[str]:
     rows = results["rows"]
     yield (
         f"{results['shards']} directories of {results['size']:,} sentences with {results['dim']}-dimensional vectors; "
-        f"the least of {results['turns']} turns, in which the versions alternate, while other work ran:"
+        f"the fastest of {results['turns']} runs in which both versions alternate, next to other work (before → now):"
     )
     yield "| | CPU-seconds to open, one core | seconds by the clock, all cores |"
     for verify, what in ((True, "with checksums"), (False, "without")):

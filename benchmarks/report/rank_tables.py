@@ -64,7 +64,7 @@ def cost(results: Any) -> Iterator[str]:
     yield f"| a query by itself, its encoding included | {times['query']:.1f} ms |"
     yield f"| one query among 300 in a call | {times['batch']:.1f} ms |"
     if "load" in found:
-        yield f"| processes that wanted to run meanwhile (load average) | {found['load']:.0f} |"
+        yield f"| load average of the machine meanwhile | {found['load']:.0f} |"
     yield f"| trees | {found['trees']} |"
     yield f"| index with and without `--positions` | {with_['mib']:,.0f} and {without['mib']:,.0f} MiB |"
     yield f"| its build | {with_['cpu_seconds']:.0f} and {without['cpu_seconds']:.0f} CPU-seconds |"

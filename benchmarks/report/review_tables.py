@@ -118,9 +118,9 @@ def pairs(results: Any) -> Iterator[str]:
 def rules(results: Any) -> Iterator[str]:
     """Every rule on the topics that were not used for any choice."""
     yield (
-        f"**{results['reviews']:,} simulated reviews of {results['topics']} topics**; here those of one half of the "
-        "topics, with 15 relevant documents or more. Share of reviews that reached the "
-        "target (95 % interval over topics), and reads over those of an oracle that stops at the target:"
+        f"**{results['reviews']:,} simulated reviews of {results['topics']} topics**; the table has those of one "
+        "half of the topics, with 15 relevant documents or more. It shows the share of reviews that reached the "
+        "target (95 % interval over topics), and the reads divided by those of an oracle that stops at the target:"
     )
     yield "| rule | .80 reached | .90 | .95 | × oracle at .80 | .90 | .95 |"
     for rule, rows in results["rules_test"].items():
@@ -134,9 +134,9 @@ def rules(results: Any) -> Iterator[str]:
     choices = [results[half]["urn"] for half in ("chosen_on_dev", "chosen_on_test")]
     yield ""
     yield (
-        "The default weighs w = 600 × (1 − target). The cheapest such urn that reached every target in 95 % of the "
-        f"reviews was “{choices[0]}” on the other half of the topics, and “{choices[1]}” on the half reported here. "
-        "All topics, default, " + _of_all(results["rules_all_topics"]["urn"])
+        "The default has w = 600 × (1 − target). The cheapest urn of this form that reached every target in 95 % of "
+        f"the reviews was “{choices[0]}” on the other half of the topics, and “{choices[1]}” on the half reported "
+        "here. All topics, default, " + _of_all(results["rules_all_topics"]["urn"])
     )
     few = results["fewer_than_15"]
     yield ""
@@ -158,11 +158,11 @@ def estimate(results: Any) -> Iterator[str]:
     """How often the interval for the number of relevant documents holds, and how wide it is."""
     found = results["estimate"]
     yield (
-        f"{found['looks']:,} looks at reviews of {found['topics']} topics, each by constants that were fitted to other "
-        f"topics; the interval held in {dashed(found['held'])} of all. Its ends and the estimate are given as "
-        "medians, divided by the true value:"
+        f"{found['looks']:,} estimates during reviews of {found['topics']} topics, each with constants fitted to other "
+        f"topics. The interval contained the true number in {dashed(found['held'])} of them. The estimate and the ends "
+        "of the interval are medians, divided by the true number:"
     )
-    yield "| share found | looks | interval held | truth not above it | lower end | estimate | upper end |"
+    yield "| share found | estimates | truth in the interval | truth not above it | lower end | estimate | upper end |"
     for name, row in found["phases"].items():
         ends = " | ".join(f"{row[end]:.2f}" for end in ("low", "likely", "high"))
         yield f"| {name} | {row['looks']:,} | {dashed(row['held'])} | {dashed(row['not_above'])} | {ends} |"
@@ -212,7 +212,7 @@ def second_look(results: Any) -> Iterator[str]:
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"
     shares = " | ".join(f"{share:.1%}" for share in results["shares"])
-    yield "The precision once looks, all of them at the end, had taken this share of the reads:"
+    yield "The precision when looks, all of them at the end, had taken this share of the reads:"
     yield f"| wrong verdicts | {shares} |"
     for row in results["reviews"]:
         if row["wrong"] and not row["early"]:

@@ -81,7 +81,7 @@ def flat(results: Any) -> Iterator[str]:
         yield ""
         yield f"A{name[1:]}: {cost['cpu_s']:,.1f} CPU s, at most {cost['peak_mib']:,.0f} MiB."
     yield ""
-    yield "The libraries' ways, CPU ms for 1 and for 64 queries (k = 5, from 100,000 rows, scaled):"
+    yield "Other libraries, CPU ms for 1 and for 64 queries (k = 5, scaled up from 100,000 rows):"
     yield "| | 1 | 64 |"
     for name, cost in results["libraries, ms for all rows"].items():
         if isinstance(cost, dict):
@@ -99,8 +99,8 @@ OLD_CELLS = "ivfpq", "ivfpq (old cells)"
 @renders("ann")
 def ann(results: Any) -> Iterator[str]:
     yield (
-        "**Approximate search**, top ten, one core: CPU ms of a query alone at the cheapest setting that reaches "
-        "a recall, and what is built for it:"
+        "**Approximate search**, top ten, one core: CPU ms of a single query at the cheapest setting that reaches "
+        "a recall (the recall reached in brackets), and the CPU time of the build:"
     )
     yield "| | build, CPU s | recall .9 | .95 | .99 | exact, by the same index |"
     for name, row in results.items():
@@ -177,7 +177,7 @@ def search(results: Any) -> Iterator[str]:
 
 @renders("index_build")
 def index_build(results: Any) -> Iterator[str]:
-    yield "**Build**, documents per CPU-second, reading, checking and storing the documents included:"
+    yield "**Build**, documents per CPU-second, including reading, checking and storing the documents:"
     yield "| | `linker index build` | the library alone, nothing stored next to its index |"
     for name, figures in results.items():
         if "engine" in figures:
@@ -195,8 +195,8 @@ def index_build(results: Any) -> Iterator[str]:
 
 @renders("evaluate")
 def evaluate(results: Any) -> Iterator[str]:
-    yield "**Evaluation**, CPU seconds, reading the run from its file included:"
-    yield "| queries × documents | linker | pytrec_eval | ranx (compiled before) |"
+    yield "**Evaluation**, CPU seconds, including reading the run from its file:"
+    yield "| queries × documents | linker | pytrec_eval | ranx (already compiled) |"
     for name, figures in results.items():
         if "linker" in figures:
             cells = [
@@ -210,10 +210,10 @@ def evaluate(results: Any) -> Iterator[str]:
 def bm25_speed(results: Any) -> Iterator[str]:
     """BM25 next to its rivals: queries and documents per CPU-second."""
     yield (
-        "**BM25 compared with its peers**, the same sentences, queries and terms; per CPU-second (Elasticsearch: "
-        "server and client), k = 10, and the overlap of the top ten with ours:"
+        "**BM25 compared with its peers** on the same sentences, queries and terms, k = 10. Rates are per CPU-second "
+        "(of server and client for Elasticsearch); the last column is the overlap of the top ten with linker's:"
     )
-    yield "| sentences | | queries at once | one by one | documents indexed | same ten |"
+    yield "| sentences | | queries at once | one by one | documents indexed | overlap |"
     for part in results.values():
         for name, row in part["rivals"].items():
             speeds = [row[f"{kind}_queries_per_cpu_s"] for kind in ("batch", "single")]
@@ -226,9 +226,9 @@ def bm25_speed(results: Any) -> Iterator[str]:
 def tuning(results: Any) -> Iterator[str]:
     """Gain over the untuned index on unseen queries, by the number of judged queries."""
     yield (
-        "**Gain in MRR over the untuned index on queries that took no part**, mean (worst) of "
-        f"{results['draws']} random draws of n judged queries. Before, a single retriever was kept unless the best "
-        "hybrid led it by two standard errors:"
+        "**Gain in MRR over the untuned index on queries not used for tuning**, mean (worst) of "
+        f"{results['draws']} random draws of n judged queries. The rule before kept a single retriever unless the best "
+        "hybrid led it by two standard errors; the best of all is chosen without any such threshold:"
     )
     sizes = list(next(iter(results["pairs"].values()))["gains"])
     yield f"| | rule | {' | '.join(f'n = {size}' for size in sizes)} |"

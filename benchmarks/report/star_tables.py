@@ -19,11 +19,10 @@ Rows = Mapping[str, Any]
 def encoders(results: Any) -> Iterator[str]:
     """The table in the README: all pairs, and retrieval alone and with BM25."""
     yield (
-        "**Encoders**, on test (± deviation over seeds). All but MiniLM start from the same word vectors; those with "
-        "cloze from vectors that also learned from the documents themselves. The last column says which settings of "
-        "`[training]` were not those of the ready configuration that is named (whose value is in brackets)"
-        f"{shared_difference(results)}. mRP is the mean over eight ranks, and empty where fewer were measured. BM25 "
-        "here is an earlier one, before k3 and exact lengths:"
+        "**Encoders**, on test (± deviation over seeds). All but MiniLM start from the same word vectors; for rows "
+        "with cloze, these also learned from the documents themselves. mRP is the mean over eight ranks. BM25 is an "
+        "earlier version, without k3 and exact lengths. The last column names a ready configuration and the settings "
+        f"of `[training]` that differ from it, with its own value in brackets. {shared_difference(results)}:"
     )
     for data, rows in results.items():
         yield ""
@@ -88,7 +87,7 @@ def shared_difference(results: Any) -> str:
     settings = [row["settings"] for rows in results.values() for row in rows.values() if "settings" in row]
     (vectors,) = {(s["data.word_vectors"], s["data.lsa_dim"]) for s in settings}
     return (
-        f"; in all of them, the word vectors are {vectors[0]} with `lsa_dim = {vectors[1]}`, where the ready ones "
+        f"All rows use the word vectors {vectors[0]} with `lsa_dim = {vectors[1]}`, whereas the ready configurations "
         "learn theirs from the corpus"
     )
 
@@ -107,7 +106,7 @@ def _value(value: Any) -> str:
 def whole(results: Any) -> Iterator[str]:
     """Precision at r (the paper's Table 1), retrieval with Success@5, and what each part of the star is worth."""
     for data, rows in results.items():
-        yield from (f"**{data}**: precision among the r best of all pairs (Danovitch's Table 1)", "")
+        yield from (f"**{data}**: precision among the top r of all pairs (Danovitch's Table 1)", "")
         yield from _precisions(rows)
         yield from ("", f"**{data}**: retrieval over the whole corpus", "")
         yield from _retrieval(rows)
@@ -219,7 +218,6 @@ def star_length(results: Any) -> Iterator[str]:
         yield f"| {name}, {unit} | {' | '.join(cells)} | {law} | {law.explained:.3f} |"
     yield ""
     yield "| scores uniform in [−1, 1] | softmax, largest weight | sparsemax, largest weight | zeros | Σ eᶻ per token |"
-    yield "|---|---|---|---|---|"
     for row in results["weights"]:
         yield (
             f"| {row['tokens']} tokens | {row['softmax']:.3f} | {row['sparsemax']:.3f} | "

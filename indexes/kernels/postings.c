@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 8    /* version of the functions' arguments, which __init__.py checks */
+#define VERSION 9    /* version of the functions' arguments, which __init__.py checks */
 #define BLOCK 4096   /* rows whose sums are held at a time, since this many fit into the L1 cache */
 #define TABLED 8     /* the factors of smaller counts are in the table */
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -137,6 +137,41 @@ void find(int64_t n, const Segment *segments, const uint64_t *hashes, int64_t wi
             places[t] = there ? segment->starts[low] : 0;
             places[width + t] = there ? segment->starts[low + 1] : 0;
         }
+}
+
+/* Return the weight of a term that occurs `count` times in a query and in `frequency` of `documents` rows. */
+static double weight_of(double count, double k3, double k1, int64_t frequency, int64_t documents) {
+    const double repeated = isinf(k3) ? count : (k3 + 1) * count / (k3 + count);
+    return frequency ? repeated * (k1 + 1) * log1p((documents - frequency + 0.5) / (frequency + 0.5)) : 0;
+}
+
+/* Find the terms of queries in n segments (see `find`), and write the weight of each term, scaled to integers, and each
+   query's scale: a power of two, so that the weights of a query add up to at most 2^52. counts: of each term in its
+   query; k: k1, k3 and the length up to which a query is short. */
+void ask(int64_t n, const Segment *segments, int64_t documents, const double *k, int64_t queries,
+         const int64_t *first_term, const uint64_t *hashes, const int64_t *counts, int64_t *places, float *weights,
+         double *scales) {
+    const int64_t width = first_term[queries];
+    find(n, segments, hashes, width, places);
+    for (int64_t q = 0; q < queries; q++) {
+        int64_t length = 0;
+        for (int64_t t = first_term[q]; t < first_term[q + 1]; t++) length += counts[t];
+        const double k3 = k[1] * fmax(length / k[2], 1);
+        double total = 0;
+        for (int64_t t = first_term[q]; t < first_term[q + 1]; t++) {
+            int64_t frequency = 0;
+            for (const int64_t *place = places + t; place < places + 3 * width * n; place += 3 * width)
+                frequency += place[width] - place[0];
+            /* the working space of the first segment holds the frequency until the search */
+            places[2 * width + t] = frequency;
+            total += weight_of(counts[t], k3, k[0], frequency, documents);
+        }
+        int exponent;
+        frexp(0x1p52 / fmax(total, 1e-30), &exponent);
+        scales[q] = ldexp(1, exponent - 1);
+        for (int64_t t = first_term[q]; t < first_term[q + 1]; t++)
+            weights[t] = (float)(weight_of(counts[t], k3, k[0], places[2 * width + t], documents) * scales[q]);
+    }
 }
 
 /* Copy the postings of each of n terms of a segment, with rows shifted, to where the merged segment has room for the

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import abc
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from indexes import kernels
 from indexes.arrays import padding
 from indexes.dtypes import AnyArray, Float64Array
 from indexes.interface import IndexesError, Mask, RowArray, ScoreArray
-from indexes.text.parameters import Bm25Parameters
+from indexes.text.parameters import LONG_QUERY, Bm25Parameters
 from indexes.text.postings import BRIEF, LENGTHS, PostingsSegment, check_lengths, find, frequencies
 
 TABLED = 8  # the factors of smaller counts are in a table; the same as in postings.c
@@ -164,12 +165,28 @@ class Bm25Scorer(Scorer):
         self, queries: Sequence[Query], k: int, allowed: Mask | None, parameters: Bm25Parameters
     ) -> tuple[RowArray, ScoreArray]:
         first, hashes = joined(queries)
-        places = find(self._segments, hashes, self._layouts)
-        weights, scales = weigh(queries, frequencies(places), self._documents, parameters)
+        places, weights, scales = self._ask(queries, first, hashes, parameters)
         keys = np.zeros((len(queries), k), dtype=np.uint64)
         asked = AskedTerms(self.tables(parameters), first, places, weights)
         self._offer(slice(0, len(self._segments)), asked, allowed, keys)
         return decoded(keys, scales)
+
+    def _ask(
+        self, queries: Sequence[Query], first: AnyArray, hashes: AnyArray, parameters: Bm25Parameters
+    ) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Return the places of the queries' terms (see `find`), their weights and each query's scale (see `weigh`)."""
+        library = kernels.load("postings", len(self._segments) * len(hashes) <= BRIEF)
+        if library is None or not self._segments:
+            places = find(self._segments, hashes, self._layouts)
+            return places, *weigh(queries, frequencies(places), self._documents, parameters)
+        places = np.empty((len(self._segments), 3, len(hashes)), dtype=np.int64)
+        weights, scales = np.empty(len(hashes), dtype=np.float32), np.empty(len(queries))
+        kernels.call(
+            library.ask, len(self._segments), self._layouts, self._documents,
+            np.array([parameters.k1, parameters.k3, LONG_QUERY], dtype=np.float64), len(queries), first, hashes,
+            counts_of(queries, len(hashes)), places, weights, scales,
+        )  # fmt: skip
+        return places, weights, scales
 
     def _offer(self, part: slice, asked: AskedTerms, allowed: Mask | None, keys: AnyArray) -> None:
         """Offer the rows of some segments to `keys` (uint64 [n, k]), where each query keeps its best in a heap."""
@@ -211,6 +228,11 @@ def joined(queries: Sequence[Query]) -> tuple[AnyArray, AnyArray]:
     return np.array(first, dtype=np.int64), hashes
 
 
+def counts_of(queries: Sequence[Mapping[Any, int]], terms: int) -> AnyArray:
+    """Return the count of each of the queries' terms, in all this many, int64."""
+    return np.fromiter(itertools.chain.from_iterable(q.values() for q in queries), np.int64, terms)
+
+
 def weigh(
     queries: Sequence[Mapping[Any, int]], frequency: AnyArray, documents: int, parameters: Bm25Parameters
 ) -> tuple[AnyArray, AnyArray]:
@@ -218,15 +240,16 @@ def weigh(
 
     `frequency` (int64 [terms]): how many of `documents` have the term.
     """
-    counts = np.fromiter(itertools.chain.from_iterable(q.values() for q in queries), np.float64)
-    idf = lucene_idf(frequency, documents)
+    counts = counts_of(queries, len(frequency)).astype(np.float64)
+    # libm's logarithm, like the compiled loop: numpy's own can differ in the last bit.
+    idf = np.array([math.log1p((documents - n + 0.5) / (n + 0.5)) for n in frequency.tolist()])
     sizes = [len(q) for q in queries]
     query_of = np.repeat(np.arange(len(queries)), sizes)
     lengths = np.repeat(np.array([sum(q.values()) for q in queries], dtype=np.float64), sizes)
     weights = parameters.query_weights(counts, lengths) * (parameters.k1 + 1) * idf * (frequency > 0)
     totals = np.bincount(query_of, weights, minlength=len(queries))
     # Scales are powers of two, by which floats are divided exactly.
-    scales = np.exp2(np.floor(np.log2(ONE / np.maximum(totals, 1e-30))))
+    scales = np.ldexp(1.0, np.frexp(ONE / np.maximum(totals, 1e-30))[1] - 1)
     return (weights * scales[query_of]).astype(np.float32), scales
 
 

@@ -1,16 +1,22 @@
-"""`linker index backup|restore|checkout`: copies of an index, and its older generations."""
+"""`linker index backup|restore|checkout|join|export`: copies, older generations, several indexes as one, vectors."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from indexes.address import Address, shown
+from linker.base.files import path_text
 from linker.base.options import Opt
-from linker.base.terminal import AsJson, Index, print_result
-from linker.cli import cluster
+from linker.base.terminal import AsJson, Index, print_json, print_result
+from linker.cli import elastic
+
+if TYPE_CHECKING:
+    from linker.corpora.vectors.exporting import Format
 
 
 def backup(
@@ -33,7 +39,7 @@ def backup(
     """
     from indexes.store import backup as backups
 
-    cluster.refuse(directory, "backups")
+    elastic.refuse(directory, "backups")
     if out != "-":
         manifest = backups.backup(directory, Path(out))
     elif as_json:
@@ -91,7 +97,7 @@ def checkout(
     """
     from indexes.store import generations
 
-    cluster.refuse(directory, "older generations")
+    elastic.refuse(directory, "older generations")
     manifest = generations.checkout(directory, generation)
     print_result(
         {"documents": manifest.documents, "generation": manifest.generation, "from": generation},
@@ -99,3 +105,71 @@ def checkout(
         f"{manifest.documents} documents",
         as_json,
     )
+
+
+def leading_indexes(words: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Return the leading words that are index directories, as paths, and the remaining words."""
+    from indexes.sharded import is_index
+
+    count = next((n for n, word in enumerate(words) if not is_index(Path(word))), len(words))
+    return [Path(word) for word in words[:count]], list(words[count:])
+
+
+def join(
+    out: Annotated[
+        Path,
+        Opt("A new directory, one that `join` wrote before, or an address on a cluster.", "", metavar="OUT"),
+    ],
+    directories: Annotated[list[Path], Opt("Directories of the indexes, in order.", "", metavar="DIR...")],
+    as_json: AsJson = False,
+) -> None:
+    """Let one directory stand for several indexes.
+
+    Nothing is copied: the indexes stay where they are, and are changed one by one. search, find, serve and mcp take OUT
+    like an index. If OUT is an address on a cluster, the indexes, of which each may be on a cluster, are copied into a
+    new one there, with their vectors.
+
+    Example: linker index join all.join january.index february.index
+    """
+    from indexes.sharded import join as join_shards
+    from indexes.sharded import manifests_of
+
+    join_shards(out, directories)
+    documents = sum(manifest.documents for manifest in manifests_of(out))
+    if as_json:
+        print_json({"shards": [path_text(d) for d in directories], "documents": documents})
+        return
+    if Address.of(out):
+        print(f"{shown(out)}: {documents} documents, copied from {len(directories)} indexes")
+    else:
+        print(f"{out}: {len(directories)} directories, {documents} documents")
+
+
+def export(
+    directory: Index,
+    npy: Annotated[Path | None, Opt("Write an array, float32 [n, dim].", metavar="OUT")] = None,
+    faiss: Annotated[Path | None, Opt("Write a flat FAISS index.", metavar="OUT")] = None,
+    hnswlib: Annotated[Path | None, Opt("Write an hnswlib index by cosine.", metavar="OUT")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Export an index's normalised vectors for NumPy or FAISS.
+
+    OUT.ids.txt holds the ids: line n is the id of row (or label) n, from 0.
+
+    Example: linker index export news.index --npy vectors.npy
+    """
+    wanted: list[tuple[Format, Path | None]] = [("npy", npy), ("faiss", faiss), ("hnswlib", hnswlib)]
+    outs = [(kind, out) for kind, out in wanted if out]
+    if not outs:
+        raise typer.BadParameter("name a file with --npy, --faiss or --hnswlib")
+    from indexes.collection import Collection
+    from linker.corpora.vectors.exporting import export_vectors, ids_path
+
+    collection = Collection.open(directory)
+    for kind, out in outs:
+        count = export_vectors(collection, out, kind)
+        if as_json:
+            paths = {"file": path_text(out), "ids": path_text(ids_path(out))}
+            print_json({"vectors": count, "format": kind, **paths})
+        else:
+            print(f"{out}: {count} vectors; their ids are in {ids_path(out)}")

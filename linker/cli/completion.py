@@ -57,7 +57,7 @@ def conditions(context: typer.Context, incomplete: str) -> Iterator[str]:
 
 
 def paths(incomplete: str) -> Iterator[str]:
-    """Yield the matching files and folders; the shell leaves this to functions that also complete other things."""
+    """Yield the matching files and folders: a completion function replaces the shell's own completion of paths."""
     folder, _, start = incomplete.rpartition("/")
     with contextlib.suppress(OSError, ValueError):
         for path in sorted(Path(folder or ("/" if incomplete.startswith("/") else ".")).iterdir()):

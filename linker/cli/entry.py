@@ -17,17 +17,13 @@ from linker.base.logs import logging_to
 from linker.base.printable import guard_output, on_one_line
 from linker.base.terminal import note, warn
 from linker.cli import (
-    align,
     backup,
     doctor,
     elastic,
     evaluate,
     explain,
-    export,
     find,
-    group,
     index,
-    join,
     link,
     models,
     probability,
@@ -35,7 +31,6 @@ from linker.cli import (
     review,
     search,
     simulate,
-    triangulate,
     tune,
     watch,
 )
@@ -60,7 +55,7 @@ GROUPS = {
         (
             *(index.build, index.add, index.delete, index.compact, index.drop, index.info, index.verify),
             *(backup.backup, backup.restore, backup.checkout),
-            *(export.export, join.join, tune.tune, elastic.rebuild),
+            *(backup.export, backup.join, tune.tune, elastic.rebuild),
         ),
     ),
     "rank": grouped("Train a ranker and explain its order.", (rank.train, rank.explain)),
@@ -74,9 +69,9 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     find.find,
     watch.watch,
     link.link,
-    group.group,
-    triangulate.triangulate,
-    align.align,
+    link.group,
+    link.triangulate,
+    link.align,
     models.train,
     models.plot,
     models.encode,

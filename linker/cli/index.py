@@ -12,7 +12,7 @@ from indexes.address import Address, shown
 from linker.base.options import Opt, values
 from linker.base.printable import on_one_line
 from linker.base.terminal import AsJson, Index, note, print_json, print_result
-from linker.cli import cluster, elastic
+from linker.cli import elastic
 from linker.cli.columns import Tables, describe
 from linker.cli.elastic import Servers
 from linker.engine.options import BM25, Bm25Options, BuildOptions, EncoderOption, IntakeOptions, Keep
@@ -164,7 +164,7 @@ def compact(directory: Index, keep: Keep = None, as_json: AsJson = False) -> Non
     from indexes.writer import Writer
 
     if address := Address.of(directory):
-        cluster.compact(address, keep, as_json)
+        elastic.compact(address, keep, as_json)
         return
     with Writer.open(directory, keep) as writer:
         before = writer.manifest
@@ -193,7 +193,7 @@ def drop(
     from indexes.store import manifest as manifests
 
     if address := Address.of(directory):
-        cluster.drop(address, yes, as_json)
+        elastic.drop(address, yes, as_json)
         return
     manifest = manifests.load(directory)
     where = f" and on {manifest.elastic['index']}" if manifest.elastic else ""
@@ -271,7 +271,7 @@ def verify(
     Example: linker index verify news.index
     """
     if address := Address.of(directory):
-        cluster.verify(address, expect, as_json)
+        elastic.verify(address, expect, as_json)
         return
     from indexes.collection import contradictions
     from indexes.store import files as storage

@@ -1,14 +1,16 @@
-"""`linker link`: which documents of one collection belong to the texts of another, as a run or a table."""
+"""`linker link`, `group`, `triangulate` and `align`: which documents belong together, as runs and tables."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 from linker.base.files import path_text
 from linker.base.options import values
 from linker.base.terminal import AsJson, note, print_json
 from linker.cli.columns import Tables, describe
-from linker.crosslingual.options import LinkOptions
+from linker.crosslingual.options import AlignOptions, LinkOptions, TriangulateOptions
+from linker.engine.options import GroupOptions
 
 
 def link(options: LinkOptions, tables: Tables, as_json: AsJson = False) -> None:
@@ -30,4 +32,73 @@ def link(options: LinkOptions, tables: Tables, as_json: AsJson = False) -> None:
     note(
         f"{options.out}: {links.summary}, each to at most {options.k} of {links.targets:,}, "
         f"method {options.method}"
+    )
+
+
+def group(options: GroupOptions, tables: Tables, as_json: AsJson = False) -> None:
+    """Group documents about one story, and near copies.
+
+    Groups posts, articles and claims from one or more corpora. Every document is in one group; most are alone in it.
+
+    Example: linker group posts.jsonl articles.csv --out groups.csv
+    """
+    from linker.cli import commands
+    from linker.cli.commands.given import paths
+
+    columns = tables.columns()
+    describe(paths(options.corpora), columns)
+    try:
+        found = commands.group(**values(options) | {"columns": columns})
+    except KeyboardInterrupt:
+        note(f"\n{options.out} is complete; the same command continues" if options.follow else "")
+        raise
+    inside = sum(len(group.ids) for group in found.groups)
+    copies = sum(member.near_copy_of is not None for member in found.members)
+    if as_json:
+        counts = {"documents": len(found.members), "groups": len(found), "grouped": inside}
+        print_json({
+            "out": path_text(Path(options.out or "")), **counts, "near_copies": copies, "recall": found.recall,
+        })  # fmt: skip
+    note(
+        f"{options.out}: {inside:,} of {len(found.members):,} documents are in {len(found):,} "
+        f"{'group' if len(found) == 1 else 'groups'} of two or more; "
+        f"{copies:,} {'is a near copy' if copies == 1 else 'are near copies'}"
+    )
+
+
+def triangulate(options: TriangulateOptions, as_json: AsJson = False) -> None:
+    """Join links through a third language (de-en, fr-en: de-fr).
+
+    Links through a third language raise the probability of a direct link that they confirm, and lower it if they
+    contradict the link. DIR then has a run for each pair of languages, and clusters.jsonl: at most one page per
+    language in each cluster.
+
+    Example: linker triangulate de-en=a.run en-fr=b.run --out triangles
+    """
+    from linker.cli import commands
+
+    found = commands.triangulate(**values(options))
+    linked = {name: len(run) for name, run in found.runs.items()}
+    if as_json:
+        print_json({"out": path_text(Path(options.out or "")), "clusters": len(found), "linked": linked})
+    counts = ", ".join(f"{name}: {count:,} pages" for name, count in linked.items())
+    note(f"{options.out}: {len(found):,} clusters; {counts}")
+
+
+def align(options: AlignOptions, as_json: AsJson = False) -> None:
+    """Export the aligned sentences of linked pages.
+
+    The best link of each page counts. Sentences without a counterpart are left out and counted.
+
+    Example: linker align links.run fr.jsonl en.jsonl --out memory.tmx
+    """
+    from linker.cli import commands
+
+    result = commands.align(**values(options))
+    if as_json:
+        print_json({**asdict(result), "file": path_text(result.file)})
+    note(
+        f"{options.out}: {result.passages:,} pairs of {result.unit}s from {result.pages:,} pairs of pages; left out: "
+        f"{result.below:,} pairs below --min-score, {result.source_skipped:,} source and "
+        f"{result.target_skipped:,} target {result.unit}s without a counterpart"
     )

@@ -125,7 +125,8 @@ class LinkOptions(Options):
         metavar="NAME|PATH", only=("encoder", "auto"), complete="encoders")] = None
     k: Annotated[int, Opt("Targets per page.", "-k", CHOICE, low=1, high=100)] = 5
     one_to_one: Annotated[bool, Opt(
-        "Let each target be the top match of at most one page (always on except for dictionary and encoder).",
+        "Assign each target to at most one page; a page whose targets are all taken keeps its first one (always on "
+        "except for dictionary and encoder).",
         group=CHOICE)] = False
     run_name: Annotated[str, Opt("Name of the run, in its sixth column.", group=OUTPUT)] = "linker"
     resume: Annotated[bool, Opt("Continue an interrupted run.", group=OUTPUT)] = False

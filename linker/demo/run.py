@@ -120,7 +120,6 @@ def _tune(tasks: Sequence[tuple[Engine, Task]], seed: int) -> Tuning:
 
 
 def _joined(rankings: Sequence[Ranking]) -> Ranking:
-    """Return the rankings of several tasks' queries as one."""
     return np.concatenate([rows for rows, _ in rankings]), np.concatenate([scores for _, scores in rankings])
 
 

@@ -16,27 +16,7 @@ FILES = ("lee_background.cor", "lee.cor")
 SHARE = 0.355  # share of the stories for dev, and for test
 MIN_WORDS = 6  # words in an opening sentence: earlier full stops mostly follow initials
 _END = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(]*[A-Z0-9])")
-_ABBREVIATIONS = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "st",
-        "sen",
-        "gen",
-        "col",
-        "lt",
-        "rev",
-        "prof",
-        "no",
-        "jan",
-        "feb",
-        "aug",
-        "oct",
-        "nov",
-    ]
-)
+_ABBREVIATION = re.compile("mrs?|ms|dr|st|sen|gen|col|lt|rev|prof|no|jan|feb|aug|oct|nov")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +38,7 @@ def split_opening(text: str) -> tuple[str, str]:
         opening = text[: end.end()].strip()
         words = opening.split()
         last = words[-1].strip("\"'().!?[]").lower()
-        if len(words) >= MIN_WORDS and len(last) > 1 and last not in _ABBREVIATIONS:
+        if len(words) >= MIN_WORDS and len(last) > 1 and not _ABBREVIATION.fullmatch(last):
             return opening, text[end.end() :].strip()
     return text.strip(), ""
 

@@ -28,7 +28,7 @@ class Following:
 
     def __init__(
         self,
-        directory: Path | Sequence[Path],
+        directory: str | Path | Sequence[str | Path],
         *,
         encoder: Encoder | None = None,
         on_failure: OnFailure = "degrade",
@@ -66,11 +66,7 @@ class Following:
         several are incompatible, DamagedError naming a damaged file.
         """
         given = load_encoder(encoder, light=True) if encoder else None
-        where: Path | list[Path]
-        where = (
-            Path(directory) if isinstance(directory, (str, Path)) else [Path(shard) for shard in directory]
-        )
-        return cls(where, encoder=given, on_failure=on_failure, follow=follow, verify=verify)
+        return cls(directory, encoder=given, on_failure=on_failure, follow=follow, verify=verify)
 
     def _open(self, before: Snapshot | None = None) -> Snapshot:
         return sharding.opened(self.directories, self._encoder, self._on_failure, before, self._verify)

@@ -157,7 +157,7 @@ def understood(texts: Sequence[str], lexicons: Iterable[QueryLexicon]) -> tuple[
     """
     out, by_language = list(texts), dict[tuple[str, bool], list[str]]()
     known = [*lexicons]
-    for number_, text_ in enumerate(texts):
+    for number_, text_ in enumerate(texts if known else ()):
         place, odds = likeliest(known, text_)
         if odds <= -SURE:
             continue

@@ -22,16 +22,17 @@ from linker.engine.torch_scan import gpu_scan
 Stamps = Mapping[Path, Stamp | None]
 
 
-def directories_of(given: Path | Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
+def directories_of(given: str | Path | Sequence[str | Path]) -> tuple[Path, tuple[Path, ...]]:
     """Return the directory that identifies an index, and the directories that make it up.
 
     Raises IndexesError if none is given or a directory is named twice, DamagedError if a list of shards cannot be
     read.
     """
-    if isinstance(given, Path):
-        return given, tuple(shards_of(given))
-    check_once(given)
-    found = [shard for directory in given for shard in shards_of(directory)]
+    if isinstance(given, (str, Path)):
+        return Path(given), tuple(shards_of(Path(given)))
+    directories = [Path(directory) for directory in given]
+    check_once(directories)
+    found = [shard for directory in directories for shard in shards_of(directory)]
     check_once(found)
     return found[0], tuple(found)
 

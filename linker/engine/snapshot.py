@@ -131,8 +131,14 @@ class Snapshot(Generation):
         return dataclasses.replace(answer, hits=hits)
 
     def _marking(self, query: str) -> Callable[[str], Pieces]:
-        terms = functools.cache(lambda: query_terms(self.collection, query))
-        return lambda text: evidence(self.collection, terms(), text).excerpt(WIDTH).pieces
+        terms = None
+
+        def mark(text: str) -> Pieces:
+            nonlocal terms
+            terms = query_terms(self.collection, query) if terms is None else terms
+            return evidence(self.collection, terms, text).excerpt(WIDTH).pieces
+
+        return mark
 
     def _answer(self, texts: Sequence[str], options: SearchOptions, where: Filter | None) -> Answer:
         k, reranker = options.k, options.reranker
@@ -156,12 +162,12 @@ class Snapshot(Generation):
 
     def _told(self, answer: Answer, texts: Sequence[str], where: Filter | None) -> Answer:
         """Return an answer with P(link) of each hit; if it is not available, with the reason in its notes."""
+        if not answer.ranker and not self.collection.manifest.search.get("calibration"):
+            return answer
         from linker.scoring.probability.answering import of_ranker, refused
 
         if answer.ranker:
             return of_ranker(answer)
-        if not self.collection.manifest.search.get("calibration"):
-            return answer
         try:
             return self.calibrated().told(answer, texts, where)
         except InputError as e:

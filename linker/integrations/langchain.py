@@ -78,7 +78,7 @@ class LinkerVectorStore(VectorStore):  # type: ignore[misc]  # LangChain is opti
     ) -> None:
         """Open an index; `embedding` and `name` are as in `from_texts`, `mode` defaults to the index's."""
         encoder = EmbeddingsEncoder(embedding, name) if embedding else None
-        self.engine = index if isinstance(index, Engine) else Engine(Path(index), encoder=encoder)
+        self.engine = index if isinstance(index, Engine) else Engine(index, encoder=encoder)
         self.mode, self._embedding = mode, embedding
 
     @classmethod

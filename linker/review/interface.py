@@ -93,11 +93,9 @@ class Order(Protocol):
 
     def next(self) -> Candidate | None:
         """Return the best candidate that was neither handed out nor judged, or None at the end."""
-        ...
 
     def tell(self, judgement: Judgement) -> None:
         """Learn from a judgement, also one of a document that this order never handed out."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,7 +268,6 @@ def _stamped(judgement: Judgement) -> Judgement:
 
 
 def _values(judgement: Judgement) -> list[str | float | None]:
-    """Return the stored values of a judgement, in the order of COLUMNS."""
     values = {name: getattr(judgement, name) for name in COLUMNS}
     for name in ("score", "probability"):
         number = values[name]
@@ -290,7 +289,6 @@ def _not_undone(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def _last(entries: Sequence[Entry], reviewer: str) -> Entry | None:
-    """Return the reviewer's last standing judgement."""
     own = [entry for entry in _not_undone(entries) if entry.judgement.reviewer == reviewer]
     return own[-1] if own else None
 

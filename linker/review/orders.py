@@ -34,24 +34,19 @@ class Queue(Order, Protocol):
     @property
     def version(self) -> str:
         """The fingerprint of the ordering, for `Judgement.model`."""
-        ...
 
     @property
     def degraded(self) -> str:
         """The unavailable component, or an empty string (see `Answer.degraded`)."""
-        ...
 
     def restart(self) -> None:
         """Forget all judgements. A document that was handed out may come again."""
-        ...
 
     def prepare(self) -> object:
         """Do what the first `next` would have to wait for."""
-        ...
 
     def total(self, seed: str) -> int | None:
         """Return how many candidates a seed has; None if every document is one."""
-        ...
 
 
 Held = tuple[int, str, float, float | None]  # rank, document, score, probability
@@ -92,7 +87,6 @@ class _Stream:
 
 
 def _known(hits: Hits, count: int) -> list[float | None]:
-    """Return P(link) of the first candidates."""
     said = hits.probabilities
     return [None] * min(count, len(hits)) if said is None else np.nan_to_num(said[:count]).tolist()
 
@@ -186,7 +180,6 @@ class MergedOrder:
         return self._reads.left([s.values for s in self._streams], deeper)
 
     def _fit(self) -> None:
-        """Fit the model to the reads, if that is due."""
         if self._reads.fit(lambda number, *known: self._value(self._streams[number], *known)):
             self._is_stale = True
 

@@ -61,13 +61,8 @@ def is_ledger(path: Path) -> bool:
 
 def has_our_form(about: Any) -> bool:
     """Return whether this is a project.json as linker, and hardly any other program, writes it."""
-    if not isinstance(about, dict) or not {"name", "created"} <= about.keys() <= {
-        "name",
-        "created",
-        "roles",
-        "indexed",
-        "columns",
-    }:
+    known = {"name", "created", "roles", "indexed", "columns"}
+    if not isinstance(about, dict) or not {"name", "created"} <= about.keys() <= known:
         return False
     try:
         made = datetime.fromisoformat(about["created"])

@@ -41,10 +41,7 @@ SCHEMA_1 = SCHEMA.replace("time TEXT NOT NULL,\n    seal TEXT NOT NULL\n", "time
     "CREATE INDEX entries_of_reviewer ON entries (reviewer, number);",
 )
 SCHEMAS = {1: SCHEMA_1, VERSION: SCHEMA}
-TABLES = {
-    "seeds": ("position", "id", "text", "title", "metadata", "document"),
-    "settings": ("key", "value"),
-}
+TABLES = {"seeds": ("position", "id", "text", "title", "metadata", "document"), "settings": ("key", "value")}
 MOST = 50  # maximum number of objects read from a schema; ours has about ten
 
 

@@ -19,11 +19,9 @@ class Messages(Protocol):
 
     def gettext(self, message: str, /) -> str:
         """Return the message in the catalogue's language."""
-        ...
 
     def ngettext(self, one: str, many: str, count: int, /) -> str:
         """Return the form of a message for this count."""
-        ...
 
 
 def message(text: str) -> str:

@@ -13,7 +13,7 @@ from linker.base.errors import InputError
 from linker.review.project import Workspace
 from linker.server.api.logs import LogFormat
 from linker.server.guard.access import Access
-from linker.server.guard.hosts import LOOPBACK, Hosts, is_loopback
+from linker.server.guard.admission import LOOPBACK, Hosts, is_loopback
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,3 +363,9 @@ def test_an_engine_retires_each_generation(tmp_path: Path, monkeypatch: pytest.M
         engine.add([Document("a", "some text")])
         engine.delete(["a"])
         assert [len(each.collection) for each in kept if isinstance(each, Snapshot)] == [0, 1]
+
+
+def test_a_directory_may_be_text(engine: Engine) -> None:
+    with Engine(str(engine.directory)) as same:
+        assert same.directory == engine.directory
+        assert len(same) == len(engine)

@@ -10,8 +10,8 @@ import pytest
 from indexes.store.records import Manifest
 from indexes.writer import Writer
 from linker.base.errors import InputError
+from linker.cli.commands.calibrating import agreed, calibrated
 from linker.engine.engine import Engine
-from linker.review.calibrating import agreed, calibrated
 from linker.review.interface import Judgement, Seed
 from linker.review.ledger import Ledger
 from tests.helpers import linker

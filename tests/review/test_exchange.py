@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from indexes.interface import Document
 from linker.base.errors import InputError
 from linker.evaluation import read_qrels, read_run
-from linker.review.exporting import cells, export
+from linker.review.exporting import export
+from linker.review.exporting import rows as cells
 from linker.review.importing import ImportReport, import_judgements
 from linker.review.interface import VERDICTS, Judgement, Seed
 from linker.review.ledger import Ledger

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from linker.review.jobs import guess_unit
+from linker.review.settings import guess_unit
 from tests.helpers import shared_data
 
 SIZES = (10, 15, 30, 60, 209)

@@ -12,7 +12,7 @@ from tests.helpers import ROOT
 
 # Numbers that define something, such as a default, a version or a published figure, by page: each phrase must be there.
 DEFINED = tomllib.loads((ROOT / "tests/site/defined_numbers.toml").read_text(encoding="utf-8"))
-NOT_PROSE = re.compile(r"^```.*?^```$|`[^`\n]*`|\]\([^)]*\)|^ {4}.*$", re.DOTALL | re.MULTILINE)
+NOT_PROSE = re.compile(r"^```.*?^```$|`[^`\n]*`|\]\([^)]*\)|^ {4}[^\n]*$", re.DOTALL | re.MULTILINE)
 WORDS = "two|three|four|five|six|seven|eight|nine|ten|twenty"
 CLAIM = re.compile(
     r"(?<![\w.,/‑-])[+−-]?\d*\.\d+(?![\w.]*\d)"  # 0.86, .86
@@ -22,8 +22,8 @@ CLAIM = re.compile(
 
 
 def prose(text: str) -> str:
-    """Return the handwritten text: without rendered tables and values, code, and link targets."""
-    return NOT_PROSE.sub("", INLINE.sub("", MARKED.sub("", text)))
+    """Return the handwritten text in one line: without rendered tables and values, code, and link targets."""
+    return " ".join(NOT_PROSE.sub("", INLINE.sub("", MARKED.sub("", text))).split())
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.name)

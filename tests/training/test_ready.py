@@ -159,9 +159,9 @@ def test_what_all_rows_share_is_said_once() -> None:
     assert {RESULTS[data][name]["settings"]["data.word_vectors"] for data, name in TRAINED} == {
         "word-vectors-en"
     }
-    assert (
-        "the word vectors are word-vectors-en with `lsa_dim = 172`, where the ready ones learn theirs"
-        in MEASURED
+    shared = (
+        "All rows use the word vectors word-vectors-en with `lsa_dim = 172`, whereas the ready configurations"
     )
+    assert shared in MEASURED
     for name in ready.names():
         assert tomllib.loads(ready.text_of(name))["data"]["word_vectors"] in ("lsa", "gensim")

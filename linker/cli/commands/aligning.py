@@ -65,15 +65,8 @@ def align(options: AlignOptions) -> Alignment:
             vectoriser = learn_words(vectoriser, links, chosen)
         alignments = align_pages(*pages, links, vectoriser, chosen)
         counts = writer.write(alignments, o.min_score)
-    return Alignment(
-        out,
-        chosen,
-        counts.pages,
-        counts.passages,
-        counts.below,
-        counts.source_skipped,
-        counts.target_skipped,
-    )
+    skipped = counts.source_skipped, counts.target_skipped
+    return Alignment(out, chosen, counts.pages, counts.passages, counts.below, *skipped)
 
 
 def _languages(run: Path) -> tuple[str | None, str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from linker.base.errors import InputError
@@ -10,12 +11,43 @@ from linker.base.logs import logger
 from linker.base.options import takes
 from linker.base.progress import listening
 from linker.cli.commands.given import judgements_of, opened, queries_of
+from linker.corpora import Query
 from linker.engine.engine import Engine
-from linker.review.calibrating import calibrated
+from linker.review.interface import Judgement
 from linker.review.ledger import Ledger
 from linker.review.options import CalibrateOptions
+from linker.review.session import Records
 from linker.scoring.probability import folder
 from linker.scoring.probability.calibration import Calibration
+
+GRADES = {"relevant": 1.0, "not": 0.0}
+
+
+def calibrated(engine: Engine, ledger: Records, *, held_share: float = 0.5, seed: int = 0) -> Calibration:
+    """Return a calibration fitted on the judgements of a review; `Engine.store_calibration` takes it once it is saved.
+
+    Only judged pairs count, so the probabilities apply to documents like those that the review showed. Raises
+    InputError if fewer than 20 judged documents are relevant, or fewer than 20 are not.
+    """
+    queries = [Query(s.id, s.full_text) for s in ledger.seeds]
+    qrels = agreed(ledger.judgements())
+    return engine.calibrate(queries, qrels, complete=False, held_share=held_share, seed=seed)
+
+
+def agreed(judgements: Iterable[Judgement]) -> dict[str, dict[str, float]]:
+    """Return the relevance, 1 or 0, of each document by seed; a pair on which reviewers disagree is left out.
+
+    "maybe" and "skip" do not count.
+    """
+    said: dict[tuple[str, str], set[float]] = {}
+    for judgement in judgements:
+        if judgement.verdict in GRADES:
+            said.setdefault((judgement.seed, judgement.id), set()).add(GRADES[judgement.verdict])
+    qrels: dict[str, dict[str, float]] = {}
+    for (seed, id_), grades in said.items():
+        if len(grades) == 1:
+            qrels.setdefault(seed, {})[id_] = grades.pop()
+    return qrels
 
 
 @takes(CalibrateOptions)

@@ -22,8 +22,7 @@ from linker.base.files import check_outputs, replacing, write_atomically
 from linker.base.logs import logger
 from linker.base.options import takes
 from linker.base.progress import listening
-from linker.cli.commands.given import paths
-from linker.cli.commands.judged import judged_pairs
+from linker.cli.commands.given import judged_pairs, paths
 from linker.corpora import Columns
 from linker.crosslingual.regrouping import grouped
 from linker.crosslingual.runs import explanations_path
@@ -36,7 +35,7 @@ from linker.review.exporting.rows import Cell, ExportRow, cell, headed
 from linker.review.exporting.writing import PAIRS, cells_to_csv, cells_to_xlsx, write_pairs
 from linker.review.importing.readers import read_records
 from linker.review.interface import Judgement, Seed
-from linker.review.watching.appended import Appended
+from linker.review.watching.arrivals import Appended
 from linker.scoring.groups.following import Change, changes, followed, replayed
 
 COLUMNS = ("id", "group", "probability", "near_copy_of", "title", "text", "passage", "offset")

@@ -165,14 +165,8 @@ def _about(given: Network, pair: Pair, least: float) -> Mapping[str, Any]:
         for code in given.ids
         if code not in pair and all(given.between(one, code) is not None for one in pair)
     ]
-    direct = given.between(*pair) is not None
-    return {
-        "method": "triangles",
-        "languages": pair,
-        "direct": direct,
-        "through": through,
-        "min_probability": least,
-    }
+    direct = {"direct": given.between(*pair) is not None, "through": through}
+    return {"method": "triangles", "languages": pair, **direct, "min_probability": least}
 
 
 def _folder(path: Path) -> None:

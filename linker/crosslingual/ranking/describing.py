@@ -60,9 +60,9 @@ def _graph(
     size: int,
     retrieved: Graph | None,
 ) -> Graph:
-    """Return the pairs of the source rows `pages[0]`, and the pairs of the other `pages` with the same targets.
+    """Return the candidate pairs of the source rows `pages[0]`, and pairs of the other `pages` with their targets.
 
-    Each row of `pages[0]` has at least `size` pairs with targets in the last of `free`.
+    Every row of `pages[0]` gets at least `size` pairs whose target is in `free[-1]`.
     """
     rows, everyone = pages[0], np.concatenate(pages)
     todo = np.sort(everyone)

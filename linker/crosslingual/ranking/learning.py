@@ -68,7 +68,7 @@ def out_of_fold(
 def once_per_target(lists: Described, without: Described, links: Int64Array) -> Fold:
     """Return a fold in which a page with several targets among `links` (int64 [l, 2]) has a list for each of them.
 
-    The last candidate that is not a target takes the place of the other targets.
+    In each list, the page's last other candidate replaces its further targets.
     """
     gold: dict[int, set[int]] = {}
     for row, column in links.tolist():

@@ -45,7 +45,7 @@ class Graph:
         return Graph(self.rows[keep], self.columns[keep], self.shape)
 
     def around(self, rows: BoolArray) -> Graph:
-        """Return the pairs of all target pages paired with `rows` (bool [n]): those of the rows and their rivals."""
+        """Return all pairs whose target page is also paired with one of `rows` (bool [n]): theirs and their rivals."""
         columns = np.zeros(self.shape[1], np.bool_)
         columns[self.columns[rows[self.rows]]] = True
         return self.only(np.ones(self.shape[0], np.bool_), columns)

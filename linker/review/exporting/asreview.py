@@ -19,22 +19,15 @@ from indexes.interface import Document
 from linker.corpora.asreview import CONFIG, DATA, DATABASE, VERSION
 from linker.review.agreement import decided
 from linker.review.exporting import ris
-from linker.review.exporting.cells import tags_text
-from linker.review.exporting.rows import Cell, cell
+from linker.review.exporting.rows import Cell, cell, tags_text
 from linker.review.interface import Judgement, Seed
 
 LABELS = {"relevant": 1, "not": 0}
 ADDED = ("asreview_label", "asreview_time", "asreview_note", "asreview_tags")
 OWN = ("id", "title", "abstract")
 DATASET, DATASET_ID = "linker.csv", "linker"
-OLDEST = (
-    1980,
-    1,
-    1,
-    0,
-    0,
-    0,
-)  # timestamp of all files in the zip, so that the same review gives the same bytes
+# Timestamp of all files in the zip, so that the same review gives the same bytes.
+OLDEST = (1980, 1, 1, 0, 0, 0)
 # ASReview's default model, with which it continues the review.
 MODEL = {
     "querier": "max", "classifier": "svm", "classifier_param": {"loss": "squared_hinge", "C": 0.11},

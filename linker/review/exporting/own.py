@@ -13,16 +13,12 @@ from linker.corpora.originals import originals
 from linker.review.exporting.rows import Cell
 from linker.review.exporting.writing import cells_to_csv, cells_to_xlsx
 from linker.review.interface import Judgement, Verdict
-from linker.review.rows.table import Decided
+from linker.review.rows.states import Decided
 
 LINE = 200  # characters of a text used as a title
 ADDED = ("verdict", "match", "probability", "reviewer", "time", "note", "match id")
-STRENGTH: tuple[Verdict, ...] = (
-    "relevant",
-    "maybe",
-    "not",
-    "skip",
-)  # if a row has several verdicts, the first here counts
+# If a row has several verdicts, the first of these counts.
+STRENGTH: tuple[Verdict, ...] = ("relevant", "maybe", "not", "skip")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,8 @@ from linker.base.files import replacing
 from linker.review.agreement import decided
 from linker.review.exporting import asreview, ris
 from linker.review.exporting.asreview import Labelled
-from linker.review.exporting.cells import escaped, guarded
 from linker.review.exporting.prisma import as_svg, as_text, flow_of
-from linker.review.exporting.rows import Cell, Documents, ExportRow, joined, numbered, table
+from linker.review.exporting.rows import Cell, Documents, ExportRow, escaped, guarded, joined, numbered, table
 from linker.review.interface import Judgement, Seed, Verdict
 from linker.review.ledger import Ledger
 

@@ -19,7 +19,7 @@ from linker.corpora.references import tagged
 from linker.corpora.tables import Row, csv_rows
 from linker.corpora.workbooks import sheet_rows
 from linker.review.exporting import ris
-from linker.review.exporting.cells import unescaped, unguarded
+from linker.review.exporting.rows import unescaped, unguarded
 
 Fields = Mapping[str, Any]
 # number of the record's first line, its bytes, and its fields or why it has none

@@ -24,8 +24,7 @@ from linker.review.learning.model import (
     held_out,
     vectors_help,
 )
-from linker.review.population import Population
-from linker.review.seeds import Nearest
+from linker.review.population import Nearest, Population
 
 if TYPE_CHECKING:
     from linker.engine.engine import Engine

@@ -186,7 +186,6 @@ def balanced(labels: AnyArray, weights: AnyArray, ratio: float) -> AnyArray:
 
 
 def _balanced(training: Sequence[Example], settings: LearnerSettings) -> tuple[AnyArray, AnyArray]:
-    """Return labels and balanced weights [n]."""
     labels = np.array([e.relevant for e in training])
     return labels, balanced(labels, np.array([e.weight for e in training]), settings.ratio)
 

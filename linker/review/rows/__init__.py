@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from indexes.lazy import lazy
 
 if TYPE_CHECKING:
-    from linker.review.rows.states import Row, states
-    from linker.review.rows.table import table
+    from linker.review.rows.states import Row, states, table
 
 __all__ = ["Row", "states", "table"]
 __getattr__ = lazy(__name__)

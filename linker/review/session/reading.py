@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linker.review.interface import AUDITED, Candidate, Judgement, Phase, Read
-from linker.review.population import Population
+from linker.review.population import Nearest, Population
 from linker.review.reservations import Key, Reservations
-from linker.review.seeds import Nearest
 from linker.review.session.tally import Tally, counting
 from linker.review.settings import Settings
 from linker.review.stopping.expected import ExpectedLinks
@@ -37,28 +36,22 @@ class Records(Protocol):
     @property
     def seeds(self) -> Sequence[Seed]:
         """The texts whose links are sought, in order."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """Values by name; `linker.review.settings` lists those that a review reads."""
-        ...
 
     def set(self, key: str, value: Any) -> None:
         """Store a setting."""
-        ...
 
     def add_all(self, judgements: Iterable[Judgement]) -> Sequence[Judgement]:
         """Store judgements, all or none, and return them with their times."""
-        ...
 
     def undo(self, reviewer: str) -> Judgement | None:
         """Take back the reviewer's last standing judgement and return it, or None if there is none."""
-        ...
 
     def judgements(self, reviewer: str | None = None, *, rows: bool = False) -> Sequence[Judgement]:
         """Return the standing judgements in the order they were made; `rows`: also those of `UNREAD` phases."""
-        ...
 
 
 class Reading:

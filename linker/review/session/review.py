@@ -159,7 +159,6 @@ class Review(Reading):
         return replace(candidate, phase="search")
 
     def _take(self, judgement: Judgement, holder: str) -> None:
-        """Count a judgement, and let the order learn from it."""
         key = self._key(judgement)
         self._open.release(key, holder if self.settings.double else None)
         if not self._tally.add(judgement):

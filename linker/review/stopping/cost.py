@@ -72,7 +72,7 @@ def outlook(
         return say("With so few documents, read them all.").about(what)
     if by_order:
         return say(
-            "To certify it by the order, which supposes that the first twentieth of the unread holds at least half of "
+            "To certify it by the order, which assumes that the first twentieth of the unread holds at least half of "
             "the relevant ones left: %(prices)s.",
             prices=joined(parts, ", "),
         ).about(what)

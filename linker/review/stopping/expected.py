@@ -156,9 +156,11 @@ class ExpectedLinks(Rule[RuleOptions]):
     were. `look` asks the order what is left.
     """
 
+    kind = RuleOptions
+
     def __init__(self, population: int, target: float, options: RuleOptions | None = None) -> None:
         """See `Rule`."""
-        super().__init__(population, target, options or RuleOptions())
+        super().__init__(population, target, options)
         self.look: Callable[[], LinksLeft | None] = lambda: None
 
     def _estimate(self) -> Estimate:

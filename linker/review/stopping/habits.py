@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from linker.review.interface import Read
-from linker.review.stopping.rule import Estimate, Rule, RuleOptions, positive
+from linker.review.stopping.rule import Estimate, Rule, RuleOptions
 from linker.review.wording import say_many
 
 
@@ -13,20 +14,14 @@ from linker.review.wording import say_many
 class RowOptions(RuleOptions):
     """`gap`: the number of consecutive documents without a find."""
 
+    POSITIVE: ClassVar = ("gap",)
     gap: int = 100
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a value outside its range."""
-        RuleOptions.__post_init__(self)
-        positive(gap=self.gap)
 
 
 class InARow(Rule[RowOptions]):
     """A number of consecutive documents without a find: a rule of thumb without a target."""
 
-    def __init__(self, population: int, target: float, options: RowOptions | None = None) -> None:
-        """See `Rule`."""
-        super().__init__(population, target, options or RowOptions())
+    kind = RowOptions
 
     def _estimate(self) -> Estimate:
         left = self.options.gap - self.counts.gap
@@ -49,32 +44,22 @@ class InARow(Rule[RowOptions]):
 class UntilOptions(RuleOptions):
     """`found`: the number of relevant documents wanted."""
 
+    POSITIVE: ClassVar = ("found",)
     found: int = 10
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a value outside its range."""
-        RuleOptions.__post_init__(self)
-        positive(found=self.found)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadsOptions(RuleOptions):
     """`reads`: the maximum number of documents read."""
 
+    POSITIVE: ClassVar = ("reads",)
     reads: int = 1000
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a value outside its range."""
-        RuleOptions.__post_init__(self)
-        positive(reads=self.reads)
 
 
 class Until(Rule[UntilOptions]):
     """A number of relevant documents; claims nothing about the rest."""
 
-    def __init__(self, population: int, target: float, options: UntilOptions | None = None) -> None:
-        """See `Rule`."""
-        super().__init__(population, target, options or UntilOptions())
+    kind = UntilOptions
 
     def _estimate(self) -> Estimate:
         found, wanted = self.counts.found, self.options.found
@@ -96,9 +81,11 @@ class Until(Rule[UntilOptions]):
 class ReadCount(Rule[ReadsOptions]):
     """A number of reads; claims nothing about the rest."""
 
+    kind = ReadsOptions
+
     def __init__(self, population: int, target: float, options: ReadsOptions | None = None) -> None:
         """See `Rule`."""
-        super().__init__(population, target, options or ReadsOptions())
+        super().__init__(population, target, options)
         self._reads = 0
 
     def _take(self, read: Read) -> None:

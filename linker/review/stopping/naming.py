@@ -9,17 +9,12 @@ from typing import Any
 from linker.base import config
 from linker.base.errors import InputError
 from linker.review.stopping import expected, habits, rules
-from linker.review.stopping.rule import Rule, RuleOptions
+from linker.review.stopping.rule import Rule
 
-_RULES: dict[str, tuple[type[Rule[Any]], type[RuleOptions]]] = {
-    "urn": (rules.Urn, rules.UrnOptions),
-    "expected": (expected.ExpectedLinks, RuleOptions),
-    "hypergeometric": (rules.Hypergeometric, RuleOptions),
-    "qbcb": (rules.Controls, rules.ControlOptions),
-    "row": (habits.InARow, habits.RowOptions),
-    "until": (habits.Until, habits.UntilOptions),
-    "reads": (habits.ReadCount, habits.ReadsOptions),
-}
+_RULES: dict[str, type[Rule[Any]]] = {
+    "urn": rules.Urn, "expected": expected.ExpectedLinks, "hypergeometric": rules.Hypergeometric,
+    "qbcb": rules.Controls, "row": habits.InARow, "until": habits.Until, "reads": habits.ReadCount,
+}  # fmt: skip
 NAMES = tuple(_RULES)
 DEFAULT = "urn"
 
@@ -42,8 +37,8 @@ def make(
         raise InputError(
             f"{where}: a target recall of {target:g}: choose one above 0 and up to 1, such as 0.8"
         )
-    rule, known = _RULES[name]
-    chosen = config.changed(known(), dict(options or {}), where, "", ())
+    rule = _RULES[name]
+    chosen = config.changed(rule.kind(), dict(options or {}), where, "", ())
     try:
         return rule(population, target, chosen)
     except ValueError as e:

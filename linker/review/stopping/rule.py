@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Generic, Literal, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from linker.review.interface import OrderCertificate, Read, StopState, TotalEstimate
 from linker.review.stopping.audit import Audit
@@ -27,6 +27,8 @@ class RuleOptions:
     of an order that learns, and also certifies a recall by the order. A review knows which of them its order allows.
     """
 
+    POSITIVE: ClassVar[tuple[str, ...]] = ()  # further options, which must be above 0
+
     alpha: float = 0.05
     audit: int = 300
     certificate: Literal["order", "exact"] = "order"
@@ -37,13 +39,9 @@ class RuleOptions:
             raise ValueError(f"alpha = {self.alpha:g}: choose an error between 0 and 1, such as 0.05")
         if self.audit < 0:
             raise ValueError(f"audit = {self.audit}: choose a number of documents, or 0 for no audit")
-
-
-def positive(**values: float) -> None:
-    """Raise ValueError for a value that is not above 0."""
-    for name, value in values.items():
-        if value <= 0:
-            raise ValueError(f"{name} = {value:g}: choose a number above 0")
+        for name in self.POSITIVE:
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} = {getattr(self, name):g}: choose a number above 0")
 
 
 O_co = TypeVar("O_co", bound=RuleOptions, covariant=True)
@@ -90,7 +88,7 @@ class Estimate:
 
 
 class Rule(ABC, Generic[O_co]):
-    """A stopping rule with its audit.
+    """A stopping rule with its audit; `kind` is the class of its options.
 
     Pass it every judgement with a verdict other than "skip", in the order they were made, each document once. To
     undo, make a new rule and replay: a thousand judgements take about ten milliseconds. An audit begins with the
@@ -98,12 +96,15 @@ class Rule(ABC, Generic[O_co]):
     order of judgements of phase "prior" changes nothing.
     """
 
-    def __init__(self, population: int, target: float, options: O_co) -> None:
+    kind: type[O_co]
+
+    def __init__(self, population: int, target: float, options: O_co | None = None) -> None:
         """`population`: documents that can be read, without the seeds; `target`: the recall wanted, 0 to 1."""
-        self.target, self.options = target, options
+        self.target, self.options = target, options or self.kind()
         self.counts = Counts(population)
         self._finds = FindHistory()
-        self.audit = Audit(options.audit, options.alpha, target, by_order=options.certificate == "order")
+        by_order = self.options.certificate == "order"
+        self.audit = Audit(self.options.audit, self.options.alpha, target, by_order=by_order)
 
     def update(self, read: Read) -> StopState:
         """Process one more judgement and return the new state."""
@@ -180,7 +181,6 @@ class Rule(ABC, Generic[O_co]):
         return None
 
     def _bounds(self, certified: float | None, left: int | None) -> Iterator[Sentence]:
-        """Yield the bounds that the random reads certify."""
         if self.audit.passed and self.audit.count:
             drawn, hits, front = self.audit.result
             yield say(
@@ -229,9 +229,9 @@ def _too_few(found: int, left: int | None) -> Sentence:
 
 def _contradiction(audit: Audit) -> Sentence:
     return say(
-        "The random reads contradict what the certificate by the order supposes: %(outside)s relevant among "
-        "%(anywhere)s from all that was unread, %(inside)s among %(front)s from the first twentieth of the "
-        "order. Only the certificate without an assumption holds.",
+        "The random reads contradict the assumption of the certificate by the order: of %(anywhere)s drawn from "
+        "everything unread, %(outside)s are relevant, and of %(front)s drawn from the first twentieth of the order, "
+        "%(inside)s are. Only the certificate without an assumption holds.",
         outside=audit.anywhere[1], anywhere=audit.anywhere[0], inside=audit.front[1], front=audit.front[0],
     )  # fmt: skip
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linker.review.interface import Read
 from linker.review.stopping.bounds import controls_to_reach, short_of, urn_gap, urn_tail
-from linker.review.stopping.rule import Estimate, Rule, RuleOptions, number, positive
+from linker.review.stopping.rule import Estimate, Rule, RuleOptions, number
 from linker.review.wording import say, say_many
 
 Ints = NDArray[np.int64]
@@ -34,13 +35,14 @@ class UrnOptions(RuleOptions):
     `gap`: the least gap to stop.
     """
 
+    POSITIVE: ClassVar = ("gap",)
+
     w: float = 0.0
     gap: int = 50
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value outside its range."""
         RuleOptions.__post_init__(self)
-        positive(gap=self.gap)
         if self.w < 0:
             raise ValueError(f"w = {self.w:g}: choose a number above 0, or 0 for one by the target")
 
@@ -52,9 +54,11 @@ class Urn(Rule[UrnOptions]):
     probability of no find among n draws is below α, and n ≥ `gap`. An assumption about the ranking, not a proof.
     """
 
+    kind = UrnOptions
+
     def __init__(self, population: int, target: float, options: UrnOptions | None = None) -> None:
         """See `Rule`."""
-        super().__init__(population, target, options or UrnOptions())
+        super().__init__(population, target, options)
         self.w = self.options.w or weight(target)
         self._renew()
 
@@ -114,9 +118,11 @@ class Hypergeometric(Rule[RuleOptions]):
     `_slack` is the logarithmic margin before one may fall below α.
     """
 
+    kind = RuleOptions
+
     def __init__(self, population: int, target: float, options: RuleOptions | None = None) -> None:
         """See `Rule`."""
-        super().__init__(population, target, options or RuleOptions())
+        super().__init__(population, target, options)
         self._starts, self._before = [0], 0  # reads before each urn, and finds before the first one
         self._look()
 
@@ -207,9 +213,11 @@ class Controls(Rule[ControlOptions]):
     `reached`. With the j-th of them, the target is certified. Raises ValueError if so few controls never suffice.
     """
 
+    kind = ControlOptions
+
     def __init__(self, population: int, target: float, options: ControlOptions | None = None) -> None:
         """See `Rule`."""
-        super().__init__(population, target, options or ControlOptions())
+        super().__init__(population, target, options)
         alpha = self.options.alpha
         fewest = math.ceil(math.log(alpha) / math.log(target)) if target < 1 else 0
         if not fewest:

@@ -73,7 +73,6 @@ def method_note(
 
 
 def _reading(progress: Progress, audited: int, source: str) -> Sentence:
-    """Return the sentence on documents read and found."""
     counts: dict[str, int | str] = {"population": progress.population, "found": progress.found}
     counts["origin"] = say(" from %(source)s", source=source) if source else ""
     if progress.read >= progress.population:
@@ -119,7 +118,7 @@ def _cautions(progress: Progress, target: float, what: str) -> tuple[Sentence, .
 def _on_the_estimate(progress: Progress, target: float) -> Sentence:
     if progress.stop.estimated:
         return say(
-            "Do not write “at least %(target)s” without “estimated”: the estimate supposes that a relevant document "
+            "Do not write “at least %(target)s” without “estimated”: the estimate assumes that a relevant document "
             "comes up much earlier than another one. It misses what does not resemble the documents found so far.",
             target=float(target),
         )

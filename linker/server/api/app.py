@@ -18,17 +18,15 @@ from indexes.errors import IndexesError
 from linker.base.errors import LinkerError
 from linker.base.printable import on_one_line
 from linker.base.version import __version__
-from linker.server.api import logs, problems
+from linker.server.api import logs
 from linker.server.api.evaluating import EvaluateRequest
-from linker.server.api.guard import OPEN, asked_by
+from linker.server.api.guard import OPEN, asked_by, register
 from linker.server.api.routes import (
-    administration,
     documents,
     embeddings,
     evaluate,
     indexes,
     jobs,
-    many,
     rerank,
     search,
     starting,
@@ -42,7 +40,7 @@ from linker.server.shelf import Shelf
 
 # One module per resource; each has a `router`.
 ROUTES = (
-    search, embeddings, rerank, starting, jobs, indexes, administration, many, documents, evaluate, status,
+    search, embeddings, rerank, starting, jobs, indexes, documents, evaluate, status,
 )  # fmt: skip
 PATHS = ("/v1/", "/metrics", *OPEN)  # paths of the API; if there is a page, it serves all others
 DESCRIPTION = (
@@ -71,7 +69,7 @@ def add_api(app: FastAPI, service: Service) -> FastAPI:
     for module in ROUTES:
         app.include_router(module.router)
     app.add_middleware(Gate, config=service.config, asked=asked_by(service))
-    problems.register(app)
+    register(app)
     app.openapi = lambda: described(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app
 

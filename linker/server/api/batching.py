@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 from indexes.hybrid import Answer
 from indexes.interface import BackendUnavailableError
-from linker.server.api.pool import OWNER, BusyError
+from linker.server.api.pool import OWNER, BusyError, Waiting
 
 WINDOW = 0.002  # seconds
 MOST = 64  # texts per batch
@@ -26,31 +26,18 @@ OptionsT = TypeVar("OptionsT", bound=Hashable)
 Run = Callable[[Callable[[], Answer]], Awaitable[Answer]]
 
 
-@dataclasses.dataclass(eq=False, slots=True)
-class _WaitingSearch:
-    """One caller's texts, and the future of their answer."""
-
-    texts: Sequence[str]
-    future: asyncio.Future[Answer]
-
-    def answer(self, answer: Answer) -> None:
-        if not self.future.done():  # it is done if the caller has given up
-            self.future.set_result(answer)
-
-    def fail(self, error: Exception) -> None:
-        if not self.future.done():
-            self.future.set_exception(error)
+_Search = Waiting[Sequence[str], Answer]
 
 
 class _Lane:
     """The waiting searches with the same options, in order of arrival."""
 
     def __init__(self) -> None:
-        self.waiting: dict[_WaitingSearch, None] = {}
+        self.waiting: dict[_Search, None] = {}
         self._wanted = 0
         self._filled = asyncio.Event()
 
-    def put(self, one: _WaitingSearch) -> None:
+    def put(self, one: _Search) -> None:
         self.waiting[one] = None
         if len(self.waiting) >= self._wanted:
             self._filled.set()
@@ -64,11 +51,11 @@ class _Lane:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._filled.wait(), window)
 
-    def take(self, most: int) -> list[_WaitingSearch]:
+    def take(self, most: int) -> list[_Search]:
         """Remove and return the first searches: at most `most` texts in total, or one search of any size."""
-        taken: list[_WaitingSearch] = []
+        taken: list[_Search] = []
         for one in self.waiting:
-            most -= len(one.texts)
+            most -= len(one.work)
             if taken and most < 0:
                 break
             taken.append(one)
@@ -117,7 +104,7 @@ class Batcher(Generic[OptionsT]):
         waiting = sum(len(lane.waiting) for (whose, _), lane in self._lanes.items() if whose == owner)
         if waiting >= self._capacity:
             raise BusyError(f"{waiting} searches are waiting: try again later")
-        one = _WaitingSearch(texts, asyncio.get_running_loop().create_future())
+        one = _Search(texts)
         lane = self._lanes.get((owner, options))
         if lane is None:
             lane = self._lanes[owner, options] = _Lane()
@@ -138,8 +125,8 @@ class Batcher(Generic[OptionsT]):
         # OWNER is still right, since a task keeps the context in which it was made
         del self._lanes[OWNER.get(), options]
 
-    async def _answer(self, batch: Sequence[_WaitingSearch], options: OptionsT) -> None:
-        texts = [text for one in batch for text in one.texts]
+    async def _answer(self, batch: Sequence[_Search], options: OptionsT) -> None:
+        texts = [text for one in batch for text in one.work]
         self.batches += 1
         self.searches += len(batch)
         try:
@@ -154,5 +141,5 @@ class Batcher(Generic[OptionsT]):
             return
         start = 0
         for one in batch:
-            one.answer(dataclasses.replace(answer, hits=answer.hits[start : start + len(one.texts)]))
-            start += len(one.texts)
+            one.answer(dataclasses.replace(answer, hits=answer.hits[start : start + len(one.work)]))
+            start += len(one.work)

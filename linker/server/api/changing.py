@@ -6,11 +6,10 @@ import asyncio
 import contextlib
 import contextvars
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from indexes.errors import BackendUnavailableError, LockedError
 from indexes.interface import Document
-from linker.server.api.pool import OWNER, BusyError
+from linker.server.api.pool import OWNER, BusyError, Waiting
 
 MOST = 256  # maximum number of changes in a commit
 WINDOW = 0.01  # seconds that a commit waits for the last commit's clients; much less than a commit takes
@@ -18,15 +17,7 @@ WINDOW = 0.01  # seconds that a commit waits for the last commit's clients; much
 Change = Document | str  # a document to put, or the id of one to delete
 Apply = Callable[[Sequence[Change]], list[bool]]
 Run = Callable[[Callable[[], list[bool]]], Awaitable[list[bool]]]
-
-
-@dataclass(eq=False, slots=True)
-class _WaitingChange:
-    """A change, and the future for its result."""
-
-    change: Change
-    owner: str
-    future: asyncio.Future[bool]
+_Change = Waiting[Change, bool]
 
 
 class Changes:
@@ -38,7 +29,7 @@ class Changes:
         `capacity`: maximum waiting changes per owner.
         """
         self._apply, self._run, self._capacity = apply, run, capacity
-        self._waiting: dict[_WaitingChange, None] = {}
+        self._waiting: dict[_Change, None] = {}
         self._task: asyncio.Task[None] | None = None
         self._wanted, self._enough = 0, asyncio.Event()
 
@@ -51,7 +42,7 @@ class Changes:
         owner = OWNER.get()
         if sum(one.owner == owner for one in self._waiting) >= self._capacity:
             raise BusyError("too many changes wait: try again later")
-        one = _WaitingChange(change, owner, asyncio.get_running_loop().create_future())
+        one = _Change(change)
         self._waiting[one] = None
         if len(self._waiting) >= self._wanted:
             self._enough.set()
@@ -81,19 +72,19 @@ class Changes:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._enough.wait(), WINDOW)
 
-    def _take(self) -> list[_WaitingChange]:
+    def _take(self) -> list[_Change]:
         taken = list(self._waiting)[:MOST]
         for one in taken:
             self._waiting.pop(one, None)  # a change may have been withdrawn meanwhile
         return taken
 
-    async def _commit(self, take: Callable[[], list[_WaitingChange]]) -> int:
+    async def _commit(self, take: Callable[[], list[_Change]]) -> int:
         """Make the changes that `take` returns; return how many there were."""
-        batch: list[_WaitingChange] = []
+        batch: list[_Change] = []
 
         def apply() -> list[bool]:
             batch.extend(take())  # taken only now, since more have arrived while others were writing
-            return self._apply([one.change for one in batch]) if batch else []
+            return self._apply([one.work for one in batch]) if batch else []
 
         try:
             found = await self._run(apply)
@@ -101,16 +92,14 @@ class Changes:
             await self._failed(batch, error)
             return len(batch)
         for one, had in zip(batch, found, strict=True):
-            if not one.future.done():
-                one.future.set_result(had)
+            one.answer(had)
         return len(batch)
 
-    async def _failed(self, batch: Sequence[_WaitingChange], error: Exception) -> None:
+    async def _failed(self, batch: Sequence[_Change], error: Exception) -> None:
         """Make each change of a failed batch separately, unless the error cannot be due to any one change."""
         if len(batch) > 1 and not isinstance(error, BackendUnavailableError | LockedError):
             for one in batch:
                 await self._commit(lambda one=one: [one])  # type: ignore[misc] # bound now
             return
         for one in batch or self._take():
-            if not one.future.done():
-                one.future.set_exception(error)
+            one.fail(error)

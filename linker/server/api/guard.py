@@ -1,7 +1,11 @@
-"""The layer between the network and the API: tokens, rates and headers of every answer."""
+"""The layer between the network and the API: tokens, rates, headers of every answer, and errors as problem details.
+
+Problem details (RFC 9457) have the text that the command line prints.
+"""
 
 from __future__ import annotations
 
+import http
 import re
 import secrets
 import time
@@ -9,21 +13,61 @@ from collections.abc import Callable
 from typing import Annotated, Any
 from urllib.parse import unquote_to_bytes
 
-from fastapi import Depends, Request
+import orjson
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Scope
 
-from linker.server.api import logs, problems
+from linker.server.api import logs
 from linker.server.api.pool import OWNER
 from linker.server.api.served import Service
 from linker.server.errors import ProblemError, problem_of
 from linker.server.guard import gate
+from linker.server.guard.access import Rates
 from linker.server.guard.admission import SMALL, Bounds, RefusedError, address_of
-from linker.server.guard.rates import Rates
 from linker.server.guard.tokens import Principal
 from linker.server.guard.tokens import Scope as TokenScope
+from linker.server.register import KNOWN
+
+MEDIA_TYPE = "application/problem+json"
+
+
+def response(problem: ProblemError, request_id: str) -> Response:
+    """Return a problem as a response."""
+    content = {
+        "type": "about:blank",
+        "title": http.HTTPStatus(problem.status_code).phrase,
+        "status": problem.status_code,
+        "detail": problem.detail,
+        "code": problem.code,
+        "request_id": request_id,
+        **problem.more,
+    }
+    headers = dict(problem.headers or {})
+    if problem.status_code == 401:
+        headers["www-authenticate"] = 'Bearer realm="linker"'
+    return Response(orjson.dumps(content), problem.status_code, headers, MEDIA_TYPE)
+
+
+def register(app: FastAPI) -> None:
+    """Answer an application's errors with problem details; the guard answers all others."""
+    for kind in (RequestValidationError, HTTPException, *KNOWN):
+        app.add_exception_handler(kind, _handle)
+
+
+async def _handle(request: Request, error: Exception) -> Response:
+    problem, request_id = problem_of(error), getattr(request.state, "request_id", "")
+    if problem.status_code == 500:
+        logs.fault(request_id, error)
+    service = request.app.state.service
+    for served in service.indexes.values():  # clients must not learn where an index is on disk
+        problem.detail = served.without_paths(problem.detail)
+    return response(problem, request_id)
+
 
 OPEN = ("/health", "/ready", "/openapi.json")  # paths that need no token
 STREAMED = (":bulk", "/snapshot")  # suffixes of paths whose bodies are read piece by piece
@@ -104,7 +148,7 @@ class _Asked:
             problem = problem_of(error)
             if problem.status_code == 500:
                 logs.fault(self._request_id, error)
-        return problems.response(problem, self._request_id)
+        return response(problem, self._request_id)
 
     def ended(self, status: int) -> None:
         route = getattr(self._scope.get("route"), "path", "unknown")

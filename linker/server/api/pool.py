@@ -9,11 +9,12 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from linker.base.errors import LinkerError
 
 T = TypeVar("T")
+WorkT = TypeVar("WorkT")
 OWNER: ContextVar[str] = ContextVar("owner", default="")  # owner of the current request
 
 
@@ -22,12 +23,27 @@ class BusyError(LinkerError):
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class _Call:
-    """A call, and the future for its result."""
+class Waiting(Generic[WorkT, T]):
+    """Work of the current request's owner, and the future of its result for a caller, who may give up meanwhile."""
 
-    call: Callable[[], Any]
-    owner: str
-    future: asyncio.Future[Any]
+    work: WorkT
+    owner: str = dataclasses.field(default_factory=OWNER.get)
+    future: asyncio.Future[T] = dataclasses.field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    def answer(self, result: T) -> None:
+        """Give the result to the caller."""
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def fail(self, error: BaseException) -> None:
+        """Raise an error where the caller waits."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+_Call = Waiting[Callable[[], Any], Any]
 
 
 class FairPool:
@@ -55,14 +71,13 @@ class FairPool:
 
         If the caller gives up, a call that has begun runs to its end, and counts until then.
         """
-        owner = OWNER.get()
-        if self._held[owner] >= self._threads + self.waiting:
+        one = Waiting[Callable[[], T], T](call)
+        if self._held[one.owner] >= self._threads + self.waiting:
             raise BusyError("too many requests wait for an answer: try again later")
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._held[owner] += 1
-        self._queues.setdefault(owner, deque()).append(_Call(call, owner, future))
+        self._held[one.owner] += 1
+        self._queues.setdefault(one.owner, deque()).append(one)
         self._begin()
-        return await future
+        return await one.future
 
     async def run_each(self, calls: Iterable[Callable[[], T]]) -> list[T]:
         """Return the results of calls one after another; others get turns in between. Giving up skips the rest."""
@@ -81,7 +96,7 @@ class FairPool:
                 self._release(one)
                 continue
             self._running[owner] += 1
-            inner = asyncio.get_running_loop().run_in_executor(self._executor, one.call)
+            inner = asyncio.get_running_loop().run_in_executor(self._executor, one.work)
             inner.add_done_callback(functools.partial(self._ended, one))
 
     def _ended(self, one: _Call, inner: asyncio.Future[Any]) -> None:
@@ -89,14 +104,12 @@ class FairPool:
         self._release(one)
         # the error is retrieved even if nobody waits for it, or asyncio would log it
         error = None if inner.cancelled() else inner.exception()
-        if one.future.cancelled():
-            pass
-        elif inner.cancelled():
+        if inner.cancelled():
             one.future.cancel()
         elif error is not None:
-            one.future.set_exception(error)
+            one.fail(error)
         else:
-            one.future.set_result(inner.result())
+            one.answer(inner.result())
         self._begin()
 
     def _release(self, one: _Call) -> None:

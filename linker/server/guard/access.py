@@ -1,31 +1,62 @@
-"""Access to the page and the API: tokens, limits on guessing them, and sessions that can be ended."""
+"""Access to the page and the API: tokens, rates of requests, and sessions that can be ended."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import hmac
+import math
 import os
 import secrets
 import stat
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 from linker.base.errors import InputError
 from linker.base.files import nonempty_lines
 from linker.server.guard.admission import RefusedError
-from linker.server.guard.rates import Rates
 from linker.server.guard.tokens import Principal, Tokens, digest_of, write_secret
+
+MOST = 10_000  # number of clients remembered; the least recently seen is forgotten first
+
+
+class Rates:
+    """One bucket per name, filled at `rate` per second up to `burst`; a rate of 0 means no limit."""
+
+    def __init__(
+        self, rate: float, burst: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate, self._burst, self._clock = rate, burst or max(1.0, 2 * rate), clock
+        # The number of tokens left, and the time of that count.
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, name: str) -> int:
+        """Take one from a bucket and return 0, or return the whole seconds until there will be one."""
+        if not self._rate:
+            return 0
+        now = self._clock()
+        left, then = self._buckets.pop(name, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._rate)
+        passes = left >= 1
+        self._buckets[name] = (left - 1 if passes else left, now)
+        if len(self._buckets) > MOST:
+            self._buckets.popitem(last=False)
+        return 0 if passes else math.ceil((1 - left) / self._rate)
+
+    def give_back(self, name: str) -> None:
+        """Put back the unit that `wait` took from a bucket."""
+        if name in self._buckets:
+            left, then = self._buckets[name]
+            self._buckets[name] = (left + 1, then)
+
 
 LIFETIME = 30 * 24 * 3600  # seconds of a session
 # how many wrong tokens are allowed per second, and at once: from one address, and from all together
-TRIES, TRIES_OF_ALL = (
-    (0.2, 20.0),
-    (5.0, 200.0),
-)
+TRIES, TRIES_OF_ALL = (0.2, 20.0), (5.0, 200.0)
 REMEMBERED = 10_000  # number of correct tokens remembered, by address
 ENDING = ".sessions"  # suffix of the file with the secret, next to the token file
 

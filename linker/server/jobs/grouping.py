@@ -59,29 +59,15 @@ def stories_of(groups: Groups, documents: Mapping[str, Document], keep: Collecti
     member = {m.id: m for m in groups.members}
 
     def item(id_: str) -> Item:
-        m = member[id_]
-        return Item(
-            id_,
-            m.probability,
-            m.near_copy_of,
-            m.date or "",
-            _language(documents[id_]),
-            _source(documents[id_]),
-        )
+        m, document = member[id_], documents[id_]
+        return Item(id_, m.probability, m.near_copy_of, m.date or "", _language(document), _source(document))
 
     stories = [
         Story(
-            g.number,
-            g.title,
-            g.representative,
-            g.probability,
-            g.words,
-            g.weakest,
-            g.leaving,
-            tuple(map(item, g.ids)),
+            g.number, g.title, g.representative, g.probability, g.words, g.weakest, g.leaving, tuple(map(item, g.ids))
         )
         for g in groups.groups
-    ]
+    ]  # fmt: skip
     inside = {id_ for g in groups.groups for id_ in g.ids}
     alone = (m for m in groups.members if m.id in keep and m.id not in inside)
     return (*stories, *(Story(m.group, "", m.id, None, (), None, (), (item(m.id),)) for m in alone))

@@ -221,7 +221,6 @@ class Jobs:
         return False
 
     def _watch(self, entry: _Entry) -> None:
-        """Run the job's process to its end, or end it."""
         start, standing, late = time.monotonic(), entry.standing, False
         job = entry.start()
         try:

@@ -85,6 +85,5 @@ def _word(text: str) -> str:
 
 
 def _written(path: Path, content: bytes) -> Path:
-    """Write a file and return its path."""
     path.write_bytes(content)
     return path

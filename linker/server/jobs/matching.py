@@ -123,7 +123,6 @@ def _matches(ids: Iterable[str], probabilities: Iterable[float]) -> tuple[Match,
 
 
 def _inside(found: Mapping[str, Sequence[Match]], population: Population) -> Found:
-    """Return the best candidates within the review's scope."""
     pairs = [(seed, match) for seed, matches in found.items() for match in matches]
     inside = population.holds([(seed, match.id) for seed, match in pairs])
     kept: dict[str, list[Match]] = {seed: [] for seed in found}

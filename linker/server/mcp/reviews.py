@@ -155,7 +155,6 @@ class Followed:
             self._entry, self._seen = newest, now
 
     def _newest(self) -> int:
-        """Return the number of the ledger's last entry."""
         entries = self._ledger.history(self._entry)
         return entries[-1].number if entries else self._entry
 

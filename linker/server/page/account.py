@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from linker.review.language import LANGUAGES
 from linker.server.guard.admission import address_of
 from linker.server.page import sessions
 from linker.server.page.rendering import message, page, translate
+from linker.server.page.reviews import Short
 
 router = APIRouter()
-Text = Annotated[str, Form(max_length=2000)]
 
 
 @router.get("/login", name="login")
@@ -26,7 +25,7 @@ def ask(request: Request) -> Response:
 
 
 @router.post("/login")
-async def sign_in(request: Request, token: Text = "") -> Response:
+async def sign_in(request: Request, token: Short = "") -> Response:
     """Sign in if the token is right, with a new session, to prevent session fixation."""
     access, token = request.app.state.config.access, token.strip()
     principal = access.principal(token, address_of(request.scope))
@@ -53,13 +52,13 @@ def sign_out(request: Request) -> Response:
 
 
 @router.post("/reviewer", name="reviewer")
-def rename(request: Request, name: Text = "", back: Text = "/") -> Response:
+def rename(request: Request, name: Short = "", back: Short = "/") -> Response:
     """Set the reviewer name of this browser."""
     return _remember(request, sessions.REVIEWER, sessions.clean_name(name), back)
 
 
 @router.post("/language", name="language")
-def speak(request: Request, code: Text = "", back: Text = "/") -> Response:
+def speak(request: Request, code: Short = "", back: Short = "/") -> Response:
     """Choose the language of the page."""
     return _remember(request, sessions.LANGUAGE, code if code in LANGUAGES else "", back)
 

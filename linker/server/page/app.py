@@ -1,4 +1,4 @@
-"""The application: one router per page behind one guard."""
+"""The application: one router per page behind one guard, and errors as pages, in the reader's language."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import contextlib
 import functools
 from collections.abc import AsyncIterator
 
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
+from indexes.errors import IndexesError, reason_of
+from linker.base.errors import LinkerError
 from linker.base.version import __version__
 from linker.review.project import Workspace
+from linker.server.api.logs import fault
 from linker.server.config import ServeConfig
+from linker.server.errors import NOT_YOURS, problem_of
 from linker.server.guard.gate import Gate
 from linker.server.jobs.keeper import Jobs
 from linker.server.page import (
     account,
     compare,
-    errors,
     export,
     group_pairs,
     groups,
@@ -34,16 +39,56 @@ from linker.server.page import (
     settings,
     setup,
     start,
-    stop,
 )
-from linker.server.page.guard import asked_by, check_form
-from linker.server.page.rendering import FOLDER
+from linker.server.page.guard import asked_by, check_form, protect
+from linker.server.page.rendering import FOLDER, NOT_READY, address, message, page, translate
+from linker.server.page.reviews import NamelessError, NotReadyError
 from linker.server.shelf import Shelf
+
+
+def register(app: FastAPI) -> None:
+    """Register the handlers of all errors."""
+    for kind in (HTTPException, RequestValidationError, LinkerError, IndexesError):
+        app.add_exception_handler(kind, _known)
+    app.add_exception_handler(NotReadyError, _not_ready)
+    app.add_exception_handler(NamelessError, _nameless)
+    app.add_exception_handler(Exception, _ours)
+
+
+async def _known(request: Request, error: Exception) -> Response:
+    problem = problem_of(error)
+    if isinstance(error, LinkerError | IndexesError) and not problem.text:
+        return page(request, "error.html", error=reason_of(error), status=400)
+    text = translate(request).text(problem.text, **problem.values) if problem.text else str(problem.detail)
+    answer = page(request, "error.html", error=text, status=problem.status_code)
+    answer.headers.update(problem.headers or {})
+    return answer
+
+
+async def _not_ready(request: Request, error: Exception) -> Response:
+    assert isinstance(error, NotReadyError)
+    values = {"reason": translate(request).text(NOT_READY)}
+    return page(request, "not_ready.html", values, project=error.project, status=409)
+
+
+async def _nameless(request: Request, error: Exception) -> Response:
+    text = translate(request).text(message("Nothing was stored: first say who judges."))
+    key = request.path_params.get("project", "")
+    back = address(request, "judge", project=key) if key else "/"
+    return page(request, "name.html", {"back": back}, error=text, status=403)
+
+
+async def _ours(request: Request, error: Exception) -> Response:
+    fault("", error)
+    response = page(request, "error.html", error=translate(request).text(NOT_YOURS), status=500)
+    protect(response.headers)  # the guard does not do this here, since this handler runs outside of it
+    return response
+
 
 # One module per page; each has a `router`. A path `/p/{project}/…` takes InProject or InReview of `reviews`.
 PAGES = (
     account, start, projects, setup, search, seeds, rows, judge, progress, links, compare, map, groups, group_pairs,
-    export, settings, stop,
+    export, settings,
 )  # fmt: skip
 
 
@@ -79,5 +124,5 @@ def create_app(config: ServeConfig, shelf: Shelf | None = None) -> FastAPI:
         app.include_router(module.router)
     app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
     app.add_middleware(Gate, config=config, asked=asked_by(config))
-    errors.register(app)
+    register(app)
     return app

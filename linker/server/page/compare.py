@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from indexes.errors import reason_of
 from linker.base.errors import InputError, LinkerError
@@ -16,14 +16,13 @@ from linker.evaluation.comparison import compare
 from linker.review.agreement import CONSENSUS, Agreement, agreement, decided, resolve
 from linker.review.curve import Point, points, scores
 from linker.review.interface import Verdict
-from linker.server.page.rendering import NAMES, address, message, page, translate
-from linker.server.page.reviews import InReview, Reader
+from linker.server.page.rendering import NAMES, go, message, page, translate
+from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
 
 router = APIRouter()
 MEASURES = "map recip_rank success.1,5"  # the same as linker.evaluation.comparison.DEFAULT
 SHOWN = 60  # maximum number of conflicts on a page
-Text = Annotated[str, Form(max_length=2000)]
 Upload = Annotated[Sequence[UploadFile], File()]
 
 
@@ -37,20 +36,10 @@ def _page(request: Request, opened: Opened, first: str = "", second: str = "", *
     people = [name for name in opened.ledger.reviewers if name != CONSENSUS]
     names = (first, second) if {first, second} <= set(people) and first != second else tuple(people[:2])
     shown: dict[str, Any] = {
-        "people": people,
-        "chosen": names,
-        "agreed": None,
-        "documents": {},
-        "table": None,
-    }
-    shown |= {
-        "pairs": opened.review.settings.unit == "pairs",
-        "names": NAMES,
-        "curve": _curve(opened),
-        "error_at": "",
+        "people": people, "chosen": names, "agreed": None, "documents": {}, "table": None, "remarks": [],
+        "pairs": opened.review.settings.unit == "pairs", "names": NAMES, "curve": _curve(opened), "error_at": "",
         "measures": MEASURES,
-        "remarks": [],
-    }
+    }  # fmt: skip
     if len(names) == 2:
         found = _agreement(opened, *names)
         shown["agreed"] = found
@@ -86,13 +75,8 @@ def _curve(opened: Opened) -> dict[str, Any]:
 
 
 def _rounded(point: Point) -> list[float]:
-    return [
-        round(point.threshold, 6),
-        point.judged,
-        point.relevant,
-        round(point.precision, 4),
-        round(point.recall, 4),
-    ]
+    precision, recall = round(point.precision, 4), round(point.recall, 4)
+    return [round(point.threshold, 6), point.judged, point.relevant, precision, recall]
 
 
 @router.post("/p/{project}/compare/resolve", name="resolve")
@@ -100,11 +84,11 @@ def decide(
     request: Request,
     opened: InReview,
     reader: Reader,
-    id: Text,
+    id: Short,
     verdict: Annotated[Verdict, Form()],
-    seed: Text = "",  # an empty field counts as missing
-    first: Text = "",
-    second: Text = "",
+    seed: Short = "",  # an empty field counts as missing
+    first: Short = "",
+    second: Short = "",
 ) -> Response:
     """Record the decision on a conflict; both judgements stay as they are."""
     found = _agreement(opened, first, second)
@@ -113,8 +97,7 @@ def decide(
         raise InputError("the reviewers agree on this document by now: there is nothing to decide")
     resolve(opened.ledger, conflict, verdict, reader.reviewer)
     opened.review.refresh()
-    path = request.url.include_query_params(first=first, second=second).query
-    return RedirectResponse(f"{address(request, 'compare', project=opened.project.key)}?{path}", 303)
+    return go(request, "compare", opened.project, first=first, second=second)
 
 
 @router.post("/p/{project}/compare/upload", name="compare_runs")
@@ -123,7 +106,7 @@ def compare_runs(
     opened: InReview,
     runs: Upload = (),
     qrels: Upload = (),
-    measures: Text = MEASURES,
+    measures: Short = MEASURES,
 ) -> Response:
     """Compare two or more runs by judgements in a file, or by the decisions in this review."""
     given = [run for run in runs if run.filename]

@@ -1,24 +1,63 @@
-"""Export: all judgements as a file, and the sentence for the article's methods section."""
+"""Export: all judgements as a file, the user's own tables with results, and the sentence for the methods section."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import tempfile
+from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 
+from linker.corpora import Columns, preview
 from linker.review.exporting import export
 from linker.review.exporting.own import ADDED, LINE, Added, of_judgements, of_rows, write_own
 from linker.review.interface import VERDICTS, Verdict
+from linker.review.project import Project
 from linker.review.rows.states import counts
 from linker.review.session import note_of, note_of_rows
+from linker.review.uploads import is_table, stored
+from linker.server.jobs.indexing import UploadedFile
 from linker.server.page import matching
 from linker.server.page.rendering import NAMES, message, page, translate
 from linker.server.page.reviews import InReview
-from linker.server.page.sending import own_table, own_tables, sent
 from linker.server.shelf import Opened
+
+
+def sent(name: str, write: Callable[[Path], object]) -> FileResponse:
+    """Send, under `name`, the file with this suffix that `write` writes, and then delete it."""
+    with tempfile.NamedTemporaryFile(suffix=Path(name).suffix, delete=False) as made:
+        path = Path(made.name)
+    try:
+        write(path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return FileResponse(
+        path,
+        filename=name,
+        media_type="application/octet-stream",
+        background=BackgroundTask(path.unlink, missing_ok=True),
+    )
+
+
+def own_tables(project: Project) -> list[str]:
+    """Return the names of the uploaded tables from which documents were made."""
+    indexed = project.about.get("indexed", ())
+    return [path.name for path in stored(project) if path.name in indexed and is_table(path)]
+
+
+def own_table(project: Project, name: str) -> tuple[Path, Columns]:
+    """Return an uploaded file, and how it was read. Raises HTTPException (404) if there is no file of this name."""
+    path = next((path for path in stored(project) if path.name == name), None)
+    if path is None:
+        raise HTTPException(404)
+    known = project.about.get("columns", {}).get(name)
+    return path, UploadedFile.of({"path": name, "columns": known}).columns if known else preview(path).guess()
+
 
 router = APIRouter(prefix="/p/{project}/export")
 FORMATS = {

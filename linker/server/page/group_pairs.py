@@ -12,9 +12,9 @@ from linker.engine.evidence import evidence
 from linker.review.interface import Judgement, Verdict
 from linker.server.page import grouping
 from linker.server.page.grouping import EditedStories, Missed, PairSample, View, What, ledger_of
-from linker.server.page.groups import CHANGED, Short, listing
-from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InReview, Reader
+from linker.server.page.groups import CHANGED, listing
+from linker.server.page.rendering import address, go, message, page, translate
+from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/groups/check")
@@ -84,7 +84,7 @@ def _pair(request: Request, opened: Opened, what: What, error: str = "") -> Resp
     stories = grouping.needed(opened)
     found = _asked(opened, stories, what)
     if found is None:
-        return RedirectResponse(address(request, "groups", project=opened.project.key), 303)
+        return go(request, "groups", opened.project)
     reviewer = request.state.session.reviewer
     skipped = [(j.seed, j.id) for j in ledger_of(opened).judgements(reviewer) if j.verdict == "skip"]
     pair = found.following(skipped) if reviewer else None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Request
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from linker.base.files import replacing
 from linker.review.exporting.own import Added, write_own
@@ -17,17 +17,16 @@ from linker.review.exporting.writing import cells_to_csv, cells_to_xlsx
 from linker.review.grouped import APART, MOVED, TOGETHER, Story
 from linker.review.interface import Judgement, Seed
 from linker.server.page import grouping, running
+from linker.server.page.export import own_table, own_tables, sent
 from linker.server.page.grouping import PAGE, Look, Order, View, ledger_of
-from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InReview, Reader
-from linker.server.page.sending import own_table, own_tables, sent
+from linker.server.page.rendering import go, message, page, translate
+from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/groups")
 CHANGED = message("The groups have changed meanwhile: nothing was stored. Look at them again.")
 
 Ids = Annotated[Sequence[str], Form()]
-Short = Annotated[str, Form(max_length=2000)]
 Start = Annotated[int, Query(ge=0)]
 
 
@@ -38,7 +37,7 @@ def show(
     """Show the groups, newest first, or the form that starts grouping."""
     job = running.last(request, opened.project, "group")
     if job is not None and not job.has_ended:
-        return RedirectResponse(_job(request, opened), 303)
+        return go(request, "job", opened.project, task="group")
     return listing(request, opened, View(order, look, start))
 
 
@@ -52,14 +51,10 @@ def make(request: Request, opened: InReview, days: Short = "") -> Response:
             request, opened, View(), translate(request).text(message("Enter numbers, such as 90 or 300."))
         )
     spec: dict[str, Any] = {"corpus": {"index": str(opened.project.index)}, "same": [], "different": []}
-    spec |= {
-        "days": most,
-        "precision": None,
-        "out": str(opened.project.groups),
-        "keep": grouping.kept(opened),
-    }
+    spec |= {"days": most, "precision": None}
+    spec |= {"out": str(opened.project.groups), "keep": grouping.kept(opened)}
     running.start(request, opened.project, "group", spec)
-    return RedirectResponse(_job(request, opened), 303)
+    return go(request, "job", opened.project, task="group")
 
 
 @router.post("/merge", name="merge_groups")
@@ -76,7 +71,7 @@ def merge(
     ledger_of(opened).add_all(
         Judgement(first, other, "relevant", reader.reviewer, tags=(TOGETHER,)) for other in others
     )
-    return RedirectResponse(_group(request, opened, chosen[0].number), 303)
+    return _group(request, opened, chosen[0].number)
 
 
 @router.post("/undo", name="undo_group")
@@ -85,11 +80,7 @@ def undo(request: Request, opened: InReview, reader: Reader, back: Annotated[int
     last = grouping.last_edit(opened, reader.reviewer)
     if last is not None:
         ledger_of(opened).take_back(lambda judgement: judgement == last)
-    is_there = back and grouping.needed(opened).get(back) is not None
-    path = (
-        _group(request, opened, back) if is_there else address(request, "groups", project=opened.project.key)
-    )
-    return RedirectResponse(path, 303)
+    return _group(request, opened, back)
 
 
 @router.get("/file", name="groups_file")
@@ -155,11 +146,7 @@ def change(
             )
         edits = [Judgement(stays, chosen[0], "not", reader.reviewer, tags=(APART, *chosen))]
     ledger_of(opened).add_all(edits)
-    is_left = grouping.needed(opened).get(number) is not None
-    path = (
-        _group(request, opened, number) if is_left else address(request, "groups", project=opened.project.key)
-    )
-    return RedirectResponse(path, 303)
+    return _group(request, opened, number)
 
 
 @router.post("/one/seeds", name="group_seeds")
@@ -175,7 +162,7 @@ def seeds(request: Request, opened: InReview, reader: Reader, number: int) -> Re
     ]
     opened.ledger.put_seeds(Seed(d.id, d.text, d.title, d.metadata, d.id) for d in documents)
     opened.review.refresh()
-    return RedirectResponse(address(request, "seeds", project=opened.project.key), 303)
+    return go(request, "seeds", opened.project)
 
 
 def _staying(story: Story, leaving: list[str]) -> str:
@@ -227,7 +214,6 @@ def _story(request: Request, opened: Opened, number: int, start: int = 0, error:
 
 
 def _write(opened: Opened, out: Path, head: list[str], cells: Mapping[str, Sequence[Cell]]) -> None:
-    """Write a table of all documents that are in a group."""
     rows: list[Sequence[Cell]] = [
         head,
         *([id_, *of, opened.engine.document(id_).text] for id_, of in cells.items() if id_ in opened.engine),
@@ -244,9 +230,8 @@ def _last(request: Request, opened: Opened) -> bool:
     return bool(reviewer) and grouping.last_edit(opened, reviewer) is not None
 
 
-def _job(request: Request, opened: Opened) -> str:
-    return f"{address(request, 'job', project=opened.project.key)}?task=group"
-
-
-def _group(request: Request, opened: Opened, number: int) -> str:
-    return f"{address(request, 'group', project=opened.project.key)}?number={number}"
+def _group(request: Request, opened: Opened, number: int) -> Response:
+    """Go to a group, or to the list if there is none of this number."""
+    if grouping.needed(opened).get(number) is None:
+        return go(request, "groups", opened.project)
+    return go(request, "group", opened.project, number=number)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Query, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from linker.review.interface import Candidate, JudgedMeanwhileError, Judgement, Verdict
 from linker.review.learning.doubts import looked
@@ -15,17 +14,16 @@ from linker.review.session.together import made_together
 from linker.server.errors import MEANWHILE
 from linker.server.page.judging import group, saw, seed_of, seen, shown
 from linker.server.page.matching import is_rows
-from linker.server.page.rendering import address, is_swap, message, page, translate
-from linker.server.page.reviews import InReview, Reader
+from linker.server.page.progress import is_due, stop_page
+from linker.server.page.rendering import address, go, is_swap, message, page, translate
+from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.page.sessions import Session
-from linker.server.page.stop import is_due, stop_page
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}")
 RECENT = 50  # past judgements per page
 
 Text = Annotated[str, Form(max_length=20_000)]
-Id = Annotated[str, Form(max_length=2000)]
 
 
 @router.get("/judge", name="judge")
@@ -41,10 +39,9 @@ def show(
     If each row looks for its own match, show the rows.
     """
     if q := request.query_params.get("q"):  # an old link, from when Judge had a search of its own
-        path = address(request, "search", project=opened.project.key)
-        return RedirectResponse(f"{path}?{urlencode({'q': q})}", 303)
+        return go(request, "search", opened.project, q=q)
     if not id and is_rows(opened):
-        return RedirectResponse(address(request, "rows", project=opened.project.key), 303)
+        return go(request, "rows", opened.project)
     return _show(request, opened, id=id, seed=seed, whole=whole)
 
 
@@ -53,9 +50,9 @@ def judge(
     request: Request,
     opened: InReview,
     reader: Reader,
-    id: Id,
+    id: Short,
     verdict: Annotated[Verdict, Form()],
-    seed: Id = "",
+    seed: Short = "",
     seen: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     note: Text = "",
     tags: Text = "",
@@ -109,10 +106,10 @@ def look_again(
     request: Request,
     opened: InReview,
     reader: Reader,
-    id: Id,
+    id: Short,
     verdict: Annotated[Verdict, Form()],
     was: Annotated[Verdict, Form()],
-    seed: Id = "",
+    seed: Short = "",
 ) -> Response:
     """Store a second verdict, unchanged from `was` or different, and go on with the list."""
     review = opened.review
@@ -122,7 +119,7 @@ def look_again(
         Candidate(seed, id, 0.0, phase="search"), verdict, reader.reviewer, note, looked(tags, changed=verdict != was),
         holder=reader.id, seen=was,
     )  # fmt: skip
-    return RedirectResponse(address(request, "doubts", project=opened.project.key), 303)
+    return go(request, "doubts", opened.project)
 
 
 @router.get("/judged", name="judged")
@@ -153,7 +150,7 @@ def _follow(
     if is_swap(request):
         notice = translate(request).text(message("There is nothing to undo.")) if nothing else ""
         return _show(request, opened, undone=undone, notice=notice)
-    return RedirectResponse(address(request, "judge", project=opened.project.key), 303)
+    return go(request, "judge", opened.project)
 
 
 def _show(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, Response
 
 from indexes.errors import reason_of
 from indexes.interface import Document
@@ -18,13 +18,12 @@ from linker.review.interface import Verdict
 from linker.review.links import ProposedLink, ProposedLinks, folder_of, make, make_of_pairs
 from linker.review.ownership import PAIRS
 from linker.review.project import Project
-from linker.server.page.rendering import address, page
-from linker.server.page.reviews import InProject, Reader
+from linker.server.page.rendering import go, page
+from linker.server.page.reviews import InProject, Reader, Short
 
 router = APIRouter()
 LONGEST = 6000  # number of characters of a page that are shown
 Upload = Annotated[UploadFile, File()]
-Text = Annotated[str, Form(max_length=2000)]
 
 
 @router.get("/p/{project}/links", name="links")
@@ -92,7 +91,7 @@ def upload(
                 )
     except LinkerError as e:
         return _form(request, project, reason_of(e))
-    return RedirectResponse(address(request, "links", project=project.key), 303)
+    return go(request, "links", project)
 
 
 @router.post("/p/{project}/links", name="judge_link")
@@ -100,22 +99,22 @@ def judge(
     request: Request,
     project: InProject,
     reader: Reader,
-    source: Text,
-    target: Text,
+    source: Short,
+    target: Short,
     verdict: Annotated[Verdict, Form()],
 ) -> Response:
     """Store a verdict on a pair and show the next one."""
     links = _links(project)
     pair = next((p for p in links.pairs if (p.source, p.target) == (source, target)), None)
     links.judge(pair or ProposedLink(source, target, 0.0, 0), verdict, reader.reviewer)
-    return RedirectResponse(address(request, "links", project=project.key), 303)
+    return go(request, "links", project)
 
 
 @router.post("/p/{project}/links/undo", name="undo_link")
 def undo(request: Request, project: InProject, reader: Reader) -> Response:
     """Take back this reviewer's last verdict."""
     _links(project).ledger.undo(reader.reviewer)
-    return RedirectResponse(address(request, "links", project=project.key), 303)
+    return go(request, "links", project)
 
 
 @router.get("/p/{project}/links/run", name="links_run")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from indexes.interface import IndexesError
 from linker.review.project import Project
 from linker.server.jobs.points import LEAST, MOST, load
 from linker.server.page import running
 from linker.server.page.judging import verdicts
-from linker.server.page.rendering import address, page
+from linker.server.page.rendering import go, page
 from linker.server.page.reviews import InReview
 
 router = APIRouter()
@@ -22,8 +22,7 @@ def show(request: Request, opened: InReview) -> Response:
     """Show the map, or the button that starts drawing it."""
     job = running.last(request, opened.project, "map")
     if job is not None and not job.has_ended:
-        path = address(request, "job", project=opened.project.key)
-        return RedirectResponse(f"{path}?task=map", 303)
+        return go(request, "job", opened.project, task="map")
     manifest = opened.engine.collection.manifest
     values = {"documents": manifest.documents, "most": MOST, "least": LEAST, "is_old": False, "points": 0}
     values["has_vectors"] = manifest.encoder is not None
@@ -40,8 +39,7 @@ def draw(request: Request, opened: InReview) -> Response:
     project: Project = opened.project
     spec = {"index": str(project.index), "out": str(project.map)}
     running.start(request, project, "map", spec)
-    path = address(request, "job", project=project.key)
-    return RedirectResponse(f"{path}?task=map", 303)
+    return go(request, "job", project, task="map")
 
 
 @router.get("/p/{project}/map/points", name="map_points")

@@ -14,8 +14,7 @@ from linker.engine.folding import fold
 from linker.review.interface import Candidate, Judgement
 from linker.review.rows.accepting import LEVEL, Check, Offer, offer
 from linker.review.rows.kept import Match, Matches, load, stamp
-from linker.review.rows.states import Row, State, by_probability, known_links, states
-from linker.review.rows.table import Decided, table
+from linker.review.rows.states import Decided, Row, State, by_probability, known_links, states, table
 from linker.server.page.judging import LABEL, Shown, group, shown
 from linker.server.page.rendering import message
 from linker.server.shelf import Opened

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, RedirectResponse
 from starlette.routing import NoMatchFound
 
 from linker.base.version import __version__
@@ -118,6 +119,12 @@ def is_swap(request: Request) -> bool:
 def address(request: Request, route: str, **values: Any) -> str:
     """Return the path of a route by its name, without the host, which may differ behind a proxy."""
     return str(request.app.state.path_for(route, **values))
+
+
+def go(request: Request, route: str, project: Project, **query: Any) -> RedirectResponse:
+    """Return a redirect to a page of a review, with these values in its query."""
+    path = address(request, route, project=project.key)
+    return RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303)
 
 
 def address_if(request: Request, route: str, **values: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Form, Request
 from starlette.exceptions import HTTPException
 
 from linker.base.errors import InputError
@@ -66,3 +66,4 @@ class NamelessError(Exception):
 Reader = Annotated[Session, Depends(reader_of)]
 InProject = Annotated[Project, Depends(project_of)]
 InReview = Annotated[Opened, Depends(opened_of)]
+Short = Annotated[str, Form(max_length=2000)]  # a field of a form

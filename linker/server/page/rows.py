@@ -18,8 +18,8 @@ from linker.server.jobs.matching import specification
 from linker.server.page import matching, running
 from linker.server.page.judging import as_lines, group, saw, seen
 from linker.server.page.matching import RowsView, view_of
-from linker.server.page.rendering import address, is_swap, message, page, translate
-from linker.server.page.reviews import InReview, Reader
+from linker.server.page.rendering import address, go, is_swap, message, page, translate
+from linker.server.page.reviews import InReview, Reader, Short
 from linker.server.page.sessions import Session
 from linker.server.shelf import Opened
 
@@ -31,7 +31,6 @@ MEANWHILE = message(
 )
 CHANGED = message("The rows to accept have changed meanwhile: nothing was stored. Look at the numbers again.")
 
-Id = Annotated[str, Form(max_length=2000)]
 Name = Annotated[str, Query(max_length=2000)]
 Text = Annotated[str, Form(max_length=20_000)]
 Viewed = Annotated[RowsView, Depends(view_of)]
@@ -51,11 +50,10 @@ def show(
 ) -> Response:
     """Show the rows with one of them open: the named row, the one that `to` describes, or the next undecided one."""
     if not matching.is_rows(opened):
-        return RedirectResponse(address(request, "judge", project=opened.project.key), 303)
+        return go(request, "judge", opened.project)
     job = _brought_up_to_date(request, opened)
     if matching.kept(opened) is None and job is not None and not job.has_ended:
-        path = address(request, "job", project=opened.project.key)
-        return RedirectResponse(f"{path}?task=match", 303)
+        return go(request, "job", opened.project, task="match")
     notice = ""
     if to.strip():
         row = matching.jumped(matching.rows_of(opened, request.state.session.reviewer), to)
@@ -69,9 +67,9 @@ def judge(
     opened: InReview,
     reader: Reader,
     view: Viewed,
-    row: Id,
+    row: Short,
     verdict: Annotated[Said, Form()],
-    id: Id = "",
+    id: Short = "",
     seen: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it
     standing: Text = "",
     note: Text = "",
@@ -122,7 +120,7 @@ def accept(
 
 @router.post("/accept/undo", name="take_back_rows")
 def take_back(
-    request: Request, opened: InReview, reader: Reader, view: Viewed, time: Id, by: Id = ""
+    request: Request, opened: InReview, reader: Reader, view: Viewed, time: Short, by: Short = ""
 ) -> Response:
     """Take back all links accepted in bulk."""
     opened.ledger.take_back(lambda j: j.phase == "accepted" and (j.time, j.reviewer) == (time, by))
@@ -158,8 +156,7 @@ def several(
 def update(request: Request, opened: InReview, reader: Reader) -> Response:
     """Find the candidates again, learning from the matches so far."""
     _start(request, opened)
-    path = address(request, "job", project=opened.project.key)
-    return RedirectResponse(f"{path}?task=match", 303)
+    return go(request, "job", opened.project, task="match")
 
 
 def _brought_up_to_date(request: Request, opened: Opened) -> Standing | None:

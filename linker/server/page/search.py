@@ -49,16 +49,9 @@ def show(request: Request, opened: InReview) -> Response:
     query = dict(request.query_params)
     text = query.get("q", "").strip()
     offered = _fields(opened.engine, opened.engine.collection.manifest.generation)
-    values: dict[str, Any] = {
-        "query": query,
-        "text": text,
-        "fields": offered,
-        "lines": [],
-        "more": "",
-        "found": 0,
-    }
     filtered = any(value for name, value in query.items() if name.startswith(("is.", "from.", "to.")))
-    values |= {"filtered": filtered, "degraded": ""}
+    values: dict[str, Any] = {"query": query, "text": text, "fields": offered, "filtered": filtered}
+    values |= {"lines": [], "more": "", "found": 0, "degraded": ""}
     error = ""
     if text:
         try:

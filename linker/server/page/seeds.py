@@ -10,15 +10,15 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from indexes.errors import reason_of
 from indexes.interface import Document
 from linker.base.errors import InputError, LinkerError
 from linker.corpora import preview
 from linker.review.interface import Seed
-from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InReview
+from linker.server.page.rendering import go, message, page, translate
+from linker.server.page.reviews import InReview, Short
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/seeds")
@@ -26,7 +26,6 @@ HITS = 10  # number of documents to choose from
 PAGE = 50  # number of seeds on a page
 
 Text = Annotated[str, Form(max_length=500_000)]
-Short = Annotated[str, Form(max_length=2000)]
 
 
 @router.get("", name="seeds")
@@ -154,4 +153,4 @@ def _read(file: UploadFile) -> tuple[list[Seed], int]:
 
 
 def _back(request: Request, opened: Opened) -> Response:
-    return RedirectResponse(address(request, "seeds", project=opened.project.key), 303)
+    return go(request, "seeds", opened.project)

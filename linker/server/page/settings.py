@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from indexes.errors import reason_of
 from linker.base.errors import InputError
 from linker.review.settings import Settings
-from linker.server.page.rendering import address, message, page, translate
-from linker.server.page.reviews import InReview
+from linker.server.page.rendering import go, message, page, translate
+from linker.server.page.reviews import InReview, Short
 from linker.server.shelf import Opened
 
 router = APIRouter(prefix="/p/{project}/settings")
-Short = Annotated[str, Form(max_length=2000)]
 
 
 @router.get("", name="settings")
@@ -52,7 +51,7 @@ def change(
     for key, value in values.items():
         opened.ledger.set(key, value)
     opened.review.refresh()
-    return RedirectResponse(f"{address(request, 'settings', project=opened.project.key)}?saved=1", 303)
+    return go(request, "settings", opened.project, saved=1)
 
 
 def _page(request: Request, opened: Opened, error: str = "") -> Response:

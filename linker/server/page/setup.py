@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self, get_args
+from typing import Any, Self, get_args
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from indexes.errors import Reason, reason_of
 from indexes.text.parameters import LANGUAGES
@@ -18,22 +18,20 @@ from linker.base.errors import InputError
 from linker.corpora.dialects import ENCODINGS
 from linker.corpora.languages import CODES, guess_language
 from linker.encoders.installed import advised, installed, is_there
-from linker.review.jobs import guess_unit
 from linker.review.language import ReaderLanguage
 from linker.review.ledger import Ledger
 from linker.review.project import Project
-from linker.review.settings import Unit
+from linker.review.settings import Unit, guess_unit
 from linker.review.uploads import remove
 from linker.server.jobs.indexing import UploadedFile, specification, unfinished
 from linker.server.jobs.keeper import Standing
 from linker.server.page import running
 from linker.server.page.files import ASKED, ROLES, Upload, as_date, uploads_of
-from linker.server.page.listing import row_of
-from linker.server.page.rendering import address, message, page, translate
+from linker.server.page.projects import Name, row_of
+from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import InProject, shelf_of
 
 router = APIRouter()
-Name = Annotated[str, Form(max_length=1000)]
 SHOWN = 20  # maximum number of unusable rows that the form lists
 DELIMITERS = {",": message("commas"), ";": message("semicolons"), "\t": message("tabs"), "|": message("bars")}
 STEPS = {
@@ -81,7 +79,6 @@ class SetupForm:
 
 
 def _texts(uploads: Sequence[Upload], role: str) -> list[str]:
-    """Return the first texts of the files of a role."""
     tried = [u.trial() for u in uploads if u.role == role]
     return [document.full_text for t in tried if t for document in t.documents[:1000]]
 
@@ -91,7 +88,7 @@ def show(request: Request, project: InProject) -> Response:
     """Show the first rows of each file, and ask for the job and the roles of the columns."""
     uploads = uploads_of(project)
     if not uploads:
-        return RedirectResponse(address(request, "project", project=project.key), 303)
+        return go(request, "project", project)
     return _form(request, project, uploads, SetupForm.of(project, uploads))
 
 
@@ -104,13 +101,8 @@ def _form(
     field: str = "",
 ) -> Response:
     language = translate(request)
-    values: dict[str, Any] = {
-        "uploads": uploads,
-        "roles": ROLES,
-        "asked": ASKED,
-        "field": field,
-        "choice": choice,
-    }
+    values: dict[str, Any] = {"uploads": uploads, "roles": ROLES, "asked": ASKED}
+    values |= {"field": field, "choice": choice}
     values |= {"delimiters": DELIMITERS, "encodings": ENCODINGS, "as_date": as_date, "most": SHOWN}
     values |= {"models": installed(), "advised": advised(choice.language)}
     values["index_languages"] = {name: _language_name(language, name) for name in LANGUAGES}
@@ -118,7 +110,6 @@ def _form(
 
 
 def _language_name(language: ReaderLanguage, name: str) -> str:
-    """Return the name of an index's language in the language of the page."""
     if name not in CODES:
         return language.text(message("another language"))
     return str(language.locale.languages[CODES[name]])
@@ -144,7 +135,7 @@ async def start(request: Request, project: InProject) -> Response:
         begin(request, project, spec, names)
     except InputError as e:
         return _form(request, project, uploads, choice, reason_of(e))
-    return RedirectResponse(address(request, "job", project=project.key), 303)
+    return go(request, "job", project)
 
 
 def begin(request: Request, project: Project, spec: Mapping[str, Any], names: Sequence[str]) -> None:
@@ -175,7 +166,7 @@ def remove_file(request: Request, project: InProject, name: Name) -> Response:
         text = f"{name} is indexed: only the whole review can be deleted"
         raise InputError(Reason(text, "was-read", name=name))
     remove(project, name)
-    return RedirectResponse(address(request, "setup", project=project.key), 303)
+    return go(request, "setup", project)
 
 
 def _sources(uploads: list[Upload], role: str) -> list[UploadedFile]:
@@ -206,7 +197,7 @@ def progress(request: Request, project: InProject, task: str = "index") -> Respo
     """Show a job's progress; at its end, go on."""
     job = running.last(request, project, task)
     if job is None or job.state in ("done", "cancelled"):
-        return RedirectResponse(_after(request, project, task), 303)
+        return _after(request, project, task)
     values = {"job": job, "task": task, "told": told(job, translate(request)), "share": job.step.share}
     return page(request, "job.html", values, project=project, error=job.error)
 
@@ -225,23 +216,13 @@ def told(job: Standing, language: ReaderLanguage) -> str:
     step, text = job.step, language.text
     parts = [text(STEPS.get(step.what, step.what))]
     if step.total:
-        parts.append(
-            text(
-                message("%(done)s of %(total)s"),
-                done=language.number(step.done),
-                total=language.number(step.total),
-            )
-        )
+        done, total = language.number(step.done), language.number(step.total)
+        parts.append(text(message("%(done)s of %(total)s"), done=done, total=total))
     elif step.done:
         parts.append(language.number(step.done))
     if step.remaining is not None and step.seconds > 2:
-        parts.append(
-            language.plural(
-                "about %(num)s second left",
-                "about %(num)s seconds left",
-                max(1, round(step.remaining)),
-            )
-        )
+        left = max(1, round(step.remaining))
+        parts.append(language.plural("about %(num)s second left", "about %(num)s seconds left", left))
     return " · ".join(parts)
 
 
@@ -249,12 +230,12 @@ def told(job: Standing, language: ReaderLanguage) -> str:
 def cancel(request: Request, project: InProject, task: str = "index") -> Response:
     """End a job; nothing of it remains."""
     running.cancel(request, project, task)
-    return RedirectResponse(_after(request, project, task), 303)
+    return _after(request, project, task)
 
 
-def _after(request: Request, project: Project, task: str) -> str:
-    """Return the page that follows a job: the first document, if it was the first job of a review with seeds."""
+def _after(request: Request, project: Project, task: str) -> Response:
+    """Go to the page that follows a job: the first document, if it was the first job of a review with seeds."""
     route = {"map": "map", "match": "judge", "group": "groups"}.get(task, "project")
     if task == "index" and project.ready and (row := row_of(project)).seeds and not (row.judged or row.none):
         route = "judge"
-    return address(request, route, project=project.key)
+    return go(request, route, project)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi import APIRouter, Form, Request, UploadFile
 from fastapi.concurrency import run_in_threadpool
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from indexes.errors import reason_of
 from linker.base.errors import InputError, LinkerError
@@ -18,16 +17,13 @@ from linker.review.project import Project, Workspace
 from linker.review.settings import Unit
 from linker.server.jobs.indexing import UploadedFile, specification
 from linker.server.page.files import look
-from linker.server.page.listing import row_of
-from linker.server.page.projects import store_all
-from linker.server.page.rendering import address, message, page, translate
+from linker.server.page.projects import Files, Name, row_of, store_all
+from linker.server.page.rendering import go, message, page, translate
 from linker.server.page.reviews import workspace_of
 from linker.server.page.setup import begin
 
 router = APIRouter()
 Text = Annotated[str, Form(max_length=500_000)]
-Name = Annotated[str, Form(max_length=1000)]
-Files = Annotated[Sequence[UploadFile], File()]
 Job = Literal["story", "rows"]
 UNITS: dict[str, Unit] = {"story": "topic", "rows": "pairs"}
 SAMPLE = Path(__file__).parent / "sample"
@@ -39,7 +35,7 @@ def show(request: Request) -> Response:
     """Show the two jobs and all reviews; if there is only one review, go there."""
     workspace = workspace_of(request)
     if workspace.single:
-        return RedirectResponse(address(request, "project", project=workspace.single.key), 303)
+        return go(request, "project", workspace.single)
     return _home(request, workspace)
 
 
@@ -90,7 +86,7 @@ async def create(
     except LinkerError as e:
         project.delete()
         return _ask(request, back, reason_of(e), field, name, about)
-    return RedirectResponse(address(request, "setup", project=project.key), 303)
+    return go(request, "setup", project)
 
 
 def _take(project: Project, role: str, files: list[UploadFile]) -> None:
@@ -118,7 +114,7 @@ def sample(request: Request) -> Response:
     workspace, text = workspace_of(request), translate(request).text(SAMPLE_NAME)
     known = next((p for p in workspace.projects if p.about.get("sample")), None)
     if known is not None:
-        return RedirectResponse(address(request, "project", project=known.key), 303)
+        return go(request, "project", known)
     try:
         project = workspace.create(text)
     except InputError as e:
@@ -130,4 +126,4 @@ def sample(request: Request) -> Response:
         for role in ("posts", "articles")
     }
     begin(request, project, specification(project, [sources["posts"]], [sources["articles"]]), [])
-    return RedirectResponse(address(request, "job", project=project.key), 303)
+    return go(request, "job", project)

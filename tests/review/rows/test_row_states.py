@@ -9,8 +9,16 @@ import pytest
 from linker.base.errors import InputError
 from linker.review.interface import Judgement, Phase, Seed, Verdict
 from linker.review.rows.kept import Match, Matches, load, save, stamp
-from linker.review.rows.states import Row, by_probability, counts, known_links, next_open, states
-from linker.review.rows.table import COLUMNS, table
+from linker.review.rows.states import (
+    COLUMNS,
+    Row,
+    by_probability,
+    counts,
+    known_links,
+    next_open,
+    states,
+    table,
+)
 
 SEEDS = [Seed(f"s{i}", f"text {i}") for i in range(1, 5)]
 FOUND = {

@@ -29,7 +29,7 @@ def test_the_price_is_told_before_the_reading_begins() -> None:
     assert "1,292 (12% of all) if 100 are found" in told
     assert outlook(10, 0.8) == "With so few documents, read them all."
     rule = make("urn", 11_100, 0.8)
-    assert price_of(rule, "posts").startswith(f"{told} To certify it by the order, which supposes")
+    assert price_of(rule, "posts").startswith(f"{told} To certify it by the order, which assumes")
     assert "236 (2% of all) if 100 are found" in price_of(rule, "posts")
     for _ in range(100):
         rule.update(Read(True))
@@ -110,7 +110,10 @@ def test_finds_outside_the_front_contradict_the_order() -> None:
     assert state.by_order.contradicted
     assert state.by_order.recall is None
     assert state.by_order.assumption == known.assumption
-    assert "contradict what the certificate by the order supposes: 1 relevant among 51" in state.audit
+    assert (
+        "contradict the assumption of the certificate by the order: of 51 drawn from everything unread, 1 are relevant"
+        in state.audit
+    )
     assert "by the order" not in price_of(rule)
     state = rule.update(Read(True, "front"))  # 1 − (10 / 11)² > .1
     assert state.by_order is None or not state.by_order.contradicted

@@ -50,5 +50,5 @@ def test_the_rules_and_their_options_are_those_of_the_code() -> None:
     shared = {field.name for field in dataclasses.fields(RuleOptions)}
     assert all(f"`{name}`" in PAGE for name in shared)
     for name, cell in rows.items():
-        options = {field.name for field in dataclasses.fields(_RULES[name][1])} - shared
+        options = {field.name for field in dataclasses.fields(_RULES[name].kind)} - shared
         assert set(re.findall(r"`(\w+)`", cell)) == options

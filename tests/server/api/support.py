@@ -12,8 +12,9 @@ from starlette.testclient import TestClient
 
 from indexes.interface import Document
 from linker.engine import Engine, building
-from linker.server.api import Limits, ServeConfig, Served, Service
 from linker.server.api.app import add_api, service_app
+from linker.server.api.served import Served, Service
+from linker.server.config import Limits, ServeConfig
 from tests.helpers import HashEncoder
 
 BASE = "http://127.0.0.1:8000"

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from linker.encoders.installed import MODELS
 from linker.engine import Engine
-from linker.server.api.routes import administration
-from linker.server.api.routes.administration import TAR
+from linker.server.api.routes import indexes
+from linker.server.api.routes.indexes import TAR
 from tests.server.api.support import check_problem, client
 from tests.server.api.test_guard import bearer
 
@@ -61,14 +61,14 @@ def test_an_index_with_an_encoder_finds_by_meaning(
     assert [hit["id"] for hit in found["hits"]] == ["a", "b"]
     for other in ("/etc/passwd", "someone/model", "hub:model"):
         assert service.put("/v1/indexes/other", json={"encoder": other}).status_code == 422
-    monkeypatch.setattr(administration, "installed", list)
+    monkeypatch.setattr(indexes, "installed", list)
     detail = check_problem(service.put("/v1/indexes/other", json={"encoder": "star"}), 400, "no-encoder")
     assert detail.endswith("choose one of none")
     assert not (folder / "other").exists()
 
 
 def test_the_encoders_are_the_models_with_a_name() -> None:
-    assert {*get_args(administration.EncoderName)} == {"none", *(model.name for model in MODELS)}
+    assert {*get_args(indexes.EncoderName)} == {"none", *(model.name for model in MODELS)}
 
 
 def test_a_snapshot_is_restored_as_it_was(service: TestClient, folder: Path) -> None:

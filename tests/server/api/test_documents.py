@@ -142,7 +142,7 @@ def test_batches_are_committed_while_the_body_still_comes(
     # The client assembles the body before sending it, so the chunks go through Bulk itself.
     import asyncio
 
-    from linker.server.api import Served
+    from linker.server.api.served import Served
 
     async def chunks() -> Any:
         for chunk in stream():

@@ -20,16 +20,16 @@ from starlette.testclient import TestClient
 
 from linker.base.errors import InputError
 from linker.engine.engine import Engine
-from linker.server.api import Limits, ServeConfig, children, evaluating, logs
+from linker.server.api import children, evaluating, logs
 from linker.server.api.guard import HEADERS, asked_by
 from linker.server.api.pool import OWNER, FairPool
 from linker.server.api.routes.common import MOST_VALUES
 from linker.server.api.served import Service
+from linker.server.config import Limits, ServeConfig
 from linker.server.errors import problem_of
-from linker.server.guard.access import TRIES, Access
+from linker.server.guard.access import MOST, TRIES, Access, Rates
 from linker.server.guard.admission import RefusedError
 from linker.server.guard.gate import Gate
-from linker.server.guard.rates import MOST, Rates
 from linker.server.guard.tokens import Tokens
 from tests.server.api.support import BASE, check_problem, client, ended
 

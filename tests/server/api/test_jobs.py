@@ -19,7 +19,7 @@ from linker.review.interface import Seed
 from linker.review.orders import MergedOrder
 from linker.review.population import Population
 from linker.review.settings import Settings
-from linker.server.api import Limits
+from linker.server.config import Limits
 from linker.server.errors import ProblemError
 from linker.server.guard.tokens import Principal
 from linker.server.jobs.keeper import Jobs, Standing

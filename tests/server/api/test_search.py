@@ -13,7 +13,8 @@ from linker.base.errors import InputError
 from linker.engine.engine import Engine
 from linker.evaluation.evaluator import evaluate
 from linker.scoring.ranking import pooled, searching
-from linker.server.api import ServeConfig, Service
+from linker.server.api.served import Service
+from linker.server.config import ServeConfig
 from tests.helpers import HashEncoder, linker
 from tests.server.api.support import DOCUMENTS, check_problem, client, dense_client
 

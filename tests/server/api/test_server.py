@@ -20,7 +20,7 @@ import pytest
 
 from indexes.interface import Document
 from linker.engine.engine import Engine
-from linker.server.api import ServeConfig
+from linker.server.config import ServeConfig
 from linker.server.running import run
 from tests.helpers import linker
 from tests.server.api.test_documents import IDS

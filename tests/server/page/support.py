@@ -14,7 +14,8 @@ from linker.engine.building import BuildOptions, build
 from linker.review.interface import Seed
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
-from linker.server.page import ServeConfig, create_app
+from linker.server.config import ServeConfig
+from linker.server.page.app import create_app
 from linker.server.page.sessions import REVIEWER
 from linker.server.shelf import Opened
 

@@ -12,7 +12,8 @@ from linker.review.interface import Candidate, Seed
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
 from linker.review.session import note_of
-from linker.server.page import ServeConfig, create_app
+from linker.server.config import ServeConfig
+from linker.server.page.app import create_app
 from tests.server.page.matches import give_candidates
 from tests.server.page.support import browser_of, form, opened
 

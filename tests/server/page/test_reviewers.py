@@ -13,7 +13,8 @@ from linker.review.ledger import Ledger
 from linker.review.links import make
 from linker.review.project import Workspace
 from linker.review.reservations import Reservations
-from linker.server.page import ServeConfig, create_app
+from linker.server.config import ServeConfig
+from linker.server.page.app import create_app
 from tests.server.page.matches import give_candidates
 from tests.server.page.support import browser_of, client, form, forms, opened
 

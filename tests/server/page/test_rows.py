@@ -16,8 +16,9 @@ from linker.review.interface import Judgement, Seed
 from linker.review.ledger import Ledger
 from linker.review.project import Project, Workspace
 from linker.review.rows.kept import load
+from linker.server.config import ServeConfig
 from linker.server.jobs.matching import run, specification
-from linker.server.page import ServeConfig, create_app
+from linker.server.page.app import create_app
 from linker.server.page.matching import results
 from tests.server.page.matches import FOUND, give_candidates, make_matching
 from tests.server.page.support import browser_of, form, forms, opened

@@ -10,9 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from linker.base.errors import InputError
-from linker.server.config import Limits
+from linker.server.config import Limits, ServeConfig
 from linker.server.guard.access import LIFETIME, Access
-from linker.server.page import ServeConfig, create_app
+from linker.server.page.app import create_app
 from linker.server.page.guard import HEADERS
 from tests.server.page.support import BASE, HOSTILE, client, form, forms, opened
 

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from linker.review.interface import Judgement
 from linker.review.language import language
 from linker.review.ledger import Entry, Ledger
-from linker.server.page.curves import curve, paces, per_hour
+from linker.server.page.progress import curve, paces, per_hour
 from tests.server.page.support import FLOODS, form
 
 SEEDS = "/p/floods/seeds"

@@ -31,10 +31,10 @@ from linker.corpora import BadLine, Columns, read_corpus
 from linker.corpora.records import MAX_REASON
 from linker.encoders import installed as models
 from linker.review.database import Database
-from linker.review.jobs import guess_unit
 from linker.review.language import LANGUAGES, language
 from linker.review.ledger import Ledger
 from linker.review.project import Workspace
+from linker.review.settings import guess_unit
 from linker.server.page.reasons import REASONS, explain
 from tests.house import files
 from tests.server.page.chromium import axe, chromium, served

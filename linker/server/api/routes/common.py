@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request
@@ -13,10 +13,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from linker.server.api import children
+from linker.server.api.guard import MEDIA_TYPE, require
 from linker.server.api.pool import OWNER
-from linker.server.api.problems import MEDIA_TYPE
 from linker.server.api.served import Served, Service
 from linker.server.errors import ProblemError
+from linker.server.guard.tokens import Scope
 
 INDEX: dict[str, Any] = {
     "max_length": 255, "description": "Name of the index; it may be left out if only one is served.",
@@ -95,6 +96,19 @@ def problems(*more: int, always: tuple[int, ...] = ALWAYS) -> dict[int | str, di
         }
         for status in sorted({*always, *more})
     }
+
+
+def about(
+    model: Any, summary: str, *errors: int, scope: Scope | Literal[""] = "read", success: Any = None
+) -> dict[str, Any]:
+    """Return what a route's decorator says: the model of its answer, its errors, and the scope that it needs.
+
+    `success`: descriptions of its successful answers, by status. Without a `scope`, a parameter of the route requires
+    one.
+    """
+    needed = [require(scope)] if scope else []
+    responses = {**(success or {}), **problems(*errors)}
+    return {"response_model": model, "summary": summary, "responses": responses, "dependencies": needed}
 
 
 class _StrictRequest(Request):

@@ -1,7 +1,8 @@
-"""`/v1/documents`: read, put and delete one document, or add many from a stream."""
+"""`/v1/documents`: read, put and delete one document; list, add and delete many."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Any
 
 from fastapi import Body, Path, Query, Request
@@ -11,12 +12,13 @@ from starlette.responses import Response
 from indexes.interface import Document, check_id
 from linker.corpora.records import Columns, UnusableError, make_document
 from linker.server.api.bulk import BATCH_BYTES, BATCH_DOCUMENTS, MOST_BAD, DocumentStream
-from linker.server.api.guard import require
-from linker.server.api.routes.common import InIndex, Mapping, Model, examples, json, problems, routes
+from linker.server.api.routes.common import InIndex, Mapping, Model, about, examples, json, routes
 from linker.server.errors import ProblemError, problem_of
 
 router = routes("documents")
 NDJSON = ("application/x-ndjson", "application/jsonl", "application/json-lines")
+
+MOST_LISTED, MOST_DELETED = 1000, 10_000
 
 DocumentId = Annotated[
     str,
@@ -75,6 +77,27 @@ class BulkReport(Model):
     quarantined: list[UnusedLine] = Field(description="The lines that were not used, each with the reason.")
 
 
+class DocumentPage(Model):
+    """Documents in the order in which they were added."""
+
+    documents: list[StoredDocument]
+    next: str | None = Field(description="Value of `after` for the next page; null on the last one.")
+
+
+class DeleteRequest(Model):
+    """Documents to delete."""
+
+    ids: list[Annotated[str, Field(min_length=1, max_length=4000)]] = Field(max_length=MOST_DELETED)
+
+
+class DeleteResult(Model):
+    """The outcome for the documents."""
+
+    deleted: int
+    missing: list[str] = Field(description="Ids that were not in the index.")
+    generation: int = Field(description="Number of a commit that no longer contains them.")
+
+
 EXAMPLES = examples(
     news={
         "title": "Floods in Valencia",
@@ -85,13 +108,51 @@ EXAMPLES = examples(
 )
 
 
-@router.get(
-    "/v1/documents/{id:path}",
-    response_model=StoredDocument,
-    responses=problems(),
-    summary="Read a document",
-    dependencies=[require("read")],
+@router.get("/v1/documents", **about(DocumentPage, "List documents"))
+async def documents(
+    served: InIndex,
+    where: Annotated[
+        list[Annotated[str, Field(max_length=200)]],
+        Query(
+            max_length=10, description="Conditions on the metadata; all must hold.", examples=[["lang=en"]]
+        ),
+    ] = [],  # noqa: B006 - FastAPI copies it
+    after: Annotated[
+        str,
+        Query(
+            max_length=2000,
+            description="Id of the document after which the page begins: `next` of the previous page.",
+        ),
+    ] = "",
+    limit: Annotated[int, Query(ge=1, le=MOST_LISTED, description="How many documents to return.")] = 100,
+) -> Response:
+    """Return one page of documents of the last commit; if `after` was deleted meanwhile, the answer is 404."""
+
+    def found() -> list[Document]:
+        served.engine.refresh()
+        return list(itertools.islice(served.engine.documents(where or None, after), limit + 1))
+
+    page = await served.run(found)
+    listed = [{"id": d.id, "title": d.title, "text": d.text, "metadata": d.metadata} for d in page[:limit]]
+    return json({"documents": listed, "next": page[limit - 1].id if len(page) > limit else None})
+
+
+@router.post(
+    "/v1/documents:delete", name="delete", **about(DeleteResult, "Delete many documents", scope="write")
 )
+async def delete_many(
+    body: Annotated[DeleteRequest, Body(openapi_examples=examples(two={"ids": ["a1", "a2"]}))],
+    served: InIndex,
+) -> Response:
+    """Delete documents in one commit; ids that are not in the index are named in the answer."""
+    ids = [check_id(id_) for id_ in dict.fromkeys(body.ids)]
+    had = await served.change(lambda: served.engine.apply(ids))
+    missing = [id_ for id_, there in zip(ids, had, strict=True) if not there]
+    generation = served.engine.collection.manifest.generation
+    return json({"deleted": len(ids) - len(missing), "missing": missing, "generation": generation})
+
+
+@router.get("/v1/documents/{id:path}", **about(StoredDocument, "Read a document"))
 async def read(id: DocumentId, served: InIndex) -> Response:
     """Return a document of the last commit."""
 
@@ -105,10 +166,13 @@ async def read(id: DocumentId, served: InIndex) -> Response:
 
 @router.put(
     "/v1/documents/{id:path}",
-    response_model=PutResult,
-    responses={201: {"model": PutResult, "description": "It is new."}, **problems(501)},
-    summary="Add or replace a document",
-    dependencies=[require("write")],
+    **about(
+        PutResult,
+        "Add or replace a document",
+        501,
+        scope="write",
+        success={201: {"model": PutResult, "description": "It is new."}},
+    ),
 )
 async def put(
     id: DocumentId,
@@ -121,14 +185,7 @@ async def put(
     return json({"id": id, "created": created, "generation": generation}, 201 if created else 200)
 
 
-@router.delete(
-    "/v1/documents/{id:path}",
-    status_code=204,
-    response_class=Response,
-    responses=problems(),
-    summary="Delete a document",
-    dependencies=[require("write")],
-)
+@router.delete("/v1/documents/{id:path}", **about(None, "Delete a document", scope="write"), status_code=204)
 async def delete(id: DocumentId, served: InIndex) -> Response:
     """Delete a document, in one commit with others changed at the same time."""
     await served.delete(check_id(id))
@@ -137,10 +194,7 @@ async def delete(id: DocumentId, served: InIndex) -> Response:
 
 @router.post(
     "/v1/documents:bulk",
-    response_model=BulkReport,
-    responses=problems(408, 415, 501),
-    summary="Add many documents",
-    dependencies=[require("write")],
+    **about(BulkReport, "Add many documents", 408, 415, 501, scope="write"),
     openapi_extra={
         "requestBody": {
             "required": True,

@@ -11,8 +11,7 @@ from pydantic import Field, field_validator
 from starlette.responses import Response
 
 from indexes.interface import Matrix
-from linker.server.api.guard import require
-from linker.server.api.routes.common import InService, Model, answered, examples, json, problems, routes
+from linker.server.api.routes.common import InService, Model, about, answered, examples, json, routes
 from linker.server.api.served import Served, Service
 from linker.server.errors import ProblemError
 
@@ -146,10 +145,12 @@ ANSWER = {
 
 @router.post(
     "/v1/embeddings",
-    response_model=EmbeddingAnswer,
-    responses={200: answered(ANSWER, "One vector per text."), **problems(501)},
-    summary="Encode texts (OpenAI's shape)",
-    dependencies=[require("read")],
+    **about(
+        EmbeddingAnswer,
+        "Encode texts (OpenAI's shape)",
+        501,
+        success={200: answered(ANSWER, "One vector per text.")},
+    ),
 )
 async def embeddings(
     request: Annotated[EmbeddingRequest, Body(openapi_examples=EXAMPLES)], service: InService
@@ -187,10 +188,11 @@ MODEL = {"id": "news", "object": "model", "created": 0, "owned_by": "linker"}
 
 @router.get(
     "/v1/models",
-    response_model=ModelList,
-    responses={200: answered({"object": "list", "data": [MODEL]}, "The models."), **problems()},
-    summary="List the models (OpenAI's shape)",
-    dependencies=[require("read")],
+    **about(
+        ModelList,
+        "List the models (OpenAI's shape)",
+        success={200: answered({"object": "list", "data": [MODEL]}, "The models.")},
+    ),
 )
 async def models(service: InService) -> Response:
     """Return the indexes that have an encoder."""

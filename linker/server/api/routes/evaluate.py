@@ -11,9 +11,8 @@ from starlette.responses import Response
 
 from linker.base.errors import InputError
 from linker.server.api import evaluating
-from linker.server.api.guard import require
 from linker.server.api.pool import OWNER
-from linker.server.api.routes.common import InService, Model, check_json, examples, json, problems, routes
+from linker.server.api.routes.common import InService, Model, about, check_json, examples, json, routes
 
 router = routes("evaluation")
 
@@ -61,14 +60,7 @@ BODY = {
 }
 
 
-@router.post(
-    "/v1/evaluate",
-    response_model=Evaluations,
-    responses=problems(),
-    summary="Evaluate runs",
-    dependencies=[require("read")],
-    openapi_extra={"requestBody": BODY},
-)
+@router.post("/v1/evaluate", **about(Evaluations, "Evaluate runs"), openapi_extra={"requestBody": BODY})
 async def evaluate_runs(request: Request, service: InService) -> Response:
     """Return the measures of each run; nothing is stored."""
     check_json(request)

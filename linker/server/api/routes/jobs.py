@@ -11,7 +11,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from linker.server.api.guard import require
-from linker.server.api.routes.common import InService, Model, answered, json, problems, routes
+from linker.server.api.routes.common import InService, Model, about, answered, json, routes
 from linker.server.api.served import Served, Service
 from linker.server.guard.tokens import Principal
 from linker.server.jobs.keeper import Standing
@@ -74,21 +74,14 @@ def _described(job: Standing) -> dict[str, Any]:
 
 @router.get(
     "/v1/jobs",
-    response_model=JobList,
-    responses={200: answered({"jobs": [RUNNING]}, "The jobs."), **problems()},
-    summary="List the jobs",
+    **about(JobList, "List the jobs", scope="", success={200: answered({"jobs": [RUNNING]}, "The jobs.")}),
 )
 async def jobs(service: InService, principal: Reader) -> Response:
     """Return this token's jobs, latest first, without results; with the scope `admin`, all jobs."""
     return json({"jobs": [*map(_described, await asyncio.to_thread(service.jobs.list, principal))]})
 
 
-@router.get(
-    "/v1/jobs/{id}",
-    response_model=JobDescription,
-    responses=problems(),
-    summary="How far a job is, and its result",
-)
+@router.get("/v1/jobs/{id}", **about(JobDescription, "How far a job is, and its result", scope=""))
 async def job(id: JobId, service: InService, principal: Reader) -> Response:
     """Return a job's state and, if it is done, its result; ended jobs are forgotten after an hour."""
     job = await asyncio.to_thread(service.jobs.get, id, principal)
@@ -98,9 +91,12 @@ async def job(id: JobId, service: InService, principal: Reader) -> Response:
 
 @router.delete(
     "/v1/jobs/{id}",
-    response_model=JobDescription,
-    responses={200: answered(JOB | {"state": "cancelled"}, "Its last state."), **problems()},
-    summary="Cancel or forget a job",
+    **about(
+        JobDescription,
+        "Cancel or forget a job",
+        scope="",
+        success={200: answered(JOB | {"state": "cancelled"}, "Its last state.")},
+    ),
 )
 async def cancel(id: JobId, service: InService, principal: Reader) -> Response:
     """End a job and discard its results; return its last state."""

@@ -12,8 +12,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from indexes.dtypes import Float32Array
-from linker.server.api.guard import require
-from linker.server.api.routes.common import InService, Model, answered, examples, json, problems, routes
+from linker.server.api.routes.common import InService, Model, about, answered, examples, json, routes
 from linker.server.api.routes.embeddings import LONGEST, ModelName, with_encoder
 
 router = routes("models")
@@ -94,13 +93,12 @@ ANSWER = {
 
 @router.post(
     "/v1/rerank",
-    response_model=CohereAnswer | list[TeiRank],
-    responses={
-        200: answered(ANSWER, "The order; as a list of ranks if `texts` were sent."),
-        **problems(501),
-    },
-    summary="Order texts for a query (Cohere's and TEI's shapes)",
-    dependencies=[require("read")],
+    **about(
+        CohereAnswer | list[TeiRank],
+        "Order texts for a query (Cohere's and TEI's shapes)",
+        501,
+        success={200: answered(ANSWER, "The order; as a list of ranks if `texts` were sent.")},
+    ),
 )
 async def rerank(
     request: Annotated[CohereRequest | TeiRequest, Body(openapi_examples=EXAMPLES)], service: InService
@@ -126,7 +124,6 @@ def _texts(request: CohereRequest | TeiRequest) -> Sequence[str | TextDocument]:
 
 
 def _order(scores: Float32Array) -> list[int]:
-    """Return the positions of scores, best first; ties in their order."""
     order: list[int] = np.argsort(-scores, kind="stable").tolist()
     return order
 

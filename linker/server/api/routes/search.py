@@ -2,32 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from fastapi import Body
 from pydantic import Field, model_validator
 from starlette.responses import Response
 
+from indexes.anywhere import AnyCollection
 from indexes.hybrid import Answer, Mode
-from indexes.interface import Filter, Hits
+from indexes.interface import Filter, Hits, RowFilter, RowSearch
+from indexes.text.search import TextSearch
+from linker.engine.engine import Engine
 from linker.engine.options import SearchOptions
 from linker.scoring.ranking import pooled
-from linker.server.api import explaining
-from linker.server.api.guard import require
+from linker.scoring.ranking.ranker import Ranker
 from linker.server.api.routes.common import (
     MOST_VALUES,
     IndexName,
     InService,
     Mapping,
     Model,
+    about,
     answered,
     examples,
     json,
-    problems,
     routes,
 )
 from linker.server.api.served import Served
 from linker.server.fields import option
+
+EXPLAINED_TEXTS, EXPLAINED_K = 10, 100  # limits of a request with `explain`, which costs a second search
+FEATURES = 8  # features of a ranker shown per document
+
+
+def explain(
+    engine: Engine, texts: Sequence[str], answer: Answer, ranker: Ranker | None
+) -> list[list[dict[str, Any]]]:
+    """Return for each hit of each text its scores from `bm25` and `dense`, and the parts of the `ranker`'s score.
+
+    A score is missing if its retriever is missing, or if the document shares no term with the text. Documents that a
+    commit has removed since have no scores.
+    """
+    collection = engine.collection
+    vectors = collection.hybrid.vectors
+    queries = engine.embed(texts) if vectors is not None and collection.manifest.encoder else None
+    explained = []
+    for number, (text, hits) in enumerate(zip(texts, answer.hits, strict=True)):
+        scores: dict[str, dict[str, float]] = {}
+        if collection.hybrid.text is not None:
+            scores["bm25"] = _scores(collection, collection.hybrid.text, [text], hits.ids)
+        if vectors is not None and queries is not None:
+            scores["dense"] = _scores(collection, vectors, queries[number : number + 1], hits.ids)
+        moved = _moved(engine, text, ranker) if answer.ranker and ranker else {}
+        explained.append(
+            [
+                {name: found[id_] for name, found in scores.items() if id_ in found}
+                | ({"ranker": moved[id_]} if id_ in moved else {})
+                for id_ in hits.ids
+            ]
+        )
+    return explained
+
+
+def _scores(
+    collection: AnyCollection, retriever: RowSearch | TextSearch, query: Any, ids: Sequence[str]
+) -> dict[str, float]:
+    if collection.manifest.elastic:  # a server cannot be queried by row
+        return {}
+    known = [id_ for id_ in ids if id_ in collection.rows]
+    if not known:
+        return {}
+    allowed = np.zeros(len(collection.rows.ids), dtype=bool)
+    allowed[collection.rows.locate(known)] = True
+    (hits,) = collection.rows.hits(*retriever.search_rows(query, len(known), RowFilter((), allowed)))
+    return dict(zip(hits.ids, hits.scores.tolist(), strict=True))
+
+
+def _moved(engine: Engine, text: str, ranker: Ranker) -> dict[str, dict[str, Any]]:
+    _, _, moved = engine.ranked_search(ranker).explain(text, FEATURES)
+    return {id_: {"start": m.start, "features": dict(m.features), "rest": m.rest} for id_, m in moved}
+
 
 router = routes("search")
 MOST_TEXTS, MOST_K, LONGEST = 1000, 1000, 100_000
@@ -65,7 +121,7 @@ class SearchRequest(Model):
     explain: bool = Field(
         False,
         description="Whether each hit includes the scores of each retriever; for up to "
-        f"{explaining.MOST_TEXTS} texts and k up to {explaining.MOST_K}.",
+        f"{EXPLAINED_TEXTS} texts and k up to {EXPLAINED_K}.",
     )
     documents: bool = Field(True, description="Whether each hit includes title, text and metadata.")
 
@@ -75,8 +131,8 @@ class SearchRequest(Model):
             raise ValueError("give either text or texts")
         if len(self.all) * self.k > MOST_HITS:
             raise ValueError(f"at most {MOST_HITS:,} documents in all: ask for fewer texts or a smaller k")
-        if self.explain and (len(self.all) > explaining.MOST_TEXTS or self.k > explaining.MOST_K):
-            most = f"{explaining.MOST_TEXTS} texts and k {explaining.MOST_K}"
+        if self.explain and (len(self.all) > EXPLAINED_TEXTS or self.k > EXPLAINED_K):
+            most = f"{EXPLAINED_TEXTS} texts and k {EXPLAINED_K}"
             raise ValueError(f"explain takes at most {most}")
         return self
 
@@ -102,9 +158,7 @@ class Contributions(Model):
     """What makes up a ranker's score: start + the sum of `features` + rest."""
 
     start: float = Field(description="The same for all documents of a text.")
-    features: dict[str, float] = Field(
-        description=f"The {explaining.FEATURES} largest contributions, by feature."
-    )
+    features: dict[str, float] = Field(description=f"The {FEATURES} largest contributions, by feature.")
     rest: float = Field(description="The sum of the others.")
 
 
@@ -179,10 +233,12 @@ ANSWER = {
 
 @router.post(
     "/v1/search",
-    response_model=SearchAnswer,
-    responses={200: answered(ANSWER, "One result per text, best documents first."), **problems(501)},
-    summary="Search an index",
-    dependencies=[require("read")],
+    **about(
+        SearchAnswer,
+        "Search an index",
+        501,
+        success={200: answered(ANSWER, "One result per text, best documents first.")},
+    ),
 )
 async def search(
     request: Annotated[SearchRequest, Body(openapi_examples=EXAMPLES)], service: InService
@@ -200,7 +256,7 @@ def _described(served: Served, answer: Answer, request: SearchRequest) -> dict[s
     explained = []
     if request.explain:
         ranker = pooled.load() if request.rerank == "pooled" else served.engine.ranker
-        explained = explaining.explain(served.engine, request.all, answer, ranker)
+        explained = explain(served.engine, request.all, answer, ranker)
     results = []
     for number, hits in enumerate(answer.hits):
         result: dict[str, Any] = {"hits": _listed(hits, request.documents)}

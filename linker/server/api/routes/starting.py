@@ -15,7 +15,7 @@ from linker.engine.options import GroupOptions
 from linker.review.interface import Verdict
 from linker.review.options import FindOptions
 from linker.review.settings import OrderName, Settings, Unit
-from linker.server.api.routes.common import IndexName, InService, Model, examples, problems, routes
+from linker.server.api.routes.common import IndexName, InService, Model, about, examples, routes
 from linker.server.api.routes.jobs import STARTED, JobDescription, Reader, submitted
 from linker.server.api.served import Served, Service
 from linker.server.fields import argument, option
@@ -203,10 +203,8 @@ GROUP = examples(
 
 @router.post(
     "/v1/find",
+    **about(JobDescription, "Start a job: documents for seeds", scope="", success={202: STARTED}),
     status_code=202,
-    response_model=JobDescription,
-    responses={202: STARTED, **problems()},
-    summary="Start a job: documents for seeds",
 )
 async def find(
     asked: Request,
@@ -224,10 +222,8 @@ async def find(
 
 @router.post(
     "/v1/link",
+    **about(JobDescription, "Start a job: link two collections", scope="", success={202: STARTED}),
     status_code=202,
-    response_model=JobDescription,
-    responses={202: STARTED, **problems()},
-    summary="Start a job: link two collections",
 )
 async def link(
     asked: Request,
@@ -255,10 +251,8 @@ def _given(asked: Request, request: FindRequest | LinkRequest | GroupRequest) ->
 
 @router.post(
     "/v1/group",
+    **about(JobDescription, "Start a job: group a corpus into stories", scope="", success={202: STARTED}),
     status_code=202,
-    response_model=JobDescription,
-    responses={202: STARTED, **problems()},
-    summary="Start a job: group a corpus into stories",
 )
 async def group(
     asked: Request,
